@@ -1,0 +1,68 @@
+# podlife: `make` alone lists what there is to make.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+UV     := $(BIN)/uv
+# The lock decides every version; a changed lock or project file installs anew.
+STAMP  := $(VENV)/.installed
+REAL   := $(VENV)/.installed-real
+PYTEST := $(BIN)/python -m pytest
+
+.PHONY: help up test check lint types test-real real-parts bench cover lock schema clean
+
+help: ## list these targets
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  \033[1m%-11s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(UV):
+	@$(PYTHON) -c 'import sys; sys.exit("podlife needs Python 3.11 or newer, this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+
+$(STAMP): pyproject.toml uv.lock | $(UV)
+	$(UV) sync --quiet --frozen
+	@touch $@
+
+$(REAL): pyproject.toml uv.lock | $(UV)
+	$(UV) sync --quiet --frozen --group real
+	@touch $@ $(STAMP)
+
+up: $(STAMP) ## install and start a cluster on this machine (API server so far)
+	$(BIN)/podlife apiserver
+
+test: $(STAMP) ## the tests that need nothing but Python
+	$(PYTEST) -q tests/unit tests/component tests/conformance tests/property tests/crash
+
+check: $(STAMP) lint types test ## what a developer runs before a commit
+
+lint: $(STAMP) ## formatting, lint and import contracts
+	$(BIN)/ruff format --check src tests bench tools
+	$(BIN)/ruff check src tests bench tools
+	$(BIN)/lint-imports --no-cache
+
+types: $(STAMP) ## mypy, strict, over the sources
+	$(BIN)/mypy
+
+real-parts: ## etcd, kube-apiserver, kube-controller-manager and kubectl, once per machine, in the user's cache
+	$(PYTHON) tools/real_parts.py
+
+test-real: $(REAL) real-parts ## the tests against real parts; with CI=true a missing part is a failure
+	$(PYTEST) -q tests/real
+
+bench: $(REAL) real-parts ## measure against the peers, side by side
+	$(BIN)/python -m bench
+
+cover: $(STAMP) ## the tests with branch coverage
+	$(BIN)/coverage run -m pytest -q tests/unit tests/component tests/conformance tests/property
+	$(BIN)/coverage combine --quiet && $(BIN)/coverage report
+
+lock: | $(UV) ## resolve the dependencies again
+	$(UV) lock
+
+schema: $(REAL) real-parts ## generate the field table from a running kube-apiserver
+	$(BIN)/python tools/generate_schema.py
+
+clean: ## remove what was installed here
+	rm -rf $(VENV) .mypy_cache .ruff_cache .hypothesis .coverage*

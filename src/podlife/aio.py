@@ -1,0 +1,48 @@
+"""Task supervision and interruptible waiting.
+
+A component owns one `TaskGroup` and starts its tasks there. Where a task must outlive the call that starts
+it, `spawn` gives it a name and hands its failure to its owner: nothing dies silently. Every wait has a
+deadline, measured in the event loop's own time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+__all__ = ["cancel_and_wait", "spawn", "wait_until_set"]
+
+T = TypeVar("T")
+
+
+def spawn(
+    coroutine: Coroutine[Any, Any, T], *, name: str, on_failure: Callable[[BaseException], None]
+) -> asyncio.Task[T]:
+    """Start a named task; `on_failure` is told if it ends with an exception other than cancellation."""
+    task = asyncio.get_running_loop().create_task(coroutine, name=name)
+
+    def ended(done: asyncio.Task[T]) -> None:
+        if not done.cancelled() and (failure := done.exception()) is not None:
+            on_failure(failure)
+
+    task.add_done_callback(ended)
+    return task
+
+
+async def wait_until_set(event: asyncio.Event, *, seconds: float) -> bool:
+    """Wait for the event, but no longer than `seconds`; says whether it was set."""
+    try:
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    except TimeoutError:
+        return False
+    return True
+
+
+async def cancel_and_wait(*tasks: asyncio.Task[Any], seconds: float = 5.0) -> None:
+    """Cancel the tasks and wait until they have ended, within a bound; their own failures are not raised."""
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        await asyncio.wait(tasks, timeout=seconds)

@@ -1,0 +1,1 @@
+"""What API objects are made of, for clients and servers alike: codecs, names, selectors, patches, schemas."""

@@ -1,0 +1,54 @@
+"""JSON in and out, and RFC 3339 times as Kubernetes writes them.
+
+Objects that may be written back stay plain dictionaries from the moment they are read (`decode_object`),
+so nothing that a newer Kubernetes adds is ever lost. Readers that only look decode into a `msgspec.Struct`
+of their own that declares just the fields they need.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+__all__ = ["Object", "decode_object", "encode", "format_micro_time", "format_time", "parse_time"]
+
+Object = dict[str, Any]
+"""An API object, whole and writable."""
+
+_decoder = msgspec.json.Decoder()
+_encoder = msgspec.json.Encoder()
+
+encode = _encoder.encode
+
+
+def decode_object(data: bytes) -> Object:
+    """Decode a JSON object; raises ValueError (with a reason) on anything else, however deep or broken."""
+    try:
+        value = _decoder.decode(data)
+    except RecursionError:
+        raise ValueError("the JSON is nested too deeply") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ValueError(str(error)) from None
+    if not isinstance(value, dict):
+        raise ValueError(f"expected a JSON object, not {type(value).__name__}")
+    return value
+
+
+def format_time(moment: datetime) -> str:
+    """metav1.Time: seconds, in UTC."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def format_micro_time(moment: datetime) -> str:
+    """metav1.MicroTime: microseconds, in UTC."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def parse_time(text: str) -> datetime:
+    """Any RFC 3339 time, in UTC; raises ValueError on anything else."""
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        raise ValueError(f"{text!r} has no time zone")
+    return moment.astimezone(UTC)

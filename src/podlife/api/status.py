@@ -1,0 +1,86 @@
+"""`Status` objects: what an API server answers when it has no object to show, and every error."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from podlife.api.codec import Object
+from podlife.errors import (
+    AlreadyExistsError,
+    ApiError,
+    ConflictError,
+    ExpiredError,
+    ForbiddenError,
+    InvalidError,
+    NotFoundError,
+    TooManyRequestsError,
+    UnauthorizedError,
+)
+
+__all__ = ["failure", "from_status", "success"]
+
+_BY_REASON: dict[str, type[ApiError]] = {
+    kind.reason: kind
+    for kind in (
+        AlreadyExistsError,
+        ConflictError,
+        ExpiredError,
+        ForbiddenError,
+        InvalidError,
+        NotFoundError,
+        TooManyRequestsError,
+        UnauthorizedError,
+    )
+}
+# A Status without a reason, or an answer that is no Status at all, is told by its code.
+_BY_CODE: dict[int, type[ApiError]] = {
+    401: UnauthorizedError,
+    403: ForbiddenError,
+    404: NotFoundError,
+    409: ConflictError,
+    410: ExpiredError,
+    422: InvalidError,
+    429: TooManyRequestsError,
+}
+
+
+def failure(error: ApiError) -> Object:
+    """The Status that tells of this error."""
+    status: Object = {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": error.message,
+        "reason": error.reason,
+        "details": error.details,
+        "code": error.code,
+    }
+    if not error.details:
+        del status["details"]
+    if not error.reason:
+        del status["reason"]
+    return status
+
+
+def success(details: Object | None = None) -> Object:
+    status: Object = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
+    if details:
+        status["details"] = details
+    return status
+
+
+def from_status(status: Any, code: int) -> ApiError:
+    """The typed error behind an answer; `status` may be anything a server or a proxy on the way has sent."""
+    if not isinstance(status, dict) or status.get("kind") != "Status":
+        kind = _BY_CODE.get(code, ApiError)
+        return kind(f"the server answered {code}", code=code, reason="" if kind is ApiError else None)
+    code = status.get("code") or code
+    reason = status.get("reason") or ""
+    kind = _BY_REASON.get(reason) or _BY_CODE.get(code, ApiError)
+    return kind(
+        status.get("message") or f"the server answered {code}",
+        code=code,
+        reason=reason,
+        details=status.get("details") or {},
+    )

@@ -1,0 +1,68 @@
+"""The description of one resource: everything the server knows of it stands in one row (see `resources`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from podlife.api.codec import Object
+from podlife.apiserver.strategy import Strategy
+
+__all__ = ["Column", "Printer", "Resource"]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a server-side table. `priority` 1 shows only with `-o wide`."""
+
+    name: str
+    description: str = ""
+    type: str = "string"
+    format: str = ""
+    priority: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Printer:
+    """How `kubectl get` shows a resource: the columns, and the cells of one object (in the same order).
+
+    `cells` gets the object and the current time as seconds since the epoch."""
+
+    columns: tuple[Column, ...]
+    cells: Callable[[Object, float], list[Any]]
+    conditions: Callable[[Object], list[Object]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    group: str
+    version: str
+    kind: str
+    plural: str
+    namespaced: bool = True
+    singular: str = ""
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    strategy: Strategy = field(default_factory=Strategy)
+    # `status`, `scale`, `binding`, `eviction`, `log`, `exec`, `finalize` …
+    subresources: tuple[str, ...] = ()
+    # How clients may select besides metadata.name and metadata.namespace: the path's value in an object.
+    # An absent value is the empty string; a selector on any other path is a 400.
+    selectable: Mapping[str, Callable[[Object], str]] = field(default_factory=dict)
+    printer: Printer | None = None
+    # Where the objects are kept, if not under their own name: events of both groups are one.
+    stored_as: str = ""
+
+    @property
+    def key(self) -> str:
+        """`pods`, `deployments.apps`: how the resource is named in storage, messages and details."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    @property
+    def storage_key(self) -> str:
+        return self.stored_as or self.key
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version

@@ -1,0 +1,199 @@
+"""The seam between the API server and what keeps its objects.
+
+A store is a revisioned log of changes and the state they add up to. It guarantees:
+
+* Revisions only rise, by one for each change, across restarts too; what is acknowledged is durable.
+* The changes of one `commit` happen together or not at all, and are seen together.
+* Readers see committed state only; a subscriber sees every later change of its resource, once and in order.
+* Values are opaque bytes. A value learns its own revision when it is written, through `encode(revision)`,
+  so that the bytes in the store are the bytes on the wire.
+* Everything is bounded: history by age and size, a subscriber by that history. Who falls out of it is told.
+
+All methods are called on one event loop. `MemoryStore` and `SqliteStore` pass the same conformance suite.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple, Protocol
+
+from podlife.errors import PodlifeError
+
+__all__ = [
+    "Batch",
+    "Change",
+    "CompactedError",
+    "Delete",
+    "Event",
+    "EventType",
+    "Key",
+    "MismatchError",
+    "Put",
+    "Record",
+    "Store",
+    "StoreError",
+    "Subscription",
+]
+
+
+class StoreError(PodlifeError):
+    """The store could not keep a change (a full disk, a failing one). Nothing of it was kept; reads go on."""
+
+
+class MismatchError(StoreError):
+    """The key is not at the revision that the change expects. Nothing was written."""
+
+
+class CompactedError(StoreError):
+    """The history that was asked for is no longer kept. `oldest` is the first revision still there."""
+
+    def __init__(self, revision: int, oldest: int) -> None:
+        super().__init__(f"revision {revision} has been compacted, the oldest kept is {oldest}")
+        self.revision = revision
+        self.oldest = oldest
+
+
+class Key(NamedTuple):
+    """Where an object lives. `resource` is `pods` or `deployments.apps`; no namespace is the empty string."""
+
+    resource: str
+    namespace: str
+    name: str
+
+    @property
+    def path(self) -> str:
+        """The part that orders a list, as in etcd: `namespace/name`, or the name alone."""
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+
+class Record:
+    """One stored version of an object. Immutable; `cache` is for whoever derives something costly from it."""
+
+    __slots__ = ("cache", "key", "revision", "value")
+
+    def __init__(self, key: Key, revision: int, value: bytes) -> None:
+        self.key = key
+        self.revision = revision
+        self.value = value
+        self.cache: object = None
+
+
+class EventType(StrEnum):
+    ADDED = "ADDED"
+    MODIFIED = "MODIFIED"
+    DELETED = "DELETED"
+
+
+class Event:
+    """One change, as its subscribers see it. After a deletion `record` holds the last state of the object,
+    written with the revision of the deletion. `previous` is what stood there before."""
+
+    __slots__ = ("frames", "previous", "record", "type")
+
+    def __init__(self, type: EventType, record: Record, previous: Record | None) -> None:  # noqa: A002
+        self.type = type
+        self.record = record
+        self.previous = previous
+        # What was encoded for the wire already, by format: an event is encoded once however many watch.
+        self.frames: dict[object, bytes] = {}
+
+    @property
+    def revision(self) -> int:
+        return self.record.revision
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """Write the value under the key. `expected` is the revision that must stand there; 0 means none may."""
+
+    key: Key
+    encode: Callable[[int], bytes]
+    expected: int
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Remove the key, which must be at revision `expected`; `encode` gives its last state."""
+
+    key: Key
+    encode: Callable[[int], bytes]
+    expected: int
+
+
+Change = Put | Delete
+
+
+class Batch:
+    """What one call of `Subscription.next` brings: a run of events, shared by all who read the same run.
+
+    `frames` lets subscribers share what they make of the whole run, by format."""
+
+    __slots__ = ("events", "frames")
+
+    def __init__(self, events: Sequence[Event]) -> None:
+        self.events = events
+        self.frames: dict[object, bytes] = {}
+
+
+class Subscription(Protocol):
+    """A cursor in the history of one resource. It holds no events of its own, so it needs no bound."""
+
+    async def next(self) -> Batch:
+        """Wait for the next events, in order. Raises CompactedError when this reader fell out of history.
+
+        Cancelling the call loses nothing: the next call goes on at the same place."""
+        ...
+
+    @property
+    def revision(self) -> int:
+        """Everything of this resource up to this revision has been handed out."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Store(Protocol):
+    @property
+    def revision(self) -> int:
+        """The last committed revision."""
+        ...
+
+    @property
+    def oldest(self) -> int:
+        """The oldest revision from which a list or a subscription can start."""
+        ...
+
+    def get(self, key: Key) -> Record | None: ...
+
+    def list(self, resource: str, namespace: str = "", *, revision: int | None = None) -> Sequence[Record]:
+        """The objects of a resource (in one namespace), in the order of `Key.path`; now, or as they stood at
+        `revision` (CompactedError when that is no longer known)."""
+        ...
+
+    def count(self, resource: str) -> int: ...
+
+    def locked(self, *keys: Key) -> AbstractAsyncContextManager[None]:
+        """Hold the keys for a read, a decision and a commit. First come, first served; several keys are taken
+        in one order by everybody, so that nobody waits in a circle."""
+        ...
+
+    async def commit(self, *changes: Change) -> Sequence[Record]:
+        """Apply the changes together. Raises MismatchError when an `expected` does not hold, StoreError when
+        they could not be kept; then none of them happened. Once it returns they are durable. A commit that
+        has begun is finished even if its caller is cancelled."""
+        ...
+
+    def subscribe(self, resource: str, *, since: int) -> Subscription:
+        """Every change of the resource after revision `since`. Raises CompactedError when that is too old."""
+        ...
+
+    async def wait_for_revision(self, revision: int, *, seconds: float) -> bool:
+        """Wait until the store has reached the revision; says whether it has."""
+        ...
+
+    async def close(self) -> None:
+        """Finish what was begun, refuse what comes, end every subscription."""
+        ...

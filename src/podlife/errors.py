@@ -1,0 +1,105 @@
+"""The one exception tree.
+
+`PodlifeError` is everything podlife raises on purpose; the command line shows its text as one line.
+`ApiError` is an answer of a Kubernetes API server, in both directions: the client raises what a server
+answered, the embedded server raises what it will answer. It has a subclass only where callers branch on it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = [
+    "AlreadyExistsError",
+    "ApiError",
+    "ConfigError",
+    "ConflictError",
+    "ExpiredError",
+    "ForbiddenError",
+    "InvalidError",
+    "NotFoundError",
+    "PodlifeError",
+    "TerminalError",
+    "TooManyRequestsError",
+    "UnauthorizedError",
+    "UnreachableError",
+]
+
+
+class PodlifeError(Exception):
+    """Everything podlife raises on purpose. The text is one line that a user can act on."""
+
+
+class ConfigError(PodlifeError):
+    """What the user gave (a file, a flag, an environment) cannot be used."""
+
+
+class UnreachableError(PodlifeError):
+    """No answer came from the server: refused, reset, timed out, or a certificate that is not trusted."""
+
+
+class TerminalError(PodlifeError):
+    """Trying again will not help: a reconcile that raises it is not retried."""
+
+
+class ApiError(PodlifeError):
+    """A Kubernetes `Status` of failure. `details` is the Status's own `details` object."""
+
+    code: int = 500
+    reason: str = "InternalError"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: int | None = None,
+        reason: str | None = None,
+        details: dict[str, Any] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = type(self).code if code is None else code
+        self.reason = type(self).reason if reason is None else reason
+        self.details: dict[str, Any] = details or {}
+
+    @property
+    def retry_after_seconds(self) -> int | None:
+        """How long the server asked to wait, if it did."""
+        seconds = self.details.get("retryAfterSeconds")
+        return seconds if isinstance(seconds, int) else None
+
+
+class UnauthorizedError(ApiError):
+    code, reason = 401, "Unauthorized"
+
+
+class ForbiddenError(ApiError):
+    code, reason = 403, "Forbidden"
+
+
+class NotFoundError(ApiError):
+    code, reason = 404, "NotFound"
+
+
+class ConflictError(ApiError):
+    """The object changed, or is not the one that was meant: somebody else was faster."""
+
+    code, reason = 409, "Conflict"
+
+
+class AlreadyExistsError(ApiError):
+    code, reason = 409, "AlreadyExists"
+
+
+class ExpiredError(ApiError):
+    """The requested revision has been compacted: list again."""
+
+    code, reason = 410, "Expired"
+
+
+class InvalidError(ApiError):
+    code, reason = 422, "Invalid"
+
+
+class TooManyRequestsError(ApiError):
+    code, reason = 429, "TooManyRequests"

@@ -1,0 +1,96 @@
+"""HTTP messages that know no web framework.
+
+The embedded API server answers a `Request` with a `Response`; the client's transports carry the same two
+over a socket or hand them straight to a handler in the same process. Both sides are plain data, so that
+the whole system also runs with no socket at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+from urllib.parse import parse_qsl
+
+__all__ = ["Body", "Channel", "Handler", "Peer", "Query", "Request", "Response", "Upgrade"]
+
+Body = bytes | Sequence[bytes] | AsyncIterator[bytes]
+"""Whole, in pieces that are joined on the wire (a list), or a stream (a watch, a log)."""
+
+
+class Query:
+    """The query of a request: every key may stand several times; the first value counts, as upstream."""
+
+    __slots__ = ("_values", "raw")
+
+    def __init__(self, raw: str = "") -> None:
+        self.raw = raw
+        self._values: dict[str, list[str]] = {}
+        for key, value in parse_qsl(raw, keep_blank_values=True) if raw else ():
+            self._values.setdefault(key, []).append(value)
+
+    def get(self, key: str, default: str = "") -> str:
+        values = self._values.get(key)
+        return values[0] if values else default
+
+    def all(self, key: str) -> list[str]:
+        return self._values.get(key, [])
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._values
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """Who the TLS handshake proved the client to be: the subject of its certificate."""
+
+    common_name: str
+    organizations: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Request:
+    """One HTTP request. `path` is percent-decoded; header names are matched without regard to case."""
+
+    method: str
+    path: str
+    query: Query = field(default_factory=Query)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+    peer: Peer | None = None
+
+
+class Channel(Protocol):
+    """A WebSocket, seen from either side: binary messages both ways until one side closes."""
+
+    protocol: str
+
+    async def receive(self) -> bytes | None:
+        """The next message, or None when the other side has closed."""
+        ...
+
+    async def send(self, message: bytes) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+@dataclass(slots=True)
+class Upgrade:
+    """Instead of a body: switch to a WebSocket that speaks one of `protocols`, and relay over it."""
+
+    protocols: tuple[str, ...]
+    relay: Callable[[Channel], Awaitable[None]]
+
+
+@dataclass(slots=True)
+class Response:
+    """One HTTP answer. A streamed body is closed with `aclose()` when the client has gone."""
+
+    status: int = 200
+    body: Body = b""
+    content_type: str = "application/json"
+    headers: Mapping[str, str] = field(default_factory=dict)
+    upgrade: Upgrade | None = None
+
+
+Handler = Callable[[Request], Awaitable[Response]]
