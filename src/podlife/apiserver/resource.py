@@ -9,7 +9,9 @@ from typing import Any
 from podlife.api.codec import Object
 from podlife.apiserver.strategy import Strategy
 
-__all__ = ["Column", "Printer", "Resource"]
+__all__ = ["ALL_VERBS", "Column", "Printer", "Resource"]
+
+ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,8 @@ class Resource:
     printer: Printer | None = None
     # Where the objects are kept, if not under their own name: events of both groups are one.
     stored_as: str = ""
+    # A review or a binding is only ever created: nothing of it is kept.
+    verbs: tuple[str, ...] = ALL_VERBS
 
     @property
     def key(self) -> str:
