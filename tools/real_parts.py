@@ -1,0 +1,199 @@
+"""The real Kubernetes parts that the tests and the benchmarks run against: found, or made once per machine.
+
+`find` looks where envtest looks (KUBEBUILDER_ASSETS), then on PATH, then in the user's cache. `python
+tools/real_parts.py` makes what is missing: etcd out of Debian's package (unpacked, never installed), the rest
+built from the Go module beside this file. Nothing is ever put into the checkout. Needs only the standard
+library, since it runs before anything is installed. A part appears in the cache whole or not at all, and two
+runs at once build once.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+__all__ = ["PARTS", "PartsError", "cache_folder", "find", "prepare"]
+
+MODULE = Path(__file__).parent / "real-parts"
+BUILT = ("kube-apiserver", "kube-controller-manager", "kubectl")
+PARTS = ("etcd", *BUILT)
+# A cold build takes about 7 minutes on two cores; a machine that needs longer than this has another problem.
+BUILD_SECONDS = 3600
+VERSION_PACKAGE = "k8s.io/component-base/version"
+
+
+class PartsError(Exception):
+    """A part cannot be made here. The text is one line that says what to do."""
+
+
+def kubernetes_version() -> str:
+    """`v1.36.3`: what go.mod asks for."""
+    match = re.search(r"^require k8s\.io/kubernetes (v\S+)", (MODULE / "go.mod").read_text(), re.MULTILINE)
+    if match is None:
+        raise PartsError(f"{MODULE / 'go.mod'} does not require k8s.io/kubernetes")
+    return match[1]
+
+
+def cache_folder() -> Path:
+    """Where this machine keeps the parts of exactly these versions."""
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    sums = hashlib.sha256((MODULE / "go.mod").read_bytes() + (MODULE / "go.sum").read_bytes()).hexdigest()
+    key = f"{kubernetes_version()}-{platform.machine()}-{sums[:12]}"
+    return home / "podlife" / "real-parts" / key / "bin"
+
+
+def find(part: str) -> Path | None:
+    """The program, or None. KUBEBUILDER_ASSETS is a choice; what merely lies on PATH must be recent."""
+    if assets := os.environ.get("KUBEBUILDER_ASSETS"):
+        chosen = Path(assets) / part
+        if os.access(chosen, os.X_OK):
+            return chosen
+    if (on_path := shutil.which(part)) is not None and _is_recent(part, on_path):
+        return Path(on_path)
+    cached = cache_folder() / part
+    return cached if os.access(cached, os.X_OK) else None
+
+
+def _is_recent(part: str, program: str) -> bool:
+    """The tests compare with one minor version of Kubernetes: programs of another answer otherwise."""
+    if part == "etcd":
+        return True
+    arguments = ["version", "--client", "-o", "json"] if part == "kubectl" else ["--version"]
+    try:
+        shown = subprocess.run(
+            [program, *arguments], check=False, capture_output=True, text=True, timeout=30
+        ).stdout
+        text = json.loads(shown)["clientVersion"]["gitVersion"] if part == "kubectl" else shown
+    except (OSError, subprocess.TimeoutExpired, ValueError, KeyError):
+        return False
+    found, wanted = _minor(text), _minor(kubernetes_version())
+    return found >= wanted if part == "kubectl" else found == wanted
+
+
+def _minor(text: str) -> tuple[int, int]:
+    match = re.search(r"v(\d+)\.(\d+)", text)
+    return (int(match[1]), int(match[2])) if match else (0, 0)
+
+
+def prepare() -> None:
+    """Put every missing part into the cache; raises PartsError when one cannot be made."""
+    folder = cache_folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    with _one_at_a_time(folder):
+        # Asked again under the lock: whoever held it before may have made them all.
+        for part in [part for part in PARTS if find(part) is None]:
+            started = time.monotonic()
+            with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".making-") as scratch:
+                made = _unpack_etcd(Path(scratch)) if part == "etcd" else _build(part, Path(scratch))
+                made.chmod(0o755)
+                made.rename(folder / part)
+            _say(f"{part} is ready after {time.monotonic() - started:.0f} s")
+
+
+@contextmanager
+def _one_at_a_time(folder: Path) -> Iterator[None]:
+    with (folder.parent / ".lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            _say("another run is making the parts, waiting for it")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _unpack_etcd(scratch: Path) -> Path:
+    if shutil.which("apt-get") is None or shutil.which("dpkg-deb") is None:
+        raise PartsError("etcd is missing and there is no apt-get to fetch it: put one on PATH")
+    _say("fetching etcd out of Debian's package etcd-server")
+    fetch = ["apt-get", "download", "etcd-server"]
+    if _run(fetch, cwd=scratch, seconds=300) != "":
+        # Fresh images come with empty package lists.
+        if os.geteuid() != 0:
+            raise PartsError(
+                "apt-get could not download etcd-server: run `apt-get update` as root, or put etcd on PATH"
+            )
+        _run(["apt-get", "update"], cwd=scratch, seconds=300)
+        if failure := _run(fetch, cwd=scratch, seconds=300):
+            raise PartsError(f"apt-get could not download etcd-server: {failure}")
+    package = next(scratch.glob("etcd-server_*.deb"))
+    if failure := _run(["dpkg-deb", "-x", str(package), str(scratch / "unpacked")], cwd=scratch, seconds=60):
+        raise PartsError(f"dpkg-deb could not unpack {package.name}: {failure}")
+    return scratch / "unpacked" / "usr" / "bin" / "etcd"
+
+
+def _build(part: str, scratch: Path) -> Path:
+    if shutil.which("go") is None:
+        raise PartsError(
+            f"{part} is missing and there is no Go to build it: install Go, or set KUBEBUILDER_ASSETS"
+        )
+    _say(f"building {part} {kubernetes_version()} from source; the first of them takes some minutes")
+    if failure := _run(build_command(part, scratch / part), cwd=MODULE, seconds=BUILD_SECONDS):
+        raise PartsError(f"go could not build {part}: {failure}")
+    return scratch / part
+
+
+def build_command(part: str, output: Path) -> list[str]:
+    """The version is linked in, as the release does it: clients decide by what /version says."""
+    version = kubernetes_version()
+    major, minor = _minor(version)
+    stamps = {"gitVersion": version, "gitMajor": major, "gitMinor": minor, "gitTreeState": "clean"}
+    flags = " ".join(["-s -w", *(f"-X {VERSION_PACKAGE}.{name}={value}" for name, value in stamps.items())])
+    command = ["go", "build", "-mod=readonly", "-trimpath", "-ldflags", flags]
+    return [*command, "-o", str(output), f"k8s.io/kubernetes/cmd/{part}"]
+
+
+def _run(command: list[str], *, cwd: Path, seconds: float) -> str:
+    """Empty when it went well, otherwise the last line that the program said."""
+    environment = {**os.environ, "GOFLAGS": "", "GOWORK": "off", "CGO_ENABLED": "0"}
+    try:
+        done = subprocess.run(
+            command,
+            check=False,
+            cwd=cwd,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=seconds,
+        )
+    except subprocess.TimeoutExpired:
+        return f"no end after {seconds:.0f} s"
+    if done.returncode == 0:
+        return ""
+    lines = [line for line in done.stdout.splitlines() if line.strip()]
+    return lines[-1] if lines else f"{command[0]} ended with {done.returncode}"
+
+
+def _say(line: str) -> None:
+    print(f"real-parts: {line}", file=sys.stderr, flush=True)
+
+
+def main() -> int:
+    try:
+        prepare()
+    except PartsError as error:
+        _say(str(error))
+        # The tests that need the part skip themselves on a developer's machine, and fail in CI: so does this.
+        return 1 if os.environ.get("CI") == "true" else 0
+    except KeyboardInterrupt:
+        return 130
+    for part in PARTS:
+        print(f"{part:24} {find(part)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
