@@ -1,0 +1,381 @@
+"""Starts and stops the real parts: etcd, kube-apiserver, kube-controller-manager, kubectl, and our server.
+
+Everything listens on free loopback ports, keeps its files in a folder of the caller's and is ended when its
+`with` block is left, however that happens. A part that does not get ready in time raises with the end of its
+log. Nothing here knows pytest: the benchmarks and the schema generator start the same parts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import importlib.util
+import os
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+
+import yaml
+
+from tests.real_pki import Pki
+
+__all__ = [
+    "TOKENS",
+    "MissingPartError",
+    "NotReadyError",
+    "Server",
+    "Settings",
+    "controller_manager",
+    "kube_apiserver",
+    "part",
+    "podlife_apiserver",
+    "run_kubectl",
+]
+
+ROOT = Path(__file__).resolve().parent.parent
+READY_SECONDS = 60.0
+
+TOKENS = {
+    "admin": ("admin-token", "admin", "system:masters"),
+    "nobody": ("nobody-token", "nobody", "people"),
+    "node-a": ("node-a-token", "system:node:node-a", "system:nodes"),
+    "node-b": ("node-b-token", "system:node:node-b", "system:nodes"),
+}
+"""Who may speak to the servers: token, user and group by the name that a test gives."""
+
+
+class MissingPartError(Exception):
+    """A real part is not on this machine."""
+
+
+class NotReadyError(Exception):
+    """A part did not get ready in time; the text holds the end of its log."""
+
+
+def _tools() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("podlife_real_parts", ROOT / "tools" / "real_parts.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def part(name: str) -> Path:
+    """The program of that name, where `tools/real_parts.py` finds it; raises MissingPartError."""
+    found: Path | None = _tools().find(name)
+    if found is None:
+        raise MissingPartError(f"{name} is missing: run `make real-parts`, or set KUBEBUILDER_ASSETS")
+    return found
+
+
+@dataclass(frozen=True)
+class Server:
+    """An API server that answers. `kubeconfig` is the admin's; `log` is what it has said."""
+
+    host: str
+    port: int
+    ca_file: Path
+    kubeconfig: Path
+    folder: Path
+    pid: int
+    log: Path
+    tokens: Mapping[str, str]
+    pki: Pki | None = None
+
+    @property
+    def url(self) -> str:
+        return f"https://{self.host}:{self.port}"
+
+    def kubeconfig_for(self, who: str) -> Path:
+        """A kubeconfig of mode 0600 with the token of one of TOKENS."""
+        return write_kubeconfig(self.folder / f"{who}.kubeconfig", self, {"token": self.tokens[who]})
+
+    def kubeconfig_with_certificate(self, user: str, *groups: str) -> Path:
+        """A kubeconfig with a client certificate that this server trusts."""
+        assert self.pki is not None
+        certificate, key = self.pki.issue_client(user, *groups)
+        user_entry = {"client-certificate": str(certificate), "client-key": str(key)}
+        return write_kubeconfig(self.folder / f"{user}-certificate.kubeconfig", self, user_entry)
+
+
+def write_kubeconfig(path: Path, server: Server, user: Mapping[str, object]) -> Path:
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [
+            {"name": "test", "cluster": {"server": server.url, "certificate-authority": str(server.ca_file)}}
+        ],
+        "users": [{"name": "test", "user": dict(user)}],
+        "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
+        "current-context": "test",
+    }
+    path.touch(mode=0o600)
+    path.write_text(yaml.safe_dump(config))
+    return path
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a test may want otherwise of kube-apiserver."""
+
+    flags: Sequence[str] = ()
+    etcd_flags: Sequence[str] = ()
+    disabled_admission: Sequence[str] = ("ServiceAccount",)
+    ready_seconds: float = READY_SECONDS
+    tokens: Mapping[str, tuple[str, str, str]] = field(default_factory=lambda: dict(TOKENS))
+
+
+@contextmanager
+def kube_apiserver(folder: Path, settings: Settings | None = None) -> Iterator[Server]:
+    """kube-apiserver with an etcd of its own, ready to answer; RBAC, tokens and client certificates."""
+    settings = settings or Settings()
+    program = part("kube-apiserver")
+    folder.mkdir(parents=True, exist_ok=True)
+    pki = Pki(folder / "pki")
+    certificate, key = pki.issue_server()
+    token_file = folder / "tokens.csv"
+    write_token_file(token_file, settings.tokens)
+    with _etcd(folder / "etcd", settings.etcd_flags) as etcd_url:
+        port = free_port()
+        flags = [
+            f"--etcd-servers={etcd_url}",
+            "--bind-address=127.0.0.1",
+            "--advertise-address=127.0.0.1",
+            f"--secure-port={port}",
+            f"--tls-cert-file={certificate}",
+            f"--tls-private-key-file={key}",
+            f"--client-ca-file={pki.ca_file}",
+            f"--token-auth-file={token_file}",
+            "--authorization-mode=Node,RBAC",
+            "--enable-admission-plugins=NodeRestriction",
+            f"--disable-admission-plugins={','.join(settings.disabled_admission)}",
+            "--service-account-issuer=https://kubernetes.default.svc",
+            f"--service-account-key-file={pki.service_account_key}",
+            f"--service-account-signing-key-file={pki.service_account_key}",
+            "--service-cluster-ip-range=10.0.0.0/24",
+            # The address of this server may not lie on loopback in the endpoints that it keeps of itself.
+            "--endpoint-reconciler-type=none",
+            *settings.flags,
+        ]
+        log = folder / "kube-apiserver.log"
+        with _process([str(program), *flags], log) as process:
+            server = _server(folder, port, pki, process, log, settings)
+            _wait_until(lambda: is_ready(server), process, log, settings.ready_seconds)
+            yield server
+
+
+def _server(
+    folder: Path, port: int, pki: Pki, process: subprocess.Popen[bytes], log: Path, settings: Settings
+) -> Server:
+    server = Server(
+        host="127.0.0.1",
+        port=port,
+        ca_file=pki.ca_file,
+        kubeconfig=folder / "admin.kubeconfig",
+        folder=folder,
+        pid=process.pid,
+        log=log,
+        tokens={who: token for who, (token, _, _) in settings.tokens.items()},
+        pki=pki,
+    )
+    write_kubeconfig(server.kubeconfig, server, {"token": server.tokens["admin"]})
+    return server
+
+
+@contextmanager
+def _etcd(folder: Path, flags: Sequence[str]) -> Iterator[str]:
+    folder.mkdir(parents=True, exist_ok=True)
+    client, peer = (f"http://127.0.0.1:{free_port()}" for _ in range(2))
+    log = folder / "etcd.log"
+    command = [
+        str(part("etcd")),
+        f"--data-dir={folder / 'data'}",
+        f"--listen-client-urls={client}",
+        f"--advertise-client-urls={client}",
+        f"--listen-peer-urls={peer}",
+        f"--initial-advertise-peer-urls={peer}",
+        f"--initial-cluster=default={peer}",
+        *flags,
+    ]
+    with _process(command, log) as process:
+        _wait_until(lambda: _answers(f"{client}/health"), process, log, READY_SECONDS)
+        yield client
+
+
+@contextmanager
+def controller_manager(
+    folder: Path, server: Server, controllers: Sequence[str], *flags: str
+) -> Iterator[Path]:
+    """kube-controller-manager with just these controllers, against any API server; gives its log.
+
+    It speaks JSON, so that a server which does not offer protobuf can be its server too."""
+    folder.mkdir(parents=True, exist_ok=True)
+    log = folder / "kube-controller-manager.log"
+    port = free_port()
+    command = [
+        str(part("kube-controller-manager")),
+        f"--kubeconfig={server.kubeconfig}",
+        f"--controllers={','.join(controllers)}",
+        "--kube-api-content-type=application/json",
+        "--use-service-account-credentials=false",
+        "--leader-elect=false",
+        "--bind-address=127.0.0.1",
+        f"--secure-port={port}",
+        f"--cert-dir={folder}",
+        "--kube-api-qps=500",
+        "--kube-api-burst=1000",
+        *flags,
+    ]
+    with _process(command, log) as process:
+        _wait_until(lambda: _answers(f"https://127.0.0.1:{port}/healthz"), process, log, READY_SECONDS)
+        yield log
+
+
+@contextmanager
+def podlife_apiserver(folder: Path, *flags: str) -> Iterator[Server]:
+    """Our own server, as a user starts it, with the same tokens as kube-apiserver has."""
+    data = folder / "data"
+    data.mkdir(parents=True, exist_ok=True, mode=0o700)
+    log = folder / "podlife-apiserver.log"
+    port = free_port()
+    command = [sys.executable, "-m", "podlife", "apiserver", "--data", str(data), "--port", str(port), *flags]
+    with _process(command, log, {"PYTHONUNBUFFERED": "1"}) as process:
+        kubeconfig = data / "admin.kubeconfig"
+        _wait_until(kubeconfig.exists, process, log, READY_SECONDS)
+        server = _own_server(folder, port, process.pid, log, kubeconfig)
+        _wait_until(lambda: is_ready(server), process, log, READY_SECONDS)
+        # Kept by the server's first start, and read again when it changes.
+        write_token_file(data / "tokens.csv", TOKENS, keep=True)
+        yield server
+
+
+def _own_server(folder: Path, port: int, pid: int, log: Path, kubeconfig: Path) -> Server:
+    ca_file = folder / "data" / "pki" / "ca.crt"
+    tokens = {who: token for who, (token, _, _) in TOKENS.items()}
+    return Server("127.0.0.1", port, ca_file, kubeconfig, folder, pid, log, tokens)
+
+
+def write_token_file(path: Path, tokens: Mapping[str, tuple[str, str, str]], *, keep: bool = False) -> None:
+    """The csv that kube-apiserver reads: token, user, uid and groups."""
+    old = path.read_text() if keep and path.exists() else ""
+    lines = [f'{token},{user},{user},"{group}"\n' for token, user, group in tokens.values()]
+    path.touch(mode=0o600)
+    path.write_text(old + "".join(lines))
+
+
+def run_kubectl(
+    *arguments: str, kubeconfig: Path, stdin: str | None = None, seconds: float = 60.0
+) -> subprocess.CompletedProcess[str]:
+    """kubectl with a home of its own beside the kubeconfig, so that no cache is shared between servers."""
+    environment = {"PATH": os.environ["PATH"], "HOME": str(kubeconfig.parent), "KUBECONFIG": str(kubeconfig)}
+    return subprocess.run(
+        [str(part("kubectl")), *arguments],
+        check=False,
+        input=stdin,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=seconds,
+    )
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def is_ready(server: Server) -> bool:
+    return server.ca_file.exists() and _answers(f"{server.url}/readyz")
+
+
+def _answers(url: str) -> bool:
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    try:
+        with urllib.request.urlopen(url, timeout=2, context=context) as answer:
+            return bool(answer.status == 200)
+    except (OSError, urllib.error.URLError):
+        return False
+
+
+def _wait_until(
+    done: Callable[[], bool], process: subprocess.Popen[bytes], log: Path, seconds: float
+) -> None:
+    deadline = time.monotonic() + seconds
+    while not done():
+        if process.poll() is not None:
+            raise NotReadyError(f"{log.stem} ended with {process.returncode}:\n{tail(log)}")
+        if time.monotonic() > deadline:
+            raise NotReadyError(f"{log.stem} was not ready after {seconds:.0f} s:\n{tail(log)}")
+        time.sleep(0.05)
+
+
+def tail(log: Path, lines: int = 30) -> str:
+    return "\n".join(log.read_text(errors="replace").splitlines()[-lines:]) if log.exists() else ""
+
+
+@contextmanager
+def _process(
+    command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None
+) -> Iterator[subprocess.Popen[bytes]]:
+    # A session of its own: Ctrl-C reaches the tests alone, and they end their parts in the right order.
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            list(command),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, **(environment or {})},
+            start_new_session=True,
+            preexec_fn=_end_with_parent(),  # noqa: PLW1509 - asks the kernel one thing, takes no lock
+        )
+    try:
+        yield process
+    finally:
+        _end(process)
+
+
+def _end(process: subprocess.Popen[bytes], seconds: float = 10.0) -> None:
+    if process.poll() is None:
+        process.terminate()
+        try:
+            process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait(seconds)
+
+
+def _end_with_parent() -> Callable[[], None] | None:
+    """On Linux a part ends even when the tests are killed outright.
+
+    The kernel watches the thread that forked, so only the main thread may ask for it."""
+    if sys.platform != "linux" or threading.current_thread() is not threading.main_thread():
+        return None
+    prctl = ctypes.CDLL(None).prctl
+    set_parent_death_signal = 1
+
+    def ask() -> None:
+        prctl(set_parent_death_signal, signal.SIGKILL)
+
+    return ask
+
+
+def remove_quietly(folder: Path) -> None:
+    with contextlib.suppress(OSError):
+        shutil.rmtree(folder)
