@@ -1,0 +1,207 @@
+"""Bodies on the wire: read within bounds, written at the pace of the reader.
+
+A list of any size is written in slices, so that memory stays flat and other requests get their turn. A
+stream is flushed item by item and closed as soon as its reader has gone. A reader that takes nothing at
+all for a while is cut off: what is written for it would otherwise pile up here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from aiohttp import hdrs, web
+from aiohttp.http_writer import StreamWriter
+from multidict import CIMultiDict
+
+from podlife.api import status
+from podlife.api.codec import encode
+from podlife.errors import ApiError
+from podlife.wire import Response
+
+__all__ = ["Limits", "Reader", "headers_of", "read_body", "send_pieces", "send_stream", "status_of"]
+
+_SLICE_BYTES = 512 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one client may ask of the server. The defaults follow kube-apiserver where it has such a limit."""
+
+    body_bytes: int = 3 * 1024 * 1024
+    header_bytes: int = 64 * 1024
+    headers: int = 128
+    # A little longer than the 90 s after which clients give up an idle connection: they should be the first.
+    # It is also how long a client may take over its request line and headers.
+    idle_seconds: float = 120.0
+    handshake_seconds: float = 10.0
+    body_seconds: float = 30.0
+    # How long the rest of a refused body is read and thrown away, so that the client can read the refusal.
+    lingering_seconds: float = 5.0
+    # How long a reader may take nothing at all of what is written for it.
+    stall_seconds: float = 30.0
+    connections: int = 16_384
+
+
+class Reader(web.RequestHandler):
+    """A connection that may be reading a stream, and ends the stream when it goes."""
+
+    __slots__ = ("is_ending", "stream")
+
+    def __init__(self, server: web.Server, **settings: Any) -> None:
+        super().__init__(server, **settings)
+        self.stream: asyncio.Task[Any] | None = None
+        # Tells our own wish to end the stream from the end of the client.
+        self.is_ending = False
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        super().connection_lost(exc)
+        if self.stream is not None:
+            self.stream.cancel()
+
+    def end_stream(self) -> None:
+        """Let the reader see an orderly end, as when a watch reaches its timeout."""
+        if self.stream is not None:
+            self.is_ending = True
+            self.stream.cancel()
+
+
+def headers_of(response: Response) -> CIMultiDict[str]:
+    headers = CIMultiDict(response.headers)
+    headers[hdrs.CONTENT_TYPE] = response.content_type
+    headers[hdrs.SERVER] = "podlife"
+    headers.setdefault(hdrs.CACHE_CONTROL, "no-cache, private")
+    return headers
+
+
+def status_of(error: ApiError) -> web.Response:
+    response = Response(error.code, encode(status.failure(error)))
+    return web.Response(status=error.code, body=response.body, headers=headers_of(response))
+
+
+async def read_body(request: web.BaseRequest, limits: Limits) -> bytes:
+    """The whole body; raises ApiError when it is too large (413) or too slow (408)."""
+    if (request.content_length or 0) > limits.body_bytes:
+        raise _too_large(limits.body_bytes)
+    content = request.content
+    # A small body arrives together with its headers: then there is nothing to wait for.
+    if content.is_eof():
+        body = content.read_nowait()
+        if len(body) > limits.body_bytes:
+            raise _too_large(limits.body_bytes)
+        return body
+    try:
+        async with asyncio.timeout(limits.body_seconds):
+            return await _read_parts(request, limits.body_bytes)
+    except TimeoutError:
+        raise ApiError("the body of the request did not arrive in time", code=408, reason="Timeout") from None
+
+
+async def _read_parts(request: web.BaseRequest, limit: int) -> bytes:
+    if request.headers.get(hdrs.EXPECT, "").lower() == "100-continue" and request.transport is not None:
+        request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+    parts: list[bytes] = []
+    size = 0
+    while part := await request.content.readany():
+        size += len(part)
+        if size > limit:
+            raise _too_large(limit)
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _too_large(limit: int) -> ApiError:
+    return ApiError(f"Request entity too large: limit is {limit}", code=413, reason="RequestEntityTooLarge")
+
+
+async def send_pieces(
+    request: web.BaseRequest,
+    answer: web.StreamResponse,
+    reader: Reader,
+    pieces: Sequence[bytes],
+    limits: Limits,
+) -> None:
+    answer.content_length = sum(map(len, pieces))
+    writer = await answer.prepare(request)
+    assert isinstance(writer, StreamWriter)
+    if request.method == hdrs.METH_HEAD:
+        return
+    for part in _slices(pieces):
+        await writer.write(part, drain=False)
+        await _drain(reader, writer, limits.stall_seconds)
+        await asyncio.sleep(0)
+
+
+async def send_stream(
+    request: web.BaseRequest,
+    answer: web.StreamResponse,
+    reader: Reader,
+    items: AsyncIterator[bytes],
+    limits: Limits,
+) -> None:
+    try:
+        if request.version >= (1, 1):
+            answer.enable_chunked_encoding()
+        else:
+            answer.force_close()
+        writer = await answer.prepare(request)
+        assert isinstance(writer, StreamWriter)
+        if request.method != hdrs.METH_HEAD and reader.transport is not None:
+            await _relay(reader, writer, items, limits.stall_seconds)
+    finally:
+        close = getattr(items, "aclose", None)
+        if close is not None:
+            await close()
+
+
+async def _relay(
+    reader: Reader, writer: StreamWriter, items: AsyncIterator[bytes], stall_seconds: float
+) -> None:
+    task = asyncio.current_task()
+    assert task is not None
+    reader.stream = task
+    # A watcher must learn at once that its watch stands, long before the first event.
+    writer.send_headers()
+    try:
+        async for item in items:
+            if item:
+                await writer.write(item, drain=False)
+                if reader.writing_paused:
+                    await _drain(reader, writer, stall_seconds)
+    except asyncio.CancelledError:
+        # Our own wish to end the stream is no cancellation of the task that serves the connection.
+        if not reader.is_ending or task.uncancel() > 0:
+            raise
+    finally:
+        reader.stream = None
+
+
+async def _drain(reader: Reader, writer: StreamWriter, stall_seconds: float) -> None:
+    """Wait for the reader, as long as it takes anything at all."""
+    while reader.writing_paused and (transport := reader.transport) is not None:
+        before = transport.get_write_buffer_size()
+        try:
+            async with asyncio.timeout(stall_seconds):
+                await writer.drain()
+        except TimeoutError:
+            if transport.get_write_buffer_size() >= before:
+                transport.abort()
+                raise ConnectionResetError("the reader has taken nothing for too long") from None
+    if reader.transport is None:
+        raise ConnectionResetError("the reader has gone")
+
+
+def _slices(pieces: Sequence[bytes]) -> Iterator[bytes]:
+    """The pieces joined into slices that are worth a system call."""
+    part: list[bytes] = []
+    size = 0
+    for piece in pieces:
+        part.append(piece)
+        size += len(piece)
+        if size >= _SLICE_BYTES:
+            yield b"".join(part)
+            part, size = [], 0
+    if part:
+        yield b"".join(part)
