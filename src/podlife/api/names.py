@@ -130,10 +130,8 @@ def check_label_key(key: str) -> list[str]:
     parts = key.split("/")
     key_rule = _rule(_KEY_RULE, _KEY, "MyName", "my.name", "123-abc")
     if len(parts) > 2:
-        return [
-            f"a valid label key {key_rule} with an optional DNS subdomain prefix and '/' "
-            "(e.g. 'example.com/MyName')"
-        ]
+        optional = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+        return [f"a valid label key {key_rule} {optional}"]
     problems: list[str] = []
     if len(parts) == 2:
         found = check_dns_subdomain(parts[0]) if parts[0] else ["must be non-empty"]

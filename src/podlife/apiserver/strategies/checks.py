@@ -1,0 +1,97 @@
+"""What many validators say, said once.
+
+Every check costs next to nothing when nothing is wrong: paths and messages are only put together for errors.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Any
+
+from podlife.api.codec import Object
+from podlife.api.field_errors import FieldError, bad_value, required
+
+__all__ = [
+    "IMMUTABLE",
+    "at_most_int32",
+    "drop_empty",
+    "immutable",
+    "is_ip",
+    "non_negative",
+    "not_found",
+    "not_one_of",
+    "positive",
+    "problems_at",
+    "required_choice",
+    "with_backsteps",
+]
+
+IMMUTABLE = "field is immutable"
+_LARGEST_INT32 = 2**31 - 1
+
+
+def not_found(path: str, value: str) -> FieldError:
+    return FieldError(path, "FieldValueNotFound", f"Not found: {json.dumps(value, ensure_ascii=False)}")
+
+
+def not_one_of(path: str, value: str, choices: Iterable[str]) -> FieldError:
+    """An unsupported value, with the supported ones in the order given."""
+    known = ", ".join(json.dumps(choice) for choice in choices)
+    shown = json.dumps(value, ensure_ascii=False)
+    return FieldError(
+        path, "FieldValueNotSupported", f"Unsupported value: {shown}: supported values: {known}"
+    )
+
+
+def required_choice(path: str, value: str, choices: Sequence[str]) -> list[FieldError]:
+    if value in choices:
+        return []
+    return [not_one_of(path, value, choices) if value else required(path)]
+
+
+def problems_at(path: str, value: str, problems: Iterable[str]) -> list[FieldError]:
+    return [bad_value(path, value, problem) for problem in problems]
+
+
+def non_negative(path: str, value: int | None) -> list[FieldError]:
+    if value is None or value >= 0:
+        return []
+    return [bad_value(path, value, "must be greater than or equal to 0")]
+
+
+def positive(path: str, value: int) -> list[FieldError]:
+    return [] if value > 0 else [bad_value(path, value, "must be greater than 0")]
+
+
+def at_most_int32(path: str, value: int | None, *, least: int = 0) -> list[FieldError]:
+    if value is None or least <= value <= _LARGEST_INT32:
+        return []
+    return [bad_value(path, value, f"must be between {least} and {_LARGEST_INT32}, inclusive")]
+
+
+def immutable(path: str, new: Any, old: Any) -> list[FieldError]:
+    return [] if new == old else [bad_value(path, new, IMMUTABLE)]
+
+
+def with_backsteps(target: str) -> bool:
+    return ".." in target and ".." in target.split("/")
+
+
+@lru_cache(maxsize=4096)
+def is_ip(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return "%" not in text
+
+
+def drop_empty(obj: Object, keep: frozenset[str]) -> None:
+    """Remove what upstream's types leave out when empty: all but the fields that are pointers there."""
+    if all(obj.values()):
+        return
+    for field in [field for field, value in obj.items() if not value and field not in keep]:
+        del obj[field]
