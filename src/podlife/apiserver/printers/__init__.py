@@ -1,0 +1,49 @@
+"""How `kubectl get` shows each resource: the cells that v1.36's API server prints, a file per family.
+
+The columns are recorded from the real server (`columns.json`); a printer only computes the cells. Objects
+have passed the schema check, so their fields have the types they should; any of them may be absent.
+"""
+
+from __future__ import annotations
+
+from podlife.apiserver.printers.batch import CRON_JOBS, JOBS
+from podlife.apiserver.printers.columns import PLAIN
+from podlife.apiserver.printers.configuration import CONFIG_MAPS, NAMESPACES, SECRETS, SERVICE_ACCOUNTS
+from podlife.apiserver.printers.events import EVENTS
+from podlife.apiserver.printers.nodes import LEASES, NODES
+from podlife.apiserver.printers.pods import POD_DISRUPTION_BUDGETS, PODS
+from podlife.apiserver.printers.services import ENDPOINTS, SERVICES
+from podlife.apiserver.printers.volumes import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES
+from podlife.apiserver.printers.workloads import (
+    CONTROLLER_REVISIONS,
+    DAEMON_SETS,
+    DEPLOYMENTS,
+    REPLICA_SETS,
+    REPLICATION_CONTROLLERS,
+    STATEFUL_SETS,
+)
+
+__all__ = [
+    "CONFIG_MAPS",
+    "CONTROLLER_REVISIONS",
+    "CRON_JOBS",
+    "DAEMON_SETS",
+    "DEPLOYMENTS",
+    "ENDPOINTS",
+    "EVENTS",
+    "JOBS",
+    "LEASES",
+    "NAMESPACES",
+    "NODES",
+    "PERSISTENT_VOLUMES",
+    "PERSISTENT_VOLUME_CLAIMS",
+    "PLAIN",
+    "PODS",
+    "POD_DISRUPTION_BUDGETS",
+    "REPLICATION_CONTROLLERS",
+    "REPLICA_SETS",
+    "SECRETS",
+    "SERVICES",
+    "SERVICE_ACCOUNTS",
+    "STATEFUL_SETS",
+]
