@@ -63,7 +63,7 @@ def non_negative(path: str, value: int | None) -> list[FieldError]:
 
 
 def positive(path: str, value: int) -> list[FieldError]:
-    return [] if value > 0 else [bad_value(path, value, "must be greater than 0")]
+    return [] if value > 0 else [bad_value(path, value, "must be greater than zero")]
 
 
 def at_most_int32(path: str, value: int | None, *, least: int = 0) -> list[FieldError]:

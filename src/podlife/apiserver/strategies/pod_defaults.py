@@ -1,0 +1,258 @@
+"""What the real API server fills into a pod, and what it leaves out of one.
+
+`default_pod_spec` is shared by pods and by the templates that make them; `default_pod` adds what only a pod
+gets. Every pod passes here on every write: plain dictionaries, no walking of what is not there.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from podlife.api.codec import Object
+from podlife.api.quantity import Quantity, parse_nanos
+from podlife.apiserver.strategies.checks import drop_empty
+from podlife.apiserver.strategies.pod_volume_defaults import default_volume
+from podlife.apiserver.strategies.resources import (
+    canonical,
+    default_requests_from_limits,
+    default_resource_list,
+    default_resource_lists,
+)
+
+__all__ = ["default_container", "default_pod", "default_pod_spec"]
+
+# The fields that upstream keeps even when they are empty, because they are pointers or have no omitempty.
+_SPEC_KEEPS = frozenset(
+    {
+        "activeDeadlineSeconds",
+        "affinity",
+        "automountServiceAccountToken",
+        "containers",
+        "dnsConfig",
+        "enableServiceLinks",
+        "hostUsers",
+        "hostnameOverride",
+        "os",
+        "preemptionPolicy",
+        "priority",
+        "resources",
+        "runtimeClassName",
+        "schedulingGroup",
+        "securityContext",
+        "setHostnameAsFQDN",
+        "shareProcessNamespace",
+        "terminationGracePeriodSeconds",
+    }
+)
+_CONTAINER_KEEPS = frozenset(
+    {
+        "lifecycle",
+        "livenessProbe",
+        "name",
+        "readinessProbe",
+        "resources",
+        "restartPolicy",
+        "securityContext",
+        "startupProbe",
+    }
+)
+_ENV_KEEPS = frozenset({"name", "valueFrom"})
+_PORT_KEEPS = frozenset({"containerPort"})
+_MOUNT_KEEPS = frozenset({"mountPath", "mountPropagation", "name", "recursiveReadOnly"})
+_PROBE_KEEPS = frozenset({"exec", "grpc", "httpGet", "tcpSocket", "terminationGracePeriodSeconds"})
+_HTTP_KEEPS = frozenset({"port"})
+_TOLERATION_KEEPS = frozenset({"tolerationSeconds"})
+
+_COMPONENT = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
+_HOST = r"[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?"
+_DOMAIN = rf"(?:{_HOST}(?:\.{_HOST})*|\[[a-fA-F0-9:]+\])(?::[0-9]+)?"
+_LONGEST_IMAGE = 1024
+_image = re.compile(
+    rf"(?:{_DOMAIN}/)?{_COMPONENT}(?:/{_COMPONENT})*"
+    r"(?::(?P<tag>\w[\w.-]{0,127}))?(?P<digest>@[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,})?",
+    re.ASCII,
+).fullmatch
+
+
+@lru_cache(maxsize=4096)
+def pull_policy(image: str) -> str:
+    """Always for what may change under its name: `latest`, or no tag and no digest."""
+    match = _image(image) if len(image) <= _LONGEST_IMAGE else None
+    if match is None:
+        return "IfNotPresent"
+    tag = match["tag"] or ("" if match["digest"] else "latest")
+    return "Always" if tag == "latest" else "IfNotPresent"
+
+
+def default_pod(pod: Object) -> None:
+    spec = pod.setdefault("spec", {})
+    default_pod_spec(spec)
+    for container in spec.get("containers", ()):
+        default_requests_from_limits(container["resources"])
+    for container in spec.get("initContainers", ()):
+        default_requests_from_limits(container["resources"])
+    if "resources" in spec:
+        _default_pod_level_requests(spec)
+    if spec.get("enableServiceLinks") is None:
+        spec["enableServiceLinks"] = True
+    if spec.get("hostNetwork"):
+        _default_host_ports(spec)
+
+
+def _default_host_ports(spec: Object) -> None:
+    for field in ("containers", "initContainers"):
+        for container in spec.get(field, ()):
+            for port in container.get("ports", ()):
+                if not port.get("hostPort"):
+                    port["hostPort"] = port.get("containerPort", 0)
+
+
+def default_pod_spec(spec: Object) -> None:
+    drop_empty(spec, _SPEC_KEEPS)
+    if not spec.get("dnsPolicy"):
+        spec["dnsPolicy"] = "ClusterFirst"
+    if not spec.get("restartPolicy"):
+        spec["restartPolicy"] = "Always"
+    if spec.get("securityContext") is None:
+        spec["securityContext"] = {}
+    if spec.get("terminationGracePeriodSeconds") is None:
+        spec["terminationGracePeriodSeconds"] = 30
+    if not spec.get("schedulerName"):
+        spec["schedulerName"] = "default-scheduler"
+    # An old name and a new one for the same thing: upstream always shows both.
+    if account := spec.get("serviceAccountName") or spec.get("serviceAccount"):
+        spec["serviceAccountName"] = spec["serviceAccount"] = account
+    for container in spec.get("containers", ()):
+        default_container(container)
+    for container in spec.get("initContainers", ()):
+        default_container(container)
+    for container in spec.get("ephemeralContainers", ()):
+        default_container(container)
+    for volume in spec.get("volumes", ()):
+        default_volume(volume)
+    for toleration in spec.get("tolerations", ()):
+        drop_empty(toleration, _TOLERATION_KEEPS)
+    _default_rare(spec)
+
+
+def _default_rare(spec: Object) -> None:
+    if overhead := spec.get("overhead"):
+        default_resource_list(overhead)
+    if resources := spec.get("resources"):
+        default_resource_lists(resources)
+
+
+def default_container(container: Object) -> None:
+    drop_empty(container, _CONTAINER_KEEPS)
+    container.setdefault("name", "")
+    if "imagePullPolicy" not in container:
+        container["imagePullPolicy"] = pull_policy(container.get("image", ""))
+    if "terminationMessagePath" not in container:
+        container["terminationMessagePath"] = "/dev/termination-log"
+    if "terminationMessagePolicy" not in container:
+        container["terminationMessagePolicy"] = "File"
+    if resources := container.setdefault("resources", {}):
+        default_resource_lists(resources)
+    if "ports" in container:
+        _default_ports(container["ports"])
+    for variable in container.get("env", ()):
+        drop_empty(variable, _ENV_KEEPS)
+        if source := variable.get("valueFrom"):
+            _default_env_source(source)
+    for mount in container.get("volumeMounts", ()):
+        drop_empty(mount, _MOUNT_KEEPS)
+    _default_handlers(container)
+
+
+def _default_ports(ports: list[Object]) -> None:
+    for port in ports:
+        drop_empty(port, _PORT_KEEPS)
+        port.setdefault("containerPort", 0)
+        if "protocol" not in port:
+            port["protocol"] = "TCP"
+
+
+def _default_handlers(container: Object) -> None:
+    for field in ("livenessProbe", "readinessProbe", "startupProbe"):
+        if (probe := container.get(field)) is not None:
+            _default_probe(probe)
+    if lifecycle := container.get("lifecycle"):
+        for hook in ("postStart", "preStop"):
+            if (handler := lifecycle.get(hook)) is not None:
+                _default_http(handler)
+
+
+def _default_env_source(source: Object) -> None:
+    if (field := source.get("fieldRef")) is not None and not field.get("apiVersion"):
+        field["apiVersion"] = "v1"
+    if (resource := source.get("resourceFieldRef")) is not None:
+        resource.setdefault("divisor", "0")
+        canonical(resource, "divisor")
+
+
+def _default_probe(probe: Object) -> None:
+    drop_empty(probe, _PROBE_KEEPS)
+    if "timeoutSeconds" not in probe:
+        probe["timeoutSeconds"] = 1
+    if "periodSeconds" not in probe:
+        probe["periodSeconds"] = 10
+    if "successThreshold" not in probe:
+        probe["successThreshold"] = 1
+    if "failureThreshold" not in probe:
+        probe["failureThreshold"] = 3
+    _default_http(probe)
+    if (grpc := probe.get("grpc")) is not None:
+        grpc.setdefault("service", "")
+
+
+def _default_http(handler: Object) -> None:
+    if (http := handler.get("httpGet")) is not None:
+        drop_empty(http, _HTTP_KEEPS)
+        if "path" not in http:
+            http["path"] = "/"
+        if "scheme" not in http:
+            http["scheme"] = "HTTP"
+
+
+def _is_pod_level(name: str) -> bool:
+    return name in ("cpu", "memory") or name.startswith("hugepages-")
+
+
+def _default_pod_level_requests(spec: Object) -> None:
+    """With limits for the pod as a whole: requests from what the containers ask together, or the limits."""
+    limits = (spec.get("resources") or {}).get("limits")
+    if not limits:
+        return
+    requests = dict(spec["resources"].get("requests") or {})
+    for name, amount in _together(spec).items():
+        if name in ("cpu", "memory"):
+            requests.setdefault(name, amount)
+    for name, amount in limits.items():
+        if _is_pod_level(name):
+            requests.setdefault(name, amount)
+    if requests:
+        spec["resources"]["requests"] = requests
+
+
+def _together(spec: Object) -> dict[str, str]:
+    """What all containers request: sidecars beside the others, the largest init container if that is more."""
+    totals: dict[str, int] = {}
+    largest: dict[str, int] = {}
+    sidecars: dict[str, int] = {}
+    for container in spec.get("initContainers", ()):
+        is_sidecar = container.get("restartPolicy") == "Always"
+        for name, text in (container["resources"].get("requests") or {}).items():
+            amount = parse_nanos(text) + sidecars.get(name, 0)
+            largest[name] = max(largest.get(name, 0), amount)
+            if is_sidecar:
+                sidecars[name] = amount
+    for container in spec.get("containers", ()):
+        for name, text in (container["resources"].get("requests") or {}).items():
+            totals[name] = totals.get(name, 0) + parse_nanos(text)
+    for name in totals.keys() | largest.keys():
+        totals[name] = max(totals.get(name, 0) + sidecars.get(name, 0), largest.get(name, 0))
+    return {
+        name: str(Quantity(nanos, "binary" if name == "memory" else "decimal"))
+        for name, nanos in totals.items()
+    }

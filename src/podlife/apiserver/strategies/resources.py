@@ -1,0 +1,224 @@
+"""Resource lists: the canonical text of their quantities, which names they may hold, requests within limits.
+
+Quantities are read here for the first time, so a malformed one is refused here, in the words with which the
+real server refuses an object it cannot decode.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from podlife.api.codec import Object
+from podlife.api.field_errors import FieldError, bad_value, duplicate, forbidden, not_supported, required
+from podlife.api.names import check_dns_label, check_label_key
+from podlife.api.quantity import NANOS, Quantity, canonical_quantity, parse_nanos, parse_quantity
+from podlife.apiserver.strategies.checks import not_found
+from podlife.errors import ApiError
+
+__all__ = [
+    "canonical",
+    "default_requests_from_limits",
+    "default_resource_list",
+    "default_resource_lists",
+    "is_integer_resource",
+    "validate_quantity",
+    "validate_resource_name",
+    "validate_resources",
+]
+
+_MILLI = NANOS // 1000
+_CONTAINER_RESOURCES = frozenset({"cpu", "memory", "ephemeral-storage"})
+_COUNTED = frozenset(
+    {
+        "pods",
+        "resourcequotas",
+        "services",
+        "replicationcontrollers",
+        "secrets",
+        "configmaps",
+        "persistentvolumeclaims",
+        "services.nodeports",
+        "services.loadbalancers",
+    }
+)
+_STANDARD = (
+    _CONTAINER_RESOURCES
+    | _COUNTED
+    | {f"{side}.{name}" for side in ("requests", "limits") for name in _CONTAINER_RESOURCES}
+    | {"storage", "requests.storage"}
+)
+_POD_LEVEL = frozenset({"cpu", "memory"})
+_HUGE_PAGES = "hugepages-"
+
+
+def _read(value: Any) -> str:
+    """A quantity may come as a number; its canonical text, or the 400 of an object that cannot be read."""
+    try:
+        return canonical_quantity(value if isinstance(value, str) else str(value))
+    except ValueError as error:
+        raise ApiError(str(error), code=400, reason="BadRequest") from None
+
+
+def canonical(obj: Object, field: str) -> None:
+    """Write the quantity in a field, if there is one, as the real server stores it."""
+    if (value := obj.get(field)) is not None:
+        obj[field] = _read(value)
+
+
+@lru_cache(maxsize=4096)
+def _in_millis(text: str) -> str:
+    quantity = parse_quantity(text)
+    if quantity.nanos % _MILLI == 0:
+        return text
+    return str(Quantity(-(-quantity.nanos // _MILLI) * _MILLI, quantity.style))
+
+
+def default_resource_list(amounts: Object) -> None:
+    """Canonical, and rounded up to thousandths."""
+    for name, value in amounts.items():
+        amounts[name] = _in_millis(_read(value))
+
+
+def default_resource_lists(resources: Object) -> None:
+    """`requests` and `limits`, wherever they stand."""
+    for side in ("limits", "requests"):
+        if amounts := resources.get(side):
+            default_resource_list(amounts)
+        elif amounts is not None:
+            del resources[side]
+    if not resources.get("claims", True):
+        del resources["claims"]
+
+
+def default_requests_from_limits(resources: Object) -> None:
+    """A limit without a request is also the request: in pods, not in templates."""
+    if limits := resources.get("limits"):
+        requests = resources.setdefault("requests", {})
+        for name, value in limits.items():
+            requests.setdefault(name, value)
+
+
+def _is_native(name: str) -> bool:
+    return "/" not in name or "kubernetes.io/" in name
+
+
+def _is_extended(name: str) -> bool:
+    if _is_native(name) or name.startswith("requests."):
+        return False
+    return not check_label_key(f"requests.{name}")
+
+
+def is_integer_resource(name: str) -> bool:
+    return name in _COUNTED or _is_extended(name)
+
+
+def _may_overcommit(name: str) -> bool:
+    return _is_native(name) and not name.startswith(_HUGE_PAGES)
+
+
+def validate_resource_name(path: str, name: str) -> list[FieldError]:
+    """The name of any resource: qualified, or one of Kubernetes' own."""
+    if errors := [bad_value(path, name, problem) for problem in check_label_key(name)]:
+        return errors
+    if (
+        "/" not in name
+        and name not in _STANDARD
+        and not name.startswith((_HUGE_PAGES, "requests.hugepages-"))
+    ):
+        return [bad_value(path, name, "must be a standard resource type or fully qualified")]
+    return []
+
+
+def _validate_container_resource(path: str, name: str) -> list[FieldError]:
+    if name in _CONTAINER_RESOURCES:
+        return []
+    errors = validate_resource_name(path, name)
+    if "/" not in name:
+        if not name.startswith(_HUGE_PAGES):
+            errors.append(bad_value(path, name, "must be a standard resource for containers"))
+    elif not _is_native(name) and not _is_extended(name):
+        errors.append(bad_value(path, name, "doesn't follow extended resource name standard"))
+    return errors
+
+
+def _validate_pod_resource(path: str, name: str) -> list[FieldError]:
+    errors = validate_resource_name(path, name)
+    if not errors and name not in _POD_LEVEL and not name.startswith(_HUGE_PAGES):
+        errors.append(not_supported(path, name, {*_POD_LEVEL, _HUGE_PAGES}))
+    return errors
+
+
+def validate_quantity(path: str, name: str, text: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    nanos = parse_nanos(text)
+    if nanos < 0:
+        errors.append(bad_value(path, text, "must be greater than or equal to 0"))
+    if nanos % NANOS and is_integer_resource(name):
+        errors.append(bad_value(path, text, "must be an integer"))
+    return errors
+
+
+def validate_resources(
+    resources: Object, path: str, *, claims: frozenset[str], pod_level: bool = False
+) -> list[FieldError]:
+    """`requests`, `limits` and `claims` of a container, or of a whole pod."""
+    if not resources:
+        return []
+    check_name = _validate_pod_resource if pod_level else _validate_container_resource
+    errors: list[FieldError] = []
+    limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
+    for side, amounts in (("limits", limits), ("requests", requests)):
+        for name, text in amounts.items():
+            # The usual case, without building its path.
+            if name in _CONTAINER_RESOURCES and parse_nanos(text) >= 0 and not pod_level:
+                continue
+            at = f"{path}.{side}[{name}]"
+            errors += check_name(at, name)
+            errors += validate_quantity(at, name, text)
+    for name, text in requests.items():
+        errors += _validate_request(name, text, limits.get(name), path)
+    names = limits.keys() | requests.keys()
+    if any(name.startswith(_HUGE_PAGES) for name in names) and not names & _POD_LEVEL:
+        errors.append(forbidden(path, "HugePages require cpu or memory"))
+    if wanted := resources.get("claims"):
+        errors += _validate_claims(wanted, claims, f"{path}.claims")
+    return errors
+
+
+def _validate_request(name: str, text: str, limit: str | None, path: str) -> list[FieldError]:
+    if limit is None:
+        if _may_overcommit(name):
+            return []
+        return [required(f"{path}.limits", "Limit must be set for non overcommitable resources")]
+    requested, most = parse_nanos(text), parse_nanos(limit)
+    if requested != most and not _may_overcommit(name):
+        return [bad_value(f"{path}.requests", text, f"must be equal to {name} limit of {limit}")]
+    if requested > most:
+        return [bad_value(f"{path}.requests", text, f"must be less than or equal to {name} limit of {limit}")]
+    return []
+
+
+def _validate_claims(wanted: list[Object], known: frozenset[str], path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    seen: set[str] = set()
+    for index, claim in enumerate(wanted):
+        at = f"{path}[{index}]"
+        name, request = claim.get("name", ""), claim.get("request", "")
+        if not name:
+            errors.append(required(at))
+            continue
+        key = f"{name}/{request}" if request else name
+        # A claim as a whole overlaps with each of its requests.
+        overlaps = not request and any(other.partition("/")[0] == name for other in seen)
+        if name in seen or key in seen or overlaps:
+            errors.append(duplicate(at, name if name in seen else key))
+        if request:
+            errors += [bad_value(f"{at}.request", request, text) for text in check_dns_label(request)]
+        seen.add(key)
+        if name not in known:
+            names = f": {', '.join(sorted(known))}" if known else " which is empty"
+            missing = not_found(at, name)
+            detail = f"{missing.text}: must be one of the names in pod.spec.resourceClaims{names}"
+            errors.append(FieldError(at, missing.reason, detail))
+    return errors
