@@ -116,11 +116,12 @@ class Put:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Remove the key, which must be at revision `expected`; `encode` gives its last state."""
+    """Remove the key, which must be at revision `expected`; `encode` gives its last state. With None it must
+    be at the version that an earlier change of the same commit writes."""
 
     key: Key
     encode: Callable[[int], bytes]
-    expected: int
+    expected: int | None
 
 
 Change = Put | Delete
@@ -183,7 +184,10 @@ class Store(Protocol):
     async def commit(self, *changes: Change) -> Sequence[Record]:
         """Apply the changes together. Raises MismatchError when an `expected` does not hold, StoreError when
         they could not be kept; then none of them happened. Once it returns they are durable. A commit that
-        has begun is finished even if its caller is cancelled."""
+        has begun is finished even if its caller is cancelled.
+
+        Every `expected` speaks of what stood there before the commit: a change and the removal of the same
+        key in one commit both name the revision that was read."""
         ...
 
     def subscribe(self, resource: str, *, since: int) -> Subscription:
