@@ -1,0 +1,37 @@
+"""What keeps the API server's objects: a revisioned log of changes and the state they add up to."""
+
+from podlife.apiserver.storage.memory import MemoryStore
+from podlife.apiserver.storage.state import Limits
+from podlife.apiserver.storage.store import (
+    Batch,
+    Change,
+    CompactedError,
+    Delete,
+    Event,
+    EventType,
+    Key,
+    MismatchError,
+    Put,
+    Record,
+    Store,
+    StoreError,
+    Subscription,
+)
+
+__all__ = [
+    "Batch",
+    "Change",
+    "CompactedError",
+    "Delete",
+    "Event",
+    "EventType",
+    "Key",
+    "Limits",
+    "MemoryStore",
+    "MismatchError",
+    "Put",
+    "Record",
+    "Store",
+    "StoreError",
+    "Subscription",
+]

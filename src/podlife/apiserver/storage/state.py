@@ -1,0 +1,262 @@
+"""What a store holds in memory: the records of every resource, their history, and those who wait for more.
+
+`State` is the reading half of a `Store`; a store adds how changes are kept. A commit is prepared (checked and
+encoded, nothing changed), kept by the store in its own way, and applied: then everybody sees it at once.
+
+History is bounded by age, by count and by the size of its values, for all resources together: the oldest goes
+first. Age is looked at when something is written or history is asked for, so no timer runs for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+
+from podlife.apiserver.storage.collection import Collection
+from podlife.apiserver.storage.cursor import Cursor
+from podlife.apiserver.storage.locks import KeyLocks
+from podlife.apiserver.storage.store import (
+    Change,
+    CompactedError,
+    Delete,
+    Event,
+    EventType,
+    Key,
+    MismatchError,
+    Record,
+    StoreError,
+)
+
+__all__ = ["Limits", "State"]
+
+# History is dropped in stretches of this many seconds, or of a part of its bounds.
+STRETCH_SECONDS = 1.0
+STRETCH_PART = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much history is kept: until the first of the bounds is met."""
+
+    seconds: float = 600.0
+    events: int = 100_000
+    value_bytes: int = 64 << 20
+
+
+@dataclass(slots=True)
+class _Stretch:
+    """Some of the history, up to a revision: what is dropped in one piece."""
+
+    since: float
+    until: float
+    revision: int
+    events: int
+    value_bytes: int
+
+
+class State:
+    def __init__(self, limits: Limits | None = None) -> None:
+        self.is_closed = False
+        self._limits = limits or Limits()
+        self._locks = KeyLocks()
+        self._collections: dict[str, Collection] = {}
+        self._revision = 0
+        self._compacted = 0
+        self._stretches: deque[_Stretch] = deque()
+        self._events = 0
+        self._value_bytes = 0
+        self._waiting: dict[asyncio.Future[None], int] = {}
+
+    @property
+    def revision(self) -> int:
+        return self._revision
+
+    @property
+    def oldest(self) -> int:
+        self._drop_old(asyncio.get_running_loop().time())
+        return self._compacted
+
+    def get(self, key: Key) -> Record | None:
+        collection = self._collections.get(key.resource)
+        return None if collection is None else collection.records.get(key.path)
+
+    def list(self, resource: str, namespace: str = "", *, revision: int | None = None) -> Sequence[Record]:
+        if revision is not None and revision > self._revision:
+            raise StoreError(f"revision {revision} has not been reached, the newest is {self._revision}")
+        if revision is not None and revision < self.oldest:
+            raise CompactedError(revision, self._compacted)
+        collection = self._collections.get(resource)
+        if collection is None:
+            return ()
+        return (
+            collection.standing(namespace)
+            if revision is None
+            else collection.standing_at(revision, namespace)
+        )
+
+    def count(self, resource: str) -> int:
+        collection = self._collections.get(resource)
+        return 0 if collection is None else len(collection.records)
+
+    def locked(self, *keys: Key) -> AbstractAsyncContextManager[None]:
+        return self._locks.hold(keys)
+
+    def subscribe(self, resource: str, *, since: int) -> Cursor:
+        self.refuse_when_closed()
+        if since < self.oldest:
+            raise CompactedError(since, self._compacted)
+        return Cursor(self, self._collection(resource), since)
+
+    async def wait_for_revision(self, revision: int, *, seconds: float) -> bool:
+        if self._revision >= revision:
+            return True
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting[waiter] = revision
+        try:
+            async with asyncio.timeout(seconds):
+                await waiter
+        except TimeoutError:
+            return self._revision >= revision
+        finally:
+            self._waiting.pop(waiter, None)
+        return self._revision >= revision
+
+    def refuse_when_closed(self) -> None:
+        if self.is_closed:
+            raise StoreError("the store is closed")
+
+    def prepare(self, changes: Sequence[Change], after: int) -> Sequence[Event]:
+        """What the changes will be, with the revisions that follow `after`. Nothing has happened yet.
+
+        Raises MismatchError, and whatever an `encode` raises."""
+        for change in changes:
+            self._check(change)
+        events: list[Event] = []
+        within: dict[Key, Record | None] = {}
+        for revision, change in enumerate(changes, after + 1):
+            key = change.key
+            previous = within[key] if key in within else self.get(key)
+            if isinstance(change, Delete):
+                if previous is None:
+                    raise MismatchError(f"{key.resource} {key.path} does not exist")
+                kind = EventType.DELETED
+            else:
+                kind = EventType.ADDED if previous is None else EventType.MODIFIED
+            record = Record(key, revision, change.encode(revision))
+            within[key] = None if kind is EventType.DELETED else record
+            events.append(Event(kind, record, previous))
+        return events
+
+    def apply(self, events: Sequence[Event]) -> None:
+        """Let the prepared events happen, in the order of their revisions, and tell those who wait."""
+        touched: dict[Collection, None] = {}
+        value_bytes = 0
+        for event in events:
+            collection = self._collection(event.record.key.resource)
+            collection.apply(event)
+            touched[collection] = None
+            value_bytes += len(event.record.value)
+        self._revision = events[-1].revision
+        now = asyncio.get_running_loop().time()
+        self._lengthen(now, len(events), value_bytes)
+        self._drop_excess()
+        self._drop_old(now)
+        for collection in touched:
+            collection.wake()
+        if self._waiting:
+            self._wake_waiting()
+
+    def load(self, compacted: int, events: Iterable[Event], now: float) -> None:
+        """Take up, into an empty state, what a store has kept: every standing record and the history after
+        `compacted`, in the order of revisions. Events before that only bring their record."""
+        standing: dict[str, dict[str, Record]] = {}
+        history: list[Event] = []
+        self._compacted = self._revision = compacted
+        for event in events:
+            records = standing.setdefault(event.record.key.resource, {})
+            if event.type is EventType.DELETED:
+                del records[event.record.key.path]
+            else:
+                records[event.record.key.path] = event.record
+            if event.revision > compacted:
+                history.append(event)
+        self._collections = {resource: Collection(records) for resource, records in standing.items()}
+        for event in history:
+            self._collections[event.record.key.resource].remember(event)
+            self._revision = event.revision
+            self._lengthen(now, 1, len(event.record.value))
+        self._drop_excess()
+
+    def end(self) -> None:
+        """Close: wake everybody who waits, to find that nothing more will come."""
+        self.is_closed = True
+        for collection in self._collections.values():
+            collection.wake()
+        self._wake_waiting()
+
+    def _collection(self, resource: str) -> Collection:
+        collection = self._collections.get(resource)
+        if collection is None:
+            collection = self._collections[resource] = Collection()
+        return collection
+
+    def _check(self, change: Change) -> None:
+        record = self.get(change.key)
+        found = 0 if record is None else record.revision
+        if found != change.expected:
+            standing = f"at revision {found}" if found else "absent"
+            expected = f"at revision {change.expected}" if change.expected else "absent"
+            raise MismatchError(f"{change.key.resource} {change.key.path} is {standing}, not {expected}")
+
+    def _wake_waiting(self) -> None:
+        for waiter, revision in self._waiting.items():
+            if (self._revision >= revision or self.is_closed) and not waiter.done():
+                waiter.set_result(None)
+
+    def _lengthen(self, now: float, events: int, value_bytes: int) -> None:
+        self._events += events
+        self._value_bytes += value_bytes
+        last = self._stretches[-1] if self._stretches else None
+        if (
+            last is None
+            or now - last.since >= STRETCH_SECONDS
+            or last.events + events > self._limits.events // STRETCH_PART
+            or last.value_bytes + value_bytes > self._limits.value_bytes // STRETCH_PART
+        ):
+            self._stretches.append(_Stretch(now, now, self._revision, events, value_bytes))
+            return
+        last.until = now
+        last.revision = self._revision
+        last.events += events
+        last.value_bytes += value_bytes
+
+    def _drop_excess(self) -> None:
+        limits = self._limits
+        if self._events <= limits.events and self._value_bytes <= limits.value_bytes:
+            return
+        # Some more than needed, so that the work is done now and then and not with every event.
+        events = limits.events - limits.events // 8
+        value_bytes = limits.value_bytes - limits.value_bytes // 8
+        while self._stretches and (self._events > events or self._value_bytes > value_bytes):
+            self._drop_stretch()
+        self._forget_dropped()
+
+    def _drop_old(self, now: float) -> None:
+        if not self._stretches or now - self._stretches[0].until <= self._limits.seconds:
+            return
+        while self._stretches and now - self._stretches[0].until > self._limits.seconds:
+            self._drop_stretch()
+        self._forget_dropped()
+
+    def _drop_stretch(self) -> None:
+        stretch = self._stretches.popleft()
+        self._events -= stretch.events
+        self._value_bytes -= stretch.value_bytes
+        self._compacted = stretch.revision
+
+    def _forget_dropped(self) -> None:
+        for collection in self._collections.values():
+            collection.drop_until(self._compacted)
