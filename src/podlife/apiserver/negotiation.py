@@ -1,0 +1,171 @@
+"""What a client wants to be answered with: the `Accept` header, read as the real server reads it.
+
+Besides the objects themselves a client may ask for a table of them or for their metadata alone. JSON and YAML
+are offered. Protobuf is not: every client that asks for it names JSON as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from podlife.api import codec
+from podlife.errors import ApiError
+from podlife.wire import Query
+
+__all__ = ["JSON", "YAML", "Clause", "Representation", "negotiate", "parse_accept"]
+
+JSON = "application/json"
+YAML = "application/yaml"
+
+_META_GROUP = "meta.k8s.io"
+_CONVERSIONS = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
+_INCLUDE = ("", "Metadata", "Object", "None")
+# Tools with which people look at answers by eye.
+_VIEWERS = ("curl", "Wget", "Mozilla/5.0")
+_TRUE = ("1", "t", "T", "true", "TRUE", "True")
+
+
+class Clause(NamedTuple):
+    """One alternative of an Accept header."""
+
+    media_type: str
+    quality: float
+    parameters: dict[str, str]
+
+    def allows(self, media_type: str) -> bool:
+        wanted_type, _, wanted_subtype = self.media_type.partition("/")
+        given_type, _, given_subtype = media_type.partition("/")
+        return wanted_type in ("*", given_type) and wanted_subtype in ("*", given_subtype)
+
+    @property
+    def conversion(self) -> tuple[str, str, str] | None:
+        """The group, version and kind to convert to, or None to leave objects as they are."""
+        if not self.parameters.keys() & {"g", "v", "as"}:
+            return None
+        return (self.parameters.get("g", ""), self.parameters.get("v", ""), self.parameters.get("as", ""))
+
+
+@dataclass(frozen=True, slots=True)
+class Representation:
+    """How objects are shown to one client. Equal and hashable, so that it can key what was encoded for it."""
+
+    media_type: str = JSON
+    # `Table`, `PartialObjectMetadata`, `PartialObjectMetadataList`, or empty: the objects themselves.
+    kind: str = ""
+    # The version of meta.k8s.io in which the kind is wanted; both that exist look the same.
+    version: str = "v1"
+    # What a table's rows carry besides their cells: `Metadata`, `Object` or `None`.
+    include_object: str = "Metadata"
+    pretty: bool = False
+
+    @property
+    def api_version(self) -> str:
+        return f"{_META_GROUP}/{self.version}"
+
+    def finish(self, body: bytes) -> bytes:
+        """Turn a JSON body into the form that was asked for."""
+        if self.media_type == YAML:
+            return _to_yaml(body)
+        if self.pretty:
+            import msgspec
+
+            return msgspec.json.format(body, indent=2)
+        return body
+
+
+def parse_accept(header: str) -> list[Clause]:
+    """The alternatives, best first: by quality, then the named before the wild ones, then as they stand."""
+    clauses = [clause for part in header.split(",") if (clause := _parse_clause(part))]
+    return sorted(clauses, key=lambda clause: (-clause.quality, clause.media_type.count("*")))
+
+
+def negotiate(
+    accept: str, query: Query | None = None, *, user_agent: str = "", streaming: bool = False
+) -> Representation:
+    """Choose how to answer; `streaming` is a watch, which cannot be YAML.
+
+    Raises ApiError with 406 when nothing that is offered was asked for, 400 on a bad `includeObject`."""
+    query = query or Query()
+    offered = (JSON,) if streaming else (JSON, YAML)
+    found = _choose(accept, offered) if accept else Representation()
+    if found is None:
+        suffix = ";stream=watch" if streaming else ""
+        raise not_acceptable([media_type + suffix for media_type in offered])
+    if found.kind == "Table":
+        found = replace(found, include_object=_include_object(query))
+    return replace(found, pretty=not streaming and (found.pretty or _wants_pretty(query, user_agent)))
+
+
+def not_acceptable(offered: Sequence[str]) -> ApiError:
+    message = f"only the following media types are accepted: {', '.join(offered)}"
+    return ApiError(message, code=406, reason="NotAcceptable")
+
+
+def _choose(accept: str, offered: Sequence[str]) -> Representation | None:
+    for clause in parse_accept(accept):
+        for media_type in offered:
+            if clause.allows(media_type) and (found := _represent(clause, media_type)):
+                return found
+    return None
+
+
+def _represent(clause: Clause, media_type: str) -> Representation | None:
+    """What this alternative means in this media type, or None if it cannot be had."""
+    if clause.parameters.get("stream", "watch") not in ("", "watch"):
+        return None
+    plain = Representation(media_type, pretty=clause.parameters.get("pretty") == "1")
+    if clause.conversion is None:
+        return plain
+    group, version, kind = clause.conversion
+    if group != _META_GROUP or version not in ("v1", "v1beta1") or kind not in _CONVERSIONS:
+        return None
+    return replace(plain, kind=kind, version=version)
+
+
+def _parse_clause(text: str) -> Clause | None:
+    media_type, *pairs = (part.strip(" ") for part in text.split(";"))
+    if media_type == "*":
+        media_type = "*/*"
+    if media_type.count("/") != 1:
+        return None
+    parameters = {}
+    for pair in pairs:
+        key, _, value = pair.partition("=")
+        if value and "=" not in value:
+            parameters[key.strip(" ")] = value.strip(" ")
+    return Clause(media_type, _quality(parameters.pop("q", "1")), parameters)
+
+
+def _quality(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return 0.0
+
+
+def _include_object(query: Query) -> str:
+    wanted = query.get("includeObject")
+    if wanted not in _INCLUDE:
+        raise ApiError(
+            f'Unable to convert to Table as requested: includeObject: Invalid value: "{wanted}": '
+            "must be 'Metadata', 'Object', 'None', or empty",
+            code=400,
+            reason="BadRequest",
+        )
+    return wanted or "Metadata"
+
+
+def _wants_pretty(query: Query, user_agent: str) -> bool:
+    if wanted := query.get("pretty"):
+        return wanted in _TRUE
+    return user_agent.startswith(_VIEWERS)
+
+
+def _to_yaml(body: bytes) -> bytes:
+    import yaml
+
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    text: str = yaml.dump(codec.decode_object(body), Dumper=dumper, allow_unicode=True, width=float("inf"))
+    return text.encode()
