@@ -6,17 +6,21 @@ groups offer the same name (events), the one that comes first is meant.
 
 from __future__ import annotations
 
+from functools import partial
+
+from podlife.apiserver import printers
 from podlife.apiserver.resource import Resource
 
 __all__ = ["RESOURCES", "STORED", "find", "group_versions"]
 
-_APPS = "apps"
-_EVENTS = "events.k8s.io"
-_AUTHENTICATION = "authentication.k8s.io"
-_AUTHORIZATION = "authorization.k8s.io"
-_BATCH = "batch"
-_POLICY = "policy"
-_COORDINATION = "coordination.k8s.io"
+_core = partial(Resource, "", "v1")
+_apps = partial(Resource, "apps", "v1")
+_events = partial(Resource, "events.k8s.io", "v1")
+_authentication = partial(Resource, "authentication.k8s.io", "v1")
+_authorization = partial(Resource, "authorization.k8s.io", "v1")
+_batch = partial(Resource, "batch", "v1")
+_policy = partial(Resource, "policy", "v1")
+_coordination = partial(Resource, "coordination.k8s.io", "v1")
 
 _ALL = ("all",)
 _CREATE = ("create",)
@@ -25,117 +29,122 @@ _NAMESPACE_VERBS = ("create", "delete", "get", "list", "patch", "update", "watch
 _POD_SUBRESOURCES = ("binding", "ephemeralcontainers", "eviction", "exec", "log", "resize", "status")
 
 RESOURCES: tuple[Resource, ...] = (
-    Resource("", "v1", "Binding", "bindings", verbs=_CREATE),
-    Resource("", "v1", "ConfigMap", "configmaps", short_names=("cm",)),
-    Resource("", "v1", "Endpoints", "endpoints", short_names=("ep",)),
-    Resource("", "v1", "Event", "events", short_names=("ev",)),
-    Resource(
-        "",
-        "v1",
+    _core("Binding", "bindings", verbs=_CREATE),
+    _core("ConfigMap", "configmaps", printer=printers.CONFIG_MAPS, short_names=("cm",)),
+    _core("Endpoints", "endpoints", printer=printers.ENDPOINTS, short_names=("ep",)),
+    _core("Event", "events", printer=printers.EVENTS, short_names=("ev",)),
+    _core(
         "Namespace",
         "namespaces",
+        printer=printers.NAMESPACES,
         namespaced=False,
         short_names=("ns",),
         subresources=("finalize", "status"),
         verbs=_NAMESPACE_VERBS,
     ),
-    Resource("", "v1", "Node", "nodes", namespaced=False, short_names=("no",), subresources=("status",)),
-    Resource(
-        "",
-        "v1",
+    _core(
+        "Node",
+        "nodes",
+        printer=printers.NODES,
+        namespaced=False,
+        short_names=("no",),
+        subresources=("status",),
+    ),
+    _core(
         "PersistentVolumeClaim",
         "persistentvolumeclaims",
+        printer=printers.PERSISTENT_VOLUME_CLAIMS,
         short_names=("pvc",),
         subresources=("status",),
     ),
-    Resource(
-        "",
-        "v1",
+    _core(
         "PersistentVolume",
         "persistentvolumes",
+        printer=printers.PERSISTENT_VOLUMES,
         namespaced=False,
         short_names=("pv",),
         subresources=("status",),
     ),
-    Resource("", "v1", "Pod", "pods", short_names=("po",), categories=_ALL, subresources=_POD_SUBRESOURCES),
-    Resource(
-        "",
-        "v1",
+    _core(
+        "Pod",
+        "pods",
+        printer=printers.PODS,
+        short_names=("po",),
+        categories=_ALL,
+        subresources=_POD_SUBRESOURCES,
+    ),
+    _core(
         "ReplicationController",
         "replicationcontrollers",
+        printer=printers.REPLICATION_CONTROLLERS,
         short_names=("rc",),
         categories=_ALL,
         subresources=("scale", "status"),
     ),
-    Resource("", "v1", "Secret", "secrets"),
-    Resource("", "v1", "ServiceAccount", "serviceaccounts", short_names=("sa",)),
-    Resource(
-        "", "v1", "Service", "services", short_names=("svc",), categories=_ALL, subresources=("status",)
+    _core("Secret", "secrets", printer=printers.SECRETS),
+    _core("ServiceAccount", "serviceaccounts", printer=printers.SERVICE_ACCOUNTS, short_names=("sa",)),
+    _core(
+        "Service",
+        "services",
+        printer=printers.SERVICES,
+        short_names=("svc",),
+        categories=_ALL,
+        subresources=("status",),
     ),
-    Resource(_APPS, "v1", "ControllerRevision", "controllerrevisions"),
-    Resource(
-        _APPS, "v1", "DaemonSet", "daemonsets", short_names=("ds",), categories=_ALL, subresources=("status",)
+    _apps("ControllerRevision", "controllerrevisions", printer=printers.CONTROLLER_REVISIONS),
+    _apps(
+        "DaemonSet",
+        "daemonsets",
+        printer=printers.DAEMON_SETS,
+        short_names=("ds",),
+        categories=_ALL,
+        subresources=("status",),
     ),
-    Resource(
-        _APPS,
-        "v1",
+    _apps(
         "Deployment",
         "deployments",
+        printer=printers.DEPLOYMENTS,
         short_names=("deploy",),
         categories=_ALL,
         subresources=("scale", "status"),
     ),
-    Resource(
-        _APPS,
-        "v1",
+    _apps(
         "ReplicaSet",
         "replicasets",
+        printer=printers.REPLICA_SETS,
         short_names=("rs",),
         categories=_ALL,
         subresources=("scale", "status"),
     ),
-    Resource(
-        _APPS,
-        "v1",
+    _apps(
         "StatefulSet",
         "statefulsets",
+        printer=printers.STATEFUL_SETS,
         short_names=("sts",),
         categories=_ALL,
         subresources=("scale", "status"),
     ),
-    Resource(_EVENTS, "v1", "Event", "events", short_names=("ev",), stored_as="events"),
-    Resource(
-        _AUTHENTICATION, "v1", "SelfSubjectReview", "selfsubjectreviews", namespaced=False, verbs=_CREATE
+    _events("Event", "events", printer=printers.EVENTS, short_names=("ev",), stored_as="events"),
+    _authentication("SelfSubjectReview", "selfsubjectreviews", namespaced=False, verbs=_CREATE),
+    _authorization("SelfSubjectAccessReview", "selfsubjectaccessreviews", namespaced=False, verbs=_CREATE),
+    _authorization("SelfSubjectRulesReview", "selfsubjectrulesreviews", namespaced=False, verbs=_CREATE),
+    _batch(
+        "CronJob",
+        "cronjobs",
+        printer=printers.CRON_JOBS,
+        short_names=("cj",),
+        categories=_ALL,
+        subresources=("status",),
     ),
-    Resource(
-        _AUTHORIZATION,
-        "v1",
-        "SelfSubjectAccessReview",
-        "selfsubjectaccessreviews",
-        namespaced=False,
-        verbs=_CREATE,
-    ),
-    Resource(
-        _AUTHORIZATION,
-        "v1",
-        "SelfSubjectRulesReview",
-        "selfsubjectrulesreviews",
-        namespaced=False,
-        verbs=_CREATE,
-    ),
-    Resource(
-        _BATCH, "v1", "CronJob", "cronjobs", short_names=("cj",), categories=_ALL, subresources=("status",)
-    ),
-    Resource(_BATCH, "v1", "Job", "jobs", categories=_ALL, subresources=("status",)),
-    Resource(
-        _POLICY,
-        "v1",
+    _batch("Job", "jobs", printer=printers.JOBS, categories=_ALL, subresources=("status",)),
+    _policy(
         "PodDisruptionBudget",
         "poddisruptionbudgets",
+        printer=printers.POD_DISRUPTION_BUDGETS,
         short_names=("pdb",),
         subresources=("status",),
     ),
-    Resource(_COORDINATION, "v1", "Lease", "leases"),
+    _coordination("Lease", "leases", printer=printers.LEASES),
 )
 
 STORED: tuple[Resource, ...] = tuple(row for row in RESOURCES if "list" in row.verbs)
