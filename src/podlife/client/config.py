@@ -1,0 +1,234 @@
+"""Where an API server is and how to prove who we are: one frozen value, whatever it was read from.
+
+`load` looks where kubectl looks: explicit flags, kubeconfig files, the pod's own service account. The result
+is plain data: nothing is connected to and no login is run before the first request. Secrets never show in a
+`repr`. What cannot be used raises ConfigError: one line that says what, in which file, and what to do.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from podlife.errors import ConfigError
+
+__all__ = [
+    "Auth",
+    "BasicAuth",
+    "Connection",
+    "ExecAuth",
+    "Flags",
+    "ProviderAuth",
+    "TokenAuth",
+    "TokenFileAuth",
+    "in_cluster",
+    "is_in_cluster",
+    "load",
+]
+
+SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+
+
+@dataclass(frozen=True, slots=True)
+class TokenAuth:
+    token: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class TokenFileAuth:
+    """A token that somebody else renews: the file is read again as time goes by."""
+
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class BasicAuth:
+    username: str
+    password: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ExecAuth:
+    """A program that logs in. `origin` says where it was configured, for messages and for relative paths."""
+
+    command: str
+    api_version: str
+    origin: str
+    arguments: tuple[str, ...] = field(default=(), repr=False)
+    environment: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    interactive_mode: str = "IfAvailable"
+    install_hint: str = ""
+    # What the program is told of the cluster, where `provideClusterInfo` asks for it.
+    cluster: Mapping[str, Any] | None = field(default=None, repr=False)
+    timeout_seconds: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderAuth:
+    """A login of the old `auth-provider` kind, which kubernetes_asyncio knows how to do.
+
+    `kubeconfig` is the merged configuration, `context` the one to use of it."""
+
+    name: str
+    context: str
+    origin: str
+    kubeconfig: Mapping[str, Any] = field(repr=False)
+
+
+Auth = TokenAuth | TokenFileAuth | BasicAuth | ExecAuth | ProviderAuth
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """Everything a transport needs to know. Certificates and keys are PEM."""
+
+    server: str
+    namespace: str = "default"
+    auth: Auth | None = None
+    certificate_authority: bytes = field(default=b"", repr=False)
+    client_certificate: bytes = field(default=b"", repr=False)
+    client_key: bytes = field(default=b"", repr=False)
+    is_insecure: bool = False
+    tls_server_name: str = ""
+    proxy_url: str = field(default="", repr=False)
+    # Header names and values, in order: a group may stand several times.
+    impersonation: tuple[tuple[str, str], ...] = ()
+    compression: bool = True
+    # Where it was read from, for messages: "context dev of /home/me/.kube/config".
+    origin: str = "the given server"
+
+    def __post_init__(self) -> None:
+        url = urlsplit(self.server)
+        if url.scheme not in ("http", "https") or not url.hostname:
+            raise ConfigError(
+                f"{self.origin}: {self.server!r} is not the address of a server; write https://HOST:PORT"
+            )
+        if self.is_insecure and self.certificate_authority:
+            raise ConfigError(
+                f"{self.origin}: a certificate authority and insecure-skip-tls-verify exclude each other; "
+                "leave one out"
+            )
+        if bool(self.client_certificate) != bool(self.client_key):
+            missing, given = ("key", "certificate") if self.client_certificate else ("certificate", "key")
+            raise ConfigError(f"{self.origin}: there is a client {given} but no client {missing}; give both")
+        if urlsplit(self.proxy_url).scheme not in ("", "http", "https"):
+            raise ConfigError(
+                f"{self.origin}: the proxy must be an http:// or https:// one; set proxy-url or HTTPS_PROXY"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """What the user asked for on the command line; empty means not asked."""
+
+    kubeconfig: str = ""
+    context: str = ""
+    server: str = ""
+    token: str = field(default="", repr=False)
+    certificate_authority: str = ""
+    insecure_skip_tls_verify: bool = False
+    namespace: str = ""
+    request_as: str = ""
+
+
+def load(flags: Flags | None = None, environment: Mapping[str, str] | None = None) -> Connection:
+    """The connection that kubectl would use: flags, then kubeconfig, then the pod's service account."""
+    flags = flags or Flags()
+    environment = os.environ if environment is None else environment
+    if flags.server and flags.token and not flags.context and not flags.kubeconfig:
+        connection = Connection(flags.server, auth=TokenAuth(flags.token))
+    else:
+        connection = _from_files(flags, environment)
+    return _with_flags(connection, flags, environment)
+
+
+def _from_files(flags: Flags, environment: Mapping[str, str]) -> Connection:
+    from podlife.client.kubeconfig import Kubeconfig
+
+    kubeconfig = Kubeconfig.find(flags.kubeconfig, environment)
+    if kubeconfig is not None:
+        return kubeconfig.connection(flags.context, server=flags.server)
+    if flags.kubeconfig or flags.context:
+        raise ConfigError(
+            f"there is no context {flags.context!r}: no kubeconfig file was found; set KUBECONFIG"
+        )
+    if flags.server:
+        return Connection(flags.server)
+    if is_in_cluster(environment):
+        return in_cluster(environment)
+    raise ConfigError("no API server is configured; set KUBECONFIG, or give --kubeconfig or --server")
+
+
+def _with_flags(connection: Connection, flags: Flags, environment: Mapping[str, str]) -> Connection:
+    changes: dict[str, Any] = {}
+    if flags.server:
+        changes["server"] = flags.server
+    if flags.token:
+        changes["auth"] = TokenAuth(flags.token)
+    if flags.namespace:
+        changes["namespace"] = flags.namespace
+    if flags.insecure_skip_tls_verify:
+        changes |= {"is_insecure": True, "certificate_authority": b""}
+    if flags.certificate_authority:
+        authority = read_file(Path(flags.certificate_authority), "--certificate-authority")
+        changes |= {"certificate_authority": authority, "is_insecure": flags.insecure_skip_tls_verify}
+    if flags.request_as:
+        changes["impersonation"] = (("Impersonate-User", flags.request_as),)
+    if not connection.proxy_url:
+        changes["proxy_url"] = proxy_for(flags.server or connection.server, environment)
+    return replace(connection, **changes)
+
+
+def is_in_cluster(environment: Mapping[str, str]) -> bool:
+    return bool(environment.get("KUBERNETES_SERVICE_HOST") and environment.get("KUBERNETES_SERVICE_PORT"))
+
+
+def in_cluster(
+    environment: Mapping[str, str] | None = None, service_account: Path = SERVICE_ACCOUNT
+) -> Connection:
+    """The connection of a pod to its own cluster, through its service account."""
+    environment = os.environ if environment is None else environment
+    if not is_in_cluster(environment):
+        raise ConfigError(
+            "this is not a pod: KUBERNETES_SERVICE_HOST or KUBERNETES_SERVICE_PORT is missing; use a kubeconfig"
+        )
+    host, port = environment["KUBERNETES_SERVICE_HOST"], environment["KUBERNETES_SERVICE_PORT"]
+    token, namespace = service_account / "token", service_account / "namespace"
+    origin = "the pod's service account"
+    read_file(token, origin)
+    return Connection(
+        server=f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}",
+        namespace=namespace.read_text().strip() if namespace.is_file() else "default",
+        auth=TokenFileAuth(token),
+        certificate_authority=read_file(service_account / "ca.crt", origin),
+        origin=origin,
+    )
+
+
+def read_file(path: Path, origin: str) -> bytes:
+    """The content of a file that a configuration names; raises ConfigError."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise ConfigError(f"{origin}: cannot read {path}: {reason}; check the path") from None
+
+
+def proxy_for(server: str, environment: Mapping[str, str]) -> str:
+    """The proxy that the environment asks for, with NO_PROXY's exceptions; loopback never has one."""
+    # Not in the type stubs, but there since Python 3.
+    from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined]
+
+    url = urlsplit(server)
+    host = url.hostname or ""
+    if host in ("localhost", "::1") or host.startswith("127."):
+        return ""
+    given = {name.lower(): value for name, value in environment.items() if name.lower().endswith("_proxy")}
+    if proxy_bypass_environment(url.netloc, {"no": given.get("no_proxy", "")}):
+        return ""
+    proxy = given.get(f"{url.scheme}_proxy", "")
+    return proxy if not proxy or "://" in proxy else f"http://{proxy}"

@@ -1,0 +1,83 @@
+"""A transport with no socket: requests go straight to an API server's handler in the same process.
+
+Everything above it behaves as over HTTP. A stream that its reader closes, or that stays silent for too long,
+is closed at the server's side too, as a broken connection would.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+
+from podlife.client.transport import DeadlineError, NotSentError
+from podlife.errors import UnreachableError
+from podlife.wire import Body, Handler, Peer, Request
+
+__all__ = ["InProcessTransport"]
+
+
+class InProcessTransport:
+    """`headers` and `peer` stand for what a connection would prove: a bearer token, a client certificate."""
+
+    def __init__(
+        self, handler: Handler, *, headers: Mapping[str, str] | None = None, peer: Peer | None = None
+    ) -> None:
+        self._handler = handler
+        self._headers = dict(headers or {})
+        self._peer = peer
+        self._is_closed = False
+
+    async def send(
+        self, request: Request, *, seconds: float | None, is_stream: bool = False
+    ) -> InProcessAnswer:
+        if self._is_closed:
+            raise NotSentError("the transport is closed", is_lasting=True)
+        sent = Request(
+            method=request.method,
+            path=request.path,
+            query=request.query,
+            headers={**self._headers, **request.headers},
+            body=request.body,
+            peer=self._peer,
+        )
+        try:
+            async with asyncio.timeout(seconds):
+                response = await self._handler(sent)
+        except TimeoutError:
+            raise DeadlineError(f"no answer to {request.method} {request.path} in {seconds:g} s") from None
+        headers = {name.lower(): value for name, value in response.headers.items()}
+        headers.setdefault("content-type", response.content_type)
+        return InProcessAnswer(response.status, headers, response.body)
+
+    async def close(self) -> None:
+        self._is_closed = True
+
+
+class InProcessAnswer:
+    def __init__(self, status: int, headers: Mapping[str, str], body: Body) -> None:
+        self.status = status
+        self.headers = headers
+        self._body = body
+        self._pieces = body if isinstance(body, AsyncIterator) else _in_pieces(body)
+
+    async def next_piece(self, *, seconds: float | None) -> bytes:
+        try:
+            async with asyncio.timeout(seconds):
+                async for piece in self._pieces:
+                    if piece:
+                        return piece
+        except TimeoutError:
+            raise DeadlineError(f"the server was silent for {seconds:g} s") from None
+        except OSError as error:
+            raise UnreachableError(f"the answer was cut off: {error}") from None
+        return b""
+
+    async def close(self) -> None:
+        close = getattr(self._pieces, "aclose", None)
+        if close is not None:
+            await close()
+
+
+async def _in_pieces(body: bytes | Sequence[bytes]) -> AsyncIterator[bytes]:
+    for piece in (body,) if isinstance(body, bytes) else body:
+        yield piece

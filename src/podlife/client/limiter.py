@@ -1,0 +1,170 @@
+"""How many requests may be under way at one API server: more while it is quick, half when it is in trouble.
+
+The core is pure: `step(state, event, now)` gives the next state and knows no clock, no task and no queue.
+`Limiter` is the thin shell that lets callers in, first come first served, in the event loop's own time.
+
+* The limit grows by one for every round of quick answers, and only while it is really used.
+* It halves on 429, 5xx and time-outs, at most once per round: requests that were already under way when it
+  halved say nothing new.
+* A Retry-After holds everybody back, not only the request that was told.
+* A stream (a watch, a log) gives its slot back once it has begun.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+
+__all__ = ["Finished", "Limiter", "LimiterSettings", "LimiterState", "Slot", "Started", "may_start", "step"]
+
+
+@dataclass(frozen=True, slots=True)
+class LimiterSettings:
+    initial: int = 16
+    least: int = 1
+    most: int = 128
+    # An answer that takes longer does not speak for more at once. It is no trouble either: a large list may.
+    quick_seconds: float = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class LimiterState:
+    """`limit` has a fraction: a round of N answers adds one. `round` counts the halvings."""
+
+    limit: float
+    in_flight: int = 0
+    paused_until: float = 0.0
+    round: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A request has been let in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A request has ended. `round` is the state's when it started; `retry_after` what the server asks."""
+
+    round: int
+    seconds: float = 0.0
+    is_trouble: bool = False
+    retry_after: float = 0.0
+    # Given up by its caller before the server said anything: it tells nothing.
+    is_silent: bool = False
+
+
+def may_start(state: LimiterState, now: float) -> bool:
+    return state.in_flight < int(state.limit) and now >= state.paused_until
+
+
+def step(
+    state: LimiterState, event: Started | Finished, now: float, settings: LimiterSettings | None = None
+) -> LimiterState:
+    """The state after the event."""
+    settings = settings or LimiterSettings()
+    if isinstance(event, Started):
+        return replace(state, in_flight=state.in_flight + 1)
+    was_full = state.in_flight >= int(state.limit)
+    state = replace(
+        state,
+        in_flight=state.in_flight - 1,
+        paused_until=max(state.paused_until, now + event.retry_after if event.retry_after else 0.0),
+    )
+    if event.is_trouble:
+        if event.round < state.round:
+            return state
+        return replace(state, limit=max(settings.least, state.limit / 2), round=state.round + 1)
+    if was_full and not event.is_silent and event.seconds <= settings.quick_seconds:
+        return replace(state, limit=min(settings.most, state.limit + 1 / state.limit))
+    return state
+
+
+class Slot:
+    """One request under way. Whoever holds it says how it ended; unsaid, it ended well."""
+
+    __slots__ = ("is_trouble", "retry_after", "round", "started_at")
+
+    def __init__(self, round_: int, started_at: float) -> None:
+        self.round = round_
+        self.started_at = started_at
+        self.is_trouble = False
+        self.retry_after = 0.0
+
+    def report_trouble(self, *, retry_after: float = 0.0) -> None:
+        """The server answered 429 or 5xx, or not at all."""
+        self.is_trouble = True
+        self.retry_after = retry_after
+
+
+class Limiter:
+    """One per API server, shared by everybody who talks to it."""
+
+    def __init__(self, settings: LimiterSettings | None = None) -> None:
+        self._settings = settings or LimiterSettings()
+        self._state = LimiterState(limit=self._settings.initial)
+        self._waiters: deque[asyncio.Future[int]] = deque()
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def state(self) -> LimiterState:
+        return self._state
+
+    @property
+    def waiting(self) -> int:
+        """How many callers wait to be let in."""
+        return len(self._waiters)
+
+    @asynccontextmanager
+    async def slot(self) -> AsyncIterator[Slot]:
+        """Wait to be let in, and hold the slot for the length of the block."""
+        loop = asyncio.get_running_loop()
+        slot = Slot(await self._enter(), loop.time())
+        is_silent = True
+        try:
+            yield slot
+            is_silent = False
+        finally:
+            now = loop.time()
+            seconds = now - slot.started_at
+            ended = Finished(slot.round, seconds, slot.is_trouble, slot.retry_after, is_silent)
+            self._state = step(self._state, ended, now, self._settings)
+            self._let_in()
+
+    async def _enter(self) -> int:
+        now = asyncio.get_running_loop().time()
+        if not self._waiters and may_start(self._state, now):
+            self._state = step(self._state, Started(), now, self._settings)
+            return self._state.round
+        waiter: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        self._let_in()
+        try:
+            return await waiter
+        except asyncio.CancelledError:
+            if waiter.done() and not waiter.cancelled():
+                # It was let in at the very moment it gave up: the slot goes to the next in line.
+                given_up = Finished(waiter.result(), is_silent=True)
+                self._state = step(self._state, given_up, now, self._settings)
+            elif waiter in self._waiters:
+                self._waiters.remove(waiter)
+            self._let_in()
+            raise
+
+    def _let_in(self) -> None:
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        while self._waiters and may_start(self._state, now):
+            waiter = self._waiters.popleft()
+            if waiter.done():
+                continue
+            self._state = step(self._state, Started(), now, self._settings)
+            waiter.set_result(self._state.round)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._waiters and self._state.paused_until > now:
+            self._timer = loop.call_at(self._state.paused_until, self._let_in)

@@ -1,0 +1,87 @@
+"""Which resource a request is about: group, version and plural name, and the path that follows from them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = [
+    "CONFIG_MAPS",
+    "CONTROLLER_REVISIONS",
+    "CRON_JOBS",
+    "DAEMON_SETS",
+    "DEPLOYMENTS",
+    "ENDPOINTS",
+    "EVENTS",
+    "JOBS",
+    "LEASES",
+    "NAMESPACES",
+    "NODES",
+    "PERSISTENT_VOLUMES",
+    "PERSISTENT_VOLUME_CLAIMS",
+    "PODS",
+    "POD_DISRUPTION_BUDGETS",
+    "REPLICATION_CONTROLLERS",
+    "REPLICA_SETS",
+    "SECRETS",
+    "SERVICES",
+    "SERVICE_ACCOUNTS",
+    "STATEFUL_SETS",
+    "Ref",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """A resource of an API server. `kind` is for objects that are made from scratch; no request needs it."""
+
+    group: str
+    version: str
+    plural: str
+    namespaced: bool = True
+    kind: str = ""
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
+        """The path of the collection or, with a name, of one object; without a namespace, of all of them.
+
+        Raises ValueError for what no server could answer: one namespaced object without its namespace."""
+        if namespace and not self.namespaced:
+            raise ValueError(f"{self.plural} have no namespace, {namespace!r} was given")
+        if name and self.namespaced and not namespace:
+            raise ValueError(f"{self.plural} {name!r} needs its namespace")
+        root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
+        parts = [root, *(("namespaces", namespace) if namespace else ()), self.plural]
+        parts += [part for part in (name, subresource) if part]
+        if any(part in (".", "..") or "/" in part or "%" in part for part in (namespace, name)):
+            raise ValueError(f"{namespace!r} and {name!r} cannot stand in a path")
+        return "/".join(parts)
+
+    def __str__(self) -> str:
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+
+CONFIG_MAPS = Ref("", "v1", "configmaps", kind="ConfigMap")
+ENDPOINTS = Ref("", "v1", "endpoints", kind="Endpoints")
+EVENTS = Ref("", "v1", "events", kind="Event")
+NAMESPACES = Ref("", "v1", "namespaces", namespaced=False, kind="Namespace")
+NODES = Ref("", "v1", "nodes", namespaced=False, kind="Node")
+PERSISTENT_VOLUMES = Ref("", "v1", "persistentvolumes", namespaced=False, kind="PersistentVolume")
+PERSISTENT_VOLUME_CLAIMS = Ref("", "v1", "persistentvolumeclaims", kind="PersistentVolumeClaim")
+PODS = Ref("", "v1", "pods", kind="Pod")
+REPLICATION_CONTROLLERS = Ref("", "v1", "replicationcontrollers", kind="ReplicationController")
+SECRETS = Ref("", "v1", "secrets", kind="Secret")
+SERVICES = Ref("", "v1", "services", kind="Service")
+SERVICE_ACCOUNTS = Ref("", "v1", "serviceaccounts", kind="ServiceAccount")
+
+CONTROLLER_REVISIONS = Ref("apps", "v1", "controllerrevisions", kind="ControllerRevision")
+DAEMON_SETS = Ref("apps", "v1", "daemonsets", kind="DaemonSet")
+DEPLOYMENTS = Ref("apps", "v1", "deployments", kind="Deployment")
+REPLICA_SETS = Ref("apps", "v1", "replicasets", kind="ReplicaSet")
+STATEFUL_SETS = Ref("apps", "v1", "statefulsets", kind="StatefulSet")
+CRON_JOBS = Ref("batch", "v1", "cronjobs", kind="CronJob")
+JOBS = Ref("batch", "v1", "jobs", kind="Job")
+LEASES = Ref("coordination.k8s.io", "v1", "leases", kind="Lease")
+POD_DISRUPTION_BUDGETS = Ref("policy", "v1", "poddisruptionbudgets", kind="PodDisruptionBudget")

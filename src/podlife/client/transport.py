@@ -1,0 +1,73 @@
+"""The seam between the verbs and whatever carries them to an API server.
+
+A transport sends one `wire.Request` and hands back an `Answer` as soon as status and headers are there; the
+body is read piece by piece, each with a deadline, or whole. It tells apart what a caller must know before it
+tries again: a request that surely never left (`NotSentError`) and one that may have been executed
+(any other `UnreachableError`). What the status means is for the caller.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Protocol
+
+from podlife.errors import UnreachableError
+from podlife.wire import Request
+
+__all__ = ["Answer", "DeadlineError", "NotSentError", "Transport", "read_all"]
+
+
+class NotSentError(UnreachableError):
+    """The request never reached the server. `is_lasting`: nor would it a moment later (a bad certificate)."""
+
+    def __init__(self, message: str, *, is_lasting: bool = False) -> None:
+        super().__init__(message)
+        self.is_lasting = is_lasting
+
+
+class DeadlineError(UnreachableError):
+    """The server did not answer, or went silent within an answer, for longer than the caller allows."""
+
+
+class Answer(Protocol):
+    """What a server answers. Header names are in lower case; a header sent twice is joined with a comma."""
+
+    @property
+    def status(self) -> int: ...
+
+    @property
+    def headers(self) -> Mapping[str, str]: ...
+
+    async def next_piece(self, *, seconds: float | None) -> bytes:
+        """The next piece of the body, empty at its end. Raises DeadlineError after `seconds` of silence and
+        UnreachableError when the body is cut off."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of the answer; what has not been read of it is dropped."""
+        ...
+
+
+class Transport(Protocol):
+    async def send(self, request: Request, *, seconds: float | None, is_stream: bool = False) -> Answer:
+        """Send the request and wait no longer than `seconds` for the headers of the answer. Raises
+        NotSentError, DeadlineError or another UnreachableError."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+async def read_all(answer: Answer, *, seconds: float) -> bytes:
+    """The whole body within `seconds`; the answer is closed then, however it ended."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + seconds
+    pieces = []
+    try:
+        while piece := await answer.next_piece(seconds=deadline - loop.time()):
+            pieces.append(piece)
+    except DeadlineError:
+        raise DeadlineError(f"the answer was not complete after {seconds:.3g} s") from None
+    finally:
+        await answer.close()
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
