@@ -1,0 +1,110 @@
+"""The generated table of Kubernetes' types: every field of every kind that is served.
+
+The data beside this module is written by `tools/generate_schema.py` from Kubernetes' own Go types and is never
+edited by hand. It is read on first use, not at import, and holds what decoding, encoding and patching need:
+no descriptions (those are in the OpenAPI documents, see `documents`).
+"""
+
+from __future__ import annotations
+
+import gzip
+from functools import cache
+from importlib import resources
+
+import msgspec
+
+__all__ = ["Field", "Type", "go_type", "kinds", "type_named", "type_of_kind"]
+
+# Written by every server and for every group, though they belong to none.
+_ANY_VERSION = frozenset({"DeleteOptions", "Status"})
+
+_GO_SCALARS = {
+    "s": "string",
+    "b": "bool",
+    "i": "int32",
+    "l": "int64",
+    "y": "[]uint8",
+    "T": "v1.Time",
+    "M": "v1.MicroTime",
+    "Q": "resource.Quantity",
+    "I": "intstr.IntOrString",
+    "R": "runtime.RawExtension",
+}
+
+
+class Field(msgspec.Struct, frozen=True, array_like=True):
+    """One field of a type.
+
+    `type` is a letter for a scalar (s string, b bool, i int32, l int64, y bytes, T time, M micro time,
+    Q quantity, I int-or-string, R anything), `@name` for a type, or `[` or `{` before either for a list or map."""
+
+    name: str
+    type: str
+    pointer: bool = False
+    # Written even when it holds nothing: not marked omitempty in Go, or a struct.
+    keep: bool = False
+    strategy: str = ""
+    merge_key: str = ""
+    # The struct it is embedded through: part of the path in upstream's messages.
+    embedded: str = ""
+    own_go_type: str = ""
+
+    @property
+    def go_type(self) -> str:
+        return self.own_go_type or go_type(self.type)
+
+
+def go_type(kind: str) -> str:
+    """What upstream calls a type in its messages."""
+    match kind[0]:
+        case "[":
+            return "[]" + go_type(kind[1:])
+        case "{":
+            return "map[string]" + go_type(kind[1:])
+        case "@":
+            return "v1." + kind.rpartition(".")[2]
+    return _GO_SCALARS[kind]
+
+
+class Type:
+    """A struct of Kubernetes, its fields by their JSON names and in the order in which they are written."""
+
+    __slots__ = ("fields", "key")
+
+    def __init__(self, key: str, fields: tuple[Field, ...]) -> None:
+        self.key = key
+        self.fields = {field.name: field for field in fields}
+
+    @property
+    def name(self) -> str:
+        return self.key.rpartition(".")[2]
+
+
+class _Table(msgspec.Struct):
+    kinds: dict[str, dict[str, str]]
+    types: dict[str, tuple[Field, ...]]
+
+
+@cache
+def _table() -> _Table:
+    data = resources.files(__package__).joinpath("types.json.gz").read_bytes()
+    return msgspec.json.decode(gzip.decompress(data), type=_Table)
+
+
+@cache
+def type_named(key: str) -> Type:
+    """The type that a `@key` in the table refers to."""
+    return Type(key, _table().types[key])
+
+
+def type_of_kind(api_version: str, kind: str) -> Type | None:
+    """The type of a kind that is served, or None."""
+    if kind in _ANY_VERSION:
+        api_version = "v1"
+    key = _table().kinds.get(api_version, {}).get(kind)
+    return None if key is None else type_named(key)
+
+
+def kinds() -> dict[str, list[str]]:
+    """Every kind in the table, by its apiVersion."""
+    return {version: sorted(names) for version, names in _table().kinds.items()}

@@ -1,0 +1,155 @@
+"""The slow walk over an object that does not fit its shape: says why, or makes it fit.
+
+It follows Go's decoder through the document in its order, so that errors have upstream's words and the first of
+several is the one upstream would report: a type that does not match is remembered and the walk goes on, a value
+that cannot be read (a time, a quantity) ends it. Unknown fields are collected and left out, nulls go away as Go
+reads them: an absent field, an empty element.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from podlife.api.quantity import canonical_quantity
+from podlife.api.schema.base64 import check_base64
+from podlife.api.schema.table import Field, Type, go_type, type_named
+from podlife.api.schema.times import canonical_micro_time, canonical_time
+
+__all__ = ["Walk"]
+
+# Upstream stops counting there.
+_MOST_UNKNOWN = 100
+_LIMITS = {"i": 2**31, "l": 2**63}
+_MATCHING = {"s": str, "b": bool}
+
+
+def _zero(kind: str) -> Any:
+    """What an element that is null becomes."""
+    return {"[": [], "{": {}, "@": {}, "Q": "0", "i": 0, "l": 0, "b": False, "R": None}.get(kind[0], "")
+
+
+def _kind_of(value: Any) -> str:
+    """What Go calls the kind of a JSON value."""
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, int | float):
+        return "number"
+    return {str: "string", dict: "object", list: "array"}[type(value)]
+
+
+def _number_text(value: float) -> str:
+    return json.dumps(value)
+
+
+class Walk:
+    """One walk: `unknown` and `mismatch` are what it found, `struct` goes through an object."""
+
+    def __init__(self) -> None:
+        self.unknown: dict[str, None] = {}
+        self.mismatch: str | None = None
+        # Where the walk is, for messages: the struct it is in, and the names of the fields down to here.
+        self._struct_name = ""
+        self._fields: list[str] = []
+
+    def struct(self, value: dict[str, Any], kind: Type, path: str = "") -> dict[str, Any]:
+        """The object as it can be read, without nulls and unknown fields. Raises ValueError."""
+        read: dict[str, Any] = {}
+        outer = self._struct_name
+        for name, item in value.items():
+            field = kind.fields.get(name)
+            at = f"{path}.{name}" if path else name
+            if field is None:
+                self._remember_unknown(at)
+            elif item is not None:
+                self._struct_name = kind.name
+                depth = len(self._fields)
+                self._fields += (field.embedded, name) if field.embedded else (name,)
+                read[name] = self._value(item, field.type, at, field)
+                del self._fields[depth:]
+        self._struct_name = outer
+        return read
+
+    def _remember_unknown(self, path: str) -> None:
+        if len(self.unknown) < _MOST_UNKNOWN:
+            self.unknown[f"unknown field {json.dumps(path, ensure_ascii=False)}"] = None
+
+    def _value(self, value: Any, kind: str, path: str, field: Field | None = None) -> Any:
+        first = kind[0]
+        if first == "[" and isinstance(value, list):
+            return [
+                _zero(kind[1:]) if item is None else self._value(item, kind[1:], f"{path}[{index}]")
+                for index, item in enumerate(value)
+            ]
+        if first == "{" and isinstance(value, dict):
+            return {
+                key: _zero(kind[1:]) if item is None else self._value(item, kind[1:], f"{path}.{key}")
+                for key, item in value.items()
+            }
+        if first == "@" and isinstance(value, dict):
+            return self.struct(value, type_named(kind[1:]), path)
+        if first in "[{@":
+            self._remember_mismatch(_kind_of(value), field.go_type if field else go_type(kind))
+            return _zero(kind)
+        return self._scalar(value, kind, field.go_type if field else go_type(kind))
+
+    def _scalar(self, value: Any, kind: str, named: str) -> Any:
+        match kind:
+            case "R":
+                return value
+            case "Q":
+                return canonical_quantity(_quantity_text(value))
+            case "T" | "M":
+                text = self._exactly(value, str, "string")
+                return canonical_time(text) if kind == "T" else canonical_micro_time(text)
+            case "I":
+                return value if isinstance(value, str) else self._exactly(value, int, "int32")
+            case "y":
+                return self._bytes(value, named)
+            case "i" | "l":
+                return self._integer(value, _LIMITS[kind], named)
+        if type(value) is _MATCHING[kind]:
+            return value
+        self._remember_mismatch(_kind_of(value), named)
+        return _zero(kind)
+
+    def _integer(self, value: Any, limit: int, named: str) -> int:
+        if type(value) is int and -limit <= value < limit:
+            return value
+        shown = _kind_of(value)
+        self._remember_mismatch(f"number {_number_text(value)}" if shown == "number" else shown, named)
+        return 0
+
+    def _bytes(self, value: Any, named: str) -> str:
+        if not isinstance(value, str):
+            self._remember_mismatch(_kind_of(value), named)
+            return ""
+        if (at := check_base64(value)) is not None:
+            self.mismatch = self.mismatch or f"illegal base64 data at input byte {at}"
+            return ""
+        return value.replace("\r", "").replace("\n", "")
+
+    def _exactly(self, value: Any, wanted: type, named: str) -> Any:
+        """A value that reads itself: when it cannot, Go stops at once."""
+        if type(value) is wanted and (wanted is str or -(2**31) <= value < 2**31):
+            return value
+        shown = _kind_of(value)
+        if shown == "number" and wanted is int:
+            shown = f"number {_number_text(value)}"
+        raise ValueError(self._mismatch_text(shown, named))
+
+    def _remember_mismatch(self, shown: str, named: str) -> None:
+        if self.mismatch is None:
+            self.mismatch = self._mismatch_text(shown, named)
+
+    def _mismatch_text(self, shown: str, named: str) -> str:
+        path = ".".join(self._fields)
+        return (
+            f"json: cannot unmarshal {shown} into Go struct field {self._struct_name}.{path} of type {named}"
+        )
+
+
+def _quantity_text(value: Any) -> str:
+    if isinstance(value, str):
+        return value.strip()
+    return _number_text(value) if _kind_of(value) == "number" else ""

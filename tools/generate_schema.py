@@ -1,0 +1,158 @@
+"""Write the generated data of `podlife.api.schema`, from Kubernetes itself.
+
+`types.json.gz` comes from Kubernetes' Go types (printed by `tools/schema-types`; needs go). `documents.xz` comes
+from the OpenAPI documents of a running kube-apiserver, cut down to the resources that podlife serves:
+
+    python tools/generate_schema.py --server https://127.0.0.1:6443 --token TOKEN
+
+The same Kubernetes gives the same bytes. Without --server only the types are written.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import hashlib
+import json
+import lzma
+import re
+import shutil
+import ssl
+import subprocess
+import tempfile
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+from podlife.api.schema.table import go_type
+from podlife.apiserver.resources import RESOURCES
+
+TOOLS = Path(__file__).parent
+TARGET = TOOLS.parent / "src/podlife/api/schema"
+V3, V2 = "#/components/schemas/", "#/definitions/"
+REFERENCE = re.compile(r'"(?:#/components/schemas/|#/definitions/)([^"]+)"')
+
+
+def encoded(value: Any) -> bytes:
+    return json.dumps(value, separators=(",", ":"), sort_keys=True, ensure_ascii=False).encode()
+
+
+def go_types() -> dict[str, Any]:
+    """What Kubernetes' own types say of themselves, in the version that the real parts are built from."""
+    with tempfile.TemporaryDirectory() as folder:
+        for source in ("real-parts/go.mod", "real-parts/go.sum", "schema-types/main.go"):
+            shutil.copy(TOOLS / source, folder)
+        run = subprocess.run(["go", "run", "-mod=mod", "."], cwd=folder, check=True, stdout=subprocess.PIPE)
+    dump: dict[str, Any] = json.loads(run.stdout)
+    return dump
+
+
+def row_of(field: dict[str, Any]) -> list[Any]:
+    """A field as `podlife.api.schema.table.Field` reads it, without what is as usual."""
+    go_name = field["g"] if field["g"] != go_type(field["t"]) else ""
+    flags = [field.get("p", False), field.get("k", False)]
+    row = [field["n"], field["t"], *flags, *(field.get(key, "") for key in "sme"), go_name]
+    while row[-1] in ("", False):
+        row.pop()
+    return row
+
+
+def table_of(dump: dict[str, Any]) -> bytes:
+    types = {key: [row_of(field) for field in fields or ()] for key, fields in dump["types"].items()}
+    return encoded({"kinds": dump["kinds"], "types": types})
+
+
+def served_paths() -> set[str]:
+    """Every path of the OpenAPI documents that podlife answers on."""
+    paths = set()
+    for row in RESOURCES:
+        prefix = f"/apis/{row.group}/{row.version}" if row.group else f"/api/{row.version}"
+        collection = f"{prefix}/{'namespaces/{namespace}/' * row.namespaced}{row.plural}"
+        paths |= {f"{prefix}/", collection, f"{prefix}/{row.plural}", f"{collection}/{{name}}"}
+        paths |= {f"{collection}/{{name}}/{subresource}" for subresource in row.subresources}
+    return paths
+
+
+def trimmed(document: dict[str, Any], paths: set[str]) -> dict[str, Any]:
+    """The document with these paths only, what they refer to, and JSON as the only encoding."""
+    kept = {path: without_other_encodings(item) for path, item in document["paths"].items() if path in paths}
+    schemas = document["definitions"] if "definitions" in document else document["components"]["schemas"]
+    wanted = set(REFERENCE.findall(json.dumps(kept)))
+    pending = list(wanted)
+    while pending:
+        found = set(REFERENCE.findall(json.dumps(schemas[pending.pop()]))) - wanted
+        wanted |= found
+        pending += found
+    used = {name: schemas[name] for name in wanted}
+    if "definitions" in document:
+        return {**document, "paths": kept, "definitions": used}
+    return {**document, "paths": kept, "components": {**document["components"], "schemas": used}}
+
+
+def without_other_encodings(value: Any) -> Any:
+    if isinstance(value, list):
+        other = ("protobuf", "cbor", "yaml")
+        return [
+            without_other_encodings(item)
+            for item in value
+            if not (isinstance(item, str) and item.startswith("application/") and item.endswith(other))
+            and not (isinstance(item, str) and item.startswith("application/vnd.kubernetes.protobuf"))
+        ]
+    if isinstance(value, dict):
+        return {
+            key: without_other_encodings(item)
+            for key, item in value.items()
+            if not re.match(r"application/.*(protobuf|cbor|yaml)", key)
+        }
+    return value
+
+
+def documents_of(server: str, token: str) -> dict[str, bytes]:
+    """The documents by the path under /openapi that serves them."""
+    insecure = ssl._create_unverified_context()
+
+    def fetch(path: str) -> dict[str, Any]:
+        request = urllib.request.Request(
+            f"{server}/openapi/{path}", headers={"Authorization": f"Bearer {token}"}
+        )
+        with urllib.request.urlopen(request, context=insecure, timeout=60) as answer:
+            document: dict[str, Any] = json.load(answer)
+            return document
+
+    paths = served_paths()
+    groups = sorted({f"apis/{row.group}/{row.version}" if row.group else "api/v1" for row in RESOURCES})
+    found = {f"v3/{group}": encoded(trimmed(fetch(f"v3/{group}"), paths)) for group in groups}
+    return {**found, "v2": encoded(trimmed(fetch("v2"), paths))}
+
+
+def packed(documents: dict[str, bytes]) -> bytes:
+    """One stream, so that what the documents share is stored once: a line of JSON that says where each
+    document is and what its hash is, then the documents."""
+    index, offset = {}, 0
+    for path, document in documents.items():
+        index[path] = [offset, len(document), hashlib.sha512(document).hexdigest().upper()]
+        offset += len(document)
+    return lzma.compress(
+        encoded(index) + b"\n" + b"".join(documents.values()), preset=9 | lzma.PRESET_EXTREME
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--server", help="a kube-apiserver that runs, for the OpenAPI documents")
+    parser.add_argument("--token", default="")
+    parser.add_argument("--types", type=Path, help="take the output of schema-types from a file")
+    options = parser.parse_args()
+    dump = json.loads(options.types.read_text()) if options.types else go_types()
+    # No time and no name in the header, or the bytes would differ from run to run.
+    (TARGET / "types.json.gz").write_bytes(gzip.compress(table_of(dump), 9, mtime=0))
+    if options.server:
+        (TARGET / "documents.xz").write_bytes(packed(documents_of(options.server, options.token)))
+    for name in ("types.json.gz", "documents.xz"):
+        print(f"{name}: {(TARGET / name).stat().st_size:,} bytes")
+
+
+if __name__ == "__main__":
+    main()

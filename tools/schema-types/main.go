@@ -1,0 +1,161 @@
+// Command schema-types prints, as JSON, how Kubernetes' own Go types decode and encode: every field with its
+// type, whether it is a pointer, whether it is left out when empty, and how it is patched. The OpenAPI document
+// knows less (no pointers, no named scalars), and what the API server does depends on it.
+//
+// Run by tools/generate_schema.py inside the module of tools/real-parts.
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"reflect"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+var roots = map[string][]any{
+	"v1": {
+		corev1.Binding{}, corev1.ConfigMap{}, corev1.Endpoints{}, corev1.Event{}, corev1.Namespace{}, corev1.Node{},
+		corev1.PersistentVolume{}, corev1.PersistentVolumeClaim{}, corev1.Pod{}, corev1.PodTemplate{},
+		corev1.ReplicationController{}, corev1.Secret{}, corev1.Service{}, corev1.ServiceAccount{},
+		metav1.DeleteOptions{}, metav1.Status{},
+	},
+	"apps/v1": {
+		appsv1.ControllerRevision{}, appsv1.DaemonSet{}, appsv1.Deployment{}, appsv1.ReplicaSet{}, appsv1.StatefulSet{},
+	},
+	"batch/v1":               {batchv1.CronJob{}, batchv1.Job{}},
+	"autoscaling/v1":         {autoscalingv1.Scale{}},
+	"coordination.k8s.io/v1": {coordinationv1.Lease{}},
+	"policy/v1":              {policyv1.Eviction{}, policyv1.PodDisruptionBudget{}},
+	"events.k8s.io/v1":       {eventsv1.Event{}},
+	"authorization.k8s.io/v1": {
+		authorizationv1.LocalSubjectAccessReview{}, authorizationv1.SelfSubjectAccessReview{},
+		authorizationv1.SelfSubjectRulesReview{}, authorizationv1.SubjectAccessReview{},
+	},
+	"authentication.k8s.io/v1": {
+		authenticationv1.SelfSubjectReview{}, authenticationv1.TokenRequest{}, authenticationv1.TokenReview{},
+	},
+}
+
+// Types that decode themselves, by the letter the table uses for them.
+var leaves = map[string]string{
+	"v1.Time":              "T",
+	"v1.MicroTime":         "M",
+	"resource.Quantity":    "Q",
+	"intstr.IntOrString":   "I",
+	"runtime.RawExtension": "R",
+	"v1.FieldsV1":          "R",
+}
+
+type field struct {
+	Name     string `json:"n"`
+	Type     string `json:"t"`
+	GoType   string `json:"g"`
+	Embedded string `json:"e,omitempty"`
+	Pointer  bool   `json:"p,omitempty"`
+	Keep     bool   `json:"k,omitempty"`
+	Strategy string `json:"s,omitempty"`
+	MergeKey string `json:"m,omitempty"`
+}
+
+var types = map[string][]field{}
+
+func keyOf(t reflect.Type) string {
+	parts := strings.Split(t.PkgPath(), "/")
+	return parts[len(parts)-2] + "." + t.Name()
+}
+
+func typeOf(t reflect.Type) string {
+	if leaf, ok := leaves[t.String()]; ok {
+		return leaf
+	}
+	switch t.Kind() {
+	case reflect.String:
+		return "s"
+	case reflect.Bool:
+		return "b"
+	case reflect.Int32:
+		return "i"
+	case reflect.Int64:
+		return "l"
+	case reflect.Pointer:
+		return typeOf(t.Elem())
+	case reflect.Slice:
+		if t.Elem().Kind() == reflect.Uint8 {
+			return "y"
+		}
+		return "[" + typeOf(t.Elem())
+	case reflect.Map:
+		return "{" + typeOf(t.Elem())
+	case reflect.Struct:
+		walk(t)
+		return "@" + keyOf(t)
+	}
+	panic(fmt.Sprintf("no letter for %s", t))
+}
+
+func walk(t reflect.Type) {
+	if _, seen := types[keyOf(t)]; seen {
+		return
+	}
+	types[keyOf(t)] = nil
+	types[keyOf(t)] = fieldsOf(t, "")
+}
+
+func fieldsOf(t reflect.Type, embedded string) []field {
+	var found []field
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name == "-" || f.PkgPath != "" {
+			continue
+		}
+		if name == "" {
+			found = append(found, fieldsOf(f.Type, strings.TrimPrefix(embedded+"."+f.Name, "."))...)
+			continue
+		}
+		one := field{Name: name, Type: typeOf(f.Type), Embedded: embedded}
+		one.Pointer = f.Type.Kind() == reflect.Pointer
+		one.GoType = strings.TrimPrefix(f.Type.String(), "*")
+		one.Keep = keeps(f.Type, options)
+		one.Strategy = f.Tag.Get("patchStrategy")
+		one.MergeKey = f.Tag.Get("patchMergeKey")
+		found = append(found, one)
+	}
+	return found
+}
+
+// keeps says whether the field is written even when it holds nothing: it is not marked omitempty, or it is a
+// struct, which is never empty to Go.
+func keeps(t reflect.Type, options string) bool {
+	if strings.Contains(options, "omitzero") {
+		return false
+	}
+	return !strings.Contains(options, "omitempty") || t.Kind() == reflect.Struct
+}
+
+func main() {
+	kinds := map[string]map[string]string{}
+	for version, objects := range roots {
+		kinds[version] = map[string]string{}
+		for _, object := range objects {
+			t := reflect.TypeOf(object)
+			walk(t)
+			kinds[version][t.Name()] = keyOf(t)
+		}
+	}
+	if err := json.NewEncoder(os.Stdout).Encode(map[string]any{"kinds": kinds, "types": types}); err != nil {
+		panic(err)
+	}
+}
