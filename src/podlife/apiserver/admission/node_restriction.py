@@ -1,0 +1,253 @@
+"""NodeRestriction: what a node may change, where that depends on the object.
+
+A node changes only itself, its lease and the pods bound to it; it creates only mirror pods of its own that
+need no other API object, and it cannot give itself labels or taints that steer pods towards it. What does
+not depend on the object is decided before (`node_authorization`). The messages are upstream's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from podlife.api.codec import Object
+from podlife.apiserver.authentication import User
+from podlife.apiserver.pod_references import find_reference
+from podlife.errors import ForbiddenError, NotFoundError
+
+__all__ = ["Change", "check"]
+
+_MIRROR = "kubernetes.io/config.mirror"
+_LEASE_NAMESPACE = "kube-node-lease"
+_RESTRICTED = "node-restriction.kubernetes.io"
+_KUBELET_NAMESPACES = ("kubelet.kubernetes.io", "node.kubernetes.io")
+_KUBELET_LABELS = frozenset(
+    {
+        "kubernetes.io/hostname",
+        "topology.kubernetes.io/zone",
+        "topology.kubernetes.io/region",
+        "failure-domain.beta.kubernetes.io/zone",
+        "failure-domain.beta.kubernetes.io/region",
+        "beta.kubernetes.io/instance-type",
+        "node.kubernetes.io/instance-type",
+        "kubernetes.io/os",
+        "kubernetes.io/arch",
+        "beta.kubernetes.io/os",
+        "beta.kubernetes.io/arch",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What is about to happen. `resource` is a resource's key (`pods`, `leases.coordination.k8s.io`).
+
+    `new` is missing for a DELETE, `old` for a CREATE; for an eviction `old` is the pod."""
+
+    operation: str
+    resource: str
+    subresource: str = ""
+    namespace: str = ""
+    name: str = ""
+    new: Object | None = None
+    old: Object | None = None
+
+
+def check(user: User, change: Change, find_node: Callable[[str], Object | None]) -> None:
+    """Raises ForbiddenError when the user is a node and may not do this."""
+    node_name = user.node_name
+    if not node_name:
+        return
+    match change.resource:
+        case "pods":
+            _check_pod(node_name, change, find_node)
+        case "nodes":
+            _check_node(node_name, change)
+        case "persistentvolumeclaims":
+            _check_claim(node_name, change)
+        case "leases.coordination.k8s.io":
+            _check_lease(node_name, change)
+        case "csinodes.storage.k8s.io" if _name_of(change) != node_name:
+            raise _forbidden(change, "can only access CSINode with the same name as the requesting node")
+
+
+def _check_pod(node_name: str, change: Change, find_node: Callable[[str], Object | None]) -> None:
+    match (change.subresource, change.operation):
+        case ("", "CREATE"):
+            _check_mirror_pod(node_name, change, find_node)
+        case ("", "DELETE"):
+            if _node_of(change.old) != node_name:
+                text = f'node "{node_name}" can only delete pods with spec.nodeName set to itself'
+                raise _forbidden(change, text)
+        case ("", operation):
+            text = f'node "{node_name}" can only create and delete mirror pods'
+            raise _forbidden(change, f'unexpected operation "{operation}", {text}')
+        case ("status", "UPDATE"):
+            _check_pod_status(node_name, change)
+        case ("eviction", "CREATE"):
+            if _node_of(change.old) != node_name:
+                text = f"node {node_name} can only evict pods with spec.nodeName set to itself"
+                raise _forbidden(change, text)
+        case ("status" | "eviction", operation):
+            raise _forbidden(change, f'unexpected operation "{operation}"')
+        case (subresource, _):
+            text = f"unexpected pod subresource \"{subresource}\", only 'status' and 'eviction' are allowed"
+            raise _forbidden(change, text)
+
+
+def _check_mirror_pod(node_name: str, change: Change, find_node: Callable[[str], Object | None]) -> None:
+    pod = change.new or {}
+    node = f'node "{node_name}"'
+    if _MIRROR not in (_metadata(pod).get("annotations") or {}):
+        raise _forbidden(
+            change, f'pod does not have "{_MIRROR}" annotation, {node} can only create mirror pods'
+        )
+    if _node_of(pod) != node_name:
+        raise _forbidden(change, f"{node} can only create pods with spec.nodeName set to itself")
+    _check_owner(node_name, change, _metadata(pod).get("ownerReferences") or [], find_node)
+    if resource := find_reference(pod):
+        raise _forbidden(change, f"{node} can not create pods that reference {resource}")
+
+
+def _check_owner(
+    node_name: str, change: Change, owners: list[Object], find_node: Callable[[str], Object | None]
+) -> None:
+    node = f'node "{node_name}"'
+    if len(owners) > 1:
+        text = f"{node} can only create pods with a single owner reference set to itself"
+        raise _forbidden(change, text)
+    owner = owners[0] if owners else {}
+    if (owner.get("apiVersion"), owner.get("kind"), owner.get("name")) != ("v1", "Node", node_name):
+        raise _forbidden(change, f"{node} can only create pods with an owner reference set to itself")
+    if not owner.get("controller"):
+        text = f"{node} can only create pods with a controller owner reference set to itself"
+        raise _forbidden(change, text)
+    if owner.get("blockOwnerDeletion"):
+        raise _forbidden(change, f"{node} must not set blockOwnerDeletion on an owner reference")
+    found = find_node(node_name)
+    if found is None:
+        raise NotFoundError(f'nodes "{node_name}" not found', details={"name": node_name, "kind": "nodes"})
+    uid = _metadata(found).get("uid", "")
+    if owner.get("uid", "") != uid:
+        text = f"node {node_name} UID mismatch: expected {owner.get('uid', '')} got {uid}"
+        raise _forbidden(change, text)
+
+
+def _check_pod_status(node_name: str, change: Change) -> None:
+    old, new = change.old or {}, change.new or {}
+    node = f'node "{node_name}"'
+    if _node_of(old) != node_name:
+        limit = "can only update pod status for pods with spec.nodeName set to itself"
+        raise _forbidden(change, f"{node} {limit}")
+    if (_metadata(old).get("labels") or {}) != (_metadata(new).get("labels") or {}):
+        raise _forbidden(change, f"{node} cannot update labels through pod status")
+    old_status, new_status = old.get("status") or {}, new.get("status") or {}
+    if (old_status.get("resourceClaimStatuses") or []) != (new_status.get("resourceClaimStatuses") or []):
+        raise _forbidden(change, f"{node} cannot update resource claim statues")
+    if old_status.get("extendedResourceClaimStatus") != new_status.get("extendedResourceClaimStatus"):
+        raise _forbidden(change, f"{node} cannot update extended resource claim status")
+
+
+def _check_node(node_name: str, change: Change) -> None:
+    name = _name_of(change)
+    if name != node_name:
+        raise _forbidden(change, f'node "{node_name}" is not allowed to modify node "{name}"')
+    new, old = change.new or {}, change.old or {}
+    if change.operation == "CREATE":
+        if _spec(new).get("configSource") is not None:
+            text = f'node "{node_name}" is not allowed to create pods with a non-nil configSource'
+            raise _forbidden(change, text)
+        if labels := _forbidden_labels(new, {}):
+            text = f'node "{node_name}" is not allowed to set the following labels: {", ".join(labels)}'
+            raise _forbidden(change, text)
+    elif change.operation == "UPDATE":
+        _check_node_update(node_name, change, new, old)
+
+
+def _check_node_update(node_name: str, change: Change, new: Object, old: Object) -> None:
+    node = f'node "{node_name}"'
+    source = _spec(new).get("configSource")
+    if source is not None and source != _spec(old).get("configSource"):
+        text = f"{node} is not allowed to update configSource to a new non-nil configSource"
+        raise _forbidden(change, text)
+    if (_spec(new).get("taints") or []) != (_spec(old).get("taints") or []):
+        raise _forbidden(change, f"{node} is not allowed to modify taints")
+    if (_metadata(new).get("ownerReferences") or []) != (_metadata(old).get("ownerReferences") or []):
+        raise _forbidden(change, f"{node} is not allowed to modify ownerReferences")
+    if labels := _forbidden_labels(new, old):
+        raise _forbidden(change, f"is not allowed to modify labels: {', '.join(labels)}")
+
+
+def _check_claim(node_name: str, change: Change) -> None:
+    if change.subresource != "status":
+        raise _forbidden(change, "may only update PVC status")
+    if change.operation != "UPDATE":
+        raise _forbidden(change, f'unexpected operation "{change.operation}"')
+    if _without_report(change.old or {}) != _without_report(change.new or {}):
+        limit = "is not allowed to update fields other than status.quantity and status.conditions"
+        raise _forbidden(change, f'node "{node_name}" {limit}')
+
+
+def _check_lease(node_name: str, change: Change) -> None:
+    if change.namespace != _LEASE_NAMESPACE:
+        raise _forbidden(change, f'can only access leases in the "{_LEASE_NAMESPACE}" system namespace')
+    if _name_of(change) != node_name:
+        raise _forbidden(change, "can only access node lease with the same name as the requesting node")
+
+
+def _without_report(claim: Object) -> Object:
+    """A claim without what its node may report about it."""
+    metadata = {k: v for k, v in _metadata(claim).items() if k not in ("resourceVersion", "managedFields")}
+    reported = ("capacity", "conditions", "allocatedResources", "allocatedResourceStatuses")
+    status = {k: v for k, v in (claim.get("status") or {}).items() if k not in reported}
+    return {"metadata": metadata, "spec": _spec(claim), "status": status}
+
+
+def _forbidden_labels(new: Object, old: Object) -> list[str]:
+    """Labels that the change sets, alters or removes although they are not the node's to choose."""
+    after: dict[str, str] = _metadata(new).get("labels") or {}
+    before: dict[str, str] = _metadata(old).get("labels") or {}
+    changed = {key for key in after.keys() | before.keys() if after.get(key) != before.get(key)}
+    return sorted(key for key in changed if not _is_own_label(key))
+
+
+def _is_own_label(key: str) -> bool:
+    prefix, slash, _ = key.partition("/")
+    if not slash:
+        return True
+    if _is_under(prefix, _RESTRICTED):
+        return False
+    if not _is_under(prefix, "kubernetes.io") and not _is_under(prefix, "k8s.io"):
+        return True
+    return key in _KUBELET_LABELS or any(_is_under(prefix, allowed) for allowed in _KUBELET_NAMESPACES)
+
+
+def _is_under(prefix: str, domain: str) -> bool:
+    return prefix == domain or prefix.endswith(f".{domain}")
+
+
+def _metadata(obj: Object) -> dict[str, Any]:
+    return obj.get("metadata") or {}
+
+
+def _spec(obj: Object) -> dict[str, Any]:
+    return obj.get("spec") or {}
+
+
+def _node_of(pod: Object | None) -> str:
+    return str(_spec(pod or {}).get("nodeName", ""))
+
+
+def _name_of(change: Change) -> str:
+    return change.name or str(_metadata(change.new or {}).get("name", ""))
+
+
+def _forbidden(change: Change, reason: str) -> ForbiddenError:
+    name = _name_of(change)
+    plural, _, group = change.resource.partition(".")
+    subject = f'{change.resource} "{name}"' if name else change.resource
+    details = {"name": name, "group": group, "kind": plural}
+    return ForbiddenError(
+        f"{subject} is forbidden: {reason}", details={key: value for key, value in details.items() if value}
+    )
