@@ -1,6 +1,7 @@
 """What keeps the API server's objects: a revisioned log of changes and the state they add up to."""
 
 from podlife.apiserver.storage.memory import MemoryStore
+from podlife.apiserver.storage.sqlite import SqliteStore
 from podlife.apiserver.storage.state import Limits
 from podlife.apiserver.storage.store import (
     Batch,
@@ -31,6 +32,7 @@ __all__ = [
     "MismatchError",
     "Put",
     "Record",
+    "SqliteStore",
     "Store",
     "StoreError",
     "Subscription",

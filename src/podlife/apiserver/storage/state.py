@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from sys import intern
 
 from podlife.apiserver.storage.collection import Collection
 from podlife.apiserver.storage.cursor import Cursor
@@ -30,11 +31,14 @@ from podlife.apiserver.storage.store import (
     StoreError,
 )
 
-__all__ = ["Limits", "State"]
+__all__ = ["Limits", "Row", "State"]
 
 # History is dropped in stretches of this many seconds, or of a part of its bounds.
 STRETCH_SECONDS = 1.0
 STRETCH_PART = 64
+
+Row = tuple[int, str, str, str, int, int, bytes]
+"""A change as it is kept: revision, resource, namespace, name, whether deleted, previous revision, value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,15 +143,12 @@ class State:
         for revision, change in enumerate(changes, after + 1):
             key = change.key
             previous = within[key] if key in within else self.get(key)
-            if isinstance(change, Delete):
-                if previous is None:
-                    raise MismatchError(f"{key.resource} {key.path} does not exist")
-                kind = EventType.DELETED
-            else:
-                kind = EventType.ADDED if previous is None else EventType.MODIFIED
+            is_deleted = isinstance(change, Delete)
+            if is_deleted and previous is None:
+                raise MismatchError(f"{key.resource} {key.path} is absent, there is nothing to delete")
             record = Record(key, revision, change.encode(revision))
-            within[key] = None if kind is EventType.DELETED else record
-            events.append(Event(kind, record, previous))
+            within[key] = None if is_deleted else record
+            events.append(Event(_kind(previous, is_deleted=is_deleted), record, previous))
         return events
 
     def apply(self, events: Sequence[Event]) -> None:
@@ -169,21 +170,22 @@ class State:
         if self._waiting:
             self._wake_waiting()
 
-    def load(self, compacted: int, events: Iterable[Event], now: float) -> None:
+    def load(self, compacted: int, rows: Iterable[Row], now: float) -> None:
         """Take up, into an empty state, what a store has kept: every standing record and the history after
-        `compacted`, in the order of revisions. Events before that only bring their record."""
+        `compacted`, oldest first. What is not after it only brings its record."""
         standing: dict[str, dict[str, Record]] = {}
         history: list[Event] = []
-        self._compacted = self._revision = compacted
-        for event in events:
-            records = standing.setdefault(event.record.key.resource, {})
-            if event.type is EventType.DELETED:
-                del records[event.record.key.path]
-            else:
-                records[event.record.key.path] = event.record
-            if event.revision > compacted:
-                history.append(event)
+        for revision, resource, namespace, name, deleted, _, value in rows:
+            key = Key(intern(resource), intern(namespace), name)
+            records = standing.setdefault(key.resource, {})
+            previous = records.pop(key.path, None) if deleted else records.get(key.path)
+            record = Record(key if previous is None else previous.key, revision, value)
+            if not deleted:
+                records[key.path] = record
+            if revision > compacted:
+                history.append(Event(_kind(previous, is_deleted=bool(deleted)), record, previous))
         self._collections = {resource: Collection(records) for resource, records in standing.items()}
+        self._compacted = self._revision = compacted
         for event in history:
             self._collections[event.record.key.resource].remember(event)
             self._revision = event.revision
@@ -260,3 +262,9 @@ class State:
     def _forget_dropped(self) -> None:
         for collection in self._collections.values():
             collection.drop_until(self._compacted)
+
+
+def _kind(previous: Record | None, *, is_deleted: bool) -> EventType:
+    if is_deleted:
+        return EventType.DELETED
+    return EventType.ADDED if previous is None else EventType.MODIFIED

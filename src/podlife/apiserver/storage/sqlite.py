@@ -1,0 +1,121 @@
+"""A store that survives its process: SQLite in WAL mode, synchronous, with group commit.
+
+Reads come from memory and never wait. A change is checked and encoded on the event loop, made durable by the
+writer's thread, and only then applied, published and acknowledged, in the order of revisions. If the disk
+refuses, every commit of the transaction fails, its revisions are skipped, and the next one tries anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+
+from podlife.apiserver.storage.database import Database
+from podlife.apiserver.storage.folder import DataFolder
+from podlife.apiserver.storage.state import Limits, State
+from podlife.apiserver.storage.store import Change, Key, Record, StoreError
+from podlife.apiserver.storage.writer import Commit, Writer
+
+__all__ = ["SqliteStore"]
+
+
+class SqliteStore(State):
+    def __init__(self, folder: DataFolder, database: Database, limits: Limits | None = None) -> None:
+        """Use `open`, which also claims the folder and loads what is there."""
+        super().__init__(limits)
+        self._folder = folder
+        self._database = database
+        self._writer = Writer(database, self._settle)
+        # The last revision given out, also to changes that are not durable yet.
+        self._assigned = 0
+        self._in_flight: dict[Key, Commit] = {}
+
+    @classmethod
+    async def open(cls, path: Path, *, limits: Limits | None = None) -> SqliteStore:
+        """Open the store in a folder, or make one there. Raises ConfigError when the folder cannot be used
+        or another process uses it, StoreError when what is in it is not a sound store."""
+        folder = DataFolder(path)
+        folder.claim()
+        try:
+            store = cls(folder, _open_database(folder), limits)
+            await asyncio.to_thread(store._load, asyncio.get_running_loop().time())
+        except BaseException:
+            folder.release()
+            raise
+        store._writer.start()
+        return store
+
+    async def commit(self, *changes: Change) -> Sequence[Record]:
+        self.refuse_when_closed()
+        while (earlier := self._first_in_flight(changes)) is not None:
+            await self._settled(earlier)
+            self.refuse_when_closed()
+        events = self.prepare(changes, self._assigned)
+        if not events:
+            return ()
+        commit = Commit(events, asyncio.get_running_loop().create_future())
+        self._assigned += len(events)
+        for event in events:
+            self._in_flight[event.record.key] = commit
+        self._writer.submit(commit)
+        return await commit.done
+
+    async def close(self) -> None:
+        self.end()
+        await self._writer.stop()
+        self._folder.release()
+
+    def _load(self, now: float) -> None:
+        try:
+            self.load(self._database.compacted(), self._database.rows(), now)
+        except sqlite3.Error as error:
+            self._database.close()
+            raise StoreError(f"{self._database.path} cannot be read: {error}") from error
+        self._assigned = self.revision
+
+    def _first_in_flight(self, changes: Sequence[Change]) -> Commit | None:
+        for change in changes:
+            commit = self._in_flight.get(change.key)
+            if commit is not None:
+                return commit
+        return None
+
+    async def _settled(self, commit: Commit) -> None:
+        follower: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        commit.followers.append(follower)
+        await follower
+
+    def _settle(self, group: list[Commit], failure: Exception | None) -> None:
+        """The group is durable, or has failed: let it happen and tell those who wait."""
+        events = [event for commit in group for event in commit.events]
+        for event in events:
+            self._in_flight.pop(event.record.key, None)
+        if failure is None:
+            self.apply(events)
+            self._writer.compact_until = self._compacted
+        for commit in group:
+            if commit.done.done():
+                # Its caller was cancelled; the change happened all the same.
+                pass
+            elif failure is None:
+                commit.done.set_result([event.record for event in commit.events])
+            else:
+                commit.done.set_exception(self._refusal(failure))
+            for follower in commit.followers:
+                if not follower.done():
+                    follower.set_result(None)
+
+    def _refusal(self, failure: Exception) -> StoreError:
+        error = StoreError(f"the change could not be written to {self._folder.database}: {failure}")
+        error.__cause__ = failure
+        return error
+
+
+def _open_database(folder: DataFolder) -> Database:
+    try:
+        folder.create_database()
+        return Database(folder.database)
+    except (OSError, sqlite3.Error) as error:
+        raise StoreError(f"{folder.database} cannot be opened: {error}") from error
