@@ -1,0 +1,35 @@
+"""What differs between two objects, in a few lines: shown when an update changes what must stay."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+__all__ = ["describe_difference"]
+
+_MOST_LINES = 20
+
+
+def describe_difference(old: Any, new: Any, path: str = "") -> str:
+    """One line per changed value, `path: old -> new`, cut after a screenful."""
+    lines: list[str] = []
+    for line in _walk(old, new, path):
+        if len(lines) == _MOST_LINES:
+            lines.append("...")
+            break
+        lines.append(line)
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _walk(old: Any, new: Any, path: str) -> Iterator[str]:
+    if old == new:
+        return
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in sorted(old.keys() | new.keys()):
+            yield from _walk(old.get(key), new.get(key), f"{path}.{key}" if path else key)
+    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        for index, (before, after) in enumerate(zip(old, new, strict=True)):
+            yield from _walk(before, after, f"{path}[{index}]")
+    else:
+        yield f"{path}: {json.dumps(old)} -> {json.dumps(new)}"
