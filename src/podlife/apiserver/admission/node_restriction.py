@@ -7,16 +7,15 @@ not depend on the object is decided before (`node_authorization`). The messages 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
-from podlife.api.codec import Object
-from podlife.apiserver.authentication import User
+from podlife.api.codec import Object, decode_object
+from podlife.apiserver.admission import Attributes, Operation, Reader
 from podlife.apiserver.pod_references import find_reference
+from podlife.apiserver.storage.store import Key
 from podlife.errors import ForbiddenError, NotFoundError
 
-__all__ = ["Change", "check"]
+__all__ = ["restrict_nodes"]
 
 _MIRROR = "kubernetes.io/config.mirror"
 _LEASE_NAMESPACE = "kube-node-lease"
@@ -39,29 +38,14 @@ _KUBELET_LABELS = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """What is about to happen. `resource` is a resource's key (`pods`, `leases.coordination.k8s.io`).
-
-    `new` is missing for a DELETE, `old` for a CREATE; for an eviction `old` is the pod."""
-
-    operation: str
-    resource: str
-    subresource: str = ""
-    namespace: str = ""
-    name: str = ""
-    new: Object | None = None
-    old: Object | None = None
-
-
-def check(user: User, change: Change, find_node: Callable[[str], Object | None]) -> None:
-    """Raises ForbiddenError when the user is a node and may not do this."""
-    node_name = user.node_name
+def restrict_nodes(change: Attributes, reader: Reader) -> None:
+    """The plug-in: raises ForbiddenError when the user is a node and may not do this."""
+    node_name = change.user.node_name
     if not node_name:
         return
-    match change.resource:
+    match change.resource.key:
         case "pods":
-            _check_pod(node_name, change, find_node)
+            _check_pod(node_name, change, reader)
         case "nodes":
             _check_node(node_name, change)
         case "persistentvolumeclaims":
@@ -72,21 +56,21 @@ def check(user: User, change: Change, find_node: Callable[[str], Object | None])
             raise _forbidden(change, "can only access CSINode with the same name as the requesting node")
 
 
-def _check_pod(node_name: str, change: Change, find_node: Callable[[str], Object | None]) -> None:
+def _check_pod(node_name: str, change: Attributes, reader: Reader) -> None:
     match (change.subresource, change.operation):
-        case ("", "CREATE"):
-            _check_mirror_pod(node_name, change, find_node)
-        case ("", "DELETE"):
-            if _node_of(change.old) != node_name:
+        case ("", Operation.CREATE):
+            _check_mirror_pod(node_name, change, reader)
+        case ("", Operation.DELETE):
+            if _bound_to(change, reader) != node_name:
                 text = f'node "{node_name}" can only delete pods with spec.nodeName set to itself'
                 raise _forbidden(change, text)
         case ("", operation):
             text = f'node "{node_name}" can only create and delete mirror pods'
             raise _forbidden(change, f'unexpected operation "{operation}", {text}')
-        case ("status", "UPDATE"):
+        case ("status", Operation.UPDATE):
             _check_pod_status(node_name, change)
-        case ("eviction", "CREATE"):
-            if _node_of(change.old) != node_name:
+        case ("eviction", Operation.CREATE):
+            if _bound_to(change, reader) != node_name:
                 text = f"node {node_name} can only evict pods with spec.nodeName set to itself"
                 raise _forbidden(change, text)
         case ("status" | "eviction", operation):
@@ -96,7 +80,7 @@ def _check_pod(node_name: str, change: Change, find_node: Callable[[str], Object
             raise _forbidden(change, text)
 
 
-def _check_mirror_pod(node_name: str, change: Change, find_node: Callable[[str], Object | None]) -> None:
+def _check_mirror_pod(node_name: str, change: Attributes, reader: Reader) -> None:
     pod = change.new or {}
     node = f'node "{node_name}"'
     if _MIRROR not in (_metadata(pod).get("annotations") or {}):
@@ -105,14 +89,12 @@ def _check_mirror_pod(node_name: str, change: Change, find_node: Callable[[str],
         )
     if _node_of(pod) != node_name:
         raise _forbidden(change, f"{node} can only create pods with spec.nodeName set to itself")
-    _check_owner(node_name, change, _metadata(pod).get("ownerReferences") or [], find_node)
+    _check_owner(node_name, change, _metadata(pod).get("ownerReferences") or [], reader)
     if resource := find_reference(pod):
         raise _forbidden(change, f"{node} can not create pods that reference {resource}")
 
 
-def _check_owner(
-    node_name: str, change: Change, owners: list[Object], find_node: Callable[[str], Object | None]
-) -> None:
+def _check_owner(node_name: str, change: Attributes, owners: list[Object], reader: Reader) -> None:
     node = f'node "{node_name}"'
     if len(owners) > 1:
         text = f"{node} can only create pods with a single owner reference set to itself"
@@ -125,7 +107,7 @@ def _check_owner(
         raise _forbidden(change, text)
     if owner.get("blockOwnerDeletion"):
         raise _forbidden(change, f"{node} must not set blockOwnerDeletion on an owner reference")
-    found = find_node(node_name)
+    found = _read(reader, Key("nodes", "", node_name))
     if found is None:
         raise NotFoundError(f'nodes "{node_name}" not found', details={"name": node_name, "kind": "nodes"})
     uid = _metadata(found).get("uid", "")
@@ -134,7 +116,7 @@ def _check_owner(
         raise _forbidden(change, text)
 
 
-def _check_pod_status(node_name: str, change: Change) -> None:
+def _check_pod_status(node_name: str, change: Attributes) -> None:
     old, new = change.old or {}, change.new or {}
     node = f'node "{node_name}"'
     if _node_of(old) != node_name:
@@ -149,23 +131,23 @@ def _check_pod_status(node_name: str, change: Change) -> None:
         raise _forbidden(change, f"{node} cannot update extended resource claim status")
 
 
-def _check_node(node_name: str, change: Change) -> None:
+def _check_node(node_name: str, change: Attributes) -> None:
     name = _name_of(change)
     if name != node_name:
         raise _forbidden(change, f'node "{node_name}" is not allowed to modify node "{name}"')
     new, old = change.new or {}, change.old or {}
-    if change.operation == "CREATE":
+    if change.operation is Operation.CREATE:
         if _spec(new).get("configSource") is not None:
             text = f'node "{node_name}" is not allowed to create pods with a non-nil configSource'
             raise _forbidden(change, text)
         if labels := _forbidden_labels(new, {}):
             text = f'node "{node_name}" is not allowed to set the following labels: {", ".join(labels)}'
             raise _forbidden(change, text)
-    elif change.operation == "UPDATE":
+    elif change.operation is Operation.UPDATE:
         _check_node_update(node_name, change, new, old)
 
 
-def _check_node_update(node_name: str, change: Change, new: Object, old: Object) -> None:
+def _check_node_update(node_name: str, change: Attributes, new: Object, old: Object) -> None:
     node = f'node "{node_name}"'
     source = _spec(new).get("configSource")
     if source is not None and source != _spec(old).get("configSource"):
@@ -179,17 +161,17 @@ def _check_node_update(node_name: str, change: Change, new: Object, old: Object)
         raise _forbidden(change, f"is not allowed to modify labels: {', '.join(labels)}")
 
 
-def _check_claim(node_name: str, change: Change) -> None:
+def _check_claim(node_name: str, change: Attributes) -> None:
     if change.subresource != "status":
         raise _forbidden(change, "may only update PVC status")
-    if change.operation != "UPDATE":
+    if change.operation is not Operation.UPDATE:
         raise _forbidden(change, f'unexpected operation "{change.operation}"')
     if _without_report(change.old or {}) != _without_report(change.new or {}):
         limit = "is not allowed to update fields other than status.quantity and status.conditions"
         raise _forbidden(change, f'node "{node_name}" {limit}')
 
 
-def _check_lease(node_name: str, change: Change) -> None:
+def _check_lease(node_name: str, change: Attributes) -> None:
     if change.namespace != _LEASE_NAMESPACE:
         raise _forbidden(change, f'can only access leases in the "{_LEASE_NAMESPACE}" system namespace')
     if _name_of(change) != node_name:
@@ -235,19 +217,33 @@ def _spec(obj: Object) -> dict[str, Any]:
     return obj.get("spec") or {}
 
 
-def _node_of(pod: Object | None) -> str:
-    return str(_spec(pod or {}).get("nodeName", ""))
+def _node_of(pod: Object) -> str:
+    return str(_spec(pod).get("nodeName", ""))
 
 
-def _name_of(change: Change) -> str:
+def _bound_to(change: Attributes, reader: Reader) -> str:
+    """The node of the pod that is to be deleted or evicted; raises NotFoundError when there is none."""
+    pod = _read(reader, Key("pods", change.namespace, change.name))
+    if pod is None:
+        details = {"name": change.name, "kind": "pods"}
+        raise NotFoundError(f'pods "{change.name}" not found', details=details)
+    return _node_of(pod)
+
+
+def _read(reader: Reader, key: Key) -> Object | None:
+    record = reader(key)
+    return decode_object(record.value) if record else None
+
+
+def _name_of(change: Attributes) -> str:
     return change.name or str(_metadata(change.new or {}).get("name", ""))
 
 
-def _forbidden(change: Change, reason: str) -> ForbiddenError:
+def _forbidden(change: Attributes, reason: str) -> ForbiddenError:
     name = _name_of(change)
-    plural, _, group = change.resource.partition(".")
-    subject = f'{change.resource} "{name}"' if name else change.resource
-    details = {"name": name, "group": group, "kind": plural}
+    resource = change.resource
+    subject = f'{resource.key} "{name}"' if name else resource.key
+    details = {"name": name, "group": resource.group, "kind": resource.plural}
     return ForbiddenError(
         f"{subject} is forbidden: {reason}", details={key: value for key, value in details.items() if value}
     )
