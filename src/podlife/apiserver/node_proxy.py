@@ -1,0 +1,297 @@
+"""`log` and `exec` of a pod, passed on to the agent of its node.
+
+The API server shows the agent a client certificate of its own and accepts only agents whose certificate the
+same authority has signed. A log is streamed at the pace of its reader; an exec is relayed message by message,
+both ways, until either side closes. What the agent refuses is told in the agent's own words.
+
+Finding and allowing the pod is the caller's part; errors are ApiError in upstream's words.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import aiohttp
+
+from podlife.api.codec import Object
+from podlife.api.field_errors import FieldError, bad_value, forbidden, invalid
+from podlife.errors import ApiError
+from podlife.wire import Channel, Query, Request, Response, Upgrade
+
+__all__ = ["CHANNEL_PROTOCOLS", "NodeProxy"]
+
+CHANNEL_PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
+
+_ADDRESS_TYPES = ("Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP")
+_DEFAULT_PORT = 10250
+_MESSAGE_BYTES = 16 * 1024 * 1024
+_REFUSAL_BYTES = 50_000
+
+
+class NodeProxy:
+    """Talks to node agents. `find_node` gives the Node object of a name, or None."""
+
+    def __init__(
+        self,
+        find_node: Callable[[str], Object | None],
+        tls: Callable[[], ssl.SSLContext],
+        *,
+        connect_seconds: float = 5.0,
+    ) -> None:
+        self._find_node = find_node
+        self._make_tls = tls
+        self._connect_seconds = connect_seconds
+        self._session: aiohttp.ClientSession | None = None
+
+    async def log(self, pod: Object, query: Query) -> Response:
+        """The log of one container, as a stream of text."""
+        name = pod["metadata"]["name"]
+        options = _log_options(name, query)
+        container = _container(pod, query.get("container"))
+        if not _node_name(pod):
+            return Response(204, content_type="text/plain")
+        url = self._url(pod, "containerLogs", container, options)
+        answer = await self._get(url)
+        if not 200 <= answer.status <= 206:
+            raise await _refusal(answer, name)
+        return Response(body=_read(answer), content_type="text/plain")
+
+    async def exec(self, pod: Object, request: Request) -> Response:
+        """A command in one container: an upgrade whose other side is connected already."""
+        name = pod["metadata"]["name"]
+        container = _container(pod, request.query.get("container"))
+        if not _node_name(pod):
+            raise _bad_request(f"pod {name} does not have a host assigned")
+        if request.headers.get("Upgrade", "").lower() != "websocket":
+            raise _bad_request("Upgrade request required")
+        protocols = _offered(request)
+        url = self._url(pod, "exec", container, _exec_options(request.query))
+        agent = await self._connect(url, protocols)
+        return Response(101, upgrade=Upgrade((agent.protocol or protocols[0],), _Relay(agent).run))
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+    def _url(self, pod: Object, verb: str, container: str, options: list[tuple[str, str]]) -> str:
+        host, port = self._endpoint(_node_name(pod))
+        host = f"[{host}]" if ":" in host else host
+        parts = (pod["metadata"].get("namespace", ""), pod["metadata"]["name"], container)
+        path = "/".join(quote(part, safe="") for part in parts)
+        return f"https://{host}:{port}/{verb}/{path}" + (f"?{urlencode(options)}" if options else "")
+
+    def _endpoint(self, node_name: str) -> tuple[str, int]:
+        node = self._find_node(node_name)
+        if node is None:
+            raise ApiError(
+                f'nodes "{node_name}" not found',
+                code=404,
+                reason="NotFound",
+                details={"name": node_name, "kind": "nodes"},
+            )
+        status = node.get("status") or {}
+        addresses: list[Object] = status.get("addresses") or []
+        endpoint = (status.get("daemonEndpoints") or {}).get("kubeletEndpoint") or {}
+        for kind in _ADDRESS_TYPES:
+            for address in addresses:
+                if address.get("type") == kind:
+                    return address.get("address", ""), endpoint.get("Port") or _DEFAULT_PORT
+        known = " ".join(f"{{{a.get('type')} {a.get('address')}}}" for a in addresses)
+        raise ApiError(f"no preferred addresses found; known addresses: [{known}]", reason="")
+
+    def _client(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            connector = aiohttp.TCPConnector(ssl=self._make_tls(), limit=0, limit_per_host=0)
+            # How long a stream may be silent is up to what it streams; only the way there has a deadline.
+            timeout = aiohttp.ClientTimeout(total=None, sock_connect=self._connect_seconds)
+            self._session = aiohttp.ClientSession(connector=connector, timeout=timeout, auto_decompress=False)
+        return self._session
+
+    async def _get(self, url: str) -> aiohttp.ClientResponse:
+        try:
+            return await self._client().get(_raw(url), allow_redirects=False)
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise _unreachable("Get", url, error) from None
+
+    async def _connect(self, url: str, protocols: tuple[str, ...]) -> aiohttp.ClientWebSocketResponse[bool]:
+        try:
+            async with asyncio.timeout(self._connect_seconds * 2):
+                return await self._client().ws_connect(
+                    _raw(url), protocols=protocols, max_msg_size=_MESSAGE_BYTES, heartbeat=30.0
+                )
+        except aiohttp.WSServerHandshakeError as error:
+            message = f"unable to upgrade connection: the node's agent answered {error.status}"
+            raise ApiError(message, code=error.status if error.status >= 400 else 500, reason="") from None
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise _unreachable("Get", url, error) from None
+
+
+class _Relay:
+    """Carries messages between the client's channel and the agent's, at the pace of the slower reader."""
+
+    def __init__(self, agent: aiohttp.ClientWebSocketResponse[bool]) -> None:
+        self._agent = agent
+
+    async def run(self, client: Channel) -> None:
+        try:
+            async with asyncio.TaskGroup() as group:
+                to_agent = group.create_task(self._to_agent(client), name="exec: client to agent")
+                await self._to_client(client)
+                # The command has ended: whatever its client still says, nobody listens.
+                to_agent.cancel()
+        except* (ConnectionError, aiohttp.ClientError):
+            # One side went away without a word; both are closed below, which is all there is to tell.
+            pass
+        finally:
+            await self._agent.close()
+            await client.close()
+
+    async def _to_agent(self, client: Channel) -> None:
+        while (message := await client.receive()) is not None:
+            await self._agent.send_bytes(message)
+        await self._agent.close()
+
+    async def _to_client(self, client: Channel) -> None:
+        while True:
+            message = await self._agent.receive()
+            if message.type is aiohttp.WSMsgType.BINARY:
+                await client.send(message.data)
+            elif message.type is aiohttp.WSMsgType.TEXT:
+                await client.send(message.data.encode())
+            else:
+                return
+
+
+async def _read(answer: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+    try:
+        async for part in answer.content.iter_any():
+            yield part
+    except aiohttp.ClientError:
+        # The agent went away in the middle: as upstream, the stream ends where it is.
+        return
+    finally:
+        answer.close()
+
+
+async def _refusal(answer: aiohttp.ClientResponse, name: str) -> ApiError:
+    """The agent's answer as upstream passes it on."""
+    try:
+        text = (await answer.content.read(_REFUSAL_BYTES)).decode(errors="replace")
+    except aiohttp.ClientError as error:
+        text = str(error)
+    finally:
+        answer.close()
+    if answer.status == 500:
+        cause = {"message": text}
+        return ApiError(f"Internal error occurred: {text}", details={"causes": [cause]})
+    if answer.status == 400:
+        return _bad_request(text)
+    unknown = f"the server responded with the status code {answer.status} but did not return more information"
+    reason, message = {
+        401: ("Unauthorized", "the server has asked for the client to provide credentials"),
+        403: ("Forbidden", text),
+        404: ("NotFound", "the server could not find the requested resource"),
+        503: ("ServiceUnavailable", text or "the server is currently unable to handle the request"),
+    }.get(answer.status, ("", unknown))
+    return ApiError(
+        f"{message} ( pods/log {name})",
+        code=answer.status,
+        reason=reason,
+        details={"name": name, "kind": "pods/log"},
+    )
+
+
+def _node_name(pod: Object) -> str:
+    return str((pod.get("spec") or {}).get("nodeName", ""))
+
+
+def _container(pod: Object, wanted: str) -> str:
+    name, spec = pod["metadata"]["name"], pod.get("spec") or {}
+    containers = spec.get("containers") or []
+    every = [
+        container["name"]
+        for field in ("initContainers", "containers", "ephemeralContainers")
+        for container in spec.get(field) or ()
+    ]
+    if wanted:
+        if wanted not in every:
+            raise _bad_request(f"container {wanted} is not valid for pod {name}")
+        return wanted
+    if len(containers) == 1:
+        return str(containers[0]["name"])
+    message = f"a container name must be specified for pod {name}"
+    raise _bad_request(f"{message}, choose one of: [{' '.join(every)}]" if containers else message)
+
+
+def _log_options(name: str, query: Query) -> list[tuple[str, str]]:
+    """The options of a log in the order upstream sends them; raises ApiError when they make no sense."""
+    options = [(flag, "true") for flag in ("follow", "previous", "timestamps") if _is_set(query, flag)]
+    numbers = {key: _number(query, key) for key in ("sinceSeconds", "tailLines", "limitBytes")}
+    errors: list[FieldError] = []
+    if (tail := numbers["tailLines"]) is not None and tail < 0:
+        errors.append(bad_value("tailLines", tail, "must be greater than or equal to 0"))
+    if (limit := numbers["limitBytes"]) is not None and limit < 1:
+        errors.append(bad_value("limitBytes", limit, "must be greater than 0"))
+    since = numbers["sinceSeconds"]
+    if since is not None and query.get("sinceTime"):
+        text = "at most one of `sinceTime` or `sinceSeconds` may be specified"
+        errors.append(forbidden("", text))
+    elif since is not None and since < 1:
+        errors.append(bad_value("sinceSeconds", since, "must be greater than 0"))
+    if errors:
+        raise invalid("PodLogOptions", "", name, errors)
+    options += [(key, str(value)) for key, value in numbers.items() if value is not None]
+    if moment := query.get("sinceTime"):
+        options.append(("sinceTime", moment))
+    return options
+
+
+def _exec_options(query: Query) -> list[tuple[str, str]]:
+    names = {"stdin": "input", "stdout": "output", "stderr": "error", "tty": "tty"}
+    options = [(sent, "1") for asked, sent in names.items() if _is_set(query, asked)]
+    return options + [("command", part) for part in query.all("command")]
+
+
+def _offered(request: Request) -> tuple[str, ...]:
+    """The protocols both sides know, the newest first."""
+    wanted = {part.strip() for part in request.headers.get("Sec-WebSocket-Protocol", "").split(",")}
+    common = tuple(protocol for protocol in CHANNEL_PROTOCOLS if protocol in wanted)
+    if not common:
+        known = " ".join(CHANNEL_PROTOCOLS)
+        raise _bad_request(f"unable to upgrade: none of the requested protocols is supported, only [{known}]")
+    return common
+
+
+def _is_set(query: Query, key: str) -> bool:
+    """As upstream reads a flag: there, and not denied."""
+    return key in query and query.get(key).lower() not in ("false", "0")
+
+
+def _number(query: Query, key: str) -> int | None:
+    text = query.get(key)
+    if not text:
+        return None
+    try:
+        return int(text)
+    except ValueError:
+        raise _bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
+
+
+def _raw(url: str) -> Any:
+    """The address just as it was built: what is quoted in it stays quoted."""
+    from yarl import URL
+
+    return URL(url, encoded=True)
+
+
+def _bad_request(message: str) -> ApiError:
+    return ApiError(message, code=400, reason="BadRequest")
+
+
+def _unreachable(verb: str, url: str, error: BaseException) -> ApiError:
+    reason = "context deadline exceeded" if isinstance(error, TimeoutError) else str(error)
+    return ApiError(f'{verb} "{url}": {reason}', reason="")
