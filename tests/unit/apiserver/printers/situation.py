@@ -1,0 +1,36 @@
+"""A situation: an object as the API holds it, and the cells that kube-apiserver v1.36 prints for it.
+
+`ANY_AGE` stands for a cell that only tells how old the object is: those are tested on their own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+NOW = datetime(2030, 1, 1, 12, tzinfo=UTC).timestamp()
+ANY_AGE = "<age>"
+
+
+@dataclass(frozen=True)
+class Situation:
+    name: str
+    obj: dict[str, Any]
+    cells: list[Any]
+
+
+def at(moment: float) -> str:
+    return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def named(name: str, *, deleting: bool = False, **metadata: Any) -> dict[str, Any]:
+    """Metadata of an object that is ten minutes old."""
+    found = {"name": name, "creationTimestamp": at(NOW - 600), **metadata}
+    if deleting:
+        found["deletionTimestamp"] = at(NOW)
+    return found
+
+
+def with_any_age(cells: list[Any], columns: tuple[Any, ...]) -> list[Any]:
+    return [ANY_AGE if column.name == "Age" else cell for cell, column in zip(cells, columns, strict=True)]
