@@ -36,7 +36,7 @@ class Printer:
     conditions: Callable[[Object], list[Object]] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Resource:
     group: str
     version: str
@@ -55,6 +55,9 @@ class Resource:
     printer: Printer | None = None
     # Where the objects are kept, if not under their own name: events of both groups are one.
     stored_as: str = ""
+    # For such a resource: its objects from what is stored, and back. Each gets and gives whole objects.
+    from_stored: Callable[[Object], Object] | None = None
+    to_stored: Callable[[Object], Object] | None = None
     # A review or a binding is only ever created: nothing of it is kept.
     verbs: tuple[str, ...] = ALL_VERBS
 

@@ -30,7 +30,8 @@ class Strategy:
     unconditional_update = True
     # A delete answers with the object instead of a Status.
     returns_deleted_object = False
-    # `name` is checked as a DNS subdomain unless a kind says otherwise.
+    # Without a propagation policy the dependents are orphaned (ReplicationController only).
+    orphans_by_default = False
 
     def validate_name(self, name: str, *, prefix: bool) -> list[str]:
         """What is wrong with the name (or, with `prefix`, with a generateName), in upstream's words."""

@@ -1,0 +1,33 @@
+"""The API server put together, without a socket: over any store, with any clock."""
+
+from __future__ import annotations
+
+from podlife.apiserver.admission import Admission
+from podlife.apiserver.admission.namespace_lifecycle import namespace_lifecycle
+from podlife.apiserver.admission.node_restriction import restrict_nodes
+from podlife.apiserver.admission.pods import default_priority, default_toleration_seconds
+from podlife.apiserver.authentication import Authenticator
+from podlife.apiserver.handler import ApiHandler, NodeProxy
+from podlife.apiserver.metrics import Metrics
+from podlife.apiserver.node_view import StoreNodeView
+from podlife.apiserver.registry.scope import Registry
+from podlife.apiserver.storage.store import Store
+from podlife.clock import Clock
+
+__all__ = ["assemble"]
+
+
+def assemble(
+    store: Store,
+    *,
+    clock: Clock,
+    authenticator: Authenticator,
+    node_proxy: NodeProxy | None = None,
+    not_ready_toleration_seconds: int = 300,
+    unreachable_toleration_seconds: int = 300,
+) -> ApiHandler:
+    """A handler that answers from the store. Nothing is started; the system's namespaces are not made here."""
+    tolerations = default_toleration_seconds(not_ready_toleration_seconds, unreachable_toleration_seconds)
+    plugins = (namespace_lifecycle, default_priority, tolerations, restrict_nodes)
+    registry = Registry(store, clock, Admission(plugins, store.get))
+    return ApiHandler(registry, authenticator, StoreNodeView(store), node_proxy, Metrics())

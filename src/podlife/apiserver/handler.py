@@ -1,0 +1,197 @@
+"""From a request to its answer: who asks, what for, whether they may, and the verb that does it.
+
+`Handler` is a `wire.Handler`: the HTTP face and the in-process transport both call it. Every error becomes a
+Status object here, so no client ever sees anything else.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from podlife.api import status
+from podlife.api.codec import encode
+from podlife.apiserver import binding, eviction, meta_endpoints, namespaces, review_endpoints, routes, scale
+from podlife.apiserver.authentication import Authenticator, User
+from podlife.apiserver.authorization import Attributes, NodeView, authorize, forbidden
+from podlife.apiserver.metrics import Metrics
+from podlife.apiserver.registry import create, delete, patch, read, update, watch
+from podlife.apiserver.registry.scope import Registry, Scope
+from podlife.apiserver.resources import find
+from podlife.apiserver.storage.store import MismatchError, StoreError
+from podlife.errors import ApiError, ConflictError, NotFoundError
+from podlife.wire import Request, Response
+
+__all__ = ["ApiHandler", "NodeProxy"]
+
+log = logging.getLogger(__name__)
+
+Verb = Callable[[Registry, Scope], Awaitable[Response]]
+
+_VERBS: dict[str, Verb] = {
+    "get": read.get,
+    "list": read.list_,
+    "watch": watch.watch,
+    "create": create.create,
+    "update": update.update,
+    "patch": patch.patch,
+    "delete": delete.delete,
+    "deletecollection": delete.delete_collection,
+}
+
+# What is not simply the verb of the resource: by subresource or, where that is empty, by resource.
+_SPECIAL: dict[tuple[str, str], Verb] = {
+    ("scale", "get"): scale.get_scale,
+    ("scale", "update"): scale.update_scale,
+    ("scale", "patch"): scale.patch_scale,
+    ("eviction", "create"): eviction.evict,
+    ("binding", "create"): binding.bind,
+    ("finalize", "update"): namespaces.finalize_namespace,
+    ("namespaces", "delete"): namespaces.delete_namespace,
+}
+# Subresources that are another view of the whole object: read and written like it.
+_VIEWS = ("status", "ephemeralcontainers", "resize")
+
+
+class NodeProxy(Protocol):
+    """Passes `log` and `exec` on to the agent of the pod's node."""
+
+    async def log(self, request: Request, namespace: str, name: str) -> Response: ...
+
+    async def exec(self, request: Request, namespace: str, name: str) -> Response: ...
+
+
+@dataclass(slots=True)
+class ApiHandler:
+    """Answers requests. Has no tasks of its own; what it answers with may stream."""
+
+    registry: Registry
+    authenticator: Authenticator
+    nodes: NodeView
+    node_proxy: NodeProxy | None
+    metrics: Metrics
+
+    async def __call__(self, request: Request) -> Response:
+        started = self.metrics.begin()
+        verb = resource = ""
+        try:
+            route = routes.parse(request.path)
+            if route is None:
+                response = await self._answer_meta(request)
+            else:
+                verb, resource = routes.verb_of(request, route), route.plural
+                response = await self._answer(request, route, verb)
+        except ApiError as error:
+            response = _failure(error)
+        except MismatchError as error:
+            # Two writers met outside a lock: the loser reads and tries again, as after any conflict.
+            response = _failure(ConflictError(f"the object has been modified: {error}"))
+        except StoreError as error:
+            log.error("the store refused %s %s: %s", request.method, request.path, error)
+            response = _failure(ApiError(str(error), code=507, reason="InsufficientStorage"))
+        except Exception:
+            # The last line of defence: the client learns nothing of the inside, the log has it all.
+            log.exception("%s %s failed", request.method, request.path)
+            response = _failure(ApiError("Internal error occurred: see the server's log"))
+        self.metrics.end(started, verb, resource, response.status)
+        return response
+
+    async def _answer_meta(self, request: Request) -> Response:
+        user = self.authenticator.authenticate(request)
+        verb = request.method.lower()
+        if not meta_endpoints.is_public(request.path):
+            self._authorize(user, Attributes(verb=verb, path=request.path))
+        return meta_endpoints.answer(request, self.registry.store, self.metrics)
+
+    async def _answer(self, request: Request, route: routes.Route, verb: str) -> Response:
+        user = self.authenticator.authenticate(request)
+        self._authorize(
+            user,
+            Attributes(
+                verb=verb,
+                group=route.group,
+                resource=route.plural,
+                subresource=route.subresource,
+                namespace=route.namespace,
+                name=route.name,
+                path=request.path,
+                field_selector=request.query.get("fieldSelector"),
+            ),
+        )
+        resource = route.resource
+        if resource is None:
+            raise _no_such_resource()
+        scope = Scope(
+            request,
+            user,
+            resource,
+            verb,
+            (resource.namespaced and route.namespace) or "",
+            route.name,
+            route.subresource,
+        )
+        return await self._run(scope)
+
+    def _authorize(self, user: User, asked: Attributes) -> None:
+        decision = authorize(user, asked, self.nodes)
+        if not decision.allowed:
+            raise forbidden(user, asked, decision)
+
+    async def _run(self, scope: Scope) -> Response:
+        resource, verb, subresource = scope.resource, scope.verb, scope.subresource
+        if not subresource and verb not in resource.verbs:
+            raise _not_allowed()
+        if resource.key == "bindings" or subresource == "binding":
+            pods = find("", "v1", "pods")
+            assert pods is not None
+            scope.resource = pods
+            subresource = "binding"
+        elif resource.group in ("authorization.k8s.io", "authentication.k8s.io"):
+            return review_endpoints.answer(scope, self.authenticator, self.nodes, self.registry.clock.now())
+        if subresource in ("log", "exec"):
+            return await self._connect(scope)
+        if subresource and subresource not in _VIEWS:
+            special = _SPECIAL.get((subresource, verb))
+            if special is None:
+                raise _not_allowed()
+            return await special(self.registry, scope)
+        if subresource and verb not in ("get", "update", "patch"):
+            raise _not_allowed()
+        if verb == "create" and scope.name:
+            raise _not_allowed()
+        if verb == "create" and resource.namespaced and not scope.namespace:
+            raise _not_allowed()
+        run = _SPECIAL.get((resource.key, verb)) or _VERBS[verb]
+        return await run(self.registry, scope)
+
+    async def _connect(self, scope: Scope) -> Response:
+        if self.node_proxy is None:
+            raise ApiError("this server has no nodes to ask", code=503, reason="ServiceUnavailable")
+        if scope.subresource == "log":
+            if scope.verb != "get":
+                raise _not_allowed()
+            return await self.node_proxy.log(scope.request, scope.namespace, scope.name)
+        if scope.verb not in ("get", "create"):
+            raise _not_allowed()
+        return await self.node_proxy.exec(scope.request, scope.namespace, scope.name)
+
+
+def _failure(error: ApiError) -> Response:
+    headers = {}
+    if error.retry_after_seconds:
+        headers["Retry-After"] = str(error.retry_after_seconds)
+    return Response(error.code, encode(status.failure(error)), headers=headers)
+
+
+def _no_such_resource() -> ApiError:
+    return NotFoundError("the server could not find the requested resource")
+
+
+def _not_allowed() -> ApiError:
+    return ApiError(
+        "the server does not allow this method on the requested resource",
+        code=405,
+        reason="MethodNotAllowed",
+    )

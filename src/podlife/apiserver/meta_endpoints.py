@@ -1,0 +1,80 @@
+"""Everything that is not a resource: discovery, version, health, metrics, OpenAPI."""
+
+from __future__ import annotations
+
+from podlife.api.codec import Object, encode
+from podlife.apiserver import discovery, openapi
+from podlife.apiserver.metrics import Metrics
+from podlife.apiserver.storage.store import Store
+from podlife.errors import ApiError, NotFoundError
+from podlife.wire import Request, Response
+
+__all__ = ["answer", "is_public"]
+
+_HEALTH = ("/healthz", "/livez", "/readyz")
+_PATHS = ["/api", "/api/v1", "/apis", *_HEALTH, "/metrics", "/openapi/v2", "/openapi/v3", "/version"]
+
+
+def is_public(path: str) -> bool:
+    """Whether everybody may ask, even who has no identity."""
+    return path.rstrip("/") in _HEALTH
+
+
+def answer(request: Request, store: Store, metrics: Metrics) -> Response:
+    path = request.path.rstrip("/") or "/"
+    if request.method not in ("GET", "HEAD"):
+        raise ApiError(
+            "the server does not allow this method on the requested resource",
+            code=405,
+            reason="MethodNotAllowed",
+        )
+    if path.startswith("/openapi/"):
+        return openapi.answer(request)
+    if path.startswith("/api"):
+        return _discovery(request, path)
+    match path:
+        case "/":
+            return Response(body=encode({"paths": _PATHS}))
+        case "/version":
+            return Response(body=encode(discovery.version_info()))
+        case "/metrics":
+            return Response(body=metrics.render(store), content_type="text/plain; version=0.0.4")
+        case "/healthz" | "/livez" | "/readyz":
+            return Response(body=b"ok", content_type="text/plain; charset=utf-8")
+        case _:
+            raise _not_found()
+
+
+def _discovery(request: Request, path: str) -> Response:
+    accept = request.headers.get("Accept", "")
+    if path in ("/api", "/apis") and discovery.is_aggregated(accept):
+        document = discovery.aggregated(core=path == "/api")
+        headers = {"ETag": document.etag, "Vary": "Accept"}
+        if request.headers.get("If-None-Match") == document.etag:
+            return Response(304, b"", discovery.AGGREGATED_CONTENT_TYPE, headers)
+        return Response(200, document.body, discovery.AGGREGATED_CONTENT_TYPE, headers)
+    body = _legacy_discovery(request, path)
+    if body is None:
+        raise _not_found()
+    return Response(body=encode(body))
+
+
+def _legacy_discovery(request: Request, path: str) -> Object | None:
+    parts = path.split("/")[1:]
+    match parts:
+        case ["api"]:
+            return discovery.api_versions(request.headers.get("Host", ""))
+        case ["apis"]:
+            return discovery.api_group_list()
+        case ["api", version]:
+            return discovery.api_resource_list("", version)
+        case ["apis", group]:
+            return discovery.api_group(group)
+        case ["apis", group, version]:
+            return discovery.api_resource_list(group, version)
+        case _:
+            return None
+
+
+def _not_found() -> ApiError:
+    return NotFoundError("the server could not find the requested resource")

@@ -1,0 +1,94 @@
+"""Namespaces: the two-step deletion, the finalize subresource, and the namespaces every cluster has.
+
+A namespace that is deleted first becomes Terminating; it goes when its `spec.finalizers` are empty, which
+whoever empties it (`namespace_cleanup`, or kube-controller-manager) says through `finalize`.
+"""
+
+from __future__ import annotations
+
+from podlife.api.codec import Object, format_time
+from podlife.apiserver.admission import Attributes, Operation
+from podlife.apiserver.authentication import User
+from podlife.apiserver.deletion import FOREGROUND, ORPHAN, DeleteOptions, check_options
+from podlife.apiserver.registry import output
+from podlife.apiserver.registry.body import read_object
+from podlife.apiserver.registry.create import create_object
+from podlife.apiserver.registry.delete import delete_record, read_options
+from podlife.apiserver.registry.metadata import carry_over
+from podlife.apiserver.registry.objects import encoder, freeze, thaw
+from podlife.apiserver.registry.scope import Registry, Scope
+from podlife.apiserver.registry.update import commit_change
+from podlife.apiserver.resources import find
+from podlife.apiserver.storage.store import Key, Put, Record
+from podlife.wire import Request, Response
+
+__all__ = ["SYSTEM_NAMESPACES", "create_system_namespaces", "delete_namespace", "finalize_namespace"]
+
+SYSTEM_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
+
+
+async def create_system_namespaces(registry: Registry, user: User) -> None:
+    resource = find("", "v1", "namespaces")
+    assert resource is not None
+    for name in SYSTEM_NAMESPACES:
+        if registry.store.get(Key(resource.storage_key, "", name)) is None:
+            scope = Scope(Request("POST", "/api/v1/namespaces"), user, resource, "create", name=name)
+            await create_object(registry, scope, {"metadata": {"name": name}}, dry_run=False)
+
+
+async def delete_namespace(registry: Registry, scope: Scope) -> Response:
+    options = read_options(scope.request)
+    check_options(options)
+    async with registry.store.locked(scope.key):
+        record = scope.find(registry)
+        obj = thaw(record.value)
+        _check_preconditions(scope, obj["metadata"], options)
+        if "deletionTimestamp" not in obj["metadata"]:
+            obj = await _begin(registry, scope, record, obj, options)
+        elif not obj.get("spec", {}).get("finalizers"):
+            obj, _ = await delete_record(registry, scope, record, options)
+    return output.one(registry, scope, freeze(obj))
+
+
+def _check_preconditions(scope: Scope, meta: Object, options: DeleteOptions) -> None:
+    for what, meant, found in (
+        ("UID", options.uid, meta["uid"]),
+        ("ResourceVersion", options.resource_version, meta["resourceVersion"]),
+    ):
+        if meant is not None and meant != found:
+            raise scope.conflict(
+                f"Precondition failed: {what} in precondition: {meant}, {what} in object meta: {found}"
+            )
+
+
+async def _begin(
+    registry: Registry, scope: Scope, record: Record, obj: Object, options: DeleteOptions
+) -> Object:
+    registry.admission.admit(
+        Attributes(Operation.DELETE, scope.user, scope.resource, "", scope.name, old=thaw(record.value))
+    )
+    meta = obj["metadata"]
+    meta["deletionTimestamp"] = format_time(registry.clock.now())
+    obj.setdefault("status", {})["phase"] = "Terminating"
+    wanted = {"Orphan": ORPHAN, "Foreground": FOREGROUND}.get(options.propagation or "")
+    if wanted and wanted not in meta.get("finalizers", []):
+        meta["finalizers"] = [*meta.get("finalizers", []), wanted]
+    if not options.is_dry_run:
+        await registry.store.commit(Put(record.key, encoder(obj), expected=record.revision))
+    return obj
+
+
+async def finalize_namespace(registry: Registry, scope: Scope) -> Response:
+    """PUT namespaces/<name>/finalize: only `spec.finalizers` is taken from what is sent."""
+    dry_run = scope.dry_run("UpdateOptions")
+    wanted = read_object(scope)
+    async with registry.store.locked(scope.key):
+        record = scope.find(registry)
+        old, new = thaw(record.value), thaw(record.value)
+        if wanted["metadata"].get("resourceVersion", str(record.revision)) not in ("", str(record.revision)):
+            raise scope.modified()
+        carry_over(new["metadata"], old["metadata"])
+        finalizers = wanted.get("spec", {}).get("finalizers")
+        new["spec"] = {"finalizers": finalizers} if finalizers else {}
+        value = await commit_change(registry, record, new, old, dry_run=dry_run)
+    return output.one(registry, scope, value)

@@ -1,0 +1,112 @@
+"""From the bytes of a request to an object of the right shape.
+
+Everything a client can send wrong in a body is answered here: the format (415), broken JSON and wrong types
+(400), a kind that does not belong to the address (400), unknown and duplicate fields (by `fieldValidation`).
+What comes out has passed the schema check, so the verbs and strategies behind it need not be defensive.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from podlife.api import schema
+from podlife.api.codec import Object, decode_object
+from podlife.apiserver.registry.scope import Scope
+from podlife.errors import ApiError
+from podlife.wire import Request
+
+__all__ = ["bad_request", "check_shape", "decode_body", "media_type", "read_object", "unsupported_media_type"]
+
+_JSON = "application/json"
+_YAML = "application/yaml"
+
+
+def bad_request(message: str) -> ApiError:
+    return ApiError(message, code=400, reason="BadRequest")
+
+
+def unsupported_media_type(accepted: tuple[str, ...]) -> ApiError:
+    return ApiError(
+        "the body of the request was in an unknown format - accepted media types include: "
+        + ", ".join(accepted),
+        code=415,
+        reason="UnsupportedMediaType",
+    )
+
+
+def media_type(request: Request) -> str:
+    return request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+
+
+def decode_body(request: Request) -> Object:
+    """The body as a dictionary; raises ValueError on broken input and ApiError (415) on a foreign format."""
+    kind = media_type(request)
+    if kind in (_JSON, "", "text/json"):
+        return decode_object(request.body)
+    if kind != _YAML:
+        raise unsupported_media_type((_JSON, _YAML))
+    import yaml
+
+    try:
+        value = yaml.load(request.body, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - both are safe loaders
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise ValueError(f"error converting YAML to JSON: {' '.join(str(error).split())}") from None
+    if not isinstance(value, dict):
+        raise ValueError("expected a YAML mapping")
+    return value
+
+
+def read_object(scope: Scope) -> Object:
+    """The object in the body of a create or an update, checked, without `kind` and `apiVersion`."""
+    resource = scope.resource
+    try:
+        obj = decode_body(scope.request)
+    except ValueError as error:
+        raise bad_request(
+            f"the object provided is unrecognized (must be of type {resource.kind}): couldn't get version/kind; "
+            f"json parse error: {error} ({_summary(scope.request.body)})"
+        ) from None
+    _check_type(obj, resource.kind, resource.api_version)
+    check_shape(scope, obj, resource.kind, resource.api_version, raw=scope.request.body)
+    obj.pop("kind", None)
+    obj.pop("apiVersion", None)
+    obj.setdefault("metadata", {})
+    return obj
+
+
+def _summary(data: bytes) -> str:
+    """The first bytes of what could not be read."""
+    return data[:30].hex() + (" ..." if len(data) > 30 else "") if data else "empty data"
+
+
+def _check_type(obj: Object, kind: str, api_version: str) -> None:
+    given_kind, given_version = obj.get("kind") or kind, obj.get("apiVersion") or api_version
+    if given_version != api_version:
+        raise bad_request(
+            f"the API version in the data ({given_version}) does not match the expected API version ({api_version})"
+        )
+    if given_kind != kind:
+        raise bad_request(
+            f'{given_kind} in version "{given_version.rpartition("/")[2]}" cannot be handled as a {kind}'
+            if isinstance(given_kind, str) and isinstance(given_version, str)
+            else f"kind and apiVersion of a {kind} must be strings"
+        )
+
+
+def check_shape(scope: Scope, obj: Any, kind: str, api_version: str, *, raw: bytes = b"") -> None:
+    """Bring the object into the shape of its type, or raise 400; unknown fields go as `fieldValidation` says."""
+    directive = scope.request.query.get("fieldValidation") or "Warn"
+    prefix = f'{kind} in version "{api_version.rpartition("/")[2]}" cannot be handled as a {kind}: '
+    try:
+        unknown = schema.check(api_version, kind, obj)
+    except schema.DecodeError as error:
+        raise bad_request(f"{prefix}{error}") from None
+    if directive == "Ignore":
+        return
+    if raw and media_type(scope.request) != _YAML:
+        unknown = schema.duplicate_fields(raw) + unknown
+    if not unknown:
+        return
+    if directive == "Strict":
+        raise bad_request(f"{prefix}strict decoding error: {', '.join(unknown)}")
+    scope.warnings.extend(unknown)

@@ -1,0 +1,92 @@
+"""POST: a new object."""
+
+from __future__ import annotations
+
+from podlife.api.codec import Object
+from podlife.apiserver.admission import Attributes, Operation
+from podlife.apiserver.registry import output
+from podlife.apiserver.registry.body import read_object
+from podlife.apiserver.registry.metadata import (
+    adopt_namespace,
+    check_created,
+    clean_for_create,
+    give_identity,
+)
+from podlife.apiserver.registry.objects import encoder
+from podlife.apiserver.registry.scope import Registry, Scope
+from podlife.apiserver.storage.store import MismatchError, Put
+from podlife.errors import ApiError
+from podlife.wire import Response
+
+__all__ = ["create", "create_object"]
+
+# How often a generated name that is taken is drawn again before the client is told.
+_NAME_DRAWS = 8
+
+
+async def create(registry: Registry, scope: Scope) -> Response:
+    dry_run = scope.dry_run("CreateOptions")
+    obj = read_object(scope)
+    if scope.resource.to_stored is not None:
+        obj = scope.resource.to_stored(obj)
+    value = await create_object(registry, scope, obj, dry_run=dry_run)
+    return output.one(registry, scope, value, status=201)
+
+
+async def create_object(registry: Registry, scope: Scope, obj: Object, *, dry_run: bool) -> bytes:
+    """Bring a checked object into being; its stored bytes."""
+    meta = obj["metadata"]
+    if meta.get("resourceVersion", "") not in ("", "0"):
+        raise ApiError("resourceVersion should not be set on objects to be created")
+    meta.pop("resourceVersion", None)
+    clean_for_create(meta)
+    adopt_namespace(scope, meta)
+    strategy = scope.resource.strategy
+    strategy.default(obj)
+    is_generated = not meta.get("name")
+    for draw in range(_NAME_DRAWS):
+        give_identity(meta, registry.clock.now())
+        if draw == 0:
+            _admit(registry, scope, obj)
+            _prepare(scope, obj)
+        try:
+            return await _store(registry, scope, obj, dry_run=dry_run)
+        except MismatchError:
+            if not is_generated:
+                raise scope.already_exists(meta["name"]) from None
+            del meta["name"]
+    raise scope.already_exists(
+        meta["generateName"], ", the server was not able to generate a unique name for the object"
+    )
+
+
+def _admit(registry: Registry, scope: Scope, obj: Object) -> None:
+    registry.admission.admit(
+        Attributes(
+            Operation.CREATE,
+            scope.user,
+            scope.resource,
+            scope.namespace,
+            obj["metadata"].get("name", ""),
+            new=obj,
+        )
+    )
+
+
+def _prepare(scope: Scope, obj: Object) -> None:
+    strategy = scope.resource.strategy
+    strategy.prepare_create(obj)
+    if strategy.has_generation:
+        obj["metadata"]["generation"] = 1
+    check_created(scope, obj)
+    scope.warnings.extend(strategy.warnings(obj))
+
+
+async def _store(registry: Registry, scope: Scope, obj: Object, *, dry_run: bool) -> bytes:
+    key = scope.key_of(scope.namespace, obj["metadata"]["name"])
+    if dry_run:
+        if registry.store.get(key) is not None:
+            raise MismatchError("exists")
+        return output.unsaved(obj)
+    [record] = await registry.store.commit(Put(key, encoder(obj), expected=0))
+    return record.value

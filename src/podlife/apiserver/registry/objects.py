@@ -1,0 +1,67 @@
+"""Objects between the wire, the verbs and the store.
+
+Stored bytes are JSON without `kind` and `apiVersion`, which the resource knows: so a list is a join of them,
+exactly as the real server writes lists, and one stored event can be served by both event groups. Inside the
+verbs an object is a dictionary without these two fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+
+from podlife.api.codec import Object, decode_object, encode
+from podlife.apiserver.resource import Resource
+
+__all__ = ["encoder", "envelope", "freeze", "list_body", "thaw", "whole", "with_type"]
+
+
+def thaw(value: bytes) -> Object:
+    """A dictionary of one's own from stored bytes."""
+    return decode_object(value)
+
+
+def freeze(obj: Object) -> bytes:
+    """Stored bytes. Metadata comes first, so that a reader of the wire finds it at once."""
+    return encode({"metadata": obj["metadata"], **obj})
+
+
+def encoder(obj: Object) -> Callable[[int], bytes]:
+    """For a store's change: the bytes of the object at the revision it gets."""
+
+    def at(revision: int) -> bytes:
+        obj["metadata"]["resourceVersion"] = str(revision)
+        return freeze(obj)
+
+    return at
+
+
+@cache
+def envelope(resource: Resource) -> bytes:
+    """The beginning of an object on the wire: everything up to its stored bytes, less their brace."""
+    return b'{"kind":%s,"apiVersion":%s,' % (encode(resource.kind), encode(resource.api_version))
+
+
+def whole(resource: Resource, value: bytes) -> bytes:
+    """Stored bytes as an object on the wire."""
+    if resource.from_stored is not None:
+        return encode(with_type(resource, resource.from_stored(thaw(value))))
+    return envelope(resource) + value[1:]
+
+
+def with_type(resource: Resource, obj: Object) -> Object:
+    return {"kind": resource.kind, "apiVersion": resource.api_version, **obj}
+
+
+def list_body(resource: Resource, values: Sequence[bytes], meta: Object) -> list[bytes]:
+    """A list on the wire, in pieces: nothing is copied here, however long the list."""
+    if resource.from_stored is not None:
+        values = [encode(resource.from_stored(thaw(value))) for value in values]
+    head = encode({"kind": f"{resource.kind}List", "apiVersion": resource.api_version, "metadata": meta})
+    if not values:
+        return [head[:-1] + b',"items":[]}']
+    pieces: list[bytes] = [b","] * (2 * len(values) + 1)
+    pieces[0] = head[:-1] + b',"items":['
+    pieces[1::2] = values
+    pieces[-1] = b"]}"
+    return pieces

@@ -1,0 +1,115 @@
+"""Answers: stored bytes in the form that the client asked for.
+
+Almost everybody wants the objects themselves, in JSON: these bytes are passed on as they are stored. Tables,
+bare metadata, YAML and indented JSON are made from them where asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from podlife.api.codec import Object, encode
+from podlife.apiserver.negotiation import JSON, Representation, negotiate
+from podlife.apiserver.registry.objects import envelope, freeze, list_body, whole
+from podlife.apiserver.registry.scope import Registry, Scope
+from podlife.apiserver.resource import Resource
+from podlife.apiserver.storage.store import EventType
+from podlife.apiserver.tables import convert, convert_list
+from podlife.wire import Response
+
+__all__ = ["Encoding", "headers", "many", "one", "unsaved", "watch_encoding"]
+
+_PLAIN = Representation()
+
+
+def representation(scope: Scope, *, streaming: bool = False) -> Representation:
+    request = scope.request
+    accept = request.headers.get("Accept", "")
+    agent = request.headers.get("User-Agent", "")
+    if (
+        accept in ("", "*/*", JSON)
+        and not request.query.raw
+        and not agent.startswith(("curl", "Wget", "Moz"))
+    ):
+        return _PLAIN
+    return negotiate(accept, request.query, user_agent=agent, streaming=streaming)
+
+
+def unsaved(obj: Object) -> bytes:
+    """The bytes of an object that a dry run did not store."""
+    return freeze(obj)
+
+
+def one(registry: Registry, scope: Scope, value: bytes, *, status: int = 200) -> Response:
+    to = representation(scope)
+    body = whole(scope.resource, value)
+    if to is not _PLAIN:
+        body = to.finish(convert(scope.resource, body, to, now=registry.clock.now().timestamp()))
+    return Response(status, body, to.media_type, headers(scope))
+
+
+def many(registry: Registry, scope: Scope, values: Sequence[bytes], meta: Object) -> Response:
+    to = representation(scope)
+    resource = scope.resource
+    if to.kind:
+        objects = [whole(resource, value) for value in values]
+        body = convert_list(resource, objects, meta, to, now=registry.clock.now().timestamp())
+        return Response(200, to.finish(body), to.media_type, headers(scope))
+    pieces = list_body(resource, values, meta)
+    if to.pretty or to.media_type != JSON:
+        return Response(200, to.finish(b"".join(pieces)), to.media_type, headers(scope))
+    return Response(200, pieces, to.media_type, headers(scope))
+
+
+def headers(scope: Scope) -> Mapping[str, str]:
+    """What goes beside the answer: warnings, each once."""
+    if not scope.warnings:
+        return {}
+    texts = dict.fromkeys(scope.warnings)
+    return {"Warning": ", ".join(f"299 - {_quoted(text)}" for text in texts)}
+
+
+def _quoted(text: str) -> str:
+    clean = "".join(char if char.isprintable() else " " for char in text)
+    return '"' + clean.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+class Encoding:
+    """How one watcher gets its events. Watchers with an equal `key` get the same bytes for an event."""
+
+    def __init__(self, registry: Registry, resource: Resource, to: Representation) -> None:
+        self._registry = registry
+        self._resource = resource
+        self._to = to
+        self._has_described_columns = False
+        # A table describes its columns in its first event, so no two watchers of tables get the same bytes.
+        self.key: object = object() if to.kind == "Table" else (resource.key, to)
+        self._object = b'","object":' + envelope(resource)
+        self.content_type = JSON
+
+    def frame(self, type_: EventType, value: bytes) -> bytes:
+        if not self._to.kind and self._resource.from_stored is None:
+            return b'{"type":"%b%b%b}\n' % (type_.encode(), self._object, value[1:])
+        return b'{"type":"%b","object":%b}\n' % (type_.encode(), self._convert(whole(self._resource, value)))
+
+    def bookmark(self, revision: int, annotations: Mapping[str, str] | None = None) -> bytes:
+        meta: Object = {"resourceVersion": str(revision)}
+        if annotations:
+            meta["annotations"] = dict(annotations)
+        obj = {"kind": self._resource.kind, "apiVersion": self._resource.api_version, "metadata": meta}
+        return b'{"type":"BOOKMARK","object":%b}\n' % self._convert(encode(obj))
+
+    def error(self, status: Object) -> bytes:
+        return b'{"type":"ERROR","object":%b}\n' % encode(status)
+
+    def _convert(self, body: bytes) -> bytes:
+        if not self._to.kind:
+            return body
+        now = self._registry.clock.now().timestamp()
+        is_first = not self._has_described_columns
+        self._has_described_columns = True
+        return convert(self._resource, body, self._to, now=now, headers=is_first)
+
+
+def watch_encoding(registry: Registry, scope: Scope) -> Encoding:
+    return Encoding(registry, scope.resource, representation(scope, streaming=True))

@@ -1,0 +1,296 @@
+"""GET: one object, or a list of them: selected, in pages, now or as of a revision."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from podlife.api.codec import Object
+from podlife.api.field_errors import FieldError, forbidden, invalid, not_supported
+from podlife.api.selectors import FieldSelector, LabelSelector, parse_field_selector, parse_label_selector
+from podlife.apiserver.registry import output
+from podlife.apiserver.registry.body import bad_request
+from podlife.apiserver.registry.objects import thaw
+from podlife.apiserver.registry.scope import Registry, Scope
+from podlife.apiserver.resource import Resource
+from podlife.apiserver.storage.store import CompactedError, Record
+from podlife.errors import ApiError, ExpiredError
+from podlife.wire import Query, Response
+
+__all__ = ["ListOptions", "Selection", "expired", "get", "list_", "reach", "select"]
+
+# How long a reader waits for a revision that this server has not reached yet.
+_FRESHNESS_SECONDS = 3.0
+
+
+async def get(registry: Registry, scope: Scope) -> Response:
+    revision = parse_revision(scope.request.query.get("resourceVersion"))
+    await reach(registry, revision)
+    return output.one(registry, scope, scope.find(registry).value)
+
+
+class _Labels(msgspec.Struct):
+    labels: dict[str, str] | None = None
+
+
+class _Labelled(msgspec.Struct):
+    metadata: _Labels
+
+
+_decode_labels = msgspec.json.Decoder(_Labelled).decode
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which objects a list or a watch is about. Hashable: watchers that select the same share their work."""
+
+    resource: Resource
+    namespace: str
+    labels: LabelSelector
+    fields: FieldSelector
+
+    @classmethod
+    def from_request(cls, scope: Scope) -> Selection:
+        query = scope.request.query
+        try:
+            labels = parse_label_selector(query.get("labelSelector"))
+            fields = parse_field_selector(query.get("fieldSelector"))
+        except ValueError as error:
+            raise bad_request(str(error)) from None
+        for requirement in fields.requirements:
+            if requirement.path not in ("metadata.name", "metadata.namespace", *scope.resource.selectable):
+                raise bad_request(
+                    f"field label not supported: {requirement.path}"
+                    if scope.resource.selectable
+                    else f'"{requirement.path}" is not a known field selector: only "metadata.name", '
+                    '"metadata.namespace"'
+                )
+        return cls(scope.resource, scope.namespace, labels, fields)
+
+    @property
+    def is_everything(self) -> bool:
+        return self.labels.is_empty and self.fields.is_empty
+
+    def matches(self, record: Record) -> bool:
+        """Whether the object is meant; the namespace too, which a list has chosen by already."""
+        if self.namespace and record.key.namespace != self.namespace:
+            return False
+        if not self.labels.is_empty and not self.labels.matches(_labels_of(record)):
+            return False
+        return self.fields.is_empty or self.fields.matches(self._fields_of(record))
+
+    def _fields_of(self, record: Record) -> dict[str, str]:
+        fields = {"metadata.name": record.key.name, "metadata.namespace": record.key.namespace}
+        selectable = self.resource.selectable
+        if all(requirement.path in fields for requirement in self.fields.requirements):
+            return fields
+        cached = record.cache
+        if not isinstance(cached, dict):
+            obj = thaw(record.value)
+            cached = {path: value(obj) for path, value in selectable.items()}
+            record.cache = cached
+        return fields | cached
+
+
+def _labels_of(record: Record) -> dict[str, str] | None:
+    return _decode_labels(record.value).metadata.labels
+
+
+def select(
+    registry: Registry, scope: Scope, selection: Selection, *, revision: int | None = None
+) -> Sequence[Record]:
+    """The chosen objects in the order of their keys, now or as of a revision."""
+    exact = selection.fields.exact("metadata.name")
+    if exact is not None and revision is None and (scope.namespace or not scope.resource.namespaced):
+        record = registry.store.get(scope.key_of(scope.namespace, exact))
+        records: Sequence[Record] = [record] if record is not None else []
+    else:
+        records = registry.store.list(scope.resource.storage_key, scope.namespace, revision=revision)
+    if selection.is_everything:
+        return records
+    return [record for record in records if selection.matches(record)]
+
+
+@dataclass(frozen=True, slots=True)
+class ListOptions:
+    """The parameters that a list and a watch share, checked."""
+
+    limit: int
+    continue_: str
+    revision: int | None
+    match: str
+    send_initial_events: bool | None
+    bookmarks: bool
+    timeout_seconds: int | None
+
+    @classmethod
+    def from_query(cls, query: Query, *, watch: bool) -> ListOptions:
+        options = cls(
+            limit=_integer(query, "limit") or 0,
+            continue_=query.get("continue"),
+            revision=parse_revision(query.get("resourceVersion"), watch=watch),
+            match=query.get("resourceVersionMatch"),
+            send_initial_events=_boolean(query, "sendInitialEvents"),
+            bookmarks=bool(_boolean(query, "allowWatchBookmarks")),
+            timeout_seconds=_integer(query, "timeoutSeconds"),
+        )
+        errors = options._watch_errors() if watch else options._list_errors()
+        if errors:
+            raise invalid("ListOptions", "meta.k8s.io", "", errors)
+        return options
+
+    def _list_errors(self) -> list[FieldError]:
+        errors = []
+        field = "resourceVersionMatch"
+        if self.match:
+            if self.revision is None:
+                errors.append(forbidden(field, f"{field} is forbidden unless resourceVersion is provided"))
+            if self.continue_:
+                errors.append(forbidden(field, f"{field} is forbidden when continue is provided"))
+            if self.match not in ("Exact", "NotOlderThan"):
+                errors.append(not_supported(field, self.match, ["Exact", "NotOlderThan", ""]))
+            if self.match == "Exact" and self.revision == 0:
+                errors.append(forbidden(field, f'{field} "exact" is forbidden for resourceVersion "0"'))
+        if self.send_initial_events is not None:
+            errors.append(forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
+        return errors
+
+    def _watch_errors(self) -> list[FieldError]:
+        errors = []
+        field = "resourceVersionMatch"
+        if self.send_initial_events is not None and self.match != "NotOlderThan":
+            errors.append(forbidden(field, f"sendInitialEvents requires setting {field} to NotOlderThan"))
+        if self.match:
+            if self.send_initial_events is None:
+                errors.append(
+                    forbidden(field, f"{field} is forbidden for watch unless sendInitialEvents is provided")
+                )
+            if self.match != "NotOlderThan":
+                errors.append(not_supported(field, self.match, ["NotOlderThan"]))
+            if self.continue_:
+                errors.append(forbidden(field, f"{field} is forbidden when continue is provided"))
+        return errors
+
+
+def parse_revision(text: str, *, watch: bool = False) -> int | None:
+    """A resourceVersion parameter; None where there is none."""
+    if not text:
+        return None
+    if not text.isascii() or not text.isdigit() or len(text) > 19:
+        error = FieldError(
+            "resourceVersion",
+            "FieldValueInvalid",
+            f'Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax',
+        )
+        raise (
+            invalid("ListOptions", "meta.k8s.io", "", [error])
+            if watch
+            else bad_request(
+                f'resourceVersion: Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
+            )
+        )
+    return int(text)
+
+
+def _parsed(query: Query, key: str, parse: Callable[[str], Any]) -> Any:
+    text = query.get(key)
+    if not text:
+        return None
+    try:
+        return parse(text)
+    except (ValueError, KeyError):
+        raise bad_request(f'{key}: Invalid value: "{text}"') from None
+
+
+def _integer(query: Query, key: str) -> int | None:
+    value: int | None = _parsed(query, key, int)
+    return value
+
+
+def _boolean(query: Query, key: str) -> bool | None:
+    """As upstream reads it: everything but false and 0 is true."""
+    text = query.get(key)
+    return None if not text and key not in query else text.lower() not in ("false", "0")
+
+
+async def list_(registry: Registry, scope: Scope) -> Response:
+    options = ListOptions.from_query(scope.request.query, watch=False)
+    selection = Selection.from_request(scope)
+    revision, start = await _starting_point(registry, options)
+    try:
+        records = select(registry, scope, selection, revision=revision)
+    except CompactedError as error:
+        raise expired(error, is_page=bool(start)) from None
+    shown = revision if revision is not None else registry.store.revision
+    if start:
+        records = [record for record in records if record.key.path >= start]
+    meta: Object = {"resourceVersion": str(shown)}
+    if 0 < options.limit < len(records):
+        meta["continue"] = _continue_token(shown, records[options.limit].key.path)
+        if selection.is_everything:
+            meta["remainingItemCount"] = len(records) - options.limit
+        records = records[: options.limit]
+    return output.many(registry, scope, [record.value for record in records], meta)
+
+
+async def _starting_point(registry: Registry, options: ListOptions) -> tuple[int | None, str]:
+    """The revision to list at (None: now) and the key to begin with."""
+    if options.continue_:
+        if options.revision:
+            raise bad_request("specifying resource version is not allowed when using continue")
+        return _read_token(options.continue_)
+    await reach(registry, options.revision)
+    # Without a match, a list in pages at a revision means exactly that one; else at least that fresh.
+    if options.revision and (options.match == "Exact" or (options.limit and not options.match)):
+        return options.revision, ""
+    return None, ""
+
+
+async def reach(registry: Registry, revision: int | None) -> None:
+    if revision and not await registry.store.wait_for_revision(revision, seconds=_FRESHNESS_SECONDS):
+        raise _too_large(revision, registry.store.revision)
+
+
+def _too_large(asked: int, current: int) -> ApiError:
+    cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
+    return ApiError(
+        f"Timeout: Too large resource version: {asked}, current: {current}",
+        code=504,
+        reason="Timeout",
+        details={"causes": [cause], "retryAfterSeconds": 1},
+    )
+
+
+def expired(error: CompactedError, *, is_page: bool = False) -> ExpiredError:
+    if is_page:
+        return ExpiredError(
+            "The provided continue parameter is too old to display a consistent list result. You can start a "
+            "new list without the continue parameter."
+        )
+    return ExpiredError(f"too old resource version: {error.revision} ({error.oldest})")
+
+
+def _continue_token(revision: int, start: str) -> str:
+    token = msgspec.json.encode({"v": "meta.k8s.io/v1", "rv": revision, "start": start})
+    return base64.urlsafe_b64encode(token).decode().rstrip("=")
+
+
+class _Token(msgspec.Struct):
+    v: str
+    rv: int
+    start: str
+
+
+def _read_token(text: str) -> tuple[int, str]:
+    try:
+        token = msgspec.json.decode(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)), type=_Token)
+    except (msgspec.DecodeError, binascii.Error, ValueError):
+        raise bad_request(f"continue key is not valid: {text[:64]!r}") from None
+    if token.rv <= 0 or not token.start:
+        raise bad_request(f"continue key is not valid: {text[:64]!r}")
+    return token.rv, token.start

@@ -1,0 +1,154 @@
+"""PUT and PATCH: a change to an object, and the rules that both share.
+
+The key's lock is held from reading the object to the commit, so a change is decided on what is really there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from podlife.api.codec import Object
+from podlife.apiserver.admission import Attributes, Operation
+from podlife.apiserver.deletion import is_finished_by_update
+from podlife.apiserver.registry import output
+from podlife.apiserver.registry.body import bad_request, read_object
+from podlife.apiserver.registry.create import create_object
+from podlife.apiserver.registry.metadata import adopt_namespace, carry_over, check_updated
+from podlife.apiserver.registry.objects import encoder, freeze, thaw
+from podlife.apiserver.registry.scope import Registry, Scope
+from podlife.apiserver.storage.store import Change, Delete, Put, Record
+from podlife.errors import InvalidError
+from podlife.wire import Response
+
+__all__ = ["Transform", "apply_change", "commit_change", "update"]
+
+Transform = Callable[[Object], Object]
+"""The wanted object, from the one that is stored. The argument belongs to the callee."""
+
+
+async def update(registry: Registry, scope: Scope) -> Response:
+    dry_run = scope.dry_run("UpdateOptions")
+    obj = read_object(scope)
+    if scope.resource.to_stored is not None:
+        obj = scope.resource.to_stored(obj)
+    meta = obj["metadata"]
+    if not meta.get("name"):
+        raise (
+            bad_request("the name of the object (based on URL) was undeterminable")
+            if not scope.name
+            else (bad_request(f"the name of the object () does not match the name on the URL ({scope.name})"))
+        )
+    if meta["name"] != scope.name:
+        raise bad_request(
+            f"the name of the object ({meta['name']}) does not match the name on the URL ({scope.name})"
+        )
+    async with registry.store.locked(scope.key):
+        record = registry.store.get(scope.key)
+        if record is None:
+            return await _create_by_update(registry, scope, obj, dry_run=dry_run)
+        _check_uid(scope, meta.get("uid", ""), record)
+        value = await apply_change(registry, scope, record, lambda _: obj, dry_run=dry_run)
+    return output.one(registry, scope, value)
+
+
+def _check_uid(scope: Scope, uid: str, record: Record) -> None:
+    stored = thaw(record.value)["metadata"]["uid"] if uid else ""
+    if uid and uid != stored:
+        path = f"/registry/{scope.resource.plural}/{record.key.path}"
+        raise scope.conflict(
+            f"StorageError: invalid object, Code: 4, Key: {path}, ResourceVersion: 0, AdditionalErrorMsg: "
+            f"Precondition failed: UID in precondition: {uid}, UID in object meta: {stored}"
+        )
+
+
+async def _create_by_update(registry: Registry, scope: Scope, obj: Object, *, dry_run: bool) -> Response:
+    if not scope.resource.strategy.creates_on_update or scope.subresource or obj["metadata"].get("uid"):
+        raise scope.not_found()
+    value = await create_object(registry, scope, obj, dry_run=dry_run)
+    return output.one(registry, scope, value, status=201)
+
+
+async def apply_change(
+    registry: Registry, scope: Scope, record: Record, transform: Transform, *, dry_run: bool
+) -> bytes:
+    """Change the stored object, by the rules of its resource and subresource; the bytes of the result.
+
+    The caller holds the lock of the key."""
+    old = thaw(record.value)
+    new = transform(thaw(record.value))
+    _check_version(scope, new["metadata"], record)
+    adopt_namespace(scope, new["metadata"])
+    strategy = scope.resource.strategy
+    strategy.default(new)
+    registry.admission.admit(
+        Attributes(
+            Operation.UPDATE,
+            scope.user,
+            scope.resource,
+            scope.namespace,
+            scope.name,
+            scope.subresource,
+            new,
+            old,
+        )
+    )
+    _prepare(scope, new, old)
+    return await commit_change(registry, record, new, old, dry_run=dry_run)
+
+
+def _check_version(scope: Scope, meta: Object, record: Record) -> None:
+    given = meta.get("resourceVersion", "")
+    if given in ("", "0"):
+        if not scope.resource.strategy.unconditional_update:
+            raise InvalidError(
+                f'{scope.resource.key} "{scope.name}" is invalid: metadata.resourceVersion: Invalid value: 0: '
+                "must be specified for an update",
+                details=scope.details(
+                    causes=[
+                        {
+                            "reason": "FieldValueInvalid",
+                            "message": "Invalid value: 0: must be specified for an update",
+                            "field": "metadata.resourceVersion",
+                        }
+                    ]
+                ),
+            )
+        meta["resourceVersion"] = str(record.revision)
+    elif given != str(record.revision):
+        if not given.isdigit():
+            raise bad_request(f'invalid resource version "{given}": must be a number')
+        raise scope.modified()
+
+
+def _prepare(scope: Scope, new: Object, old: Object) -> None:
+    strategy = scope.resource.strategy
+    is_status = scope.subresource == "status"
+    carry_over(new["metadata"], old["metadata"])
+    if is_status:
+        strategy.prepare_status_update(new, old)
+    else:
+        strategy.prepare_update(new, old)
+        if strategy.has_generation and new.get("spec") != old.get("spec"):
+            new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+    check_updated(scope, new, old, status=is_status)
+    if not is_status:
+        scope.warnings.extend(strategy.warnings(new))
+
+
+async def commit_change(
+    registry: Registry, record: Record, new: Object, old: Object, *, dry_run: bool
+) -> bytes:
+    """Write the change, or what it comes to: nothing where nothing changed, the removal where the update was
+    all that a deletion waited for (GD-56, GD-58)."""
+    is_finished = is_finished_by_update(new, old) and not new.get("spec", {}).get("finalizers")
+    if dry_run:
+        return freeze(new)
+    if is_finished:
+        await registry.store.commit(Delete(record.key, encoder(new), expected=record.revision))
+        new["metadata"]["resourceVersion"] = str(record.revision)
+        return freeze(new)
+    if new == old:
+        return record.value
+    change: Change = Put(record.key, encoder(new), expected=record.revision)
+    [written] = await registry.store.commit(change)
+    return written.value

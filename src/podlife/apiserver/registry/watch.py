@@ -1,0 +1,144 @@
+"""GET with watch: what is there (where asked for), then every change, in order, each once.
+
+A watcher is a cursor in the store's history. Watchers that want the same objects in the same format share the
+bytes: a batch of events is encoded once for all of them. Who falls out of history gets an ERROR event with 410
+and can start again from a list.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+
+from podlife.api import status
+from podlife.apiserver.registry import output
+from podlife.apiserver.registry.objects import freeze, thaw
+from podlife.apiserver.registry.output import Encoding
+from podlife.apiserver.registry.read import ListOptions, Selection, expired, reach, select
+from podlife.apiserver.registry.scope import Registry, Scope
+from podlife.apiserver.storage.store import (
+    Batch,
+    CompactedError,
+    Event,
+    EventType,
+    StoreError,
+    Subscription,
+)
+from podlife.wire import Response
+
+__all__ = ["watch"]
+
+_BOOKMARK_SECONDS = 60.0
+# Without a wish of its own a watch lives half an hour to an hour, so that clients spread over time.
+_DEFAULT_SECONDS = 1800.0
+_INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+# How many bytes of initial events are put into one write.
+_CHUNK_BYTES = 1 << 18
+
+
+async def watch(registry: Registry, scope: Scope) -> Response:
+    options = ListOptions.from_query(scope.request.query, watch=True)
+    selection = Selection.from_request(scope)
+    encoding = output.watch_encoding(registry, scope)
+    if options.send_initial_events:
+        await reach(registry, options.revision)
+    stream = _stream(registry, scope, options, selection, encoding)
+    return Response(body=stream, content_type=encoding.content_type, headers=output.headers(scope))
+
+
+async def _stream(
+    registry: Registry, scope: Scope, options: ListOptions, selection: Selection, encoding: Encoding
+) -> AsyncIterator[bytes]:
+    store = registry.store
+    revision = options.revision or 0
+    # Without a revision, and with "0" ("any"), a watch begins with what is there unless told not to.
+    has_initial = options.send_initial_events or (options.send_initial_events is None and revision == 0)
+    records = select(registry, scope, selection) if has_initial else []
+    since = store.revision if has_initial or revision == 0 else min(revision, store.revision)
+    try:
+        subscription = store.subscribe(scope.resource.storage_key, since=since)
+    except CompactedError as error:
+        yield encoding.error(status.failure(expired(error)))
+        return
+    try:
+        chunk: list[bytes] = []
+        size = 0
+        for record in records:
+            chunk.append(encoding.frame(EventType.ADDED, record.value))
+            size += len(chunk[-1])
+            if size > _CHUNK_BYTES:
+                yield b"".join(chunk)
+                chunk, size = [], 0
+        if options.send_initial_events and options.bookmarks:
+            chunk.append(encoding.bookmark(since, {_INITIAL_EVENTS_END: "true"}))
+        if chunk:
+            yield b"".join(chunk)
+        async for data in _follow(subscription, options, selection, encoding, max(since, revision)):
+            yield data
+    finally:
+        subscription.close()
+
+
+async def _follow(
+    subscription: Subscription, options: ListOptions, selection: Selection, encoding: Encoding, since: int
+) -> AsyncIterator[bytes]:
+    loop = asyncio.get_running_loop()
+    lifetime = options.timeout_seconds or _DEFAULT_SECONDS * (1 + random.random())  # noqa: S311 - no secret
+    end = loop.time() + lifetime
+    bookmark_at = loop.time() + _BOOKMARK_SECONDS if options.bookmarks else end
+    sent = since
+    while True:
+        try:
+            async with asyncio.timeout_at(min(end, bookmark_at)):
+                batch = await subscription.next()
+        except TimeoutError:
+            if loop.time() >= end:
+                return
+            bookmark_at = loop.time() + _BOOKMARK_SECONDS
+            if subscription.revision > sent:
+                sent = subscription.revision
+                yield encoding.bookmark(sent)
+            continue
+        except CompactedError as error:
+            yield encoding.error(status.failure(expired(error)))
+            return
+        except StoreError:
+            return  # the server is going down: the end of the stream says so
+        if data := _frames(batch, selection, encoding, since):
+            yield data
+
+
+def _frames(batch: Batch, selection: Selection, encoding: Encoding, since: int) -> bytes:
+    """The batch on the wire, made by the first of those who watch the same."""
+    if batch.events[0].revision <= since:
+        # A watch from a revision not reached yet: what comes before it is not for this client.
+        return b"".join(
+            _frame(event, selection, encoding) for event in batch.events if event.revision > since
+        )
+    shared = (encoding.key, selection)
+    data = batch.frames.get(shared)
+    if data is None:
+        data = b"".join(_frame(event, selection, encoding) for event in batch.events)
+        batch.frames[shared] = data
+    return data
+
+
+def _frame(event: Event, selection: Selection, encoding: Encoding) -> bytes:
+    if selection.is_everything and not selection.namespace:
+        data = event.frames.get(encoding.key)
+        if data is None:
+            data = event.frames[encoding.key] = encoding.frame(event.type, event.record.value)
+        return data
+    is_in = event.type is not EventType.DELETED and selection.matches(event.record)
+    was_in = event.previous is not None and selection.matches(event.previous)
+    if is_in:
+        return encoding.frame(EventType.MODIFIED if was_in else EventType.ADDED, event.record.value)
+    if not was_in or event.previous is None:
+        return b""
+    if event.type is EventType.DELETED:
+        return encoding.frame(EventType.DELETED, event.record.value)
+    # It left the selection: its watchers see it go, as it last was among them.
+    left = thaw(event.previous.value)
+    left["metadata"]["resourceVersion"] = str(event.revision)
+    return encoding.frame(EventType.DELETED, freeze(left))

@@ -1,0 +1,43 @@
+"""POST to the resources that are questions: may I, who am I, whose token is this. Nothing of them is stored."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from podlife.api.codec import Object, encode
+from podlife.apiserver import reviews
+from podlife.apiserver.authentication import Authenticator
+from podlife.apiserver.authorization import NodeView
+from podlife.apiserver.registry import output
+from podlife.apiserver.registry.body import read_object
+from podlife.apiserver.registry.objects import with_type
+from podlife.apiserver.registry.scope import Scope
+from podlife.wire import Response
+
+__all__ = ["answer"]
+
+
+def answer(scope: Scope, authenticator: Authenticator, nodes: NodeView, now: datetime) -> Response:
+    scope.dry_run("CreateOptions")
+    body = with_type(scope.resource, read_object(scope))
+    return Response(
+        201, encode(_review(scope, body, authenticator, nodes, now)), headers=output.headers(scope)
+    )
+
+
+def _review(
+    scope: Scope, body: Object, authenticator: Authenticator, nodes: NodeView, now: datetime
+) -> Object:
+    match scope.resource.plural:
+        case "selfsubjectaccessreviews":
+            return reviews.review_access(scope.user, body, nodes)
+        case "selfsubjectrulesreviews":
+            return reviews.review_rules(scope.user, body)
+        case "subjectaccessreviews":
+            return reviews.review_subject_access(body, nodes)
+        case "localsubjectaccessreviews":
+            return reviews.review_subject_access(body, nodes, namespace=scope.namespace)
+        case "tokenreviews":
+            return reviews.review_token(body, authenticator)
+        case _:
+            return reviews.review_self(scope.user, now)
