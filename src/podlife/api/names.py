@@ -15,6 +15,7 @@ __all__ = [
     "check_config_key",
     "check_dns1035_label",
     "check_dns_label",
+    "check_dns_search",
     "check_dns_subdomain",
     "check_env_name",
     "check_http_header_name",
@@ -28,6 +29,8 @@ __all__ = [
 
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = _LABEL + r"(\." + _LABEL + ")*"
+_SEARCH_LABEL = "_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
+_SEARCH = _SEARCH_LABEL + r"(\." + _SEARCH_LABEL + ")*"
 _LABEL_1035 = "[a-z]([-a-z0-9]*[a-z0-9])?"
 _KEY = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _VALUE = f"({_KEY})?"
@@ -38,6 +41,7 @@ _IDENTIFIER = "[A-Za-z_][A-Za-z0-9_]*"
 
 _is_label = re.compile(_LABEL).fullmatch
 _is_subdomain = re.compile(_SUBDOMAIN).fullmatch
+_is_search = re.compile(_SEARCH).fullmatch
 _is_label_1035 = re.compile(_LABEL_1035).fullmatch
 _is_key = re.compile(_KEY).fullmatch
 _is_value = re.compile(_VALUE).fullmatch
@@ -113,6 +117,14 @@ def check_dns1035_label(name: str, *, prefix: bool = False) -> list[str]:
     problems = _too_long(name, 63)
     if not _is_label_1035(name):
         problems.append(_rule(_LABEL_1035_RULE, _LABEL_1035, "my-name", "abc-123"))
+    return problems
+
+
+def check_dns_search(name: str) -> list[str]:
+    """A search domain of a resolver: a subdomain in which underscores may stand."""
+    problems = _too_long(name, 253)
+    if not _is_search(name):
+        problems.append(_rule(_SUBDOMAIN_RULE.replace("'-' or", "'_', '-' or"), _SEARCH, "example.com"))
     return problems
 
 
