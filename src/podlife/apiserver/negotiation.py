@@ -14,7 +14,7 @@ from podlife.api import codec
 from podlife.errors import ApiError
 from podlife.wire import Query
 
-__all__ = ["JSON", "YAML", "Clause", "Representation", "negotiate", "parse_accept"]
+__all__ = ["JSON", "YAML", "Clause", "Representation", "negotiate", "not_acceptable", "parse_accept"]
 
 JSON = "application/json"
 YAML = "application/yaml"
@@ -24,6 +24,8 @@ _CONVERSIONS = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
 _INCLUDE = ("", "Metadata", "Object", "None")
 # Tools with which people look at answers by eye.
 _VIEWERS = ("curl", "Wget", "Mozilla/5.0")
+# The most that the emitter can hold: lines of an answer are never folded.
+_NO_WRAP = 2**31 - 1
 _TRUE = ("1", "t", "T", "true", "TRUE", "True")
 
 
@@ -167,5 +169,5 @@ def _to_yaml(body: bytes) -> bytes:
     import yaml
 
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-    text: str = yaml.dump(codec.decode_object(body), Dumper=dumper, allow_unicode=True, width=float("inf"))
+    text: str = yaml.dump(codec.decode_object(body), Dumper=dumper, allow_unicode=True, width=_NO_WRAP)
     return text.encode()
