@@ -1,0 +1,117 @@
+"""A client for any Kubernetes API server: configuration and credentials, verbs, watches, adaptive flow control.
+
+    async with Client.connect(load()) as client:
+        pods = await client.list_all(PODS)
+
+It guarantees that no request is repeated which may have been executed, that every wait has a deadline, and
+that a watch loses nothing. What carries the requests is a seam: `HttpTransport`, or `InProcessTransport` into
+an API server in the same process. Caches and work queues belong to others.
+"""
+
+from podlife.client.calls import Reply
+from podlife.client.client import Client
+from podlife.client.config import (
+    BasicAuth,
+    Connection,
+    ExecAuth,
+    Flags,
+    ProviderAuth,
+    TokenAuth,
+    TokenFileAuth,
+    in_cluster,
+    load,
+)
+from podlife.client.http_transport import HttpTransport
+from podlife.client.in_process import InProcessTransport
+from podlife.client.limiter import Limiter, LimiterSettings, LimiterState
+from podlife.client.options import (
+    DeleteOptions,
+    ListOptions,
+    LogOptions,
+    PatchType,
+    WatchOptions,
+    WriteOptions,
+)
+from podlife.client.refs import (
+    CONFIG_MAPS,
+    CONTROLLER_REVISIONS,
+    CRON_JOBS,
+    DAEMON_SETS,
+    DEPLOYMENTS,
+    ENDPOINTS,
+    EVENTS,
+    JOBS,
+    LEASES,
+    NAMESPACES,
+    NODES,
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
+    POD_DISRUPTION_BUDGETS,
+    PODS,
+    REPLICA_SETS,
+    REPLICATION_CONTROLLERS,
+    SECRETS,
+    SERVICE_ACCOUNTS,
+    SERVICES,
+    STATEFUL_SETS,
+    Ref,
+)
+from podlife.client.transport import Answer, DeadlineError, NotSentError, Transport
+from podlife.client.views import BadAnswerError, Page
+from podlife.client.watch import Bookmark, EventType, WatchEvent
+
+__all__ = [
+    "CONFIG_MAPS",
+    "CONTROLLER_REVISIONS",
+    "CRON_JOBS",
+    "DAEMON_SETS",
+    "DEPLOYMENTS",
+    "ENDPOINTS",
+    "EVENTS",
+    "JOBS",
+    "LEASES",
+    "NAMESPACES",
+    "NODES",
+    "PERSISTENT_VOLUMES",
+    "PERSISTENT_VOLUME_CLAIMS",
+    "PODS",
+    "POD_DISRUPTION_BUDGETS",
+    "REPLICATION_CONTROLLERS",
+    "REPLICA_SETS",
+    "SECRETS",
+    "SERVICES",
+    "SERVICE_ACCOUNTS",
+    "STATEFUL_SETS",
+    "Answer",
+    "BadAnswerError",
+    "BasicAuth",
+    "Bookmark",
+    "Client",
+    "Connection",
+    "DeadlineError",
+    "DeleteOptions",
+    "EventType",
+    "ExecAuth",
+    "Flags",
+    "HttpTransport",
+    "InProcessTransport",
+    "Limiter",
+    "LimiterSettings",
+    "LimiterState",
+    "ListOptions",
+    "LogOptions",
+    "NotSentError",
+    "Page",
+    "PatchType",
+    "ProviderAuth",
+    "Ref",
+    "Reply",
+    "TokenAuth",
+    "TokenFileAuth",
+    "Transport",
+    "WatchEvent",
+    "WatchOptions",
+    "WriteOptions",
+    "in_cluster",
+    "load",
+]

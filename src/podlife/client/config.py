@@ -194,7 +194,7 @@ def in_cluster(
     environment = os.environ if environment is None else environment
     if not is_in_cluster(environment):
         raise ConfigError(
-            "this is not a pod: KUBERNETES_SERVICE_HOST or KUBERNETES_SERVICE_PORT is missing; use a kubeconfig"
+            "this is not a pod: KUBERNETES_SERVICE_HOST or KUBERNETES_SERVICE_PORT is not set; give --server"
         )
     host, port = environment["KUBERNETES_SERVICE_HOST"], environment["KUBERNETES_SERVICE_PORT"]
     token, namespace = service_account / "token", service_account / "namespace"

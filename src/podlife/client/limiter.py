@@ -14,8 +14,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
 __all__ = ["Finished", "Limiter", "LimiterSettings", "LimiterState", "Slot", "Started", "may_start", "step"]
@@ -84,15 +82,19 @@ def step(
 
 
 class Slot:
-    """One request under way. Whoever holds it says how it ended; unsaid, it ended well."""
+    """One request under way. Its holder says what came of it; unsaid, nothing did: it was given up."""
 
-    __slots__ = ("is_trouble", "retry_after", "round", "started_at")
+    __slots__ = ("is_answered", "is_trouble", "retry_after", "round", "started_at")
 
     def __init__(self, round_: int, started_at: float) -> None:
         self.round = round_
         self.started_at = started_at
+        self.is_answered = False
         self.is_trouble = False
         self.retry_after = 0.0
+
+    def report_answer(self) -> None:
+        self.is_answered = True
 
     def report_trouble(self, *, retry_after: float = 0.0) -> None:
         """The server answered 429 or 5xx, or not at all."""
@@ -118,23 +120,23 @@ class Limiter:
         """How many callers wait to be let in."""
         return len(self._waiters)
 
-    @asynccontextmanager
-    async def slot(self) -> AsyncIterator[Slot]:
-        """Wait to be let in, and hold the slot for the length of the block."""
-        loop = asyncio.get_running_loop()
-        slot = Slot(await self._enter(), loop.time())
-        is_silent = True
-        try:
-            yield slot
-            is_silent = False
-        finally:
-            now = loop.time()
-            seconds = now - slot.started_at
-            ended = Finished(slot.round, seconds, slot.is_trouble, slot.retry_after, is_silent)
-            self._state = step(self._state, ended, now, self._settings)
-            self._let_in()
+    async def enter(self) -> Slot:
+        """Wait to be let in. Whoever was let in must `leave`."""
+        return Slot(await self._let_me_in(), asyncio.get_running_loop().time())
 
-    async def _enter(self) -> int:
+    def leave(self, slot: Slot) -> None:
+        now = asyncio.get_running_loop().time()
+        ended = Finished(
+            round=slot.round,
+            seconds=now - slot.started_at,
+            is_trouble=slot.is_trouble,
+            retry_after=slot.retry_after,
+            is_silent=not slot.is_answered,
+        )
+        self._state = step(self._state, ended, now, self._settings)
+        self._let_in()
+
+    async def _let_me_in(self) -> int:
         now = asyncio.get_running_loop().time()
         if not self._waiters and may_start(self._state, now):
             self._state = step(self._state, Started(), now, self._settings)

@@ -1,0 +1,144 @@
+"""One request from beginning to end: let in by the limiter, sent, answered, repeated where that is safe.
+
+Every call has one deadline for everything it does: waiting, sending, reading and trying again. An answer that
+is no success is raised as the typed error that its Status describes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from podlife.api.codec import decode_object
+from podlife.api.status import from_status
+from podlife.client.limiter import Limiter, Slot
+from podlife.client.retry import is_trouble, retry_seconds
+from podlife.client.transport import Answer, DeadlineError, Transport, read_all
+from podlife.errors import ApiError, PodlifeError, UnreachableError
+from podlife.wire import Request
+
+__all__ = ["Calls", "Reply"]
+
+_WARNING = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A whole answer of success."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class Calls:
+    def __init__(
+        self,
+        transport: Transport,
+        limiter: Limiter,
+        *,
+        timeout_seconds: float,
+        on_warning: Callable[[str], None] | None = None,
+    ) -> None:
+        self.transport = transport
+        self.limiter = limiter
+        self.timeout_seconds = timeout_seconds
+        self.on_warning = on_warning
+
+    async def call(self, request: Request) -> Reply:
+        """Send the request until it is answered, within the deadline. Raises ApiError or UnreachableError."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self.timeout_seconds
+        failures = 0
+        while True:
+            try:
+                return await self._attempt(request, deadline)
+            except (ApiError, UnreachableError) as error:
+                failures += 1
+                delay = retry_seconds(request.method, error, failures)
+                if delay is None or loop.time() + delay >= deadline:
+                    raise
+            await asyncio.sleep(delay)
+
+    async def open(self, request: Request) -> Answer:
+        """Begin a stream, which has no deadline as a whole. One attempt; the slot is free once it has begun."""
+        deadline = asyncio.get_running_loop().time() + self.timeout_seconds
+        slot = await self._enter(deadline)
+        try:
+            answer = await self._send(request, slot, deadline, is_stream=True)
+            if answer.status >= 300:
+                await self._refuse(answer, slot, deadline)
+            self._pass_on_warnings(answer.headers)
+            return answer
+        finally:
+            self.limiter.leave(slot)
+
+    async def _attempt(self, request: Request, deadline: float) -> Reply:
+        slot = await self._enter(deadline)
+        try:
+            answer = await self._send(request, slot, deadline, is_stream=False)
+            if answer.status >= 300:
+                await self._refuse(answer, slot, deadline)
+            body = await self._read(answer, slot, deadline)
+            self._pass_on_warnings(answer.headers)
+            return Reply(answer.status, answer.headers, body)
+        finally:
+            self.limiter.leave(slot)
+
+    async def _enter(self, deadline: float) -> Slot:
+        try:
+            async with asyncio.timeout_at(deadline):
+                return await self.limiter.enter()
+        except TimeoutError:
+            raise DeadlineError(
+                f"the request was held back for {self.timeout_seconds:g} s: the server is overloaded"
+            ) from None
+
+    async def _send(self, request: Request, slot: Slot, deadline: float, *, is_stream: bool) -> Answer:
+        try:
+            answer = await self.transport.send(request, seconds=_left(deadline), is_stream=is_stream)
+        except UnreachableError:
+            slot.report_trouble()
+            raise
+        slot.report_answer()
+        return answer
+
+    async def _read(self, answer: Answer, slot: Slot, deadline: float) -> bytes:
+        try:
+            return await read_all(answer, seconds=_left(deadline))
+        except UnreachableError:
+            slot.report_trouble()
+            raise
+
+    async def _refuse(self, answer: Answer, slot: Slot, deadline: float) -> None:
+        error = error_of(answer, await self._read(answer, slot, deadline))
+        if is_trouble(error):
+            slot.report_trouble(retry_after=float(_retry_after(error) or 0))
+        raise error
+
+    def _pass_on_warnings(self, headers: Mapping[str, str]) -> None:
+        if self.on_warning is not None and "warning" in headers:
+            for text in _WARNING.findall(headers["warning"]):
+                self.on_warning(re.sub(r"\\(.)", r"\1", text))
+
+
+def _left(deadline: float) -> float:
+    return max(0.0, deadline - asyncio.get_running_loop().time())
+
+
+def _retry_after(error: PodlifeError) -> int | None:
+    return error.retry_after_seconds if isinstance(error, ApiError) and error.code in (429, 503) else None
+
+
+def error_of(answer: Answer, body: bytes) -> ApiError:
+    """The typed error of an answer; what stands in Retry-After is among its details."""
+    try:
+        error = from_status(decode_object(body), answer.status)
+    except ValueError:
+        error = from_status(None, answer.status)
+    asked = answer.headers.get("retry-after", "")
+    if asked.isascii() and asked.isdigit():
+        error.details.setdefault("retryAfterSeconds", int(asked))
+    return error

@@ -1,0 +1,358 @@
+"""The verbs of the Kubernetes API over any transport.
+
+Objects come back as plain dictionaries, which may be written back, or as a `view` that declares just what its
+reader needs. Refusals are typed errors. Requests are let in by one limiter and have one deadline; what is safe
+to repeat is repeated within it (see `retry`), nothing else is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+from podlife.api.codec import Object, encode
+from podlife.client.calls import Calls, Reply
+from podlife.client.limiter import Limiter
+from podlife.client.options import (
+    DeleteOptions,
+    ListOptions,
+    LogOptions,
+    PatchType,
+    WatchOptions,
+    WriteOptions,
+)
+from podlife.client.refs import PODS, Ref
+from podlife.client.views import Page, T, decode, decode_page
+from podlife.client.watch import Bookmark, Target, WatchEvent, watch
+from podlife.errors import ExpiredError
+from podlife.wire import Query, Request
+
+if TYPE_CHECKING:
+    from podlife.client.config import Connection
+    from podlife.client.transport import Transport
+
+__all__ = ["Client"]
+
+_PAGE = 500
+
+
+class Client:
+    """One per API server. Close it, or use it as an async context manager."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        limiter: Limiter | None = None,
+        timeout_seconds: float = 60.0,
+        namespace: str = "default",
+        on_warning: Callable[[str], None] | None = None,
+    ) -> None:
+        # The namespace that the configuration names: for callers to use, the verbs themselves never guess.
+        self.namespace = namespace
+        self._calls = Calls(
+            transport, limiter or Limiter(), timeout_seconds=timeout_seconds, on_warning=on_warning
+        )
+        self._without_streaming: set[str] = set()
+
+    @classmethod
+    def connect(cls, connection: Connection, *, timeout_seconds: float = 60.0) -> Client:
+        """A client over HTTP. Nothing is sent before the first request."""
+        from podlife.client.http_transport import HttpTransport
+
+        transport = HttpTransport(connection)
+        return cls(transport, timeout_seconds=timeout_seconds, namespace=connection.namespace)
+
+    def with_timeout(self, seconds: float) -> Client:
+        """The same client, with another deadline for each request."""
+        calls = self._calls
+        other = Client(
+            calls.transport,
+            limiter=calls.limiter,
+            timeout_seconds=seconds,
+            namespace=self.namespace,
+            on_warning=calls.on_warning,
+        )
+        other._without_streaming = self._without_streaming
+        return other
+
+    @property
+    def limiter(self) -> Limiter:
+        return self._calls.limiter
+
+    async def close(self) -> None:
+        await self._calls.transport.close()
+
+    async def __aenter__(self) -> Client:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: bytes | Object | Sequence[Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Reply:
+        """Any request at all. Empty query values are left out. Raises ApiError or UnreachableError."""
+        return await self._calls.call(_request(method, path, query, body, headers))
+
+    # Reading
+
+    async def get(
+        self,
+        ref: Ref,
+        name: str,
+        namespace: str = "",
+        *,
+        subresource: str = "",
+        resource_version: str = "",
+        view: type[T] | None = None,
+    ) -> T:
+        path = ref.path(namespace, _required(name), subresource)
+        reply = await self.request("GET", path, query={"resourceVersion": resource_version})
+        return decode(reply.body, view, f"GET {path}")
+
+    async def list(
+        self,
+        ref: Ref,
+        namespace: str = "",
+        *,
+        options: ListOptions | None = None,
+        view: type[T] | None = None,
+    ) -> Page[T]:
+        """One page: all there is, unless the options have a limit."""
+        path = ref.path(namespace)
+        reply = await self.request("GET", path, query=(options or ListOptions()).parameters())
+        return decode_page(reply.body, view, f"GET {path}")
+
+    async def pages(
+        self,
+        ref: Ref,
+        namespace: str = "",
+        *,
+        options: ListOptions | None = None,
+        view: type[T] | None = None,
+    ) -> AsyncGenerator[Page[T], None]:
+        """Page after page of one consistent list. Raises ExpiredError when the list has become too old to be
+        gone on with: the pages so far belong to the past."""
+        options = options or ListOptions()
+        options = replace(options, limit=options.limit or _PAGE)
+        while True:
+            page = await self.list(ref, namespace, options=options, view=view)
+            yield page
+            if not page.continue_token:
+                return
+            options = replace(options, continue_token=page.continue_token)
+
+    async def list_all(
+        self,
+        ref: Ref,
+        namespace: str = "",
+        *,
+        options: ListOptions | None = None,
+        view: type[T] | None = None,
+    ) -> Page[T]:
+        """The whole list, read in pages. One that expires on the way is read anew, at once and as a whole."""
+        items: list[T] = []
+        try:
+            async for page in self.pages(ref, namespace, options=options, view=view):
+                items += page.items
+        except ExpiredError:
+            if not items:
+                raise
+            options = replace(options or ListOptions(), limit=0, continue_token="")
+            return await self.list(ref, namespace, options=options, view=view)
+        return Page(items, page.resource_version)
+
+    def watch(
+        self,
+        ref: Ref,
+        namespace: str = "",
+        *,
+        resource_version: str,
+        options: WatchOptions | None = None,
+        view: type[T] | None = None,
+    ) -> AsyncGenerator[WatchEvent[T] | Bookmark, None]:
+        """Every change after `resource_version`; see `podlife.client.watch`. Close it with `aclosing`."""
+        target = Target(ref.path(namespace), view, options or WatchOptions())
+        return watch(self._calls, target, resource_version)
+
+    def follow(
+        self,
+        ref: Ref,
+        namespace: str = "",
+        *,
+        options: WatchOptions | None = None,
+        view: type[T] | None = None,
+    ) -> AsyncGenerator[WatchEvent[T] | Bookmark, None]:
+        """What there is, a synced Bookmark, then every change; see `podlife.client.follow`."""
+        from podlife.client.follow import follow
+
+        options = options or WatchOptions()
+        selection = ListOptions(label_selector=options.label_selector, field_selector=options.field_selector)
+
+        async def read_list() -> Page[T]:
+            return await self.list_all(ref, namespace, options=selection, view=view)
+
+        target = Target(ref.path(namespace), view, options)
+        return follow(self._calls, target, read_list, self._without_streaming)
+
+    async def logs(
+        self, name: str, namespace: str, options: LogOptions | None = None
+    ) -> AsyncGenerator[bytes, None]:
+        """The log of a container, piece by piece; with `follow`, until the container ends."""
+        path = PODS.path(namespace, _required(name), "log")
+        parameters = (options or LogOptions()).parameters()
+        answer = await self._calls.open(_request("GET", path, parameters, None, {"Accept": "*/*"}))
+        try:
+            while piece := await answer.next_piece(seconds=None):
+                yield piece
+        finally:
+            await answer.close()
+
+    # Writing
+
+    async def create(
+        self,
+        ref: Ref,
+        obj: Object,
+        namespace: str = "",
+        *,
+        options: WriteOptions | None = None,
+        view: type[T] | None = None,
+    ) -> T:
+        path = ref.path(_namespace_of(ref, obj, namespace))
+        reply = await self.request("POST", path, query=(options or WriteOptions()).parameters(), body=obj)
+        return decode(reply.body, view, f"POST {path}")
+
+    async def update(
+        self,
+        ref: Ref,
+        obj: Object,
+        *,
+        subresource: str = "",
+        options: WriteOptions | None = None,
+        view: type[T] | None = None,
+    ) -> T:
+        """Replace the object by this one, whole. With its resourceVersion in it, a stale one is refused."""
+        name = obj.get("metadata", {}).get("name", "")
+        path = ref.path(_namespace_of(ref, obj, ""), _required(name), subresource)
+        reply = await self.request("PUT", path, query=(options or WriteOptions()).parameters(), body=obj)
+        return decode(reply.body, view, f"PUT {path}")
+
+    async def update_status(
+        self, ref: Ref, obj: Object, *, options: WriteOptions | None = None, view: type[T] | None = None
+    ) -> T:
+        return await self.update(ref, obj, subresource="status", options=options, view=view)
+
+    async def patch(  # noqa: PLR0913 - what is patched, with what and how; each is asked for by itself
+        self,
+        ref: Ref,
+        name: str,
+        patch: Object | Sequence[Any],
+        namespace: str = "",
+        *,
+        type: PatchType = PatchType.MERGE,  # noqa: A002 - Kubernetes' own word
+        subresource: str = "",
+        options: WriteOptions | None = None,
+        view: type[T] | None = None,
+    ) -> T:
+        path = ref.path(namespace, _required(name), subresource)
+        reply = await self.request(
+            "PATCH",
+            path,
+            query=(options or WriteOptions()).parameters(),
+            body=patch,
+            headers={"Content-Type": type.value},
+        )
+        return decode(reply.body, view, f"PATCH {path}")
+
+    async def delete(
+        self, ref: Ref, name: str, namespace: str = "", *, options: DeleteOptions | None = None
+    ) -> Object:
+        """The answer is the object as it stands now, or a Status. Name the UID you mean in the options."""
+        path = ref.path(namespace, _required(name))
+        reply = await self.request("DELETE", path, body=(options or DeleteOptions()).body())
+        return decode(reply.body, None, f"DELETE {path}")
+
+    async def delete_collection(
+        self,
+        ref: Ref,
+        namespace: str = "",
+        *,
+        options: DeleteOptions | None = None,
+        selection: ListOptions | None = None,
+    ) -> Object:
+        path = ref.path(namespace)
+        query = (selection or ListOptions()).parameters()
+        reply = await self.request("DELETE", path, query=query, body=(options or DeleteOptions()).body())
+        return decode(reply.body, None, f"DELETE {path}")
+
+    # Subresources with a body of their own
+
+    async def evict(self, name: str, namespace: str, *, options: DeleteOptions | None = None) -> Object:
+        """Ask for the pod to be deleted as far as disruption budgets allow; TooManyRequestsError is a no."""
+        eviction: Object = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": name, "namespace": namespace},
+        }
+        if options is not None:
+            eviction["deleteOptions"] = options.body()
+        path = PODS.path(namespace, _required(name), "eviction")
+        reply = await self.request("POST", path, body=eviction)
+        return decode(reply.body, None, f"POST {path}")
+
+    async def bind(self, name: str, namespace: str, node: str, *, uid: str = "") -> Object:
+        """Give the pod to a node; with `uid`, only the pod that is meant."""
+        metadata = {"name": name, "namespace": namespace, **({"uid": uid} if uid else {})}
+        binding: Object = {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": metadata,
+            "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+        }
+        path = PODS.path(namespace, _required(name), "binding")
+        reply = await self.request("POST", path, body=binding)
+        return decode(reply.body, None, f"POST {path}")
+
+    async def scale(self, ref: Ref, name: str, namespace: str, replicas: int) -> Object:
+        """Set how many replicas are wanted; the answer is the Scale."""
+        patch = {"spec": {"replicas": replicas}}
+        return await self.patch(ref, name, patch, namespace, subresource="scale")
+
+
+def _required(name: str) -> str:
+    # An empty name would turn one object's path into that of the whole collection.
+    if not name:
+        raise ValueError("the name is empty")
+    return name
+
+
+def _namespace_of(ref: Ref, obj: Object, namespace: str) -> str:
+    namespace = namespace or obj.get("metadata", {}).get("namespace", "")
+    if ref.namespaced and not namespace:
+        raise ValueError(f"{ref} need a namespace, and the object names none")
+    return namespace if ref.namespaced else ""
+
+
+def _request(
+    method: str,
+    path: str,
+    query: Mapping[str, str] | None,
+    body: bytes | Object | Sequence[Any] | None,
+    headers: Mapping[str, str] | None,
+) -> Request:
+    raw = urlencode({name: value for name, value in (query or {}).items() if value})
+    sent = {"Accept": "application/json", **(headers or {})}
+    if body is not None:
+        sent.setdefault("Content-Type", "application/json")
+    data = body if isinstance(body, bytes) else encode(body) if body is not None else b""
+    return Request(method, path, Query(raw), sent, data)

@@ -1,0 +1,130 @@
+"""What a request may ask for besides the object it is about; everything left out is the server's default."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from podlife.api.codec import Object
+from podlife.api.selectors import FieldSelector, LabelSelector
+from podlife.errors import PodlifeError
+
+__all__ = ["DeleteOptions", "ListOptions", "LogOptions", "PatchType", "WatchOptions", "WriteOptions"]
+
+
+class PatchType(StrEnum):
+    JSON = "application/json-patch+json"
+    MERGE = "application/merge-patch+json"
+    STRATEGIC = "application/strategic-merge-patch+json"
+    APPLY = "application/apply-patch+yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class ListOptions:
+    label_selector: LabelSelector | str = ""
+    field_selector: FieldSelector | str = ""
+    # How many objects a page may have; 0 is all of them on one.
+    limit: int = 0
+    continue_token: str = ""
+    resource_version: str = ""
+    resource_version_match: str = ""
+
+    def selection(self) -> dict[str, str]:
+        return {"labelSelector": str(self.label_selector), "fieldSelector": str(self.field_selector)}
+
+    def parameters(self) -> dict[str, str]:
+        return {
+            **self.selection(),
+            "limit": str(self.limit or ""),
+            "continue": self.continue_token,
+            # A continue token holds its own revision, and a server refuses a second one.
+            "resourceVersion": "" if self.continue_token else self.resource_version,
+            "resourceVersionMatch": "" if self.continue_token else self.resource_version_match,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class WatchOptions:
+    label_selector: LabelSelector | str = ""
+    field_selector: FieldSelector | str = ""
+    # A server with bookmarks speaks about once a minute: silence for longer than this is a dead connection.
+    read_seconds: float = 150.0
+    # How long a watch tries to get its stream back before it raises why it cannot.
+    resume_seconds: float = 60.0
+    # After how long the server is to end the stream, so that connections spread over servers; 0 is by chance.
+    timeout_seconds: int = 0
+    most_line_bytes: int = 32 * 1024 * 1024
+    # Told of everything that a watch got over: a cut, a silence, an object that did not fit its view. Without
+    # it such an object ends the watch.
+    report: Callable[[PodlifeError], None] | None = None
+
+    def selection(self) -> dict[str, str]:
+        return {"labelSelector": str(self.label_selector), "fieldSelector": str(self.field_selector)}
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    dry_run: bool = False
+    field_manager: str = ""
+    # Strict, Warn or Ignore.
+    field_validation: str = ""
+    # Server-side apply only: take over fields that others manage.
+    force: bool = False
+
+    def parameters(self) -> dict[str, str]:
+        return {
+            "dryRun": "All" if self.dry_run else "",
+            "fieldManager": self.field_manager,
+            "fieldValidation": self.field_validation,
+            "force": "true" if self.force else "",
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteOptions:
+    """`uid` and `resource_version` are preconditions: another object of the same name is left alone."""
+
+    grace_period_seconds: int | None = None
+    # Orphan, Background or Foreground.
+    propagation_policy: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    dry_run: bool = False
+
+    def body(self) -> Object:
+        preconditions = {"uid": self.uid, "resourceVersion": self.resource_version}
+        body: Object = {"kind": "DeleteOptions", "apiVersion": "v1"}
+        if self.grace_period_seconds is not None:
+            body["gracePeriodSeconds"] = self.grace_period_seconds
+        if self.propagation_policy:
+            body["propagationPolicy"] = self.propagation_policy
+        if any(preconditions.values()):
+            body["preconditions"] = {key: value for key, value in preconditions.items() if value}
+        if self.dry_run:
+            body["dryRun"] = ["All"]
+        return body
+
+
+@dataclass(frozen=True, slots=True)
+class LogOptions:
+    container: str = ""
+    follow: bool = False
+    previous: bool = False
+    timestamps: bool = False
+    tail_lines: int | None = None
+    since_seconds: int | None = None
+    limit_bytes: int | None = None
+
+    def parameters(self) -> dict[str, str]:
+        numbers = {
+            "tailLines": self.tail_lines,
+            "sinceSeconds": self.since_seconds,
+            "limitBytes": self.limit_bytes,
+        }
+        switches = {"follow": self.follow, "previous": self.previous, "timestamps": self.timestamps}
+        return {
+            "container": self.container,
+            **{name: "true" for name, is_on in switches.items() if is_on},
+            **{name: str(number) for name, number in numbers.items() if number is not None},
+        }

@@ -1,0 +1,58 @@
+"""Whether a request that failed may be sent again, and when. Pure: it decides, `calls` acts.
+
+Only what cannot have been executed twice is repeated: reads, requests that never left, and requests that the
+server has refused with a time to come back. A 429 that speaks of a disruption budget is an answer, not
+overload: it is neither repeated nor held against the server.
+"""
+
+from __future__ import annotations
+
+import random
+
+from podlife.client.transport import DeadlineError, NotSentError
+from podlife.errors import ApiError, PodlifeError, UnreachableError
+
+__all__ = ["backoff_seconds", "is_passing", "is_trouble", "retry_seconds"]
+
+_OVERLOAD = frozenset((429, 500, 502, 503, 504))
+_MOST_ATTEMPTS = 4
+_FIRST_SECONDS, _MOST_SECONDS = 0.1, 10.0
+
+
+def _is_budget_refusal(error: ApiError) -> bool:
+    causes = error.details.get("causes")
+    return isinstance(causes, list) and any(
+        isinstance(cause, dict) and cause.get("reason") == "DisruptionBudget" for cause in causes
+    )
+
+
+def is_trouble(error: PodlifeError) -> bool:
+    """Whether the failure says that the server is overloaded or ill."""
+    if isinstance(error, ApiError):
+        return error.code in _OVERLOAD and not _is_budget_refusal(error)
+    return isinstance(error, UnreachableError)
+
+
+def is_passing(error: PodlifeError) -> bool:
+    """Whether the same request may well succeed a moment later."""
+    return is_trouble(error) and not (isinstance(error, NotSentError) and error.is_lasting)
+
+
+def backoff_seconds(failures: int) -> float:
+    """How long to wait after so many failures in a row."""
+    longest = min(_MOST_SECONDS, _FIRST_SECONDS * 2.0 ** min(failures - 1, 30))
+    # Half of it is chance, so that those who failed together do not come back together.
+    return longest * (0.5 + random.random() / 2)  # noqa: S311 - spreads load, guards nothing
+
+
+def retry_seconds(method: str, error: PodlifeError, failures: int) -> float | None:
+    """How long to wait before the request may go out again after `failures` in a row; None is never."""
+    if not is_passing(error):
+        return None
+    if isinstance(error, ApiError) and error.code in (429, 503) and error.retry_after_seconds is not None:
+        return float(error.retry_after_seconds)
+    if failures >= _MOST_ATTEMPTS or isinstance(error, DeadlineError):
+        return None
+    if method == "GET" or isinstance(error, NotSentError):
+        return backoff_seconds(failures)
+    return None

@@ -1,0 +1,208 @@
+"""Watching a resource: every change after a revision, once and in order, over as many connections as it takes.
+
+A stream that ends, is cut off, breaks within a line or stays silent for too long is taken up again at the last
+revision seen, so nothing is lost and nothing comes twice. What a watch cannot get over it raises: ExpiredError
+when the revision is no longer known (list again), any other refusal at once, and an outage that lasts longer
+than the caller allows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Generic
+from urllib.parse import urlencode
+
+import msgspec
+
+from podlife.api.status import from_status
+from podlife.client.lines import LineSplitter, LineTooLongError
+from podlife.client.retry import backoff_seconds, is_passing
+from podlife.client.views import BadAnswerError, T, decode
+from podlife.errors import ApiError, PodlifeError, UnreachableError
+from podlife.wire import Query, Request
+
+if TYPE_CHECKING:
+    from podlife.client.calls import Calls
+    from podlife.client.options import WatchOptions
+
+__all__ = ["Bookmark", "EventType", "WatchEvent", "connect", "watch"]
+
+_INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+# A stream that ends sooner than this without having brought anything was no stream.
+_LEAST_SECONDS = 1.0
+
+
+class EventType(StrEnum):
+    ADDED = "ADDED"
+    MODIFIED = "MODIFIED"
+    DELETED = "DELETED"
+
+
+@dataclass(frozen=True, slots=True)
+class WatchEvent(Generic[T]):
+    """One change. After a deletion `object` is the last state; `resource_version` is where to go on from, and
+    empty for the objects of an initial list, from which no watch may start."""
+
+    type: EventType
+    object: T
+    resource_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bookmark:
+    """Everything up to this revision has been seen. `is_synced` marks the end of an initial list."""
+
+    resource_version: str
+    is_synced: bool = False
+
+
+class _Line(msgspec.Struct):
+    type: str
+    object: msgspec.Raw
+
+
+class _Metadata(msgspec.Struct, rename="camel"):
+    resource_version: str = ""
+    annotations: dict[str, str] | None = None
+
+
+class _Envelope(msgspec.Struct):
+    metadata: _Metadata
+
+
+_line_decoder = msgspec.json.Decoder(_Line)
+_envelope_decoder = msgspec.json.Decoder(_Envelope)
+
+
+class CutError(UnreachableError):
+    """The stream broke within a line."""
+
+
+def decode_line(line: bytes, view: type[T] | None) -> WatchEvent[T] | Bookmark:
+    """Raises the ApiError that the line tells of, CutError for what is no event at all, and BadAnswerError for
+    an object that does not fit the view."""
+    try:
+        event = _line_decoder.decode(line)
+        if event.type == "ERROR":
+            raise from_status(msgspec.json.decode(event.object), 500)
+        metadata = _envelope_decoder.decode(event.object).metadata
+        if event.type == "BOOKMARK":
+            is_synced = (metadata.annotations or {}).get(_INITIAL_EVENTS_END) == "true"
+            return Bookmark(metadata.resource_version, is_synced)
+        type_ = EventType(event.type)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError) as error:
+        raise CutError(f"a line of the stream is no event: {error}") from None
+    try:
+        return WatchEvent(type_, decode(event.object, view, "a watch"), metadata.resource_version)
+    except BadAnswerError as error:
+        raise BadAnswerError(str(error), resource_version=metadata.resource_version) from None
+
+
+@dataclass(frozen=True, slots=True)
+class Target(Generic[T]):
+    """What is watched: the path of a collection, as which view, and how."""
+
+    path: str
+    view: type[T] | None
+    options: WatchOptions
+
+
+async def connect(
+    calls: Calls, target: Target[T], parameters: dict[str, str]
+) -> AsyncGenerator[WatchEvent[T] | Bookmark | BadAnswerError, None]:
+    """The events of one connection, until the server ends it. An object that does not fit is handed out as the
+    error it is: the stream goes on after it. Raises ApiError or UnreachableError."""
+    options = target.options
+    seconds = options.timeout_seconds or random.randint(300, 600)  # noqa: S311 - spreads load, guards nothing
+    query = {
+        "watch": "1",
+        "allowWatchBookmarks": "true",
+        "timeoutSeconds": str(seconds),
+        **options.selection(),
+        **parameters,
+    }
+    raw = urlencode({name: value for name, value in query.items() if value})
+    request = Request("GET", target.path, Query(raw), {"Accept": "application/json"})
+    lines = LineSplitter(most_bytes=options.most_line_bytes)
+    answer = await calls.open(request)
+    try:
+        while piece := await answer.next_piece(seconds=options.read_seconds):
+            for line in _split(lines, piece):
+                try:
+                    yield decode_line(line, target.view)
+                except BadAnswerError as error:
+                    yield error
+        if lines.rest():
+            raise CutError("the stream ended within a line")
+    finally:
+        await answer.close()
+
+
+def _split(lines: LineSplitter, piece: bytes) -> list[bytes]:
+    try:
+        return lines.feed(piece)
+    except LineTooLongError as error:
+        raise BadAnswerError(str(error)) from None
+
+
+class Outage:
+    """How long a watch has been without its stream, and how long to wait before the next try."""
+
+    def __init__(self, most_seconds: float) -> None:
+        self._most_seconds = most_seconds
+        self._since: float | None = None
+        self._failures = 0
+
+    def is_over(self) -> None:
+        self._since, self._failures = None, 0
+
+    def next_delay(self, error: PodlifeError | None) -> float:
+        """Raises the error when the outage has lasted too long."""
+        now = asyncio.get_running_loop().time()
+        self._since = now if self._since is None else self._since
+        self._failures += 1
+        if error is not None and now - self._since >= self._most_seconds:
+            raise error
+        asked = error.retry_after_seconds if isinstance(error, ApiError) else None
+        return max(backoff_seconds(self._failures), float(asked or 0))
+
+
+async def watch(
+    calls: Calls, target: Target[T], resource_version: str
+) -> AsyncGenerator[WatchEvent[T] | Bookmark, None]:
+    """Every change after `resource_version`, without end."""
+    if resource_version in ("", "0"):
+        # Such a watch begins with what there is, in any order: cut off, it could not be taken up again.
+        raise ValueError("a watch starts from the resourceVersion of a list")
+    loop = asyncio.get_running_loop()
+    outage = Outage(target.options.resume_seconds)
+    report = target.options.report
+    while True:
+        began_at, ended = loop.time(), None
+        try:
+            async with aclosing(connect(calls, target, {"resourceVersion": resource_version})) as events:
+                async for event in events:
+                    resource_version = event.resource_version or resource_version
+                    outage.is_over()
+                    if not isinstance(event, BadAnswerError):
+                        yield event
+                    elif report is None:
+                        raise event
+                    else:
+                        report(event)
+            if loop.time() - began_at >= _LEAST_SECONDS:
+                outage.is_over()
+                continue
+        except (ApiError, UnreachableError) as error:
+            if not is_passing(error):
+                raise
+            ended = error
+        delay = outage.next_delay(ended)
+        if report is not None and ended is not None:
+            report(ended)
+        await asyncio.sleep(delay)
