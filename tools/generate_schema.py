@@ -1,7 +1,7 @@
 """Write the generated data of `podlife.api.schema`, from Kubernetes itself.
 
-`types.json.gz` comes from Kubernetes' Go types (printed by `tools/schema-types`; needs go). `documents.xz` comes
-from the OpenAPI documents of a running kube-apiserver, cut down to the resources that podlife serves:
+`types.json.gz` comes from Kubernetes' Go types (printed by `tools/schema-types`; needs go). `documents.xz`
+comes from the OpenAPI documents of a running kube-apiserver, cut down to the resources that podlife serves:
 
     python tools/generate_schema.py --server https://127.0.0.1:6443 --token TOKEN
 

@@ -1,7 +1,7 @@
 """The types of Kubernetes: what an object of a kind may hold, and what it looks like once it is read.
 
-`check` is the gate that every object from outside passes before anything else looks at it. Afterwards the object
-has the shape that Kubernetes' own types have, so that nothing behind it needs to be defensive:
+`check` is the gate that every object from outside passes before anything else looks at it. Afterwards the
+object has the shape that Kubernetes' own types have, so that nothing behind it needs to be defensive:
 
 * every field is known and of its type; integers are in range; times, quantities and base64 are valid;
 * values are as the real API server writes them: quantities and times in canonical form, empty values that Go

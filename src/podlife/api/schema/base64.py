@@ -1,4 +1,4 @@
-"""Base64 as Go's standard decoder takes it: line ends are skipped, padding is needed, stray bits are not looked at."""
+"""Base64 as Go's standard decoder takes it: line ends are skipped, padding is needed, stray bits do not matter."""
 
 from __future__ import annotations
 

@@ -42,8 +42,8 @@ def _known(api_version: str, kind: str) -> tuple[Type, type[msgspec.Struct]]:
 
 
 def check(api_version: str, kind: str, obj: dict[str, Any]) -> list[str]:
-    """Make the object what the real server would have read from it, in place, and say which fields were unknown
-    (`unknown field "spec.foo"`, in the order in which they came; they are gone).
+    """Make the object what the real server would have read from it, in place, and say which fields were
+    unknown (`unknown field "spec.foo"`, in the order in which they came; they are gone).
 
     The dictionaries inside are new ones: a reference into the object from before the call is stale.
     Raises DecodeError, and UnknownKindError for a kind that is not in the table."""

@@ -1,7 +1,7 @@
 """The OpenAPI documents of the real API server, cut down to what is served here.
 
-All of them are one compressed file beside this module (`tools/generate_schema.py` writes it), unpacked when one
-is asked for. Nothing of it is kept in memory but the index.
+All of them are one compressed file beside this module (`tools/generate_schema.py` writes it), unpacked when
+one is asked for. Nothing of it is kept in memory but the index.
 """
 
 from __future__ import annotations

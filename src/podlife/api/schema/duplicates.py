@@ -1,7 +1,7 @@
 """Keys that stand twice in one JSON object: decoding keeps the last of them, strict validation refuses them.
 
-A decoder that tells of every key is slow, so the answer "none" comes from counting: a document without duplicates
-has as many keys as what was decoded from it, and one with duplicates has more.
+A decoder that tells of every key is slow, so the answer "none" comes from counting: a document without
+duplicates has as many keys as what was decoded from it, and one with duplicates has more.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _MOST = 100
 
 
 def duplicate_fields(raw: bytes) -> list[str]:
-    """`duplicate field "spec.x"` for every key that stands again in its object, in upstream's words and order.
+    """`duplicate field "spec.x"` for every key that stands again in its object, in upstream's words.
 
     `raw` must be valid JSON."""
     plain = msgspec.json.encode(msgspec.json.decode(raw))

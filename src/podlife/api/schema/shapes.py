@@ -1,8 +1,8 @@
 """The shapes that objects must have, as types that msgspec checks in C.
 
 A shape is made from the table when its kind is first used. Converting a dictionary into it proves that every
-field is known and holds what Kubernetes' own type would hold; turning it back gives what Go would write: empty
-values that are marked omitempty are gone, structs and fields that are always written are there, times and
+field is known and holds what Kubernetes' own type would hold; turning it back gives what Go would write:
+empty values that are marked omitempty are gone, structs and fields that are always written are there, times and
 quantities are in canonical form. Why something does not fit is not told here, but by `walk`.
 """
 
@@ -90,7 +90,7 @@ def _python_type(kind: str) -> Any:
 
 
 def _member(position: int, field: Field) -> tuple[str, Any, Any]:
-    """One field as msgspec wants it. A default that comes from a factory is written, any other is left out."""
+    """One field as msgspec wants it: a default from a factory is written, any other is left out."""
     kind, first = _python_type(field.type), field.type[0]
     # Not the JSON name: some of those (`continue`, `from`) are words of Python.
     attribute = f"f{position}"

@@ -1,7 +1,7 @@
 """The generated table of Kubernetes' types: every field of every kind that is served.
 
-The data beside this module is written by `tools/generate_schema.py` from Kubernetes' own Go types and is never
-edited by hand. It is read on first use, not at import, and holds what decoding, encoding and patching need:
+The data beside this module is written by `tools/generate_schema.py` from Kubernetes' own Go types and is
+never edited by hand. It is read on first use, not at import, and holds what decoding, encoding and patching need:
 no descriptions (those are in the OpenAPI documents, see `documents`).
 """
 
@@ -36,7 +36,8 @@ class Field(msgspec.Struct, frozen=True, array_like=True):
     """One field of a type.
 
     `type` is a letter for a scalar (s string, b bool, i int32, l int64, y bytes, T time, M micro time,
-    Q quantity, I int-or-string, R anything), `@name` for a type, or `[` or `{` before either for a list or map."""
+    Q quantity, I int-or-string, R anything), `@name` for a type, or `[` or `{` before either for a list
+    or map."""
 
     name: str
     type: str

@@ -1,7 +1,7 @@
 """Times as Go reads and writes them.
 
-`canonical_time` and `canonical_micro_time` give the text that the real API server would answer with, and raise
-ValueError in the words of Go's time package. The usual case (UTC, seconds) is told by one expression.
+`canonical_time` and `canonical_micro_time` give the text that the real API server would answer with, and
+raise ValueError in the words of Go's time package. The usual case (UTC, seconds) is told by one expression.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ _PIECES = (
 )
 _FRACTION = re.compile(r"[.,][0-9]+")
 _MICROS = re.compile(r"\.[0-9]{6}")
+_UNPRINTABLE = re.compile(r"[^ -~]")
 _ZONE = re.compile(r"Z|[+-]([0-9]{2}):([0-9]{2})")
 
 
@@ -104,4 +105,10 @@ def _moment(numbers: list[int], micros: int, zone: re.Match[str], shown: str) ->
 
 
 def _quoted(text: str) -> str:
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    """As Go's time package quotes: bytes that are not plain ASCII by their number."""
+    shown = text.replace("\\", "\\\\").replace('"', '\\"')
+    return (
+        '"'
+        + _UNPRINTABLE.sub(lambda found: "".join(f"\\x{byte:02x}" for byte in found[0].encode()), shown)
+        + '"'
+    )

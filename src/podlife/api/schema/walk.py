@@ -1,14 +1,15 @@
 """The slow walk over an object that does not fit its shape: says why, or makes it fit.
 
-It follows Go's decoder through the document in its order, so that errors have upstream's words and the first of
-several is the one upstream would report: a type that does not match is remembered and the walk goes on, a value
-that cannot be read (a time, a quantity) ends it. Unknown fields are collected and left out, nulls go away as Go
-reads them: an absent field, an empty element.
+It follows Go's decoder through the document in its order, so that errors have upstream's words and the first
+of several is the one upstream would report: a type that does not match is remembered and the walk goes on, a
+value that cannot be read (a time, a quantity) ends it. Unknown fields are collected and left out, nulls go
+away as Go reads them: an absent field, an empty element.
 """
 
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from typing import Any
 
 from podlife.api.quantity import canonical_quantity
@@ -35,7 +36,9 @@ def _kind_of(value: Any) -> str:
         return "bool"
     if isinstance(value, int | float):
         return "number"
-    return {str: "string", dict: "object", list: "array"}[type(value)]
+    if isinstance(value, str):
+        return "string"
+    return "object" if isinstance(value, dict) else "array"
 
 
 def _number_text(value: float) -> str:
@@ -100,10 +103,9 @@ class Walk:
             case "Q":
                 return canonical_quantity(_quantity_text(value))
             case "T" | "M":
-                text = self._exactly(value, str, "string")
-                return canonical_time(text) if kind == "T" else canonical_micro_time(text)
+                return self._time(value, kind)
             case "I":
-                return value if isinstance(value, str) else self._exactly(value, int, "int32")
+                return self._int_or_string(value)
             case "y":
                 return self._bytes(value, named)
             case "i" | "l":
@@ -121,6 +123,8 @@ class Walk:
         return 0
 
     def _bytes(self, value: Any, named: str) -> str:
+        if isinstance(value, list):
+            return b64encode(bytes(self._byte(item) for item in value)).decode()
         if not isinstance(value, str):
             self._remember_mismatch(_kind_of(value), named)
             return ""
@@ -129,14 +133,27 @@ class Walk:
             return ""
         return value.replace("\r", "").replace("\n", "")
 
-    def _exactly(self, value: Any, wanted: type, named: str) -> Any:
-        """A value that reads itself: when it cannot, Go stops at once."""
-        if type(value) is wanted and (wanted is str or -(2**31) <= value < 2**31):
+    def _byte(self, value: Any) -> int:
+        """Go also takes bytes as a list of numbers."""
+        if value is None or (type(value) is int and 0 <= value < 256):
+            return value or 0
+        shown = _kind_of(value)
+        self._remember_mismatch(f"number {_number_text(value)}" if shown == "number" else shown, "uint8")
+        return 0
+
+    # What reads itself ends the walk when it cannot, unlike the other scalars.
+
+    def _time(self, value: Any, kind: str) -> str:
+        if not isinstance(value, str):
+            raise ValueError(self._mismatch_text(_kind_of(value), "string"))
+        return canonical_time(value) if kind == "T" else canonical_micro_time(value)
+
+    def _int_or_string(self, value: Any) -> int | str:
+        if isinstance(value, str) or (type(value) is int and -(2**31) <= value < 2**31):
             return value
         shown = _kind_of(value)
-        if shown == "number" and wanted is int:
-            shown = f"number {_number_text(value)}"
-        raise ValueError(self._mismatch_text(shown, named))
+        shown = f"number {_number_text(value)}" if shown == "number" else shown
+        raise ValueError(self._mismatch_text(shown, "int32"))
 
     def _remember_mismatch(self, shown: str, named: str) -> None:
         if self.mismatch is None:

@@ -1,0 +1,26 @@
+"""The three patch formats that the Kubernetes API takes, and the making of a strategic one.
+
+All are pure functions: neither the object nor the patch is changed. A result may share parts with both, except
+that of `json_patch`; `schema.check`, which every patched object passes next, makes all of it anew. Errors are
+`PatchError`s that carry the code and the words with which the real API server answers.
+"""
+
+from __future__ import annotations
+
+from podlife.api.patch.errors import PatchError, invalid_patch
+from podlife.api.patch.go_format import go_format
+from podlife.api.patch.json_patch import json_patch, unknown_operation_fields
+from podlife.api.patch.merge_patch import merge_patch
+from podlife.api.patch.strategic import strategic_merge_patch
+from podlife.api.patch.two_way import create_two_way_merge_patch
+
+__all__ = [
+    "PatchError",
+    "create_two_way_merge_patch",
+    "go_format",
+    "invalid_patch",
+    "json_patch",
+    "merge_patch",
+    "strategic_merge_patch",
+    "unknown_operation_fields",
+]

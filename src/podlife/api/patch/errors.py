@@ -1,0 +1,54 @@
+"""What is wrong with a patch, as the real API server answers it."""
+
+from __future__ import annotations
+
+import json
+
+from podlife.api.field_errors import FieldError, invalid
+from podlife.errors import ApiError, InvalidError
+
+__all__ = ["PatchError", "does_not_apply", "go_kind", "invalid_patch", "malformed"]
+
+
+class PatchError(ApiError):
+    """The patch cannot be applied; 400 unless it says otherwise. `cause` tells more than upstream's message."""
+
+    code, reason = 400, "BadRequest"
+    cause: str = ""
+
+
+def malformed(message: str) -> PatchError:
+    """The patch itself is not what it should be.
+
+    Upstream answers some of these with 500; a mistake of the client is 400 here, with the same message."""
+    return PatchError(message)
+
+
+def does_not_apply(cause: str) -> PatchError:
+    """A well-formed JSON patch that does not fit the object. Upstream keeps the cause to itself."""
+    error = PatchError(
+        "the server rejected our request due to an error in our request", code=422, reason="Invalid"
+    )
+    error.cause = cause
+    return error
+
+
+def invalid_patch(shown: str, cause: str) -> InvalidError:
+    """The patched object cannot be read: `shown` is the patched object as JSON, or for a strategic patch the
+    patch itself (see `go_format`)."""
+    quoted = json.dumps(shown, ensure_ascii=False)
+    text = f"Invalid value: {quoted}: {cause}"
+    return invalid("", "", "", [FieldError("patch", "FieldValueInvalid", text)])
+
+
+def go_kind(value: object) -> str:
+    """What Go's decoder calls the kind of a JSON value."""
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, int | float):
+        return "number"
+    if value is None:
+        return "null"
+    if isinstance(value, str):
+        return "string"
+    return "object" if isinstance(value, dict) else "array"

@@ -1,0 +1,216 @@
+"""JSON patch (RFC 6902), with the habits of the library upstream uses.
+
+Where that library is laxer than the RFC so is this: an index may be negative, counting from the end; `replace`
+of a field that is not there adds it; `test` for null holds where nothing is; a value that is left out is null.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from podlife.api.patch.errors import does_not_apply, go_kind, malformed
+
+__all__ = ["json_patch", "unknown_operation_fields"]
+
+_MOST_OPERATIONS = 10_000
+_FIELDS = frozenset({"op", "path", "from", "value"})
+_is_index = re.compile(r"[+-]?[0-9]{1,18}").fullmatch
+# A copy of plain JSON values, made in C.
+_copied = msgspec.to_builtins
+
+Operation = dict[str, Any]
+
+
+def json_patch(obj: dict[str, Any], operations: Any) -> Any:
+    """The object after the operations; it shares nothing with the arguments.
+
+    It is whatever the operations make of it: replacing the root may give a list. Raises PatchError."""
+    checked = _checked(operations)
+    document = _copied(obj)
+    for operation in checked:
+        document = _apply(document, operation or {})
+    return document
+
+
+def unknown_operation_fields(operations: Any) -> list[str]:
+    """Fields of the operations that mean nothing, in the words of strict validation."""
+    return [
+        f'json patch unknown field "[{index}].{name}"'
+        for index, operation in enumerate(operations or ())
+        for name in operation or ()
+        if name not in _FIELDS
+    ]
+
+
+def _checked(operations: Any) -> list[Operation | None]:
+    if operations is None:
+        return []
+    if not isinstance(operations, list):
+        raise _undecodable(operations, "Go value of type []handlers.jsonPatchOp")
+    for operation in operations:
+        if operation is None:
+            continue
+        if not isinstance(operation, dict):
+            raise _undecodable(operation, "Go value of type handlers.jsonPatchOp")
+        for name in ("op", "path", "from"):
+            if not isinstance(operation.get(name), str | None):
+                raise _undecodable(operation[name], f"Go struct field jsonPatchOp.{name} of type string")
+    if len(operations) > _MOST_OPERATIONS:
+        error = malformed(
+            "Request entity too large: The allowed maximum operations in a JSON patch is "
+            f"{_MOST_OPERATIONS}, got {len(operations)}"
+        )
+        error.code, error.reason = 413, "RequestEntityTooLarge"
+        raise error
+    return operations
+
+
+def _undecodable(value: Any, target: str) -> Exception:
+    return malformed(f"error decoding patch: json: cannot unmarshal {go_kind(value)} into {target}")
+
+
+def _apply(document: Any, operation: Operation) -> Any:
+    name = operation.get("op")
+    if name not in _OPERATIONS:
+        raise does_not_apply(f"Unexpected kind: {name or 'unknown'}")
+    path = operation.get("path")
+    if path is None:
+        raise does_not_apply(f"{name} operation failed to decode path: missing value")
+    if path == "" and name == "replace":
+        value = operation.get("value")
+        if not isinstance(value, dict | list):
+            raise does_not_apply("replace operation value must be object or array")
+        return _copied(value)
+    if path == "" and name == "test":
+        if not _same(document, operation.get("value")):
+            raise does_not_apply("testing value  failed: test failed")
+        return document
+    _OPERATIONS[name](document, path, operation)
+    return document
+
+
+def _locate(document: Any, path: str, name: str) -> tuple[Any, str]:
+    """The container that the path leads into, and the last key."""
+    _, *parts = path.split("/")
+    if parts:
+        keys = [part.replace("~1", "/").replace("~0", "~") for part in parts]
+        for key in keys[:-1]:
+            document = _child(document, key)
+        if isinstance(document, dict | list):
+            return document, keys[-1]
+    raise does_not_apply(f'{name} operation does not apply: doc is missing path: "{path}": missing value')
+
+
+def _child(container: Any, key: str) -> Any:
+    """What stands under the key, or None: a path that goes on from there is missing."""
+    if isinstance(container, dict):
+        return container.get(key)
+    if isinstance(container, list) and _is_index(key) and -len(container) <= int(key) < len(container):
+        return container[int(key)]
+    return None
+
+
+def _index(items: list[Any], key: str, length: int) -> int:
+    """The place that a key means in a list in which `length` places can be named."""
+    if not _is_index(key):
+        raise does_not_apply(f"value was not a proper array index: '{key}'")
+    index = int(key)
+    if not -length <= index < length:
+        raise does_not_apply(f"Unable to access invalid index: {index}: invalid index referenced")
+    return index if index >= 0 else index + length
+
+
+def _get(container: Any, key: str) -> Any:
+    if isinstance(container, dict):
+        return container.get(key)
+    return container[_index(container, key, len(container))]
+
+
+def _insert(container: Any, key: str, value: Any) -> None:
+    if isinstance(container, dict):
+        container[key] = value
+    elif key == "-":
+        container.append(value)
+    else:
+        container.insert(_index(container, key, len(container) + 1), value)
+
+
+def _delete(container: Any, key: str) -> None:
+    if isinstance(container, list):
+        del container[_index(container, key, len(container))]
+    elif key in container:
+        del container[key]
+    else:
+        raise does_not_apply(f"Unable to remove nonexistent key: {key}: missing value")
+
+
+def _add(document: Any, path: str, operation: Operation) -> None:
+    container, key = _locate(document, path, "add")
+    _insert(container, key, _copied(operation.get("value")))
+
+
+def _remove(document: Any, path: str, operation: Operation) -> None:
+    container, key = _locate(document, path, "remove")
+    _delete(container, key)
+
+
+def _replace(document: Any, path: str, operation: Operation) -> None:
+    container, key = _locate(document, path, "replace")
+    value = _copied(operation.get("value"))
+    if isinstance(container, list):
+        container[_index(container, key, len(container))] = value
+    else:
+        container[key] = value
+
+
+def _move(document: Any, path: str, operation: Operation) -> None:
+    container, key = _locate(document, _source(operation, "move"), "move")
+    value = _get(container, key)
+    _delete(container, key)
+    container, key = _locate(document, path, "move")
+    _insert(container, key, value)
+
+
+def _copy(document: Any, path: str, operation: Operation) -> None:
+    container, key = _locate(document, _source(operation, "copy"), "copy")
+    value = _get(container, key)
+    container, key = _locate(document, path, "copy")
+    _insert(container, key, _copied(value))
+
+
+def _test(document: Any, path: str, operation: Operation) -> None:
+    container, key = _locate(document, path, "test")
+    if not _same(_get(container, key), operation.get("value")):
+        raise does_not_apply(f"testing value {path} failed: test failed")
+
+
+def _source(operation: Operation, name: str) -> str:
+    source: str | None = operation.get("from")
+    if source is None:
+        raise does_not_apply(f"{name} operation failed to decode from: missing value")
+    return source
+
+
+def _same(left: Any, right: Any) -> bool:
+    """Equal as JSON: unlike in Python, true is not 1 and 1 is not 1.0."""
+    if type(left) is not type(right):
+        return False
+    if isinstance(left, dict):
+        return left.keys() == right.keys() and all(_same(item, right[key]) for key, item in left.items())
+    if isinstance(left, list):
+        return len(left) == len(right) and all(map(_same, left, right))
+    return bool(left == right)
+
+
+_OPERATIONS: dict[str | None, Callable[[Any, str, Operation], None]] = {
+    "add": _add,
+    "copy": _copy,
+    "move": _move,
+    "remove": _remove,
+    "replace": _replace,
+    "test": _test,
+}

@@ -1,0 +1,237 @@
+"""Strategic merge patch: lists merge by key as the type of each field says, and directives say the rest.
+
+The directives: `$patch: replace` or `delete` in an object or a list element, `$deleteFromPrimitiveList/<field>`,
+`$setElementOrder/<field>` and `$retainKeys`. What each does, and what is an error, follows upstream to the
+letter; upstream's order of work is kept too, since a patch may hold several directives for one field.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from podlife.api.patch import lookup
+from podlife.api.patch.errors import go_kind, malformed
+from podlife.api.patch.go_format import go_format
+from podlife.api.patch.lists import are_objects, key_of, merge_scalars, ordered, same_value
+
+__all__ = ["strategic_merge_patch"]
+
+_DIRECTIVE = "$patch"
+_RETAIN_KEYS = "$retainKeys"
+_DELETE_FROM = "$deleteFromPrimitiveList"
+_SET_ORDER = "$setElementOrder"
+
+_BAD_RETAIN_KEYS = "invalid patch format of retainKeys"
+_BAD_ORDER = "invalid patch format of setElementOrder list"
+_BAD_DELETION = "invalid patch format of primitive list"
+
+Map = dict[str, Any]
+
+
+def strategic_merge_patch(obj: Map, patch: Any, api_version: str, kind: str) -> Map:
+    """The object with the patch merged in; it may share parts with both. Raises PatchError."""
+    if patch is None:
+        return obj
+    if not isinstance(patch, dict):
+        raise malformed(
+            f"json: cannot unmarshal {go_kind(patch)} into Go value of type map[string]interface {{}}"
+        )
+    return _merge_objects(obj, patch, lookup.root(api_version, kind))
+
+
+def _merge_objects(original: Map, patch: Map, kind: str) -> Map:
+    if _DIRECTIVE in patch:
+        return _directed(patch)
+    result, patch = dict(original), dict(patch)
+    _apply_retain_keys(result, patch)
+    for name in [name for name in patch if name.startswith(_SET_ORDER)]:
+        _apply_order(result, patch, name, kind)
+    for name, value in patch.items():
+        if name.startswith(_DELETE_FROM):
+            _apply_deletions(result, _target(name, _DELETE_FROM, _BAD_DELETION), value, kind)
+        elif value is None:
+            result.pop(name, None)
+        else:
+            _merge_field(result, name, value, kind)
+    return result
+
+
+def _directed(patch: Map) -> Map:
+    directive = patch[_DIRECTIVE]
+    if directive == "replace":
+        return {name: value for name, value in patch.items() if name != _DIRECTIVE}
+    if directive == "delete":
+        return {}
+    raise _unknown_directive(patch)
+
+
+def _unknown_directive(patch: Map) -> Exception:
+    return malformed(f"unknown patch type: {go_format(patch[_DIRECTIVE])} in map: {go_format(patch)}")
+
+
+def _apply_retain_keys(result: Map, patch: Map) -> None:
+    if _RETAIN_KEYS not in patch:
+        return
+    names = patch.pop(_RETAIN_KEYS)
+    if not isinstance(names, list):
+        raise malformed(_BAD_RETAIN_KEYS)
+    retained = {name for name in names if isinstance(name, str)}
+    for name, value in patch.items():
+        if value is not None and name not in retained and not name.startswith((_DELETE_FROM, _SET_ORDER)):
+            raise malformed(_BAD_RETAIN_KEYS)
+    for name in result.keys() - retained:
+        del result[name]
+
+
+def _target(name: str, prefix: str, complaint: str) -> str:
+    """The field that a directive of the form `$prefix/field` is about."""
+    start, slash, field = name.partition("/")
+    if start != prefix or not slash:
+        raise malformed(complaint)
+    return field
+
+
+def _apply_deletions(result: Map, name: str, values: Any, kind: str) -> None:
+    current = result.get(name)
+    if values is None:
+        result.pop(name, None)
+    elif isinstance(current, list) and isinstance(values, list):
+        element = lookup.for_list(kind, name)
+        if not are_objects(current, values):
+            unwanted = {same_value(value) for value in values}
+            result[name] = [value for value in current if same_value(value) not in unwanted]
+        else:
+            result[name] = _merge_elements(current, values, element)
+
+
+def _merge_field(result: Map, name: str, value: Any, kind: str) -> None:
+    current = result.get(name)
+    if isinstance(current, dict) and isinstance(value, dict):
+        treatment = lookup.for_object(kind, name)
+        replaces = treatment.strategy == "replace"
+        result[name] = value if replaces else _merge_objects(current, value, treatment.type)
+    elif isinstance(current, list) and isinstance(value, list):
+        result[name] = _merge_lists(current, value, lookup.for_list(kind, name))
+    elif _is_directed(value):
+        result.pop(name, None)
+    else:
+        result[name] = _plain(value)
+
+
+def _is_directed(value: Any) -> bool:
+    return isinstance(value, dict) and _DIRECTIVE in value
+
+
+def _plain(value: Any) -> Any:
+    """A value that is taken over whole: nulls mean nothing there, and directives neither."""
+    if isinstance(value, dict):
+        return {
+            name: _plain(item) for name, item in value.items() if item is not None and not _is_directed(item)
+        }
+    if isinstance(value, list):
+        return [_plain(item) for item in value if not _is_directed(item)]
+    return value
+
+
+def _merge_lists(current: list[Any], patch: list[Any], element: lookup.Treatment) -> list[Any]:
+    if element.strategy != "merge":
+        return patch
+    if not current and not patch:
+        return current
+    return _merge_elements(current, patch, element)
+
+
+def _merge_elements(current: list[Any], patch: list[Any], element: lookup.Treatment) -> list[Any]:
+    if not are_objects(current, patch):
+        return ordered(merge_scalars(current, patch), patch, current, "")
+    if not element.merge_key:
+        shown = "struct" if element.type.startswith("@") else "string"
+        raise malformed(f"cannot merge lists without merge key for {shown}")
+    current, patch = _apply_element_directives(current, patch, element.merge_key)
+    merged = list(current)
+    for item in patch:
+        key = key_of(item, element.merge_key)
+        place = _find(merged, key, element.merge_key)
+        if place is None:
+            merged.append(item)
+        else:
+            merged[place] = _merge_objects(merged[place], item, element.type)
+    return ordered(merged, patch, current, element.merge_key)
+
+
+def _apply_element_directives(
+    current: list[Any], patch: list[Any], merge_key: str
+) -> tuple[list[Any], list[Any]]:
+    """The list without what the patch deletes, and the patch without directives."""
+    rest, replaces = [], False
+    for item in patch:
+        if not _is_directed(item):
+            rest.append(item)
+        elif item[_DIRECTIVE] == "delete":
+            key = key_of(item, merge_key)
+            current = [one for one in current if merge_key not in one or key_of(one, merge_key) != key]
+        elif item[_DIRECTIVE] == "replace":
+            replaces = True
+        elif item[_DIRECTIVE] == "merge":
+            raise malformed("merging lists cannot yet be specified in the patch")
+        else:
+            raise _unknown_directive(item)
+    return (rest, []) if replaces else (current, rest)
+
+
+def _find(elements: list[Any], key: Any, merge_key: str) -> int | None:
+    for place, element in enumerate(elements):
+        if merge_key in element and key_of(element, merge_key) == key:
+            return place
+    return None
+
+
+def _apply_order(result: Map, patch: Map, directive: str, kind: str) -> None:
+    """Merge the list that `$setElementOrder/<field>` is about and put it in that order."""
+    order = patch.pop(directive)
+    if not isinstance(order, list):
+        raise malformed(f"expected a []interface {{}}, but received a {_go_name(order)}")
+    name = _target(directive, _SET_ORDER, _BAD_ORDER)
+    current, changes = _as_list(result, name), _as_list(patch, name)
+    element = lookup.for_list(kind, name)
+    _check_order(changes or [], order, element.merge_key)
+    if changes is None and current is None:
+        return
+    if changes is None:
+        merged = current or []
+    elif current is None:
+        merged = _plain(changes)
+    else:
+        merged = _merge_lists(current, changes, element)
+    are_objects(current or [], changes or [])
+    result[name] = ordered(merged, order, current or [], element.merge_key)
+    patch.pop(name, None)
+
+
+def _as_list(holder: Map, name: str) -> list[Any] | None:
+    if name not in holder:
+        return None
+    if not isinstance(holder[name], list):
+        raise malformed(f"expected a []interface {{}}, but received a {_go_name(holder[name])}")
+    found: list[Any] = holder[name]
+    return found
+
+
+def _go_name(value: Any) -> str:
+    names = {dict: "map[string]interface {}", str: "string", bool: "bool", int: "int64", float: "float64"}
+    return names.get(type(value), "%!s(<nil>)")
+
+
+def _check_order(changes: list[Any], order: list[Any], merge_key: str) -> None:
+    """What the patch changes must stand in the order it asks for, in that order."""
+    if not changes or not order:
+        return
+    pending = [item for item in changes if not (merge_key and _is_directed(item))]
+    keys = iter([key_of(item, merge_key) for item in order])
+    for item in pending:
+        key = key_of(item, merge_key)
+        if not any(key == other for other in keys):
+            raise malformed(
+                f"The order in patch list:\n{go_format(changes)}\n doesn't match {_SET_ORDER} list:\n"
+                f"{go_format(order)}\n"
+            )
