@@ -52,20 +52,29 @@ ROWS_PER_STATEMENT = 256
 
 class Database:
     def __init__(self, path: Path) -> None:
-        """Open the file, which must exist; an empty one becomes an empty store. Raises StoreError."""
+        """Look at a file that is a store already. Raises StoreError when it is none."""
         self.path = path
         # Threads take turns: whoever opens it hands it over, and nobody shares it.
-        self._connection = sqlite3.connect(
-            f"{path.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None, check_same_thread=False
-        )
+        self._connection = _connect(path)
         try:
-            self._prepare()
-        except sqlite3.Error as error:
-            self._connection.close()
-            raise StoreError(f"{path} cannot be opened as a store: {error}") from error
-        except StoreError:
+            self._check_format()
+        except BaseException:
             self._connection.close()
             raise
+
+    @classmethod
+    def open(cls, path: Path) -> Database:
+        """Open for writing, durably. The file must exist; an empty one becomes an empty store."""
+        if path.stat().st_size == 0:
+            connection = _connect(path)
+            try:
+                connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
+                connection.executescript(PRAGMAS + SCHEMA)
+            finally:
+                connection.close()
+        database = cls(path)
+        database.connection.executescript(PRAGMAS)
+        return database
 
     @property
     def connection(self) -> sqlite3.Connection:
@@ -132,14 +141,11 @@ class Database:
         values.extend([None] * (7 * (size - len(rows))))
         self._connection.execute(_insert_statement(size), values)
 
-    def _prepare(self) -> None:
-        # Takes effect on an empty file only.
-        self._connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
-        self._connection.executescript(PRAGMAS)
-        tables = self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        if tables == 0:
-            self._connection.executescript(SCHEMA)
-        version = self._meta("schema")
+    def _check_format(self) -> None:
+        try:
+            version = self._meta("schema")
+        except sqlite3.Error as error:
+            raise StoreError(f"{self.path} is not a store: {error}") from error
         if version != SCHEMA_VERSION:
             raise StoreError(f"{self.path} has format {version}, this podlife only knows {SCHEMA_VERSION}")
 
@@ -148,6 +154,12 @@ class Database:
         if row is None:
             raise StoreError(f"{self.path} is not a store: it does not say its {name}")
         return int(row[0])
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(
+        f"{path.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None, check_same_thread=False
+    )
 
 
 @cache

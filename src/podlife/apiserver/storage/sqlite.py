@@ -116,6 +116,6 @@ class SqliteStore(State):
 def _open_database(folder: DataFolder) -> Database:
     try:
         folder.create_database()
-        return Database(folder.database)
+        return Database.open(folder.database)
     except (OSError, sqlite3.Error) as error:
         raise StoreError(f"{folder.database} cannot be opened: {error}") from error

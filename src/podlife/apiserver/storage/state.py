@@ -177,11 +177,12 @@ class State:
         history: list[Event] = []
         for revision, resource, namespace, name, deleted, _, value in rows:
             key = Key(intern(resource), intern(namespace), name)
+            path = key.path
             records = standing.setdefault(key.resource, {})
-            previous = records.pop(key.path, None) if deleted else records.get(key.path)
+            previous = records.pop(path, None) if deleted else records.get(path)
             record = Record(key if previous is None else previous.key, revision, value)
             if not deleted:
-                records[key.path] = record
+                records[path] = record
             if revision > compacted:
                 history.append(Event(_kind(previous, is_deleted=bool(deleted)), record, previous))
         self._collections = {resource: Collection(records) for resource, records in standing.items()}
