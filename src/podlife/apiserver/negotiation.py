@@ -37,9 +37,8 @@ class Clause(NamedTuple):
     parameters: dict[str, str]
 
     def allows(self, media_type: str) -> bool:
-        wanted_type, _, wanted_subtype = self.media_type.partition("/")
-        given_type, _, given_subtype = media_type.partition("/")
-        return wanted_type in ("*", given_type) and wanted_subtype in ("*", given_subtype)
+        family = media_type.partition("/")[0]
+        return self.media_type in (media_type, f"{family}/*", "*/*")
 
     @property
     def conversion(self) -> tuple[str, str, str] | None:
@@ -115,7 +114,7 @@ def _choose(accept: str, offered: Sequence[str]) -> Representation | None:
 
 def _represent(clause: Clause, media_type: str) -> Representation | None:
     """What this alternative means in this media type, or None if it cannot be had."""
-    if clause.parameters.get("stream", "watch") not in ("", "watch"):
+    if clause.parameters.get("stream", "watch") != "watch" or clause.parameters.get("sv", "v1") != "v1":
         return None
     plain = Representation(media_type, pretty=clause.parameters.get("pretty") == "1")
     if clause.conversion is None:

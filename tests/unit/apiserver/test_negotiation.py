@@ -65,6 +65,8 @@ def test_accept_header_chooses(accept: str, expected: Representation) -> None:
         "application/json;as=Table;v=v3;g=meta.k8s.io",
         "application/json;as=Table;v=v1;g=apps",
         "application/json;stream=other",
+        "application/json;sv=v2",
+        "*/yaml",
     ],
 )
 def test_nothing_acceptable_is_refused_with_what_is_offered(accept: str) -> None:
