@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from podlife.apiserver.storage import Limits, MemoryStore, SqliteStore, Store
+
+OpenStore = Callable[[Limits], Awaitable[Store]]
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+async def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[OpenStore]:
+    """Makes stores with limits of the test's choice; every test runs once for each kind of store."""
+    opened: list[Store] = []
+
+    async def open_one(limits: Limits) -> Store:
+        if request.param == "memory":
+            store: Store = MemoryStore(limits)
+        else:
+            store = await SqliteStore.open(tmp_path / str(len(opened)), limits=limits)
+        opened.append(store)
+        return store
+
+    yield open_one
+    for store in opened:
+        await store.close()
+
+
+@pytest.fixture
+async def store(open_store: OpenStore) -> Store:
+    return await open_store(Limits())
+
+
+@pytest.fixture
+async def pass_time(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """Turns the event loop's time forward."""
+    loop = asyncio.get_running_loop()
+    real_time = loop.time
+    ahead = 0.0
+
+    def advance(seconds: float) -> None:
+        nonlocal ahead
+        ahead += seconds
+
+    monkeypatch.setattr(loop, "time", lambda: real_time() + ahead)
+    return advance
