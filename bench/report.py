@@ -1,0 +1,72 @@
+"""Figures side by side, with the ratio that was aimed for and whether it was reached."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+__all__ = ["Goal", "Table"]
+
+
+@dataclass(frozen=True)
+class Goal:
+    """A bound on the ratio of ours to theirs, or on ours alone."""
+
+    low: float | None = None
+    high: float | None = None
+    value: float | None = None
+
+    @classmethod
+    def at_least(cls, ratio: float) -> Goal:
+        return cls(low=ratio)
+
+    @classmethod
+    def at_most(cls, ratio: float) -> Goal:
+        return cls(high=ratio)
+
+    @classmethod
+    def at_most_value(cls, value: float) -> Goal:
+        return cls(value=value)
+
+    def is_reached(self, ratio: float, ours: float) -> bool:
+        if self.low is not None:
+            return ratio >= self.low
+        if self.high is not None:
+            return ratio <= self.high
+        return self.value is None or ours <= self.value
+
+    def __str__(self) -> str:
+        if self.low is not None:
+            return f">= {self.low:g}x"
+        if self.high is not None:
+            return f"<= {self.high:.2g}x"
+        return f"<= {self.value:g}"
+
+
+@dataclass
+class Table:
+    title: str
+    names: tuple[str, str]
+    rows: list[tuple[str, float, float, Goal | None]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def add(self, what: str, theirs: float, ours: float, goal: Goal | None) -> None:
+        self.rows.append((what, theirs, ours, goal))
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+    @property
+    def missed(self) -> list[str]:
+        return [
+            what
+            for what, theirs, ours, goal in self.rows
+            if goal is not None and not goal.is_reached(ours / theirs, ours)
+        ]
+
+    def __str__(self) -> str:
+        lines = [self.title, f"{'':34}{self.names[0]:>16}{self.names[1]:>12}{'ratio':>9}   goal"]
+        for what, theirs, ours, goal in self.rows:
+            ratio = ours / theirs
+            reached = "" if goal is None else ("reached" if goal.is_reached(ratio, ours) else "MISSED")
+            lines.append(f"{what:34}{theirs:>16.3g}{ours:>12.3g}{ratio:>8.2f}x   {goal or '':<9} {reached}")
+        return "\n".join([*lines, *(f"  {note}" for note in self.notes)])
