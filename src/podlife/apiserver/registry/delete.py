@@ -99,7 +99,8 @@ async def _write(registry: Registry, record: Record, obj: Object, outcome: Outco
             # Two changes and two events, as upstream has it, but in one transaction: a crash can not leave
             # the half of it that upstream must be able to repair (GD-10).
             await store.commit(
-                Put(key, encoder(obj), expected=record.revision), Delete(key, encoder(obj), expected=None)
+                Put(key, encoder(obj), expected=record.revision),
+                Delete(key, encoder(obj), expected=record.revision),
             )
         case Outcome.REMOVED:
             await store.commit(Delete(key, encoder(obj), expected=record.revision))

@@ -116,12 +116,11 @@ class Put:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Remove the key, which must be at revision `expected`; `encode` gives its last state. With None it must
-    be at the version that an earlier change of the same commit writes."""
+    """Remove the key, which must be at revision `expected`; `encode` gives its last state."""
 
     key: Key
     encode: Callable[[int], bytes]
-    expected: int | None
+    expected: int
 
 
 Change = Put | Delete
