@@ -15,7 +15,7 @@ from functools import cache
 
 import podlife
 from podlife.api.codec import Object, encode
-from podlife.apiserver.negotiation import JSON, YAML, parse_accept
+from podlife.apiserver.negotiation import JSON, parse_accept
 from podlife.apiserver.resource import Resource
 from podlife.apiserver.resources import RESOURCES, find, group_versions
 
@@ -72,10 +72,7 @@ class Document:
 
 def is_aggregated(accept: str) -> bool:
     """Whether a request for /api or /apis asks for the aggregated document."""
-    return any(
-        clause.conversion == _AGGREGATED and (clause.allows(JSON) or clause.allows(YAML))
-        for clause in parse_accept(accept)
-    )
+    return any(clause.conversion == _AGGREGATED and clause.allows(JSON) for clause in parse_accept(accept))
 
 
 def api_versions(server_address: str) -> Object:

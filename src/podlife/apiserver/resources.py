@@ -126,8 +126,11 @@ RESOURCES: tuple[Resource, ...] = (
     ),
     _events("Event", "events", printer=printers.EVENTS, short_names=("ev",), stored_as="events"),
     _authentication("SelfSubjectReview", "selfsubjectreviews", namespaced=False, verbs=_CREATE),
+    _authentication("TokenReview", "tokenreviews", namespaced=False, verbs=_CREATE),
+    _authorization("LocalSubjectAccessReview", "localsubjectaccessreviews", verbs=_CREATE),
     _authorization("SelfSubjectAccessReview", "selfsubjectaccessreviews", namespaced=False, verbs=_CREATE),
     _authorization("SelfSubjectRulesReview", "selfsubjectrulesreviews", namespaced=False, verbs=_CREATE),
+    _authorization("SubjectAccessReview", "subjectaccessreviews", namespaced=False, verbs=_CREATE),
     _batch(
         "CronJob",
         "cronjobs",
