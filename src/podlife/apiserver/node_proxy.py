@@ -4,7 +4,7 @@ The API server shows the agent a client certificate of its own and accepts only 
 same authority has signed. A log is streamed at the pace of its reader; an exec is relayed message by message,
 both ways, until either side closes. What the agent refuses is told in the agent's own words.
 
-Finding and allowing the pod is the caller's part; errors are ApiError in upstream's words.
+Whether the caller may do so is decided before; errors are ApiError in upstream's words.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from urllib.parse import quote, urlencode
 
 import aiohttp
 
-from podlife.api.codec import Object
+from podlife.api.codec import Object, decode_object
 from podlife.api.field_errors import FieldError, bad_value, forbidden, invalid
-from podlife.errors import ApiError
+from podlife.apiserver.storage.store import Key, Record
+from podlife.errors import ApiError, NotFoundError
 from podlife.wire import Channel, Query, Request, Response, Upgrade
 
 __all__ = ["CHANNEL_PROTOCOLS", "NodeProxy"]
@@ -33,23 +34,24 @@ _REFUSAL_BYTES = 50_000
 
 
 class NodeProxy:
-    """Talks to node agents. `find_node` gives the Node object of a name, or None."""
+    """Talks to node agents. `read` looks into the store; `tls` is called when the first agent is."""
 
     def __init__(
         self,
-        find_node: Callable[[str], Object | None],
+        read: Callable[[Key], Record | None],
         tls: Callable[[], ssl.SSLContext],
         *,
         connect_seconds: float = 5.0,
     ) -> None:
-        self._find_node = find_node
+        self._read = read
         self._make_tls = tls
         self._connect_seconds = connect_seconds
         self._session: aiohttp.ClientSession | None = None
 
-    async def log(self, pod: Object, query: Query) -> Response:
+    async def log(self, request: Request, namespace: str, name: str) -> Response:
         """The log of one container, as a stream of text."""
-        name = pod["metadata"]["name"]
+        query = request.query
+        pod = self._find(Key("pods", namespace, name))
         options = _log_options(name, query)
         container = _container(pod, query.get("container"))
         if not _node_name(pod):
@@ -60,9 +62,9 @@ class NodeProxy:
             raise await _refusal(answer, name)
         return Response(body=_read(answer), content_type="text/plain")
 
-    async def exec(self, pod: Object, request: Request) -> Response:
+    async def exec(self, request: Request, namespace: str, name: str) -> Response:
         """A command in one container: an upgrade whose other side is connected already."""
-        name = pod["metadata"]["name"]
+        pod = self._find(Key("pods", namespace, name))
         container = _container(pod, request.query.get("container"))
         if not _node_name(pod):
             raise _bad_request(f"pod {name} does not have a host assigned")
@@ -85,14 +87,7 @@ class NodeProxy:
         return f"https://{host}:{port}/{verb}/{path}" + (f"?{urlencode(options)}" if options else "")
 
     def _endpoint(self, node_name: str) -> tuple[str, int]:
-        node = self._find_node(node_name)
-        if node is None:
-            raise ApiError(
-                f'nodes "{node_name}" not found',
-                code=404,
-                reason="NotFound",
-                details={"name": node_name, "kind": "nodes"},
-            )
+        node = self._find(Key("nodes", "", node_name))
         status = node.get("status") or {}
         addresses: list[Object] = status.get("addresses") or []
         endpoint = (status.get("daemonEndpoints") or {}).get("kubeletEndpoint") or {}
@@ -102,6 +97,13 @@ class NodeProxy:
                     return address.get("address", ""), endpoint.get("Port") or _DEFAULT_PORT
         known = " ".join(f"{{{a.get('type')} {a.get('address')}}}" for a in addresses)
         raise ApiError(f"no preferred addresses found; known addresses: [{known}]", reason="")
+
+    def _find(self, key: Key) -> Object:
+        record = self._read(key)
+        if record is None:
+            details = {"name": key.name, "kind": key.resource}
+            raise NotFoundError(f'{key.resource} "{key.name}" not found', details=details)
+        return decode_object(record.value)
 
     def _client(self) -> aiohttp.ClientSession:
         if self._session is None:

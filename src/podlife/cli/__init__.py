@@ -1,0 +1,61 @@
+"""The command line: the only place where parts are wired together, that prints, and that exits.
+
+A mistake of the user's is one line on standard error and exit code 1 (2 for a wrong use of the command);
+an error of ours is one line too, and how to see the rest. The same `main` serves `podlife` and, as a plug-in,
+`kubectl podlife`. Nothing heavy is imported before a command needs it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Run the command that was asked for and exit with its code."""
+    try:
+        from podlife.cli.app import app
+
+        app(prog_name=_program_name(sys.argv[0]))
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except BrokenPipeError:
+        _leave_quietly()
+    except Exception as error:
+        sys.exit(_explain(error))
+
+
+def _program_name(path: str) -> str:
+    """As the user typed it: kubectl finds its plug-ins by their file's name."""
+    return "kubectl podlife" if Path(path).name.startswith("kubectl-") else "podlife"
+
+
+def _explain(error: Exception) -> int:
+    from podlife.errors import PodlifeError
+
+    if os.environ.get("PODLIFE_DEBUG"):
+        import traceback
+
+        traceback.print_exc()
+        return 1
+    if isinstance(error, PodlifeError):
+        print(f"podlife: {_one_line(error)}", file=sys.stderr)
+        return 1
+    name = type(error).__name__
+    print(
+        f"podlife: unexpected {name}: {_one_line(error)} (set PODLIFE_DEBUG=1 to see where)", file=sys.stderr
+    )
+    return 1
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def _leave_quietly() -> None:
+    """Whoever read our output has gone; nothing may complain about that on the way out."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(141)

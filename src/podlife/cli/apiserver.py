@@ -1,0 +1,152 @@
+"""`podlife apiserver`: serve, and look after the data of a server."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from podlife.errors import ConfigError
+
+if TYPE_CHECKING:
+    from podlife.apiserver.server import Serving, Settings
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    help="A Kubernetes API server in one process.", invoke_without_command=True, rich_markup_mode=None
+)
+
+DataOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--data", metavar="DIR", help="Where everything is kept.", show_default="~/.local/share/podlife"
+    ),
+]
+
+
+@app.callback()
+def apiserver(  # noqa: PLR0913, PLR0917 - one parameter is one option of the command
+    context: typer.Context,
+    data: DataOption = None,
+    memory: Annotated[
+        bool, typer.Option("--memory", help="Keep objects in memory only: they end with the process.")
+    ] = False,
+    port: Annotated[
+        int, typer.Option(help="Port to listen on; 0 for any free one.", min=0, max=65535)
+    ] = 6443,
+    bind: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    name: Annotated[
+        list[str] | None, typer.Option(help="Another name clients know this server by (repeatable).")
+    ] = None,
+    default_not_ready_toleration_seconds: Annotated[
+        int, typer.Option(help="How long pods stay on a node that is not ready.", min=0)
+    ] = 300,
+    default_unreachable_toleration_seconds: Annotated[
+        int, typer.Option(help="How long pods stay on a node that is unreachable.", min=0)
+    ] = 300,
+) -> None:
+    """Serve the Kubernetes API for kubectl and every client library, on this machine alone."""
+    if context.invoked_subcommand is not None:
+        return
+    from podlife.apiserver.server import Settings
+    from podlife.cli.serve import serve
+
+    settings = Settings(
+        data=data or (None if memory else _default_folder()),
+        in_memory=memory,
+        bind=bind,
+        port=port,
+        names=tuple(name or ()),
+        not_ready_toleration_seconds=default_not_ready_toleration_seconds,
+        unreachable_toleration_seconds=default_unreachable_toleration_seconds,
+    )
+    serve(settings, lambda serving: print(_welcome(serving, settings), flush=True))
+
+
+@app.command()
+def kubeconfig(
+    data: DataOption = None,
+    node: Annotated[str, typer.Option(metavar="NAME", help="For the node of this name.")] = "",
+    user: Annotated[str, typer.Option(metavar="NAME", help="For a user of this name.")] = "",
+    group: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="A group of the user (repeatable).")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write to this file.")
+    ] = None,
+) -> None:
+    """Make a kubeconfig with a new client certificate for a node or a user; without either, show the admin's."""
+    from podlife.cli.identities import make_kubeconfig
+
+    if node and (user or group):
+        raise typer.BadParameter("a node has a name and group of its own: leave out --user and --group")
+    text = make_kubeconfig(data or _default_folder(), node=node, user=user, groups=tuple(group or ()))
+    if output is None:
+        sys.stdout.write(text)
+        return
+    from podlife.apiserver.certificates import write_private
+
+    try:
+        write_private(output, text.encode())
+    except OSError as error:
+        raise ConfigError(f"{output} cannot be written: {error.strerror}") from error
+
+
+@app.command()
+def backup(
+    target: Annotated[Path, typer.Argument(metavar="FILE", help="The file to write.")],
+    data: DataOption = None,
+) -> None:
+    """Copy the objects into one file, also while the server runs."""
+    from podlife.apiserver.storage import maintenance
+
+    report = maintenance.backup(data or _default_folder(), target)
+    print(f"{report.records} objects at revision {report.revision} are in {report.path}.")
+
+
+@app.command()
+def restore(
+    source: Annotated[Path, typer.Argument(metavar="FILE", help="What `backup` wrote.")],
+    data: DataOption = None,
+) -> None:
+    """Fill an empty data folder from a backup."""
+    from podlife.apiserver.storage import maintenance
+
+    report = maintenance.restore(source, data or _default_folder())
+    print(f"{report.records} objects are in {report.folder}, which goes on at revision {report.revision}.")
+
+
+@app.command()
+def check(data: DataOption = None) -> None:
+    """Look whether everything that is stored is sound; exit code 1 if not."""
+    from podlife.apiserver.storage import maintenance
+
+    report = maintenance.check(data or _default_folder())
+    for problem in report.problems:
+        print(problem, file=sys.stderr)
+    if not report.is_sound:
+        raise ConfigError(f"{report.path} is not sound: restore a backup into another folder")
+    print(f"{report.path} is sound: {report.records} objects at revision {report.revision}.")
+
+
+def _default_folder() -> Path:
+    home = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    return Path(home) / "podlife"
+
+
+def _welcome(serving: Serving, settings: Settings) -> str:
+    kept = "memory only" if settings.in_memory else str(serving.folder)
+    return f"""\
+The API server is ready on {serving.url} (data: {kept}).
+
+  export KUBECONFIG={serving.kubeconfig()}
+
+  kubectl get namespaces
+  kubectl create deployment hello --image=nginx
+  kubectl get deployments,pods --watch
+
+Ctrl-C stops it."""

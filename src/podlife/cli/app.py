@@ -1,0 +1,38 @@
+"""The tree of commands. Each command imports what it runs when it runs."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from podlife import __version__
+from podlife.cli import apiserver
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    name="podlife",
+    help="The whole life of a Kubernetes pod.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    # Plain text: panels cut the names of long options on a narrow terminal, and cost a tenth of a second.
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.add_typer(apiserver.app, name="apiserver")
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"podlife {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def podlife(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """The whole life of a Kubernetes pod: create it, run it, end it, collect it."""

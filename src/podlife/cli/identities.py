@@ -1,0 +1,53 @@
+"""Kubeconfigs for the identities of a data folder, made without asking the server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from podlife.api.names import check_dns_subdomain
+from podlife.apiserver.certificates import Pki, Subject
+from podlife.apiserver.kubeconfigs import Access, format_kubeconfig
+from podlife.clock import SystemClock
+from podlife.errors import ConfigError
+
+__all__ = ["make_kubeconfig"]
+
+
+def make_kubeconfig(folder: Path, *, node: str = "", user: str = "", groups: tuple[str, ...] = ()) -> str:
+    """The text of a kubeconfig for a node or a user, or the admin's; raises ConfigError."""
+    admin = _read_admin(folder)
+    if not node and not user:
+        if groups:
+            raise ConfigError("a group needs a user: say who with --user")
+        return admin
+    subject = _node_subject(node) if node else Subject(user, groups)
+    pki = Pki(folder / "pki", SystemClock())
+    credential = pki.issue(subject)
+    access = Access(
+        _server_in(admin), pki.authority_file.read_bytes(), subject.common_name, credential=credential
+    )
+    return format_kubeconfig(access)
+
+
+def _read_admin(folder: Path) -> str:
+    path = folder / "admin.kubeconfig"
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise ConfigError(
+            f"{folder} holds no API server's data: start one with `podlife apiserver --data {folder}` first"
+        ) from None
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
+
+
+def _node_subject(node: str) -> Subject:
+    if problems := check_dns_subdomain(node):
+        raise ConfigError(f"{node!r} is not a name for a node: {problems[0]}")
+    return Subject(f"system:node:{node}", ("system:nodes",))
+
+
+def _server_in(kubeconfig: str) -> str:
+    import yaml
+
+    return str(yaml.safe_load(kubeconfig)["clusters"][0]["cluster"]["server"])
