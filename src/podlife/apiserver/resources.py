@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from podlife.apiserver import printers
+from podlife.apiserver import event_conversion, printers
 from podlife.apiserver.resource import Resource
 
 __all__ = ["RESOURCES", "STORED", "find", "group_versions"]
@@ -124,7 +124,15 @@ RESOURCES: tuple[Resource, ...] = (
         categories=_ALL,
         subresources=("scale", "status"),
     ),
-    _events("Event", "events", printer=printers.EVENTS, short_names=("ev",), stored_as="events"),
+    _events(
+        "Event",
+        "events",
+        printer=printers.EVENTS,
+        short_names=("ev",),
+        stored_as="events",
+        from_stored=event_conversion.from_core,
+        to_stored=event_conversion.to_core,
+    ),
     _authentication("SelfSubjectReview", "selfsubjectreviews", namespaced=False, verbs=_CREATE),
     _authentication("TokenReview", "tokenreviews", namespaced=False, verbs=_CREATE),
     _authorization("LocalSubjectAccessReview", "localsubjectaccessreviews", verbs=_CREATE),
