@@ -1,0 +1,40 @@
+"""The table, by area. The order of areas does not matter; the order of steps in one does."""
+
+from tests.real.differential.areas.cluster import NAMESPACES, NODES_AND_VOLUMES
+from tests.real.differential.areas.deletion import COLLECTIONS, DELETION, FINALIZERS
+from tests.real.differential.areas.formats import FIELDS, TABLES
+from tests.real.differential.areas.kinds import BATCHES, PLAIN, WORKLOADS
+from tests.real.differential.areas.patches import PATCHES
+from tests.real.differential.areas.pod_creation import CREATION
+from tests.real.differential.areas.pod_updates import UPDATES
+from tests.real.differential.areas.pod_validation import VALIDATION
+from tests.real.differential.areas.protocol import ACCESS, DISCOVERY, ERRORS
+from tests.real.differential.areas.reading import LISTS, WATCHES
+from tests.real.differential.areas.subresources import BINDING, EVICTION, SCALE
+
+__all__ = ["AREAS"]
+
+AREAS = [
+    CREATION,
+    VALIDATION,
+    UPDATES,
+    LISTS,
+    WATCHES,
+    PATCHES,
+    DELETION,
+    FINALIZERS,
+    COLLECTIONS,
+    BINDING,
+    EVICTION,
+    SCALE,
+    PLAIN,
+    WORKLOADS,
+    BATCHES,
+    NAMESPACES,
+    NODES_AND_VOLUMES,
+    TABLES,
+    FIELDS,
+    ERRORS,
+    ACCESS,
+    DISCOVERY,
+]

@@ -1,0 +1,134 @@
+"""Takes out of an answer what must differ between two servers, and keeps what must not.
+
+UIDs, generated names and resourceVersions become symbols in the order of their first appearance, so that
+"the same one again" still compares; a resourceVersion also says whether it is the newest so far. Times become
+distances from now, in steps of five seconds. managedFields are taken out: podlife has none, by design. So are
+the dumps of Go structs that kube-apiserver puts into some refusals, behind the sentence that says what is wrong.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+from podlife.clock import Clock, SystemClock
+
+__all__ = ["Normaliser", "dig"]
+
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
+_AGE = re.compile(r"(\d+[smhdy])+( ago)?")
+# Service addresses are handed out at random; 10.0.0.0/24 is the range of the servers under test.
+_ADDRESS = re.compile(r"\b10\.(0\.0|96\.\d+)\.\d+\b")
+_VERSIONS_IN_TEXT = re.compile(
+    r"(ResourceVersion in (?:the precondition|record) \(|resource version: |current: |\d \()(\d+)"
+)
+_DUMPS = [
+    (re.compile(r"(patch: Invalid value: )\"(?:[^\"\\]|\\.)*\""), r"\1<object>"),
+    (re.compile(r"(updates may not change fields other than [^\n]*)\n.*", re.DOTALL), r"\1 <dump>"),
+]
+_DAY_SECONDS = 86400
+_STEP_SECONDS = 5
+
+
+class Normaliser:
+    """Holds the symbols of one server in one area."""
+
+    def __init__(self, clock: Clock | None = None) -> None:
+        self._clock = clock or SystemClock()
+        self._symbols: dict[tuple[str, str], str] = {}
+        self._names: dict[str, str] = {}
+        self._newest = 0
+
+    def body(self, value: Any) -> Any:
+        if isinstance(value, list):
+            return [self.body(event) for event in value if not _is_idle_bookmark(event)]
+        if isinstance(value, dict) and ("items" in value or "rows" in value):
+            return {**self._object(value), "metadata": self._list_metadata(value.get("metadata") or {})}
+        return self._value(value)
+
+    def text(self, value: str) -> str:
+        value = _UUID.sub(lambda match: self._symbol("uid", match[0]), value)
+        value = _TIME.sub(self._time, value)
+        value = _ADDRESS.sub("<address>", value)
+        value = _VERSIONS_IN_TEXT.sub(r"\1<version>", value)
+        for dump, short in _DUMPS:
+            value = dump.sub(short, value)
+        for name, symbol in self._names.items():
+            value = value.replace(name, symbol)
+        return value
+
+    def _value(self, value: Any) -> Any:
+        if isinstance(value, dict):
+            return self._object(value)
+        if isinstance(value, list):
+            return [self._value(item) for item in value]
+        return self.text(value) if isinstance(value, str) else value
+
+    def _object(self, value: dict[str, Any]) -> dict[str, Any]:
+        if value.get("generateName") and value.get("name"):
+            self._names.setdefault(value["name"], f"{value['generateName']}<random>")
+        result = {}
+        for key, item in value.items():
+            if key in ("managedFields", "selfLink"):
+                continue
+            if key == "resourceVersion" and isinstance(item, str):
+                result[key] = self._version(item)
+            elif key == "cells":
+                result[key] = [self._cell(cell) for cell in item]
+            else:
+                result[key] = self._value(item)
+        return result
+
+    def _list_metadata(self, metadata: dict[str, Any]) -> dict[str, Any]:
+        """A list tells the version of the whole store, which background writes move at any time."""
+        hidden = {key: f"<{key}>" for key in ("resourceVersion", "continue") if metadata.get(key)}
+        return {**metadata, **hidden}
+
+    def _cell(self, cell: Any) -> Any:
+        if isinstance(cell, str):
+            return self.text(_AGE.sub("<age>", cell))
+        return self._value(cell)
+
+    def _symbol(self, kind: str, value: str) -> str:
+        known = sum(1 for seen in self._symbols if seen[0] == kind)
+        return self._symbols.setdefault((kind, value), f"<{kind} {known + 1}>")
+
+    def _version(self, value: str) -> str:
+        if not value.isdigit() or value == "0":
+            return value
+        if ("version", value) not in self._symbols:
+            is_newest = int(value) > self._newest
+            self._newest = max(self._newest, int(value))
+            self._symbol("version", value)
+            if not is_newest:
+                self._symbols["version", value] += " older"
+        return self._symbols["version", value]
+
+    def _time(self, match: re.Match[str]) -> str:
+        moment = datetime.fromisoformat(match[0])
+        seconds = (moment - self._clock.now().astimezone(UTC)).total_seconds()
+        if abs(seconds) > _DAY_SECONDS:
+            return match[0]
+        form = "micro" if match[1] else "time"
+        return f"<{form} now{round(seconds / _STEP_SECONDS) * _STEP_SECONDS:+d}s>"
+
+
+def _is_idle_bookmark(event: Any) -> bool:
+    """Bookmarks come when the server likes; only the one that ends the initial events has its place."""
+    if not isinstance(event, dict) or event.get("type") != "BOOKMARK":
+        return False
+    return not dig(event, "object.metadata.annotations")
+
+
+def dig(value: Any, path: str) -> Any:
+    """What stands at a dotted path (`items.0.metadata.uid`), or None."""
+    for key in path.split("."):
+        if isinstance(value, dict):
+            value = value.get(key)
+        elif isinstance(value, list) and key.isdigit() and int(key) < len(value):
+            value = value[int(key)]
+        else:
+            return None
+    return value
