@@ -7,7 +7,7 @@ from podlife.api.field_errors import bad_value, invalid
 from podlife.api.selectors import label_selector_from_dict
 from podlife.apiserver.registry.body import bad_request, check_shape, decode_body
 from podlife.apiserver.registry.objects import thaw
-from podlife.apiserver.registry.patch import patched, read_patch
+from podlife.apiserver.registry.patch import Patch
 from podlife.apiserver.registry.scope import Registry, Scope
 from podlife.apiserver.registry.update import Transform, apply_change
 from podlife.wire import Response
@@ -40,10 +40,8 @@ async def update_scale(registry: Registry, scope: Scope) -> Response:
 
 async def patch_scale(registry: Registry, scope: Scope) -> Response:
     dry_run = scope.dry_run("PatchOptions")
-    change = read_patch(scope, _KIND, _VERSION)
-    return await _apply(
-        registry, scope, lambda old: patched(scope, old, change, _KIND, _VERSION), dry_run=dry_run
-    )
+    change = Patch.from_request(scope)
+    return await _apply(registry, scope, lambda old: change.apply(scope, old), dry_run=dry_run)
 
 
 async def _apply(registry: Registry, scope: Scope, change: Transform, *, dry_run: bool) -> Response:

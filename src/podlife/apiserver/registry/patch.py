@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
-from podlife.api.codec import Object
-from podlife.api.patch import json_patch, merge_patch, strategic_merge_patch
+from podlife.api import schema
+from podlife.api.codec import Object, encode
+from podlife.api.patch import (
+    go_format,
+    invalid_patch,
+    json_patch,
+    merge_patch,
+    strategic_merge_patch,
+    unknown_operation_fields,
+)
 from podlife.apiserver.registry import output
-from podlife.apiserver.registry.body import bad_request, check_shape, media_type, unsupported_media_type
+from podlife.apiserver.registry.body import bad_request, media_type, unsupported_media_type
 from podlife.apiserver.registry.objects import with_type
 from podlife.apiserver.registry.scope import Registry, Scope
 from podlife.apiserver.registry.update import apply_change
-from podlife.errors import ApiError
+from podlife.errors import ApiError, InvalidError
 from podlife.wire import Response
 
-__all__ = ["patch", "patched", "read_patch"]
+__all__ = ["Patch", "patch"]
 
 _JSON = "application/json-patch+json"
 _MERGE = "application/merge-patch+json"
@@ -28,11 +36,11 @@ _APPLY = ("application/apply-patch+yaml", "application/apply-patch+cbor")
 async def patch(registry: Registry, scope: Scope) -> Response:
     dry_run = scope.dry_run("PatchOptions")
     resource = scope.resource
-    change = read_patch(scope, resource.kind, resource.api_version)
+    change = Patch.from_request(scope)
 
     def transform(stored: Object) -> Object:
         obj = resource.from_stored(stored) if resource.from_stored is not None else stored
-        obj = patched(scope, with_type(resource, obj), change, resource.kind, resource.api_version)
+        obj = change.apply(scope, with_type(resource, obj))
         return resource.to_stored(obj) if resource.to_stored is not None else obj
 
     async with registry.store.locked(scope.key):
@@ -40,28 +48,76 @@ async def patch(registry: Registry, scope: Scope) -> Response:
     return output.one(registry, scope, value)
 
 
-def read_patch(scope: Scope, kind: str, api_version: str) -> Callable[[Object], Object]:
-    """The function that the body of the request stands for."""
-    format_ = media_type(scope.request)
-    if format_ in _APPLY:
-        raise ApiError(
-            "server-side apply is not offered by this server: use client-side apply "
-            "(kubectl apply --server-side=false) or a merge patch",
-            code=415,
-            reason="UnsupportedMediaType",
-        )
-    if format_ not in (_JSON, _MERGE, _STRATEGIC):
-        raise unsupported_media_type((_JSON, _MERGE, _STRATEGIC))
-    body = _decode(scope.request.body)
-    if format_ == _JSON:
-        if not isinstance(body, list):
-            raise bad_request("error decoding patch: a JSON patch is a list of operations")
-        return lambda obj: json_patch(obj, body)
-    if not isinstance(body, dict):
-        raise bad_request("error decoding patch: expected a JSON object")
-    if format_ == _MERGE:
-        return lambda obj: merge_patch(obj, body)
-    return lambda obj: strategic_merge_patch(obj, body, api_version, kind)
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """What the body of a PATCH asks for."""
+
+    format: str
+    body: Any
+    raw: bytes
+
+    @classmethod
+    def from_request(cls, scope: Scope) -> Patch:
+        format_ = media_type(scope.request)
+        if format_ in _APPLY:
+            raise ApiError(
+                "server-side apply is not offered by this server: use client-side apply "
+                "(kubectl apply --server-side=false) or a merge patch",
+                code=415,
+                reason="UnsupportedMediaType",
+            )
+        if format_ not in (_JSON, _MERGE, _STRATEGIC):
+            raise unsupported_media_type((_JSON, _MERGE, _STRATEGIC))
+        raw = scope.request.body
+        return cls(format_, _decode(raw), raw)
+
+    def apply(self, scope: Scope, obj: Object) -> Object:
+        """The object after the patch, in the shape of its type, without `kind` and `apiVersion`.
+
+        `obj` has both; they can not be changed, and neither can the name."""
+        kind, api_version = obj["kind"], obj["apiVersion"]
+        result = self._applied(obj, kind, api_version)
+        self._check_shape(scope, result, kind, api_version)
+        if (result.pop("kind", kind), result.pop("apiVersion", api_version)) != (kind, api_version):
+            raise bad_request(f"a patch can not make something else of a {kind} of {api_version}")
+        name = result.setdefault("metadata", {}).get("name", "")
+        if name != scope.name:
+            raise bad_request(
+                f"the name of the object ({name}) does not match the name on the URL ({scope.name})"
+            )
+        return result
+
+    def _applied(self, obj: Object, kind: str, api_version: str) -> Object:
+        match self.format:
+            case "application/json-patch+json":
+                result = json_patch(obj, self.body)
+            case "application/merge-patch+json":
+                result = merge_patch(obj, self.body)
+            case _:
+                result = strategic_merge_patch(obj, self.body, api_version, kind)
+        if not isinstance(result, dict):
+            raise self._unreadable(result, f"expected an object, not {type(result).__name__}")
+        return result
+
+    def _check_shape(self, scope: Scope, result: Object, kind: str, api_version: str) -> None:
+        directive = scope.request.query.get("fieldValidation") or "Warn"
+        shown = dict(result) if directive == "Strict" else result
+        try:
+            unknown = schema.check(api_version, kind, result)
+        except schema.DecodeError as error:
+            raise self._unreadable(result, str(error)) from None
+        if directive == "Ignore":
+            return
+        unknown = schema.duplicate_fields(self.raw) + unknown
+        if self.format == _JSON:
+            unknown = unknown_operation_fields(self.body) + unknown
+        if unknown and directive == "Strict":
+            raise self._unreadable(shown, f"strict decoding error: {', '.join(unknown)}")
+        scope.warnings.extend(unknown)
+
+    def _unreadable(self, result: Any, cause: str) -> InvalidError:
+        shown = go_format(self.body) if self.format == _STRATEGIC else encode(result).decode()
+        return invalid_patch(shown, cause)
 
 
 def _decode(data: bytes) -> Any:
@@ -71,23 +127,3 @@ def _decode(data: bytes) -> Any:
         raise bad_request("error decoding patch: the JSON is nested too deeply") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise bad_request(f"error decoding patch: {error}") from None
-
-
-def patched(
-    scope: Scope, obj: Object, change: Callable[[Object], Object], kind: str, api_version: str
-) -> Object:
-    """The object after the patch, in the shape of its type and without `kind` and `apiVersion`."""
-    result = change(obj)
-    if not isinstance(result, dict):
-        raise bad_request("the patch does not leave an object")
-    if result.get("kind") != kind or result.get("apiVersion") != api_version:
-        raise bad_request("a patch can not change kind or apiVersion")
-    check_shape(scope, result, kind, api_version)
-    result.pop("kind")
-    result.pop("apiVersion")
-    name = result.setdefault("metadata", {}).get("name")
-    if name != scope.name:
-        raise bad_request(
-            f"the name of the object ({name or ''}) does not match the name on the URL ({scope.name})"
-        )
-    return result
