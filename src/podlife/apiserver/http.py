@@ -17,9 +17,10 @@ from collections.abc import AsyncIterator
 from typing import Any
 from urllib.parse import unquote
 
-from aiohttp import web
+from aiohttp import hdrs, web
 
 from podlife.apiserver.http_bodies import (
+    SERVER_NAME,
     Limits,
     Reader,
     headers_of,
@@ -110,7 +111,7 @@ class _Connection(Reader):
             # The answer has begun: only cutting it off can tell the client that it is not whole.
             raise ConnectionResetError("the answer has begun already") from exc
         if status == 400 or exc is None:
-            answer = web.Response(status=400, text="400 Bad Request")
+            answer = web.Response(status=400, text="400 Bad Request", headers={hdrs.SERVER: SERVER_NAME})
         else:
             path = request.raw_path.partition("?")[0]
             log.error("%s %s failed", request.method, path, exc_info=exc)

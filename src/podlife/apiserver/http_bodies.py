@@ -21,7 +21,18 @@ from podlife.api.codec import encode
 from podlife.errors import ApiError
 from podlife.wire import Response
 
-__all__ = ["Limits", "Reader", "headers_of", "read_body", "send_pieces", "send_stream", "status_of"]
+__all__ = [
+    "SERVER_NAME",
+    "Limits",
+    "Reader",
+    "headers_of",
+    "read_body",
+    "send_pieces",
+    "send_stream",
+    "status_of",
+]
+
+SERVER_NAME = "podlife"
 
 _SLICE_BYTES = 512 * 1024
 
@@ -71,7 +82,7 @@ class Reader(web.RequestHandler):
 def headers_of(response: Response) -> CIMultiDict[str]:
     headers = CIMultiDict(response.headers)
     headers[hdrs.CONTENT_TYPE] = response.content_type
-    headers[hdrs.SERVER] = "podlife"
+    headers[hdrs.SERVER] = SERVER_NAME
     headers.setdefault(hdrs.CACHE_CONTROL, "no-cache, private")
     return headers
 
