@@ -1,0 +1,270 @@
+"""Where a connection is read from: flags, kubeconfig files, the pod's service account."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from podlife.client import BasicAuth, Connection, ExecAuth, Flags, TokenAuth, TokenFileAuth, in_cluster, load
+from podlife.client.config import proxy_for
+from podlife.errors import ConfigError
+
+SECRET = "s3cr3t-value"
+
+
+def write(path: Path, *, user: dict[str, Any] | None = None, **extra: Any) -> Path:
+    """A kubeconfig with one context, cluster and user, all of them named after the file."""
+    name = path.stem
+    cluster = {"server": f"https://{name}.example:6443", **extra.pop("cluster", {})}
+    document = {
+        "current-context": name,
+        "clusters": [{"name": name, "cluster": cluster}],
+        "users": [{"name": name, "user": user or {}}],
+        "contexts": [{"name": name, "context": {"cluster": name, "user": name, **extra.pop("context", {})}}],
+        **extra,
+    }
+    path.write_text(yaml.safe_dump(document))
+    return path
+
+
+def test_the_current_context_is_used(tmp_path: Path) -> None:
+    path = write(tmp_path / "dev", user={"token": SECRET}, context={"namespace": "team"})
+    connection = load(environment={"KUBECONFIG": str(path)})
+    assert connection.server == "https://dev.example:6443"
+    assert connection.namespace == "team"
+    assert connection.auth == TokenAuth(SECRET)
+
+
+def test_the_file_in_the_home_folder_is_the_default(tmp_path: Path) -> None:
+    (tmp_path / ".kube").mkdir()
+    write(tmp_path / ".kube" / "config")
+    assert load(environment={"HOME": str(tmp_path)}).server == "https://config.example:6443"
+
+
+def test_several_files_are_merged_and_the_first_to_say_something_wins(tmp_path: Path) -> None:
+    one = write(tmp_path / "one", user={"token": "first"})
+    two = write(tmp_path / "two", user={"token": "second"})
+    again = tmp_path / "again"
+    again.write_text(one.read_text().replace("first", "late"))
+    environment = {"KUBECONFIG": f"{one}:{tmp_path / 'missing'}:{two}:{again}:"}
+    assert load(environment=environment).auth == TokenAuth("first")
+    assert load(Flags(context="two"), environment).auth == TokenAuth("second")
+
+
+def test_paths_are_relative_to_the_file_they_stand_in(tmp_path: Path) -> None:
+    (tmp_path / "ca.pem").write_bytes(b"authority")
+    path = write(
+        tmp_path / "dev",
+        user={"tokenFile": "token", "token": "older"},
+        cluster={"certificate-authority": "ca.pem"},
+    )
+    connection = load(Flags(kubeconfig=str(path)), {})
+    assert connection.certificate_authority == b"authority"
+    assert connection.auth == TokenFileAuth(tmp_path / "token")
+
+
+def test_inline_data_wins_over_files(tmp_path: Path) -> None:
+    data = base64.b64encode(b"inline").decode()
+    user = {"client-certificate-data": data, "client-certificate": "nowhere", "client-key-data": data}
+    connection = load(Flags(kubeconfig=str(write(tmp_path / "dev", user=user))), {})
+    assert connection.client_certificate == b"inline"
+
+
+def test_everything_a_cluster_and_a_user_may_say_is_read(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "dev",
+        user={
+            "username": "me",
+            "password": SECRET,
+            "as": "boss",
+            "as-uid": "7",
+            "as-groups": ["a", "b"],
+            "as-user-extra": {"scope": ["x"]},
+        },
+        cluster={
+            "insecure-skip-tls-verify": True,
+            "tls-server-name": "inner",
+            "proxy-url": "http://proxy:3128",
+            "disable-compression": True,
+        },
+    )
+    connection = load(Flags(kubeconfig=str(path)), {})
+    assert connection.auth == BasicAuth("me", SECRET)
+    assert connection.is_insecure
+    assert connection.tls_server_name == "inner"
+    assert connection.proxy_url == "http://proxy:3128"
+    assert not connection.compression
+    assert connection.impersonation == (
+        ("Impersonate-User", "boss"),
+        ("Impersonate-Uid", "7"),
+        ("Impersonate-Group", "a"),
+        ("Impersonate-Group", "b"),
+        ("Impersonate-Extra-scope", "x"),
+    )
+
+
+def test_an_exec_plugin_is_read_with_its_command_relative_to_the_file(tmp_path: Path) -> None:
+    plugin = {
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "command": "./bin/login",
+        "args": ["--cluster", "dev"],
+        "env": [{"name": "REGION", "value": "eu"}],
+        "provideClusterInfo": True,
+        "interactiveMode": "Never",
+    }
+    auth = load(Flags(kubeconfig=str(write(tmp_path / "dev", user={"exec": plugin}))), {}).auth
+    assert isinstance(auth, ExecAuth)
+    assert auth.command == str(tmp_path / "bin/login")
+    assert auth.arguments == ("--cluster", "dev")
+    assert auth.environment == (("REGION", "eu"),)
+    assert auth.cluster == {"server": "https://dev.example:6443"}
+
+
+def test_flags_win_over_files(tmp_path: Path) -> None:
+    (tmp_path / "ca.pem").write_bytes(b"authority")
+    path = write(tmp_path / "dev", user={"token": "old"}, cluster={"insecure-skip-tls-verify": True})
+    flags = Flags(
+        kubeconfig=str(path),
+        server="https://other:1",
+        token="new",
+        namespace="here",
+        certificate_authority=str(tmp_path / "ca.pem"),
+        request_as="boss",
+    )
+    connection = load(flags, {})
+    assert connection.server == "https://other:1"
+    assert connection.auth == TokenAuth("new")
+    assert connection.namespace == "here"
+    assert connection.certificate_authority == b"authority"
+    assert not connection.is_insecure
+    assert connection.impersonation == (("Impersonate-User", "boss"),)
+
+
+def test_a_server_and_a_token_need_no_file_at_all(tmp_path: Path) -> None:
+    connection = load(Flags(server="https://host:1", token=SECRET), {"HOME": str(tmp_path)})
+    assert connection.server == "https://host:1"
+    assert connection.auth == TokenAuth(SECRET)
+
+
+def test_a_pod_uses_its_service_account(tmp_path: Path) -> None:
+    for name, content in (("token", "t0ken"), ("namespace", "team\n"), ("ca.crt", "authority")):
+        (tmp_path / name).write_text(content)
+    environment = {"KUBERNETES_SERVICE_HOST": "fd00::1", "KUBERNETES_SERVICE_PORT": "443"}
+    connection = in_cluster(environment, tmp_path)
+    assert connection.server == "https://[fd00::1]:443"
+    assert connection.namespace == "team"
+    assert connection.auth == TokenFileAuth(tmp_path / "token")
+    assert connection.certificate_authority == b"authority"
+
+
+def test_no_secret_shows_in_the_text_of_a_connection(tmp_path: Path) -> None:
+    data = base64.b64encode(SECRET.encode()).decode()
+    plugin = {
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "command": "login",
+        "args": [SECRET],
+        "env": [{"name": "PASSWORD", "value": SECRET}],
+    }
+    provider = {"name": "oidc", "config": {"refresh-token": SECRET}}
+    users: list[dict[str, Any]] = [
+        {"token": SECRET},
+        {"username": "me", "password": SECRET},
+        {"exec": plugin},
+        {"auth-provider": provider},
+        {"client-certificate-data": data, "client-key-data": data},
+    ]
+    for user in users:
+        path = write(tmp_path / "dev", user=user, cluster={"proxy-url": f"http://me:{SECRET}@proxy"})
+        connection = load(Flags(kubeconfig=str(path), token=""), {})
+        assert SECRET not in f"{connection!r} {connection} {connection.auth!r}"
+    assert SECRET not in repr(Flags(token=SECRET))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("a: b: c", "dev is not YAML at line 1"),
+        ("- a", "dev is not a kubeconfig"),
+        ("clusters: [x]", "an entry of clusters has no name"),
+        ("{}", "has no current-context; run kubectl config use-context NAME"),
+        ("current-context: prod", "has no context 'prod'; there is: none"),
+        (
+            "{current-context: a, contexts: [{name: a, context: {cluster: b}}]}",
+            "has no cluster 'b' that context 'a' names; there is: none",
+        ),
+        (
+            "{current-context: a, contexts: [{name: a, context: {cluster: b}}], clusters: [{name: b}]}",
+            "'' is not the address of a server; write https://HOST:PORT",
+        ),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_named_with_what_is_wrong(
+    tmp_path: Path, content: str, message: str
+) -> None:
+    path = tmp_path / "dev"
+    path.write_text(content)
+    with pytest.raises(ConfigError) as refused:
+        load(Flags(kubeconfig=str(path)), {})
+    assert message in str(refused.value)
+    assert str(path) in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("user", "message"),
+    [
+        ({"token": 7}, "token must be a text"),
+        ({"client-key-data": "%%%"}, "client-key-data is not base64"),
+        ({"client-certificate": "gone.pem"}, "gone.pem: No such file or directory"),
+        ({"client-key-data": "YQ=="}, "there is a client key but no client certificate"),
+        ({"exec": {"apiVersion": "client.authentication.k8s.io/v1"}}, "has no command"),
+        ({"exec": {"apiVersion": "v0", "command": "x"}}, "speaks 'v0'"),
+    ],
+)
+def test_a_user_that_cannot_be_used_is_refused_in_one_line(
+    tmp_path: Path, user: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ConfigError) as refused:
+        load(Flags(kubeconfig=str(write(tmp_path / "dev", user=user))), {})
+    assert message in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_without_any_configuration_the_user_is_told_what_to_set(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="set KUBECONFIG, or give --kubeconfig or --server"):
+        load(environment={"HOME": str(tmp_path)})
+
+
+def test_a_kubeconfig_that_a_flag_names_must_exist(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="nowhere: No such file"):
+        load(Flags(kubeconfig=str(tmp_path / "nowhere")), {})
+
+
+def test_a_certificate_authority_and_insecure_exclude_each_other() -> None:
+    with pytest.raises(ConfigError, match="exclude each other"):
+        Connection("https://host", is_insecure=True, certificate_authority=b"x")
+
+
+@pytest.mark.parametrize(
+    ("server", "environment", "expected"),
+    [
+        ("https://api.example", {"HTTPS_PROXY": "http://p:1"}, "http://p:1"),
+        ("https://api.example", {"https_proxy": "p:1"}, "http://p:1"),
+        ("https://api.example", {"HTTP_PROXY": "http://p:1"}, ""),
+        ("https://api.example", {"HTTPS_PROXY": "http://p:1", "NO_PROXY": ".example"}, ""),
+        ("https://127.0.0.1:6443", {"HTTPS_PROXY": "http://p:1"}, ""),
+    ],
+)
+def test_the_environments_proxy_is_used_with_its_exceptions(
+    server: str, environment: dict[str, str], expected: str
+) -> None:
+    assert proxy_for(server, environment) == expected
+
+
+def test_a_proxy_that_cannot_be_spoken_to_is_refused() -> None:
+    with pytest.raises(ConfigError, match="http:// or https://"):
+        Connection("https://host", proxy_url="socks5://p:1")
