@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from storage_kit import delete, pass_turns, pod, put, read, seen, start, text
 
 from podlife.apiserver.storage import Delete, MismatchError, Put, Store, StoreError
+from tests.conformance.storage.storage_kit import delete, pass_turns, pod, put, read, seen, start, text
 
 
 async def test_an_empty_store_is_at_revision_zero_and_holds_nothing(store: Store) -> None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from storage_kit import expected, pass_turns, pod, start, text
-
 from podlife.apiserver.storage import Key, Put, Store
+from tests.conformance.storage.storage_kit import expected, pass_turns, pod, start, text
 
 
 async def hold(store: Store, keys: tuple[Key, ...], log: list[str], name: str, go: asyncio.Event) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import pytest
-from storage_kit import delete, pod, put
 
 from podlife.apiserver.storage import CompactedError, Key, Limits, Record, Store, StoreError
+from tests.conformance.storage.storage_kit import delete, pod, put
 
 
 def paths(records: Iterable[Record]) -> list[str]:

@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Callable
 
 import pytest
-from storage_kit import delete, next_batch, pass_turns, pod, put, read, seen, start
 
 from podlife.apiserver.storage import CompactedError, Key, Limits, Store, StoreError
+from tests.conformance.storage.storage_kit import delete, next_batch, pass_turns, pod, put, read, seen, start
 
 NODE = Key("nodes", "", "n")
 
@@ -102,8 +102,8 @@ async def test_a_wait_cancelled_in_the_moment_of_the_event_loses_nothing(store: 
 
 
 async def test_who_is_far_behind_catches_up_in_bounded_batches(store: Store) -> None:
-    for start in range(0, 2500, 250):
-        await asyncio.gather(*(put(store, pod(f"p{i:04}")) for i in range(start, start + 250)))
+    for first in range(0, 2500, 250):
+        await asyncio.gather(*(put(store, pod(f"p{i:04}")) for i in range(first, first + 250)))
     subscription = store.subscribe("pods", since=0)
     sizes = [len((await next_batch(subscription)).events) for _ in range(3)]
 
