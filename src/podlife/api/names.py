@@ -80,8 +80,9 @@ def _rule(text: str, pattern: str, *examples: str) -> str:
     return f"{text} ({'e.g. ' if examples else ''}{shown}regex used for validation is '{pattern}')"
 
 
-def _too_long(value: str, limit: int) -> list[str]:
-    return [f"must be no more than {limit} bytes"] if len(value.encode()) > limit else []
+def _too_long(value: str, limit: int, unit: str = "characters") -> list[str]:
+    # Upstream counts bytes everywhere, and says so of labels only.
+    return [f"must be no more than {limit} {unit}"] if len(value.encode()) > limit else []
 
 
 def _as_generated(name: str, prefix: bool) -> str:
@@ -147,11 +148,12 @@ def check_label_key(key: str) -> list[str]:
     problems: list[str] = []
     if len(parts) == 2:
         found = check_dns_subdomain(parts[0]) if parts[0] else ["must be non-empty"]
+        found = [problem.replace("253 characters", "253 bytes") for problem in found]
         problems += [f"prefix part {problem}" for problem in found]
     name = parts[-1]
     if not name:
         problems.append("name part must be non-empty")
-    problems += [f"name part {problem}" for problem in _too_long(name, 63)]
+    problems += [f"name part {problem}" for problem in _too_long(name, 63, "bytes")]
     if not _is_key(name):
         problems.append(f"name part {key_rule}")
     return problems
@@ -160,7 +162,7 @@ def check_label_key(key: str) -> list[str]:
 def check_label_value(value: str) -> list[str]:
     if len(value) <= 63 and _is_value(value):
         return []
-    problems = _too_long(value, 63)
+    problems = _too_long(value, 63, "bytes")
     if not _is_value(value):
         text = (
             "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', "

@@ -27,6 +27,7 @@ __all__ = [
 ]
 
 _KEPT_WHEN_EMPTY = frozenset({"deletionGracePeriodSeconds", "name", "uid"})
+_STANDARD_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
 _IMMUTABLE_FIELDS = (
     ("name", ""),
     ("namespace", ""),
@@ -127,7 +128,16 @@ def validate_finalizers(finalizers: Sequence[str]) -> list[FieldError]:
     if "orphan" in finalizers and "foregroundDeletion" in finalizers:
         detail = "finalizer orphan and foregroundDeletion cannot be both set"
         errors.append(bad_value(path, list(finalizers), detail))
-    return errors
+    return errors + _validate_unqualified(finalizers)
+
+
+def _validate_unqualified(finalizers: Sequence[str]) -> list[FieldError]:
+    detail = "name is neither a standard finalizer name nor is it fully qualified"
+    return [
+        bad_value(f"metadata.finalizers[{index}]", name, detail)
+        for index, name in enumerate(finalizers)
+        if "/" not in name and name not in _STANDARD_FINALIZERS
+    ]
 
 
 def keep_system_metadata(new: Object, old: Object) -> None:
@@ -155,7 +165,8 @@ def validate_metadata_update(new: Object, old: Object) -> list[FieldError]:
         value: Any = new.get(field, absent)
         if value != old.get(field, absent):
             errors.append(bad_value(f"metadata.{field}", value, IMMUTABLE))
-    return errors + _validate_maps_and_owners(new)
+    errors += _validate_maps_and_owners(new)
+    return errors + _validate_unqualified(new.get("finalizers") or ())
 
 
 def _validate_no_new_finalizers(new: Object, old: Object) -> list[FieldError]:

@@ -67,9 +67,9 @@ _TOLERATION_KEEPS = frozenset({"tolerationSeconds"})
 _COMPONENT = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
 _HOST = r"[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?"
 _DOMAIN = rf"(?:{_HOST}(?:\.{_HOST})*|\[[a-fA-F0-9:]+\])(?::[0-9]+)?"
-_LONGEST_IMAGE = 1024
+_LONGEST_IMAGE, _LONGEST_NAME = 1024, 255
 _image = re.compile(
-    rf"(?:{_DOMAIN}/)?{_COMPONENT}(?:/{_COMPONENT})*"
+    rf"(?P<name>(?:{_DOMAIN}/)?{_COMPONENT}(?:/{_COMPONENT})*)"
     r"(?::(?P<tag>\w[\w.-]{0,127}))?(?P<digest>@[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,})?",
     re.ASCII,
 ).fullmatch
@@ -79,7 +79,7 @@ _image = re.compile(
 def pull_policy(image: str) -> str:
     """Always for what may change under its name: `latest`, or no tag and no digest."""
     match = _image(image) if len(image) <= _LONGEST_IMAGE else None
-    if match is None:
+    if match is None or len(match["name"]) > _LONGEST_NAME:
         return "IfNotPresent"
     tag = match["tag"] or ("" if match["digest"] else "latest")
     return "Always" if tag == "latest" else "IfNotPresent"
@@ -116,8 +116,10 @@ def default_pod_spec(spec: Object) -> None:
         spec["restartPolicy"] = "Always"
     if spec.get("securityContext") is None:
         spec["securityContext"] = {}
-    if spec.get("terminationGracePeriodSeconds") is None:
+    if (grace := spec.get("terminationGracePeriodSeconds")) is None:
         spec["terminationGracePeriodSeconds"] = 30
+    elif grace < 0:
+        spec["terminationGracePeriodSeconds"] = 1
     if not spec.get("schedulerName"):
         spec["schedulerName"] = "default-scheduler"
     # An old name and a new one for the same thing: upstream always shows both.

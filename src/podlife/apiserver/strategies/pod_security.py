@@ -117,7 +117,8 @@ def _validate_seccomp(profile: Object, path: str) -> list[FieldError]:
     at = f"{path}.localhostProfile"
     if profile.get("type") != "Localhost":
         if target is not None:
-            errors.append(bad_value(at, profile, "can only be set when seccomp type is Localhost"))
+            shown = {"Type": profile.get("type", ""), "LocalhostProfile": target}
+            errors.append(bad_value(at, shown, "can only be set when seccomp type is Localhost"))
     elif target is None:
         errors.append(required(at, "must be set when seccomp type is Localhost"))
     elif target.startswith("/"):

@@ -74,7 +74,7 @@ def validate_pod_spec(
         volumes, errors = validate_volumes(spec["volumes"], f"{path}.volumes", pod_name)
     around = _surroundings(spec, volumes)
     containers = spec.get("containers") or []
-    if around.claims:
+    if "resourceClaims" in spec:
         errors += _validate_claims(spec["resourceClaims"], f"{path}.resourceClaims")
     errors += validate_containers(containers, f"{path}.containers", around)
     if "initContainers" in spec:
@@ -104,7 +104,7 @@ def _surroundings(spec: Object, volumes: dict[str, Object]) -> Surroundings:
     claims = spec.get("resourceClaims")
     return Surroundings(
         volumes=volumes,
-        claims=frozenset(claim.get("name", "") for claim in claims) if claims else frozenset(),
+        claims=frozenset(claim["name"] for claim in claims if claim.get("name")) if claims else frozenset(),
         grace_seconds=spec.get("terminationGracePeriodSeconds"),
         operating_system=(spec.get("os") or {}).get("name", ""),
         restart_policy=spec.get("restartPolicy", ""),
@@ -170,13 +170,18 @@ def _validate_claims(claims: Sequence[Object], path: str) -> list[FieldError]:
         sources = [field for field in ("resourceClaimName", "resourceClaimTemplateName") if field in claim]
         if len(sources) == 2:
             detail = "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
-            errors.append(bad_value(at, claim, detail))
+            errors.append(bad_value(at, _as_upstream_shows(claim), detail))
         if not sources:
             detail = "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
-            errors.append(bad_value(at, claim, detail))
+            errors.append(bad_value(at, _as_upstream_shows(claim), detail))
         for field in sources:
             errors += problems_at(f"{at}.{field}", claim[field], check_dns_subdomain(claim[field]))
     return errors
+
+
+def _as_upstream_shows(claim: Object) -> Object:
+    fields = ("name", "resourceClaimName", "resourceClaimTemplateName")
+    return {field[0].upper() + field[1:]: claim.get(field) for field in fields}
 
 
 def _validate_host_network(containers: Sequence[Object], path: str, is_pod: bool) -> list[FieldError]:

@@ -21,7 +21,7 @@ _STATUSES = (
 )
 
 
-def first_status(spec: Object) -> Object:
+def first_status(spec: Object, created: str | None) -> Object:
     status: Object = {"phase": "Pending", "qosClass": qos_class(spec)}
     if spec.get("schedulingGates"):
         status["conditions"] = [
@@ -31,7 +31,7 @@ def first_status(spec: Object) -> Object:
                 "reason": "SchedulingGated",
                 "message": "Scheduling is blocked due to non-empty scheduling gates",
                 "lastProbeTime": None,
-                "lastTransitionTime": None,
+                "lastTransitionTime": created,
             }
         ]
     return status

@@ -46,7 +46,7 @@ class PodStrategy(Strategy):
 
     def prepare_create(self, obj: Object) -> None:
         spec = obj["spec"]
-        obj["status"] = first_status(spec)
+        obj["status"] = first_status(spec, obj["metadata"].get("creationTimestamp"))
         _drop_disabled(spec)
         if labels := obj["metadata"].get("labels"):
             _merge_label_keys(spec, labels)
@@ -109,8 +109,9 @@ def _drop_disabled(spec: Object) -> None:
     """Fields behind feature gates that v1.36 has switched off are not stored."""
     for field in ("containers", "initContainers"):
         for container in spec.get(field, ()):
-            if lifecycle := container.get("lifecycle"):
-                lifecycle.pop("stopSignal", None)
+            lifecycle = container.get("lifecycle")
+            if lifecycle and lifecycle.pop("stopSignal", None) and not lifecycle:
+                del container["lifecycle"]
     spec.pop("schedulingGroup", None)
     spec.pop("workloadRef", None)
 
