@@ -117,13 +117,17 @@ class _Pool:
         encoding = "gzip" if connection.compression else "identity"
 
         def session(limit: int) -> aiohttp.ClientSession:
-            return aiohttp.ClientSession(
+            opened = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=limit, ssl=context),
                 # The callers hold the deadlines: a total here would end every watch.
                 timeout=aiohttp.ClientTimeout(total=None),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 headers={"User-Agent": f"podlife/{__version__}", "Accept-Encoding": encoding},
             )
+            # aiohttp would send a DELETE or PUT again by itself when a connection breaks, though it may have
+            # been executed. What may be repeated is decided in one place, `retry`; a test watches over this.
+            opened._retry_connection = False
+            return opened
 
         self.requests = session(_REQUEST_CONNECTIONS)
         self.streams = session(_STREAM_CONNECTIONS)

@@ -1,0 +1,342 @@
+"""The transport over real sockets: TLS, credentials, and servers that stop, cut off and say nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from podlife.client import (
+    PODS,
+    Client,
+    Connection,
+    DeadlineError,
+    HttpTransport,
+    LogOptions,
+    NotSentError,
+    TokenAuth,
+    TokenFileAuth,
+)
+from podlife.client.credentials import Credential
+from podlife.errors import ConfigError, UnauthorizedError, UnreachableError
+from tests.component.client.authority import Authority
+from tests.component.client.servers import serve, serve_raw
+
+POD = {"metadata": {"name": "a", "namespace": "ns"}}
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+
+
+async def answer_pod(request: web.Request) -> web.Response:
+    return web.json_response(POD)
+
+
+async def test_credentials_and_impersonation_go_with_every_request() -> None:
+    seen: list[web.Request] = []
+
+    async def handler(request: web.Request) -> web.Response:
+        seen.append(request)
+        return web.json_response(POD)
+
+    async with serve(handler) as server:
+        connection = Connection(
+            server,
+            auth=TokenAuth("abc"),
+            impersonation=(("Impersonate-Group", "a"), ("Impersonate-Group", "b")),
+        )
+        async with Client.connect(connection) as client:
+            assert await client.get(PODS, "a", "ns") == POD
+    assert seen[0].headers["Authorization"] == "Bearer abc"
+    assert seen[0].headers.getall("Impersonate-Group") == ["a", "b"]
+    assert seen[0].headers["User-Agent"].startswith("podlife/")
+    assert seen[0].headers["Accept"] == "application/json"
+
+
+def test_over_plain_http_no_credential_leaves_this_machine() -> None:
+    transport = HttpTransport(Connection("http://api.example", auth=TokenAuth("abc")))
+    assert asyncio.run(transport._credentials.current()) == Credential()
+
+
+async def test_a_path_under_the_servers_address_and_a_name_that_needs_quoting_arrive_whole() -> None:
+    seen: list[str] = []
+
+    async def handler(request: web.Request) -> web.Response:
+        seen.append(request.raw_path)
+        return web.json_response({})
+
+    async with serve(handler) as server, Client.connect(Connection(f"{server}/k8s/c-1/")) as client:
+        await client.get(PODS, "system:a b", "ns")
+        await client.request("GET", "/version", query={"labelSelector": "a in (b,c)"})
+    assert seen == [
+        "/k8s/c-1/api/v1/namespaces/ns/pods/system:a%20b",
+        "/k8s/c-1/version?labelSelector=a+in+%28b%2Cc%29",
+    ]
+
+
+async def test_after_a_401_the_request_goes_out_once_more_with_renewed_credentials(tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("old")
+    seen: list[str] = []
+
+    async def handler(request: web.Request) -> web.Response:
+        seen.append(request.headers["Authorization"])
+        if len(seen) == 1:
+            token.write_text("new")
+        return web.json_response(POD, status=200 if seen[-1] == "Bearer new" else 401)
+
+    async with serve(handler) as server:
+        connection = Connection(server, auth=TokenFileAuth(token))
+        async with Client.connect(connection) as client:
+            assert await client.create(PODS, POD) == POD
+            assert seen == ["Bearer old", "Bearer new"]
+            token.write_text("newer")
+            assert await client.get(PODS, "a", "ns") == POD
+
+
+async def test_a_token_that_stays_wrong_is_an_unauthorized_error() -> None:
+    async def handler(request: web.Request) -> web.Response:
+        return web.Response(status=401, text="no")
+
+    async with serve(handler) as server, Client.connect(Connection(server, auth=TokenAuth("x"))) as client:
+        with pytest.raises(UnauthorizedError):
+            await client.get(PODS, "a", "ns")
+
+
+async def test_a_server_that_never_answers_meets_the_deadline() -> None:
+    async def handler(request: web.Request) -> web.Response:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async with serve(handler) as server, Client.connect(Connection(server), timeout_seconds=0.05) as client:
+        with pytest.raises(DeadlineError, match=r"did not answer GET /api/v1/namespaces/ns/pods/a"):
+            await client.get(PODS, "a", "ns")
+
+
+async def test_a_body_that_stops_halfway_meets_the_deadline() -> None:
+    async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(HEAD + b'Content-Length: 100\r\n\r\n{"metadata"')
+        await reader.read()
+
+    async with (
+        serve_raw(script) as server,
+        Client.connect(Connection(server), timeout_seconds=0.05) as client,
+    ):
+        with pytest.raises(DeadlineError, match="not complete"):
+            await client.get(PODS, "a", "ns")
+
+
+async def test_a_read_whose_body_is_cut_off_is_repeated_until_it_is_whole() -> None:
+    requests = 0
+
+    async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal requests
+        requests += 1
+        body = b'{"metadata":{"name":"a"}}'
+        writer.write(HEAD + b"Content-Length: %d\r\n\r\n" % len(body))
+        writer.write(body if requests == 3 else body[:5])
+
+    async with serve_raw(script) as server, Client.connect(Connection(server)) as client:
+        assert await client.get(PODS, "a", "ns") == {"metadata": {"name": "a"}}
+    assert requests == 3
+
+
+async def test_a_write_whose_answer_is_cut_off_is_never_repeated() -> None:
+    requests = 0
+
+    async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal requests
+        requests += 1
+        if requests == 1:
+            writer.write(HEAD + b"Content-Length: 100\r\n\r\n{")
+
+    async with serve_raw(script) as server, Client.connect(Connection(server)) as client:
+        with pytest.raises(UnreachableError, match="cut off"):
+            await client.create(PODS, POD)
+        with pytest.raises(UnreachableError, match="closed the connection"):
+            await client.delete(PODS, "a", "ns")
+    assert requests == 2
+
+
+async def test_a_server_that_is_not_there_is_told_in_one_line() -> None:
+    async with Client.connect(Connection("http://127.0.0.1:1")) as client:
+        with pytest.raises(
+            NotSentError, match=r"^http://127.0.0.1:1 cannot be reached: .*; check the address"
+        ):
+            await client.create(PODS, POD)
+
+
+async def test_a_closed_client_sends_nothing() -> None:
+    async with serve(answer_pod) as server:
+        client = Client.connect(Connection(server))
+        await client.get(PODS, "a", "ns")
+        await client.close()
+        with pytest.raises(NotSentError, match="closed"):
+            await client.get(PODS, "a", "ns")
+
+
+async def test_a_large_compressed_answer_is_read_whole() -> None:
+    async def handler(request: web.Request) -> web.Response:
+        answer = web.json_response({"data": {"a": "x" * 500_000}})
+        answer.enable_compression()
+        return answer
+
+    async with serve(handler) as server, Client.connect(Connection(server)) as client:
+        assert len((await client.get(PODS, "a", "ns"))["data"]["a"]) == 500_000
+
+
+@pytest.fixture(scope="module")
+def authority() -> Authority:
+    return Authority()
+
+
+def server_context(authority: Authority, tmp_path: Path, name: str = "localhost") -> ssl.SSLContext:
+    certificate, key = authority.issue(name)
+    (tmp_path / "server.pem").write_bytes(certificate + key)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "server.pem")
+    context.load_verify_locations(cadata=authority.pem.decode())
+    context.verify_mode = ssl.CERT_OPTIONAL
+    return context
+
+
+async def who(request: web.Request) -> web.Response:
+    assert request.transport is not None
+    certificate = request.transport.get_extra_info("peercert") or {}
+    subject = {key: value for part in certificate.get("subject", ()) for key, value in part}
+    return web.json_response({"user": subject.get("commonName", "")})
+
+
+async def test_a_client_certificate_given_inline_proves_who_we_are_and_leaves_no_file(
+    authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "tmp"
+    folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    certificate, key = authority.issue("me")
+    async with serve(who, server_context(authority, tmp_path)) as server:
+        connection = Connection(
+            server, certificate_authority=authority.pem, client_certificate=certificate, client_key=key
+        )
+        async with Client.connect(connection) as client:
+            assert await client.get(PODS, "a", "ns") == {"user": "me"}
+    assert list(folder.iterdir()) == []
+
+
+class Rotating:
+    """Credentials with a certificate that can be replaced, as a plugin's is."""
+
+    def __init__(self, certificate: bytes, key: bytes) -> None:
+        self.credential = Credential(certificate=certificate, key=key)
+
+    async def current(self) -> Credential:
+        return self.credential
+
+    async def renew(self, refused: Credential) -> bool:
+        return False
+
+
+async def test_a_new_client_certificate_is_used_from_then_on(authority: Authority, tmp_path: Path) -> None:
+    credentials = Rotating(*authority.issue("first"))
+    async with serve(who, server_context(authority, tmp_path)) as server:
+        connection = Connection(server, certificate_authority=authority.pem)
+        async with Client(HttpTransport(connection, credentials)) as client:
+            assert await client.get(PODS, "a", "ns") == {"user": "first"}
+            credentials.credential = Rotating(*authority.issue("second")).credential
+            assert await client.get(PODS, "a", "ns") == {"user": "second"}
+
+
+async def test_a_server_that_is_not_trusted_is_refused_in_one_line_and_not_tried_again(
+    authority: Authority, tmp_path: Path
+) -> None:
+    async with serve(who, server_context(authority, tmp_path)) as server:
+        stranger = Connection(server, certificate_authority=Authority().pem)
+        async with Client.connect(stranger) as client:
+            with pytest.raises(
+                NotSentError, match=r"is not trusted: .*; check certificate-authority"
+            ) as refused:
+                await client.get(PODS, "a", "ns")
+        assert refused.value.is_lasting
+        async with Client.connect(replace(stranger, certificate_authority=b"", is_insecure=True)) as client:
+            assert await client.get(PODS, "a", "ns") == {"user": ""}
+
+
+async def test_tls_server_name_is_what_the_certificate_is_held_against(
+    authority: Authority, tmp_path: Path
+) -> None:
+    async with serve(who, server_context(authority, tmp_path, "inner.example")) as server:
+        by_name = Connection(server, certificate_authority=authority.pem, tls_server_name="inner.example")
+        async with Client.connect(by_name) as client:
+            assert await client.get(PODS, "a", "ns") == {"user": ""}
+        async with Client.connect(replace(by_name, tls_server_name="other.example")) as client:
+            with pytest.raises(NotSentError, match="not trusted"):
+                await client.get(PODS, "a", "ns")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"certificate_authority": b"nonsense"}, "the certificate authority is not PEM"),
+        ({"client_certificate": b"a", "client_key": b"b"}, "are not PEM or do not belong together"),
+    ],
+)
+async def test_bad_certificates_are_a_matter_of_configuration(change: dict[str, bytes], message: str) -> None:
+    connection = replace(Connection("https://127.0.0.1:1"), **change)
+    async with Client.connect(connection) as client:
+        with pytest.raises(ConfigError, match=message):
+            await client.get(PODS, "a", "ns")
+
+
+async def test_an_encrypted_key_is_refused_without_asking_for_its_password(authority: Authority) -> None:
+    key = ec.generate_private_key(ec.SECP256R1())
+    encrypted = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.BestAvailableEncryption(b"pw"),
+    )
+    connection = Connection(
+        "https://127.0.0.1:1", client_certificate=authority.issue("me")[0], client_key=encrypted
+    )
+    async with Client.connect(connection) as client:
+        with pytest.raises(ConfigError, match="the client key is encrypted; decrypt it first"):
+            await client.get(PODS, "a", "ns")
+
+
+async def test_requests_go_through_the_proxy_that_is_configured() -> None:
+    seen: list[str] = []
+
+    async def proxy(request: web.Request) -> web.Response:
+        seen.append(str(request.url))
+        return web.json_response(POD)
+
+    async with serve(proxy) as address:
+        connection = Connection("http://api.example:8080", proxy_url=address)
+        async with Client.connect(connection) as client:
+            assert await client.get(PODS, "a", "ns") == POD
+    assert seen == ["http://api.example:8080/api/v1/namespaces/ns/pods/a"]
+
+
+async def test_watches_take_no_connection_away_from_requests() -> None:
+    async def handler(request: web.Request) -> web.StreamResponse:
+        if "follow" not in request.query:
+            return web.json_response(POD)
+        answer = web.StreamResponse()
+        await answer.prepare(request)
+        await answer.write(b"line\n")
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async with serve(handler) as server, Client.connect(Connection(server)) as client:
+        streams = []
+        for _ in range(150):
+            stream = client.logs("a", "ns", LogOptions(follow=True))
+            assert await anext(stream) == b"line\n"
+            streams.append(stream)
+        assert client.limiter.state.in_flight == 0
+        assert await client.get(PODS, "a", "ns") == POD
+        for stream in streams:
+            await stream.aclose()
