@@ -51,7 +51,7 @@ def row_of(field: dict[str, Any]) -> list[Any]:
     """A field as `podlife.api.schema.table.Field` reads it, without what is as usual."""
     go_name = field["g"] if field["g"] != go_type(field["t"]) else ""
     flags = [field.get("p", False), field.get("k", False)]
-    row = [field["n"], field["t"], *flags, *(field.get(key, "") for key in "sme"), go_name]
+    row = [field["n"], field["t"], field["#"] or [], *flags, *(field.get(key, "") for key in "sme"), go_name]
     while row[-1] in ("", False):
         row.pop()
     return row

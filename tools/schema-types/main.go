@@ -1,6 +1,6 @@
 // Command schema-types prints, as JSON, how Kubernetes' own Go types decode and encode: every field with its
-// type, whether it is a pointer, whether it is left out when empty, and how it is patched. The OpenAPI document
-// knows less (no pointers, no named scalars), and what the API server does depends on it.
+// type, its numbers in protobuf, whether it is a pointer, whether it is left out when empty, and how it is patched.
+// The OpenAPI document knows less (no pointers, no numbers), and what the API server does depends on it.
 //
 // Run by tools/generate_schema.py inside the module of tools/real-parts.
 package main
@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+	"slices"
+	"strconv"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -61,6 +63,7 @@ var leaves = map[string]string{
 type field struct {
 	Name     string `json:"n"`
 	Type     string `json:"t"`
+	Numbers  []int  `json:"#"`
 	GoType   string `json:"g"`
 	Embedded string `json:"e,omitempty"`
 	Pointer  bool   `json:"p,omitempty"`
@@ -110,10 +113,12 @@ func walk(t reflect.Type) {
 		return
 	}
 	types[keyOf(t)] = nil
-	types[keyOf(t)] = fieldsOf(t, "")
+	types[keyOf(t)] = fieldsOf(t, "", nil)
 }
 
-func fieldsOf(t reflect.Type, embedded string) []field {
+// fieldsOf gives the fields of a struct as JSON shows them: those of embedded structs are its own. In protobuf they
+// are messages inside it, so the numbers of a field are the way to it.
+func fieldsOf(t reflect.Type, embedded string, way []int) []field {
 	var found []field
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -121,11 +126,15 @@ func fieldsOf(t reflect.Type, embedded string) []field {
 		if name == "-" || f.PkgPath != "" {
 			continue
 		}
+		numbers := slices.Clone(way)
+		if number, ok := numberOf(f); ok {
+			numbers = append(numbers, number)
+		}
 		if name == "" {
-			found = append(found, fieldsOf(f.Type, strings.TrimPrefix(embedded+"."+f.Name, "."))...)
+			found = append(found, fieldsOf(f.Type, strings.TrimPrefix(embedded+"."+f.Name, "."), numbers)...)
 			continue
 		}
-		one := field{Name: name, Type: typeOf(f.Type), Embedded: embedded}
+		one := field{Name: name, Type: typeOf(f.Type), Numbers: numbers, Embedded: embedded}
 		one.Pointer = f.Type.Kind() == reflect.Pointer
 		one.GoType = strings.TrimPrefix(f.Type.String(), "*")
 		one.Keep = keeps(f.Type, options)
@@ -134,6 +143,15 @@ func fieldsOf(t reflect.Type, embedded string) []field {
 		found = append(found, one)
 	}
 	return found
+}
+
+func numberOf(f reflect.StructField) (int, bool) {
+	parts := strings.Split(f.Tag.Get("protobuf"), ",")
+	if len(parts) < 2 {
+		return 0, false
+	}
+	number, err := strconv.Atoi(parts[1])
+	return number, err == nil
 }
 
 // keeps says whether the field is written even when it holds nothing: it is not marked omitempty, or it is a

@@ -41,6 +41,8 @@ class Field(msgspec.Struct, frozen=True, array_like=True):
 
     name: str
     type: str
+    # The way to it in protobuf, where a struct that is embedded is a message of its own.
+    numbers: tuple[int, ...] = ()
     pointer: bool = False
     # Written even when it holds nothing: not marked omitempty in Go, or a struct.
     keep: bool = False

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from podlife.api import schema
+from podlife.api import protobuf, schema
 from podlife.api.codec import Object, decode_object
 from podlife.apiserver.registry.scope import Scope
 from podlife.errors import ApiError
@@ -41,10 +41,12 @@ def media_type(request: Request) -> str:
 def decode_body(request: Request) -> Object:
     """The body as a dictionary; raises ValueError on broken input and ApiError (415) on a foreign format."""
     kind = media_type(request)
-    if kind in (_JSON, "", "text/json"):
+    if kind in (_JSON, ""):
         return decode_object(request.body)
+    if kind == protobuf.MEDIA_TYPE:
+        return protobuf.decode(request.body)
     if kind != _YAML:
-        raise unsupported_media_type((_JSON, _YAML))
+        raise unsupported_media_type((_JSON, _YAML, protobuf.MEDIA_TYPE))
     import yaml
 
     try:
@@ -103,7 +105,7 @@ def check_shape(scope: Scope, obj: Any, kind: str, api_version: str, *, raw: byt
         raise bad_request(f"{prefix}{error}") from None
     if directive == "Ignore":
         return
-    if raw and media_type(scope.request) != _YAML:
+    if raw and media_type(scope.request) in (_JSON, ""):
         unknown = schema.duplicate_fields(raw) + unknown
     if not unknown:
         return
