@@ -32,7 +32,7 @@ async def bind(registry: Registry, scope: Scope) -> Response:
         _assign(scope, pod, binding, format_time(registry.clock.now()))
         if not dry_run:
             await registry.store.commit(Put(record.key, encoder(pod), expected=record.revision))
-    return Response(201, encode(status.success()))
+    return Response(201, encode({**status.success(), "code": 201}))
 
 
 def _read_binding(scope: Scope) -> Object:

@@ -2,7 +2,8 @@
 
 Upstream writes the budget, the pod's condition and the deletion one after the other and can stop between any
 two. Here the locks of the pod and of its budget are held from the decision to the last write, so nobody
-conflicts with an eviction half way and its retries (EV-06 to EV-09, EV-20) have nothing to wait for.
+conflicts with an eviction half way and its retries (EV-06 to EV-09, EV-20) have nothing to wait for; and
+everything that can refuse is asked before the first write.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from podlife.apiserver.registry.body import bad_request, decode_body
 from podlife.apiserver.registry.delete import delete_record
 from podlife.apiserver.registry.objects import encoder, thaw
 from podlife.apiserver.registry.scope import Registry, Scope
-from podlife.apiserver.storage.store import Put, Record
+from podlife.apiserver.storage.store import Change, Key, Put, Record
 from podlife.errors import ApiError, ForbiddenError, TooManyRequestsError
 from podlife.wire import Response
 
@@ -36,17 +37,22 @@ _TOO_MANY_BUDGETS = (
 
 
 async def evict(registry: Registry, scope: Scope) -> Response:
-    dry_run = scope.dry_run("CreateOptions")
-    options = _read_options(scope, dry_run=dry_run)
+    scope.dry_run("CreateOptions")
+    options = _read_options(scope)
     _admit(registry, scope)
-    pod = thaw(scope.find(registry).value)
-    budgets = [] if _ignores_budgets(pod) else _matching_budgets(registry, scope.namespace, pod)
-    async with registry.store.locked(scope.key, *(record.key for record in budgets)):
-        answer = await _evict_locked(registry, scope, options)
-    return Response(201, encode(answer))
+    held: set[Key] = set()
+    while True:
+        async with registry.store.locked(scope.key, *held):
+            record = scope.find(registry)
+            budgets = _concerned_budgets(registry, scope.namespace, thaw(record.value))
+            concerned = {each.key for each in budgets}
+            if concerned <= held:
+                return Response(201, encode(await _evict_locked(registry, scope, record, budgets, options)))
+        # A budget that has come to concern the pod is locked before it is spent: locks are taken together.
+        held = concerned
 
 
-def _read_options(scope: Scope, *, dry_run: bool) -> DeleteOptions:
+def _read_options(scope: Scope) -> DeleteOptions:
     try:
         body = decode_body(scope.request)
         version = body.get("apiVersion") or "policy/v1"
@@ -65,8 +71,15 @@ def _read_options(scope: Scope, *, dry_run: bool) -> DeleteOptions:
         field = "deleteOptions.ignoreStoreReadErrorWithClusterBreakingPotential"
         why = "can not be set for pod eviction, try after removing the option"
         raise invalid("Eviction", "policy", scope.name, [bad_value(field, True, why)])  # EV-03
-    check_options(options)
-    return replace(options, dry_run=("All",)) if dry_run else options
+    return _with_dry_run(options, tuple(scope.request.query.all("dryRun")))
+
+
+def _with_dry_run(options: DeleteOptions, asked: tuple[str, ...]) -> DeleteOptions:
+    """EV-04: a dry run is asked for in the query, in the options, or in both alike."""
+    if options.dry_run and asked and options.dry_run != asked:
+        shown = f"[{' '.join(asked)}] and [{' '.join(options.dry_run)}]"
+        raise ApiError(f"Non-matching dry-run options in request and content: {shown}", code=500, reason="")
+    return replace(options, dry_run=options.dry_run or asked)
 
 
 def _admit(registry: Registry, scope: Scope) -> None:
@@ -76,20 +89,22 @@ def _admit(registry: Registry, scope: Scope) -> None:
     registry.admission.admit(attributes)
 
 
-async def _evict_locked(registry: Registry, scope: Scope, options: DeleteOptions) -> Object:
-    record = scope.find(registry)
+async def _evict_locked(
+    registry: Registry, scope: Scope, record: Record, budgets: Sequence[Record], options: DeleteOptions
+) -> Object:
     pod = thaw(record.value)
-    if not _ignores_budgets(pod):
-        budgets = _matching_budgets(registry, scope.namespace, pod)
-        if len(budgets) > 1:
-            # EV-11: the body says 500, the answer is still a 201.
-            return status.failure(ApiError(_TOO_MANY_BUDGETS, code=500, reason=""))
-        if budgets:
-            await _spend_budget(registry, pod, budgets[0], dry_run=options.is_dry_run)
+    now = format_time(registry.clock.now())
+    if len(budgets) > 1:
+        # EV-11: the body says 500, the answer is still a 201.
+        return status.failure(ApiError(_TOO_MANY_BUDGETS, code=500, reason=""))
+    spent = [change for each in budgets if (change := _spend_budget(pod, each, now)) is not None]
+    # What the delete would refuse is refused before anything is written: a budget is not spent on nothing.
+    check_options(options)
+    check_preconditions(pod["metadata"], options, kind="Pod")
     if not options.is_dry_run:
-        record, options = await _mark_disrupted(registry, scope, record, pod, options)
+        record, options = await _write(registry, record, pod, spent, options)
     await delete_record(registry, scope, record, options)
-    return status.success()
+    return {**status.success(), "code": 201}
 
 
 def _ignores_budgets(pod: Object) -> bool:
@@ -98,8 +113,10 @@ def _ignores_budgets(pod: Object) -> bool:
     return phase in ("Succeeded", "Failed", "Pending") or "deletionTimestamp" in pod["metadata"]
 
 
-def _matching_budgets(registry: Registry, namespace: str, pod: Object) -> Sequence[Record]:
-    """EV-12."""
+def _concerned_budgets(registry: Registry, namespace: str, pod: Object) -> Sequence[Record]:
+    """EV-12; none where nobody is disrupted."""
+    if _ignores_budgets(pod):
+        return []
     labels = pod["metadata"].get("labels")
 
     def matches(record: Record) -> bool:
@@ -112,19 +129,18 @@ def _matching_budgets(registry: Registry, namespace: str, pod: Object) -> Sequen
     return [record for record in registry.store.list(_BUDGETS, namespace) if matches(record)]
 
 
-async def _spend_budget(registry: Registry, pod: Object, record: Record, *, dry_run: bool) -> None:
-    """Take the disruption from the budget, or raise because there is none to take."""
+def _spend_budget(pod: Object, record: Record, now: str) -> Change | None:
+    """The budget less one disruption; raises when there is none to take, None when none is needed."""
     budget = thaw(record.value)
     if not _is_ready(pod) and _frees_unready(budget):
-        return  # EV-18: it does not count as healthy, so the budget loses nothing
+        return None  # EV-18: it does not count as healthy, so the budget loses nothing
     _check_budget(budget)
     state = budget["status"]
     state["disruptionsAllowed"] -= 1
     if state["disruptionsAllowed"] == 0:
-        _update_allowed_condition(budget, format_time(registry.clock.now()))
-    if not dry_run:
-        state.setdefault("disruptedPods", {})[pod["metadata"]["name"]] = format_time(registry.clock.now())
-        await registry.store.commit(Put(record.key, encoder(budget), expected=record.revision))
+        _update_allowed_condition(budget, now)
+    state.setdefault("disruptedPods", {})[pod["metadata"]["name"]] = now
+    return Put(record.key, encoder(budget), expected=record.revision)
 
 
 def _is_ready(pod: Object) -> bool:
@@ -205,31 +221,38 @@ def _update_allowed_condition(budget: Object, now: str) -> None:
     found.update(wanted)
 
 
-async def _mark_disrupted(
-    registry: Registry, scope: Scope, record: Record, pod: Object, options: DeleteOptions
+async def _write(
+    registry: Registry, record: Record, pod: Object, spent: Sequence[Change], options: DeleteOptions
 ) -> tuple[Record, DeleteOptions]:
-    """EV-21: say in the pod's status why it goes; a version that was asked for moves with our own write."""
-    check_preconditions(pod["metadata"], options, kind="Pod")
+    """Budget and condition together, or neither. A version that was asked for moves with our own write."""
+    changes = list(spent)
+    if _mark_disrupted(pod, format_time(registry.clock.now())):
+        changes.append(Put(record.key, encoder(pod), expected=record.revision))
+    for written in await registry.store.commit(*changes):
+        if written.key == record.key:
+            record = written
+    if options.resource_version is not None:
+        options = options.with_resource_version(str(record.revision))
+    return record, options
+
+
+def _mark_disrupted(pod: Object, now: str) -> bool:
+    """EV-21: say in the pod's status why it goes; whether that was not said already."""
     condition = {
         "type": "DisruptionTarget",
         "status": "True",
         "reason": "EvictionByEvictionAPI",
         "message": "Eviction API: evicting",
         "lastProbeTime": None,
-        "lastTransitionTime": format_time(registry.clock.now()),
+        "lastTransitionTime": now,
     }
     conditions = pod.setdefault("status", {}).setdefault("conditions", [])
     found = next((each for each in conditions if each["type"] == "DisruptionTarget"), None)
-    if found is not None and found["status"] == "True":
-        condition["lastTransitionTime"] = found.get("lastTransitionTime", condition["lastTransitionTime"])
-    before = dict(found) if found is not None else None
     if found is None:
         conditions.append(condition)
-    else:
-        found.update(condition)
-    if before == found and found is not None:
-        return record, options
-    [written] = await registry.store.commit(Put(record.key, encoder(pod), expected=record.revision))
-    if options.resource_version is not None:
-        options = options.with_resource_version(str(written.revision))
-    return written, options
+        return True
+    before = dict(found)
+    if found["status"] == "True":
+        condition["lastTransitionTime"] = found.get("lastTransitionTime", now)
+    found.update(condition)
+    return bool(found != before)
