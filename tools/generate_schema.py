@@ -29,7 +29,7 @@ from podlife.apiserver.resources import RESOURCES
 
 TOOLS = Path(__file__).parent
 TARGET = TOOLS.parent / "src/podlife/api/schema"
-V3, V2 = "#/components/schemas/", "#/definitions/"
+PARAMETER = re.compile(r'"#/parameters/([^"]+)"')
 REFERENCE = re.compile(r'"(?:#/components/schemas/|#/definitions/)([^"]+)"')
 
 
@@ -76,8 +76,11 @@ def served_paths() -> set[str]:
 def trimmed(document: dict[str, Any], paths: set[str]) -> dict[str, Any]:
     """The document with these paths only, what they refer to, and JSON as the only encoding."""
     kept = {path: without_other_encodings(item) for path, item in document["paths"].items() if path in paths}
+    # Only the older format shares parameters between paths.
+    named = set(PARAMETER.findall(json.dumps(kept)))
+    parameters = {name: document["parameters"][name] for name in named}
     schemas = document["definitions"] if "definitions" in document else document["components"]["schemas"]
-    wanted = set(REFERENCE.findall(json.dumps(kept)))
+    wanted = set(REFERENCE.findall(json.dumps([kept, parameters])))
     pending = list(wanted)
     while pending:
         found = set(REFERENCE.findall(json.dumps(schemas[pending.pop()]))) - wanted
@@ -85,7 +88,7 @@ def trimmed(document: dict[str, Any], paths: set[str]) -> dict[str, Any]:
         pending += found
     used = {name: schemas[name] for name in wanted}
     if "definitions" in document:
-        return {**document, "paths": kept, "definitions": used}
+        return {**document, "paths": kept, "parameters": parameters, "definitions": used}
     return {**document, "paths": kept, "components": {**document["components"], "schemas": used}}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 from podlife.api.patch.errors import PatchError, malformed
@@ -31,11 +32,13 @@ def root(api_version: str, kind: str) -> str:
     return "@" + found.key
 
 
+@lru_cache(maxsize=4096)
 def for_object(parent: str, name: str) -> Treatment:
     """How a field that holds an object is patched."""
     return _treatment(_field(parent, name))
 
 
+@lru_cache(maxsize=4096)
 def for_list(parent: str, name: str) -> Treatment:
     """How a field that holds a list is patched."""
     treatment = _treatment(_field(parent, name))

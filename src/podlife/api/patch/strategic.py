@@ -31,7 +31,7 @@ Map = dict[str, Any]
 def strategic_merge_patch(obj: Map, patch: Any, api_version: str, kind: str) -> Map:
     """The object with the patch merged in; it may share parts with both. Raises PatchError."""
     if patch is None:
-        return obj
+        return dict(obj)
     if not isinstance(patch, dict):
         raise malformed(
             f"json: cannot unmarshal {go_kind(patch)} into Go value of type map[string]interface {{}}"

@@ -13,7 +13,7 @@ from functools import cache
 from typing import Annotated, Any
 
 import msgspec
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import Meta
 
 from podlife.api.quantity import canonical_quantity
 from podlife.api.schema.table import Field, Type, type_named
@@ -90,12 +90,14 @@ def _python_type(kind: str) -> Any:
 
 
 def _member(position: int, field: Field) -> tuple[str, Any, Any]:
-    """One field as msgspec wants it: a default from a factory is written, any other is left out."""
+    """One field as msgspec wants it: a default from a factory is written, any other is left out.
+
+    So null is as good as absent wherever Go has a pointer; elsewhere it is rare, and left to `walk`."""
     kind, first = _python_type(field.type), field.type[0]
     # Not the JSON name: some of those (`continue`, `from`) are words of Python.
     attribute = f"f{position}"
     if field.pointer or (first in "[{" and field.keep) or first in "RI":
-        return attribute, kind | UnsetType, msgspec.field(default=UNSET, name=field.name)
+        return attribute, kind | None, msgspec.field(default=None, name=field.name)
     if first in "[{":
         factory = list if first == "[" else dict
         return attribute, kind, msgspec.field(default_factory=factory, name=field.name)
@@ -106,13 +108,13 @@ def _member(position: int, field: Field) -> tuple[str, Any, Any]:
         return attribute, written, msgspec.field(default_factory=_ALWAYS[first], name=field.name)
     if first in _ZERO:
         return attribute, kind, msgspec.field(default=_ZERO[first], name=field.name)
-    return attribute, kind | UnsetType, msgspec.field(default=UNSET, name=field.name)
+    return attribute, kind | None, msgspec.field(default=None, name=field.name)
 
 
 def _struct_member(attribute: str, kind: Any, field: Field) -> tuple[str, Any, Any]:
     if field.keep:
         return attribute, kind, msgspec.field(default_factory=kind, name=field.name)
-    return attribute, kind | UnsetType, msgspec.field(default=UNSET, name=field.name)
+    return attribute, kind | None, msgspec.field(default=None, name=field.name)
 
 
 @cache
