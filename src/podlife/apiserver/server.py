@@ -9,57 +9,28 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import secrets
+import shutil
 import tempfile
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
 
 from podlife.apiserver.assembly import assemble
-from podlife.apiserver.authentication import (
-    ADMIN,
-    CONTROLLERS,
-    Authenticator,
-    TokenFile,
-    User,
-    format_tokens,
-    read_token,
-)
-from podlife.apiserver.certificates import Pki, Subject, names_for, write_private
+from podlife.apiserver.authentication import ADMIN, Authenticator, TokenFile
 from podlife.apiserver.handler import ApiHandler
 from podlife.apiserver.http import HttpFace, Limits
-from podlife.apiserver.kubeconfigs import Access, format_kubeconfig
+from podlife.apiserver.identities import Identities, prepare_identities, write_kubeconfigs
 from podlife.apiserver.namespace_cleanup import NamespaceCleanup
 from podlife.apiserver.namespaces import create_system_namespaces
 from podlife.apiserver.node_proxy import NodeProxy
+from podlife.apiserver.settings import Settings
 from podlife.apiserver.storage.store import Store
 from podlife.clock import Clock, SystemClock
 from podlife.errors import ConfigError
 
 __all__ = ["ApiServer", "Serving", "Settings"]
-
-_IDENTITIES = {"admin": ADMIN, "controllers": CONTROLLERS}
-_AGENT_CLIENT = Subject("kube-apiserver-kubelet-client", ("system:masters",))
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """How to serve. Without a data folder nothing outlives the process."""
-
-    data: Path | None = None
-    # Keep identities in the data folder, but objects only in memory.
-    in_memory: bool = False
-    bind: str = "127.0.0.1"
-    # 0 is any free port.
-    port: int = 6443
-    # What else clients call this server, beside its address.
-    names: tuple[str, ...] = ()
-    not_ready_toleration_seconds: int = 300
-    unreachable_toleration_seconds: int = 300
-    limits: Limits = field(default_factory=Limits)
-    stop_seconds: float = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +47,12 @@ class Serving:
 class ApiServer:
     """One server. `run` serves until `stop` is called, or its task is cancelled."""
 
-    def __init__(self, settings: Settings, *, clock: Clock | None = None) -> None:
+    def __init__(
+        self, settings: Settings, *, clock: Clock | None = None, limits: Limits | None = None
+    ) -> None:
         self._settings = settings
         self._clock = clock or SystemClock()
+        self._limits = limits
         self._stopping = asyncio.Event()
 
     def stop(self) -> None:
@@ -87,19 +61,17 @@ class ApiServer:
     async def run(self, on_ready: Callable[[Serving], None] = lambda serving: None) -> None:
         """Serve; `on_ready` is called once the address answers. Raises ConfigError when that cannot be."""
         async with AsyncExitStack() as stack:
-            folder = self._settings.data or Path(
-                stack.enter_context(tempfile.TemporaryDirectory(prefix="podlife-"))
-            )
+            folder = self._folder(stack)
             store = await self._open_store(folder)
             stack.push_async_callback(store.close)
-            pki = Pki(folder / "pki", self._clock)
-            serving_file = self._prepare_identities(folder, pki)
-            handler = await self._assemble(stack, folder, store, pki)
-            face = HttpFace(handler, tls=pki.server_context(serving_file), limits=self._settings.limits)
+            identities = prepare_identities(self._settings, folder, self._clock)
+            handler = await self._assemble(stack, store, identities)
+            tls = identities.pki.server_context(identities.serving_file)
+            face = HttpFace(handler, tls=tls, limits=self._limits)
             await self._bind(face)
             stack.push_async_callback(face.stop, seconds=self._settings.stop_seconds)
             serving = Serving(_url(self._settings.bind, face.port), folder)
-            _write_kubeconfigs(serving, pki)
+            write_kubeconfigs(folder, serving.url, identities)
             async with asyncio.TaskGroup() as group:
                 cleanup = group.create_task(
                     NamespaceCleanup(handler.registry).run(), name="namespace cleanup"
@@ -108,15 +80,19 @@ class ApiServer:
                 await self._stopping.wait()
                 cleanup.cancel()
 
-    async def _assemble(self, stack: AsyncExitStack, folder: Path, store: Store, pki: Pki) -> ApiHandler:
-        proxy = NodeProxy(
-            store.get, lambda: pki.client_context(pki.ensure("apiserver-kubelet-client.pem", _AGENT_CLIENT))
-        )
+    def _folder(self, stack: AsyncExitStack) -> Path:
+        folder = self._settings.data or Path(tempfile.mkdtemp(prefix="podlife-"))
+        if self._settings.is_temporary or self._settings.data is None:
+            stack.callback(shutil.rmtree, folder, ignore_errors=True)
+        return folder
+
+    async def _assemble(self, stack: AsyncExitStack, store: Store, identities: Identities) -> ApiHandler:
+        proxy = NodeProxy(store.get, lambda: identities.pki.client_context(identities.agent_client_file))
         stack.push_async_callback(proxy.close)
         handler = assemble(
             store,
             clock=self._clock,
-            authenticator=Authenticator(TokenFile(folder / "tokens.csv")),
+            authenticator=Authenticator(TokenFile(identities.tokens_file)),
             node_proxy=proxy,
             not_ready_toleration_seconds=self._settings.not_ready_toleration_seconds,
             unreachable_toleration_seconds=self._settings.unreachable_toleration_seconds,
@@ -133,38 +109,12 @@ class ApiServer:
 
         return await SqliteStore.open(folder)
 
-    def _prepare_identities(self, folder: Path, pki: Pki) -> Path:
-        try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            tokens = folder / "tokens.csv"
-            if not tokens.exists():
-                text = format_tokens((secrets.token_urlsafe(32), user) for user in _IDENTITIES.values())
-                write_private(tokens, text.encode())
-            names = names_for(self._settings.bind, self._settings.names)
-            return pki.ensure("apiserver.pem", Subject("kube-apiserver", names=names))
-        except OSError as error:
-            raise ConfigError(f"the data folder {folder} cannot be used: {error.strerror}") from error
-
     async def _bind(self, face: HttpFace) -> None:
         bind, port = self._settings.bind, self._settings.port
         try:
             await face.start(bind, port)
         except (OSError, OverflowError) as error:
             raise ConfigError(_why_not_bound(bind, port, error)) from error
-
-
-def _write_kubeconfigs(serving: Serving, pki: Pki) -> None:
-    authority = pki.authority_file.read_bytes()
-    for identity, user in _IDENTITIES.items():
-        path = serving.kubeconfig(identity)
-        text = _kubeconfig(serving, authority, user).encode()
-        if not path.exists() or path.read_bytes() != text:
-            write_private(path, text)
-
-
-def _kubeconfig(serving: Serving, authority: bytes, user: User) -> str:
-    token = read_token(serving.folder / "tokens.csv", user.name)
-    return format_kubeconfig(Access(serving.url, authority, user.name, token=token))
 
 
 def _url(bind: str, port: int) -> str:

@@ -9,23 +9,33 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
-__all__ = ["main"]
+__all__ = ["guard", "main"]
 
 
 def main() -> None:
     """Run the command that was asked for and exit with its code."""
-    try:
-        from podlife.cli.app import app
+    guard(_run_command)
 
-        app(prog_name=_program_name(sys.argv[0]))
+
+def guard(function: Callable[[], None]) -> None:
+    """Call the function; whatever it raises becomes an exit code and at most one line."""
+    try:
+        function()
     except KeyboardInterrupt:
         sys.exit(130)
     except BrokenPipeError:
         _leave_quietly()
     except Exception as error:
         sys.exit(_explain(error))
+
+
+def _run_command() -> None:
+    from podlife.cli.app import app
+
+    app(prog_name=_program_name(sys.argv[0]))
 
 
 def _program_name(path: str) -> str:
@@ -40,14 +50,11 @@ def _explain(error: Exception) -> int:
         import traceback
 
         traceback.print_exc()
-        return 1
-    if isinstance(error, PodlifeError):
+    elif isinstance(error, PodlifeError):
         print(f"podlife: {_one_line(error)}", file=sys.stderr)
-        return 1
-    name = type(error).__name__
-    print(
-        f"podlife: unexpected {name}: {_one_line(error)} (set PODLIFE_DEBUG=1 to see where)", file=sys.stderr
-    )
+    else:
+        what = f"unexpected {type(error).__name__}: {_one_line(error)}"
+        print(f"podlife: {what} (set PODLIFE_DEBUG=1 to see where)", file=sys.stderr)
     return 1
 
 

@@ -5,14 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from podlife.errors import ConfigError
-
-if TYPE_CHECKING:
-    from podlife.apiserver.server import Serving, Settings
 
 __all__ = ["app"]
 
@@ -52,7 +49,7 @@ def apiserver(  # noqa: PLR0913, PLR0917 - one parameter is one option of the co
     """Serve the Kubernetes API for kubectl and every client library, on this machine alone."""
     if context.invoked_subcommand is not None:
         return
-    from podlife.apiserver.server import Settings
+    from podlife.apiserver.settings import Settings
     from podlife.cli.serve import serve
 
     settings = Settings(
@@ -64,7 +61,7 @@ def apiserver(  # noqa: PLR0913, PLR0917 - one parameter is one option of the co
         not_ready_toleration_seconds=default_not_ready_toleration_seconds,
         unreachable_toleration_seconds=default_unreachable_toleration_seconds,
     )
-    serve(settings, lambda serving: print(_welcome(serving, settings), flush=True))
+    serve(settings)
 
 
 @app.command()
@@ -136,17 +133,3 @@ def check(data: DataOption = None) -> None:
 def _default_folder() -> Path:
     home = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
     return Path(home) / "podlife"
-
-
-def _welcome(serving: Serving, settings: Settings) -> str:
-    kept = "memory only" if settings.in_memory else str(serving.folder)
-    return f"""\
-The API server is ready on {serving.url} (data: {kept}).
-
-  export KUBECONFIG={serving.kubeconfig()}
-
-  kubectl get namespaces
-  kubectl create deployment hello --image=nginx
-  kubectl get deployments,pods --watch
-
-Ctrl-C stops it."""

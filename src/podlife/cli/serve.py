@@ -1,63 +1,60 @@
-"""Runs the API server as a process: the event loop, signals and what a long-lived process sets up once."""
+"""From the command to the process that serves: makes what is needed once, then becomes that process.
+
+Parsing a command line and signing certificates take libraries that a server would carry for its whole life, a
+third of its memory. So both happen here, and `serving` takes over in the same process, started afresh.
+"""
 
 from __future__ import annotations
 
-import asyncio
-import gc
-import logging
-import signal
+import json
+import os
 import sys
-from collections.abc import Callable, Coroutine
-from typing import Any
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import NoReturn
 
-from podlife.apiserver.server import ApiServer, Serving, Settings
+from podlife.apiserver.identities import prepare_identities
+from podlife.apiserver.settings import Settings
+from podlife.apiserver.storage.folder import DataFolder
+from podlife.clock import SystemClock
 
 __all__ = ["serve"]
 
 
-def serve(settings: Settings, on_ready: Callable[[Serving], None]) -> None:
-    """Serve until SIGTERM or SIGINT; a second signal ends the process at once."""
-    logging.basicConfig(level=logging.WARNING, format="podlife: %(message)s", stream=sys.stderr)
-    _allow_many_connections()
-    _run(_serve(settings, on_ready))
+def serve(settings: Settings) -> NoReturn:
+    """Prepare the data folder and become the server; raises ConfigError when the folder cannot be used."""
+    if settings.data is None:
+        folder = Path(tempfile.mkdtemp(prefix="podlife-"))
+        settings = replace(settings, data=folder, is_temporary=True)
+    assert settings.data is not None
+    _prepare(settings, settings.data)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    arguments = [sys.executable, "-m", "podlife.cli.serving", _to_json(settings)]
+    os.execv(sys.executable, arguments)  # noqa: S606 - it is ourselves, with arguments of our own
 
 
-async def _serve(settings: Settings, on_ready: Callable[[Serving], None]) -> None:
-    server = ApiServer(settings)
-    loop = asyncio.get_running_loop()
-
-    def stop(number: signal.Signals) -> None:
-        server.stop()
-        loop.remove_signal_handler(number)
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop, number)
-
-    def ready(serving: Serving) -> None:
-        # What is there now stays: the collector need not walk through it again and again.
-        gc.collect()
-        gc.freeze()
-        on_ready(serving)
-
-    await server.run(ready)
-
-
-def _run(main: Coroutine[Any, Any, None]) -> None:
+def _prepare(settings: Settings, folder: Path) -> None:
+    # Nobody else may use the folder meanwhile; the server claims it again for as long as it runs.
+    claim = DataFolder(folder)
+    claim.claim()
     try:
-        import uvloop
-    except ImportError:
-        asyncio.run(main)
-    else:
-        uvloop.run(main)
+        prepare_identities(settings, folder, SystemClock())
+    finally:
+        claim.release()
 
 
-def _allow_many_connections() -> None:
-    """Every watch is an open file: take as many as the system grants without asking for more rights."""
-    try:
-        import resource
-    except ImportError:
-        return
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = 65_536 if hard == resource.RLIM_INFINITY else min(hard, 65_536)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+def _to_json(settings: Settings) -> str:
+    return json.dumps(
+        {
+            "data": str(settings.data),
+            "in_memory": settings.in_memory,
+            "is_temporary": settings.is_temporary,
+            "bind": settings.bind,
+            "port": settings.port,
+            "names": settings.names,
+            "not_ready_toleration_seconds": settings.not_ready_toleration_seconds,
+            "unreachable_toleration_seconds": settings.unreachable_toleration_seconds,
+        }
+    )

@@ -1,0 +1,27 @@
+"""How an API server is to serve: plain data, cheap to import."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["Settings"]
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Without a data folder nothing outlives the process."""
+
+    data: Path | None = None
+    # Keep identities in the data folder, but objects only in memory.
+    in_memory: bool = False
+    # The data folder was made for this one run and goes with it.
+    is_temporary: bool = False
+    bind: str = "127.0.0.1"
+    # 0 is any free port.
+    port: int = 6443
+    # What else clients call this server, beside its address.
+    names: tuple[str, ...] = ()
+    not_ready_toleration_seconds: int = 300
+    unreachable_toleration_seconds: int = 300
+    stop_seconds: float = 10.0

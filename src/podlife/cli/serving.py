@@ -1,0 +1,95 @@
+"""The process of the API server: the event loop, signals, and what a long-lived process sets up once.
+
+`serve` starts it with its settings as one JSON argument; it is no command of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import logging
+import signal
+import sys
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any
+
+from podlife.apiserver.server import ApiServer, Serving
+from podlife.apiserver.settings import Settings
+
+__all__ = ["run"]
+
+
+def run(settings: Settings) -> None:
+    """Serve until SIGTERM or SIGINT; a second signal ends the process at once."""
+    logging.basicConfig(level=logging.WARNING, format="podlife: %(message)s", stream=sys.stderr)
+    _allow_many_connections()
+    _run(_serve(settings))
+
+
+async def _serve(settings: Settings) -> None:
+    server = ApiServer(settings)
+    loop = asyncio.get_running_loop()
+
+    def stop() -> None:
+        server.stop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop)
+
+    def ready(serving: Serving) -> None:
+        # What is there now stays: the collector need not walk through it again and again.
+        gc.collect()
+        gc.freeze()
+        print(_welcome(serving, settings), flush=True)
+
+    await server.run(ready)
+
+
+def _welcome(serving: Serving, settings: Settings) -> str:
+    kept = "memory only" if settings.in_memory else str(serving.folder)
+    return f"""\
+The API server is ready on {serving.url} (data: {kept}).
+
+  export KUBECONFIG={serving.kubeconfig()}
+
+  kubectl get namespaces
+  kubectl create deployment hello --image=nginx
+  kubectl get deployments,pods --watch
+
+Ctrl-C stops it."""
+
+
+def _run(main: Coroutine[Any, Any, None]) -> None:
+    try:
+        import uvloop
+    except ImportError:
+        asyncio.run(main)
+    else:
+        uvloop.run(main)
+
+
+def _allow_many_connections() -> None:
+    """Every watch is an open file: take as many as the system grants without asking for more rights."""
+    try:
+        import resource
+    except ImportError:
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 65_536 if hard == resource.RLIM_INFINITY else min(hard, 65_536)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def _from_json(text: str) -> Settings:
+    given = json.loads(text)
+    return Settings(**given | {"data": Path(given["data"]), "names": tuple(given["names"])})
+
+
+if __name__ == "__main__":
+    from podlife.cli import guard
+
+    guard(lambda: run(_from_json(sys.argv[1])))
