@@ -146,11 +146,9 @@ def main() -> None:
     )
     parser.add_argument("--server", help="a kube-apiserver that runs, for the OpenAPI documents")
     parser.add_argument("--token", default="")
-    parser.add_argument("--types", type=Path, help="take the output of schema-types from a file")
     options = parser.parse_args()
-    dump = json.loads(options.types.read_text()) if options.types else go_types()
     # No time and no name in the header, or the bytes would differ from run to run.
-    (TARGET / "types.json.gz").write_bytes(gzip.compress(table_of(dump), 9, mtime=0))
+    (TARGET / "types.json.gz").write_bytes(gzip.compress(table_of(go_types()), 9, mtime=0))
     if options.server:
         (TARGET / "documents.xz").write_bytes(packed(documents_of(options.server, options.token)))
     for name in ("types.json.gz", "documents.xz"):
