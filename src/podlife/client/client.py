@@ -181,7 +181,7 @@ class Client:
         view: type[T] | None = None,
     ) -> AsyncGenerator[WatchEvent[T] | Bookmark, None]:
         """Every change after `resource_version`; see `podlife.client.watch`. Close it with `aclosing`."""
-        target = Target(ref.path(namespace), view, options or WatchOptions())
+        target = Target(str(ref), ref.path(namespace), view, options or WatchOptions())
         return watch(self._calls, target, resource_version)
 
     def follow(
@@ -201,7 +201,7 @@ class Client:
         async def read_list() -> Page[T]:
             return await self.list_all(ref, namespace, options=selection, view=view)
 
-        target = Target(ref.path(namespace), view, options)
+        target = Target(str(ref), ref.path(namespace), view, options)
         return follow(self._calls, target, read_list, self._without_streaming)
 
     async def logs(

@@ -11,10 +11,10 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 
 from podlife.client.calls import Calls
-from podlife.client.transport import DeadlineError
+from podlife.client.transport import SilenceError
 from podlife.client.views import BadAnswerError, Page, T
 from podlife.client.watch import Bookmark, EventType, Target, WatchEvent, connect, watch
-from podlife.errors import ApiError, UnreachableError
+from podlife.errors import ApiError, ExpiredError, UnreachableError
 
 __all__ = ["follow"]
 
@@ -34,27 +34,27 @@ async def follow(
     read_list: Callable[[], Awaitable[Page[T]]],
     without_streaming: set[str],
 ) -> Follow[T]:
-    """See the module. `without_streaming` remembers the paths for which the server has no streaming lists.
+    """See the module. `without_streaming` remembers the resources for which the server has no streaming lists.
 
     A failure before the synced Bookmark is raised, since what was handed out by then is of no use: start over.
     """
     resource_version = ""
-    if target.path not in without_streaming:
+    if target.resource not in without_streaming:
         try:
             async with aclosing(_streamed(calls, target)) as events:
                 async for event in events:
                     yield event
                     resource_version = event.resource_version or resource_version
         except _NotOfferedError:
-            without_streaming.add(target.path)
-        except DeadlineError:
-            if not resource_version:
-                # A server that took no notice of the parameter would have us wait for ever, each time.
-                without_streaming.add(target.path)
-                raise
+            without_streaming.add(target.resource)
         except (ApiError, UnreachableError) as error:
-            if not resource_version or (isinstance(error, ApiError) and error.code == 410):
+            if not resource_version and isinstance(error, SilenceError):
+                # A server that took no notice of the parameter would have us wait for ever, each time.
+                without_streaming.add(target.resource)
+            if not resource_version or isinstance(error, ExpiredError):
                 raise
+            if target.options.report is not None:
+                target.options.report(error)
     if not resource_version:
         page = await read_list()
         for item in page.items:

@@ -15,7 +15,7 @@ from urllib.parse import quote, urlsplit
 from podlife import __version__
 from podlife.client.config import Connection
 from podlife.client.credentials import Credential, Credentials, credentials_for
-from podlife.client.transport import DeadlineError, NotSentError
+from podlife.client.transport import DeadlineError, NotSentError, SilenceError
 from podlife.errors import UnreachableError
 from podlife.wire import Request
 
@@ -161,7 +161,7 @@ class HttpAnswer:
             async with asyncio.timeout(seconds):
                 return await self._response.content.readany()
         except TimeoutError:
-            raise DeadlineError(f"the server was silent for {seconds or 0:.3g} s") from None
+            raise SilenceError(f"the server was silent for {seconds or 0:.3g} s") from None
         except (aiohttp.ClientError, OSError) as error:
             raise UnreachableError(f"the answer was cut off: {_described(error)}") from None
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 
-from podlife.client.transport import DeadlineError, NotSentError
+from podlife.client.transport import DeadlineError, NotSentError, SilenceError
 from podlife.errors import UnreachableError
 from podlife.wire import Body, Handler, Peer, Request
 
@@ -67,7 +67,7 @@ class InProcessAnswer:
                     if piece:
                         return piece
         except TimeoutError:
-            raise DeadlineError(f"the server was silent for {seconds:g} s") from None
+            raise SilenceError(f"the server was silent for {seconds:g} s") from None
         except OSError as error:
             raise UnreachableError(f"the answer was cut off: {error}") from None
         return b""

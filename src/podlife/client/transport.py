@@ -15,7 +15,7 @@ from typing import Protocol
 from podlife.errors import UnreachableError
 from podlife.wire import Request
 
-__all__ = ["Answer", "DeadlineError", "NotSentError", "Transport", "read_all"]
+__all__ = ["Answer", "DeadlineError", "NotSentError", "SilenceError", "Transport", "read_all"]
 
 
 class NotSentError(UnreachableError):
@@ -30,6 +30,10 @@ class DeadlineError(UnreachableError):
     """The server did not answer, or went silent within an answer, for longer than the caller allows."""
 
 
+class SilenceError(DeadlineError):
+    """The server had begun its answer when it went silent."""
+
+
 class Answer(Protocol):
     """What a server answers. Header names are in lower case; a header sent twice is joined with a comma."""
 
@@ -40,7 +44,7 @@ class Answer(Protocol):
     def headers(self) -> Mapping[str, str]: ...
 
     async def next_piece(self, *, seconds: float | None) -> bytes:
-        """The next piece of the body, empty at its end. Raises DeadlineError after `seconds` of silence and
+        """The next piece of the body, empty at its end. Raises SilenceError after `seconds` of silence and
         UnreachableError when the body is cut off."""
         ...
 

@@ -105,8 +105,9 @@ def decode_line(line: bytes, view: type[T] | None) -> WatchEvent[T] | Bookmark:
 
 @dataclass(frozen=True, slots=True)
 class Target(Generic[T]):
-    """What is watched: the path of a collection, as which view, and how."""
+    """What is watched: a resource, the path of a collection of it, as which view, and how."""
 
+    resource: str
     path: str
     view: type[T] | None
     options: WatchOptions
