@@ -7,6 +7,7 @@ it is given, which the caller owns, into what must be written. Storage and HTTP 
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum, auto
@@ -29,7 +30,7 @@ __all__ = [
 
 ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"
-_POLICIES = ("Background", "Foreground", "Orphan")
+_POLICIES = ("Foreground", "Background", "Orphan")
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +122,11 @@ def check_options(options: DeleteOptions) -> None:
             )
         )
     if options.propagation is not None and options.propagation not in _POLICIES:
-        errors.append(not_supported("propagationPolicy", options.propagation, [*_POLICIES, "nil"]))
+        # Upstream does not sort these, as it does the words of other fields.
+        known = ", ".join(f'"{policy}"' for policy in (*_POLICIES, "nil"))
+        given = json.dumps(options.propagation, ensure_ascii=False)
+        text = f"Unsupported value: {given}: supported values: {known}"
+        errors.append(FieldError("propagationPolicy", "FieldValueNotSupported", text))
     errors += [not_supported("dryRun", [value], ["All"]) for value in options.dry_run if value != "All"][:1]
     if errors:
         raise invalid("DeleteOptions", "meta.k8s.io", "", errors)

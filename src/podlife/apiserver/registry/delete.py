@@ -75,17 +75,16 @@ async def delete_record(
     """Delete what is stored, by the rules of its kind; the object as it is answered, and whether it is gone.
 
     The caller holds the lock of the key."""
-    obj = thaw(record.value)
+    obj, old = thaw(record.value), thaw(record.value)
     resource = scope.resource
     registry.admission.admit(
-        Attributes(
-            Operation.DELETE, scope.user, resource, scope.namespace, record.key.name, old=thaw(record.value)
-        )
+        Attributes(Operation.DELETE, scope.user, resource, scope.namespace, record.key.name, old=old)
     )
     outcome = decide(
         obj, options, resource.strategy, registry.clock.now(), kind=resource.kind, group=resource.group
     )
-    if not options.is_dry_run:
+    is_marked_already = outcome is Outcome.MARKED and obj == old  # waits for its finalizers, told again to go
+    if not options.is_dry_run and not is_marked_already:
         await _write(registry, record, obj, outcome)
     return obj, outcome in (Outcome.REMOVED, Outcome.MARKED_AND_REMOVED)
 
