@@ -71,17 +71,19 @@ class Writer:
         await asyncio.shield(self._ended)
 
     def _run(self) -> None:
-        # The loop may be closed before the store: then nobody is left to be told anything.
-        with suppress(RuntimeError):
-            while group := self._take():
-                failure = self._write(group)
-                self._loop.call_soon_threadsafe(self._settle, group, failure)
-                if failure is None:
-                    self._compact()
+        while group := self._take():
+            failure = self._write(group)
+            self._tell(self._settle, group, failure)
+            if failure is None:
+                self._compact()
         with suppress(sqlite3.Error):
             self._database.close()
+        self._tell(self._tell_ended)
+
+    def _tell(self, call: Callable[..., None], *arguments: object) -> None:
+        # A loop that was closed before the store leaves nobody to be told.
         with suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self._tell_ended)
+            self._loop.call_soon_threadsafe(call, *arguments)
 
     def _tell_ended(self) -> None:
         if not self._ended.done():
@@ -116,7 +118,7 @@ class Writer:
             return
         try:
             self._database.compact(self._compacted, until)
-        except sqlite3.Error as error:
+        except Exception as error:  # noqa: BLE001 - the next group tries again; writing must go on
             logger.warning("the history in %s could not be compacted: %s", self._database.path, error)
         else:
             self._compacted = until

@@ -20,7 +20,9 @@ from podlife.apiserver.storage import (
     Put,
     SqliteStore,
     StoreError,
+    writer,
 )
+from podlife.apiserver.storage.database import Database
 from podlife.apiserver.storage.maintenance import check
 from podlife.errors import ConfigError
 
@@ -71,6 +73,35 @@ async def test_everything_is_there_after_a_restart(folder: Path) -> None:
     assert [r.revision for r in again.list("pods", revision=2)] == [1, 2]
     assert (await put(again, "c")).revision == 5
     await again.close()
+
+
+async def test_every_transaction_waits_for_the_disk(store: SqliteStore) -> None:
+    def setting(name: str) -> object:
+        return store._database.connection.execute(f"PRAGMA {name}").fetchone()[0]
+
+    full = 2
+    assert (setting("journal_mode"), setting("synchronous")) == ("wal", full)
+
+
+async def test_a_history_that_cannot_be_compacted_now_keeps_nobody_from_writing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: object) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr(writer, "COMPACT_REVISIONS", 2)
+    with monkeypatch.context() as failing:
+        failing.setattr(Database, "compact", fail)
+        store = await SqliteStore.open(folder, limits=Limits(events=2))
+        for _ in range(10):
+            await put(store, "a")
+    assert "could not be compacted: database or disk is full" in caplog.text
+    await put(store, "a")
+    await store.close()
+    report = check(folder)
+    assert report.problems == ()
+    assert report.revision == 11
+    assert report.compacted > 0, "it was tried again"
 
 
 async def test_a_change_is_seen_by_nobody_before_it_is_durable(store: SqliteStore, gate) -> None:
