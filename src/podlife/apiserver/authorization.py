@@ -118,13 +118,12 @@ def authorize(user: User, asked: Attributes, nodes: NodeView) -> Decision:
 
 def rules_for(user: User) -> Sequence[Rule]:
     """What the user may do as far as rules can say it: a node may do more, depending on its pods."""
-    if "system:authenticated" not in user.groups:
-        return _MASTER_RULES if "system:masters" in user.groups else _PUBLIC_RULES
+    common = _EVERYBODY_RULES if "system:authenticated" in user.groups else _PUBLIC_RULES
     if "system:masters" in user.groups:
-        return (*_MASTER_RULES, *_EVERYBODY_RULES)
+        return (*_MASTER_RULES, *common)
     if user.name in _CONTROLLER_USERS:
-        return (*_CONTROLLER_RULES, *_EVERYBODY_RULES)
-    return _EVERYBODY_RULES
+        return (*_CONTROLLER_RULES, *common)
+    return common
 
 
 def forbidden(user: User, asked: Attributes, decision: Decision) -> ForbiddenError:
