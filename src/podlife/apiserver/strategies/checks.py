@@ -37,10 +37,10 @@ def not_found(path: str, value: str) -> FieldError:
     return FieldError(path, "FieldValueNotFound", f"Not found: {json.dumps(value, ensure_ascii=False)}")
 
 
-def not_one_of(path: str, value: str, choices: Iterable[str]) -> FieldError:
+def not_one_of(path: str, value: Any, choices: Iterable[str]) -> FieldError:
     """An unsupported value, with the supported ones in the order given."""
     known = ", ".join(json.dumps(choice) for choice in choices)
-    shown = json.dumps(value, ensure_ascii=False)
+    shown = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return FieldError(
         path, "FieldValueNotSupported", f"Unsupported value: {shown}: supported values: {known}"
     )

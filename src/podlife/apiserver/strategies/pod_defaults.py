@@ -116,10 +116,8 @@ def default_pod_spec(spec: Object) -> None:
         spec["restartPolicy"] = "Always"
     if spec.get("securityContext") is None:
         spec["securityContext"] = {}
-    if (grace := spec.get("terminationGracePeriodSeconds")) is None:
-        spec["terminationGracePeriodSeconds"] = 30
-    elif grace < 0:
-        spec["terminationGracePeriodSeconds"] = 1
+    grace = spec.get("terminationGracePeriodSeconds", 30)
+    spec["terminationGracePeriodSeconds"] = grace if grace >= 0 else 1
     if not spec.get("schedulerName"):
         spec["schedulerName"] = "default-scheduler"
     # An old name and a new one for the same thing: upstream always shows both.

@@ -19,6 +19,7 @@ from podlife.apiserver.strategies.pod_status import (
     keep_of_old_status,
     validate_pod_status,
 )
+from podlife.apiserver.strategies.pod_template import drop_disabled_fields
 from podlife.apiserver.strategies.pod_update import (
     validate_annotation_update,
     validate_ephemeral_update,
@@ -47,13 +48,13 @@ class PodStrategy(Strategy):
     def prepare_create(self, obj: Object) -> None:
         spec = obj["spec"]
         obj["status"] = first_status(spec, obj["metadata"].get("creationTimestamp"))
-        _drop_disabled(spec)
+        drop_disabled_fields(spec)
         if labels := obj["metadata"].get("labels"):
             _merge_label_keys(spec, labels)
 
     def prepare_update(self, new: Object, old: Object) -> None:
         super().prepare_update(new, old)
-        _drop_disabled(new["spec"])
+        drop_disabled_fields(new["spec"])
 
     def validate(self, obj: Object) -> list[FieldError]:
         meta, spec = obj["metadata"], obj["spec"]
@@ -103,17 +104,6 @@ class PodStrategy(Strategy):
         if grace is None:
             return 0
         return grace if grace >= 0 else 1
-
-
-def _drop_disabled(spec: Object) -> None:
-    """Fields behind feature gates that v1.36 has switched off are not stored."""
-    for field in ("containers", "initContainers"):
-        for container in spec.get(field, ()):
-            lifecycle = container.get("lifecycle")
-            if lifecycle and lifecycle.pop("stopSignal", None) and not lifecycle:
-                del container["lifecycle"]
-    spec.pop("schedulingGroup", None)
-    spec.pop("workloadRef", None)
 
 
 def _merge_label_keys(spec: Object, labels: dict[str, str]) -> None:
