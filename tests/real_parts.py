@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import importlib.util
+import json
 import os
 import shutil
 import signal
@@ -23,7 +24,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
 
@@ -54,6 +55,16 @@ TOKENS = {
     "node-b": ("node-b-token", "system:node:node-b", "system:nodes"),
 }
 """Who may speak to the servers: token, user and group by the name that a test gives."""
+
+
+# As our own server: nobody is anonymous, but for the health of the server.
+_ANONYMOUS_HEALTH = """\
+apiVersion: apiserver.config.k8s.io/v1
+kind: AuthenticationConfiguration
+anonymous:
+  enabled: true
+  conditions: [{path: /healthz}, {path: /livez}, {path: /readyz}]
+"""
 
 
 class MissingPartError(Exception):
@@ -94,10 +105,17 @@ class Server:
     log: Path
     tokens: Mapping[str, str]
     pki: Pki | None = None
+    etcd_url: str = ""
 
     @property
     def url(self) -> str:
         return f"https://{self.host}:{self.port}"
+
+    def compact(self, revision: str) -> None:
+        """Forget the history before a revision, as time does."""
+        body = json.dumps({"revision": revision, "physical": True}).encode()
+        request = urllib.request.Request(f"{self.etcd_url}/v3/kv/compaction", body)
+        urllib.request.urlopen(request, timeout=10).close()
 
     def kubeconfig_for(self, who: str) -> Path:
         """A kubeconfig of mode 0600 with the token of one of TOKENS."""
@@ -148,6 +166,8 @@ def kube_apiserver(folder: Path, settings: Settings | None = None) -> Iterator[S
     certificate, key = pki.issue_server()
     token_file = folder / "tokens.csv"
     write_token_file(token_file, settings.tokens)
+    authentication = folder / "authentication.yaml"
+    authentication.write_text(_ANONYMOUS_HEALTH)
     with _etcd(folder / "etcd", settings.etcd_flags) as etcd_url:
         port = free_port()
         flags = [
@@ -159,6 +179,7 @@ def kube_apiserver(folder: Path, settings: Settings | None = None) -> Iterator[S
             f"--tls-private-key-file={key}",
             f"--client-ca-file={pki.ca_file}",
             f"--token-auth-file={token_file}",
+            f"--authentication-config={authentication}",
             "--authorization-mode=Node,RBAC",
             "--enable-admission-plugins=NodeRestriction",
             f"--disable-admission-plugins={','.join(settings.disabled_admission)}",
@@ -172,7 +193,7 @@ def kube_apiserver(folder: Path, settings: Settings | None = None) -> Iterator[S
         ]
         log = folder / "kube-apiserver.log"
         with _process([str(program), *flags], log) as process:
-            server = _server(folder, port, pki, process, log, settings)
+            server = replace(_server(folder, port, pki, process, log, settings), etcd_url=etcd_url)
             _wait_until(lambda: is_ready(server), process, log, settings.ready_seconds)
             yield server
 

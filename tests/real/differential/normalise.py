@@ -69,7 +69,7 @@ class Normaliser:
     def _object(self, value: dict[str, Any]) -> dict[str, Any]:
         if value.get("generateName") and value.get("name"):
             self._names.setdefault(value["name"], f"{value['generateName']}<random>")
-        result = {}
+        result: dict[str, Any] = {}
         for key, item in value.items():
             if key in ("managedFields", "selfLink"):
                 continue
