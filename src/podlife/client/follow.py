@@ -20,8 +20,10 @@ __all__ = ["follow"]
 
 Follow = AsyncGenerator[WatchEvent[T] | Bookmark, None]
 
-# How servers say that they know no streaming lists: forbidden by validation, or not understood.
+# How servers say that they know no streaming lists: forbidden by validation, or not understood; and, as the first
+# event of a stream, what kube-apiserver says whose etcd is too old for them.
 _NOT_OFFERED = frozenset((400, 405, 406, 415, 422))
+_NOT_OFFERED_BY_STORAGE = "the required storage feature"
 
 
 class _NotOfferedError(UnreachableError):
@@ -88,7 +90,7 @@ async def _streamed(calls: Calls, target: Target[T]) -> Follow[T]:
                 else:
                     yield WatchEvent(event.type, event.object, "")
     except ApiError as error:
-        if is_begun or error.code not in _NOT_OFFERED:
+        if is_begun or not (error.code in _NOT_OFFERED or _NOT_OFFERED_BY_STORAGE in error.message):
             raise
         raise _NotOfferedError(str(error)) from None
     if not is_synced:

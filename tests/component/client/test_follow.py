@@ -34,12 +34,26 @@ async def test_a_streaming_list_comes_over_the_connection_of_its_watch() -> None
     assert "resourceVersion" not in request.query
 
 
-@pytest.mark.parametrize("code", [400, 422])
+OLD_ETCD = {
+    **status(500, "InternalError"),
+    "message": "a watch stream was requested by the client but the required storage feature "
+    "RequestWatchProgress is disabled",
+}
+
+
+@pytest.mark.parametrize(
+    "no",
+    [
+        pytest.param(refusal(400, "BadRequest"), id="the parameter is not understood"),
+        pytest.param(refusal(422, "Invalid"), id="the parameter is forbidden"),
+        pytest.param([line("ERROR", OLD_ETCD)], id="the etcd behind it is too old"),
+    ],
+)
 @virtual_time
-async def test_a_server_without_streaming_lists_is_read_in_pages_and_not_asked_again(code: int) -> None:
+async def test_a_server_without_streaming_lists_is_read_in_pages_and_not_asked_again(no: Any) -> None:
     watching = [added("c", 9), 60.0]
     pages = listed(pod("a", 5), pod("b", 2))
-    server = Server(refusal(code, "Invalid"), pages, list(watching), pages, list(watching))
+    server = Server(no, pages, list(watching), pages, list(watching))
     client = server.client()
     for namespace in ("", "ns"):
         async with aclosing(
