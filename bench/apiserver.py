@@ -49,7 +49,7 @@ class Size:
 
     @classmethod
     def quick(cls) -> Size:
-        return cls(pods=4_000, patches=2_000, deletes=2_000, watched=300)
+        return cls(pods=6_000, patches=2_000, deletes=2_000, watched=300)
 
 
 def run(folder: Path, size: Size) -> Table:
