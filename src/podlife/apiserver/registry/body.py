@@ -99,16 +99,15 @@ def check_shape(scope: Scope, obj: Any, kind: str, api_version: str, *, raw: byt
     """Bring the object into the shape of its type, or raise 400; unknown fields go as `fieldValidation` says."""
     directive = scope.request.query.get("fieldValidation") or "Warn"
     prefix = f'{kind} in version "{api_version.rpartition("/")[2]}" cannot be handled as a {kind}: '
+    is_json = raw and directive != "Ignore" and media_type(scope.request) in (_JSON, "")
     try:
-        unknown = schema.check(api_version, kind, obj)
+        # Duplicates are counted in what was decoded, before the check makes it canonical.
+        complaints = schema.duplicate_fields(raw, obj) if is_json else []
+        complaints += schema.check(api_version, kind, obj)
     except schema.DecodeError as error:
         raise bad_request(f"{prefix}{error}") from None
-    if directive == "Ignore":
-        return
-    if raw and media_type(scope.request) in (_JSON, ""):
-        unknown = schema.duplicate_fields(raw) + unknown
-    if not unknown:
+    if not complaints or directive == "Ignore":
         return
     if directive == "Strict":
-        raise bad_request(f"{prefix}strict decoding error: {', '.join(unknown)}")
-    scope.warnings.extend(unknown)
+        raise bad_request(f"{prefix}strict decoding error: {', '.join(complaints)}")
+    scope.warnings.extend(complaints)
