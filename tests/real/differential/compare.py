@@ -54,6 +54,7 @@ class Side:
         return self._shown(answer, step)
 
     def _shown(self, answer: Answer, step: Step) -> dict[str, Any]:
+        self._normaliser.begin(step.name)
         body = answer.body
         if step.pick is not None and answer.code < 300:
             body = step.pick(body)

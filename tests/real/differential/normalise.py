@@ -1,7 +1,7 @@
 """Takes out of an answer what must differ between two servers, and keeps what must not.
 
-UIDs, generated names and resourceVersions become symbols in the order of their first appearance, so that
-"the same one again" still compares; a resourceVersion also says whether it is the newest so far. Times become
+UIDs, generated names and resourceVersions become symbols named after the step that first showed them, so that
+"the same one again" still compares; a resourceVersion also says whether it was the newest then. Times become
 distances from now, in steps of five seconds. managedFields are taken out: podlife has none, by design. So are
 the dumps of Go structs that kube-apiserver puts into some refusals, behind the sentence that says what is wrong.
 """
@@ -9,6 +9,7 @@ the dumps of Go structs that kube-apiserver puts into some refusals, behind the 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from datetime import UTC, datetime
 from typing import Any
 
@@ -40,6 +41,13 @@ class Normaliser:
         self._symbols: dict[tuple[str, str], str] = {}
         self._names: dict[str, str] = {}
         self._newest = 0
+        self._step = ""
+        self._in_step: Counter[str] = Counter()
+
+    def begin(self, step: str) -> None:
+        """Symbols that appear from now on are named after this step."""
+        self._step = step
+        self._in_step.clear()
 
     def body(self, value: Any) -> Any:
         if isinstance(value, list):
@@ -92,8 +100,10 @@ class Normaliser:
         return self._value(cell)
 
     def _symbol(self, kind: str, value: str) -> str:
-        known = sum(1 for seen in self._symbols if seen[0] == kind)
-        return self._symbols.setdefault((kind, value), f"<{kind} {known + 1}>")
+        if (kind, value) not in self._symbols:
+            self._in_step[kind] += 1
+            self._symbols[kind, value] = f"<{kind} {self._in_step[kind]} of {self._step}>"
+        return self._symbols[kind, value]
 
     def _version(self, value: str) -> str:
         if not value.isdigit() or value == "0":
