@@ -17,7 +17,7 @@ from podlife.aio import cancel_and_wait
 from podlife.apiserver.certificates import Pki, Subject, names_for
 from podlife.apiserver.http import HttpFace, Limits
 from podlife.clock import SystemClock
-from podlife.wire import Channel, Handler, Peer, Request, Response, Upgrade
+from podlife.wire import Channel, Handler, Request, Response, Upgrade
 
 LIMITS = Limits(lingering_seconds=0.5)
 DEADLINE = 10.0
@@ -565,12 +565,3 @@ async def test_a_task_that_is_cancelled_from_outside_stays_cancelled(serve: Serv
     await cancel_and_wait(tasks[0])
     assert tasks[0].cancelled()
     writer.close()
-
-
-async def test_a_peer_is_told_by_its_subject() -> None:
-    from podlife.apiserver.http import _peer_of
-
-    subject = ((("organizationName", "a"),), (("organizationName", "b"),), (("commonName", "me"),))
-    assert _peer_of({"subject": subject}) == Peer("me", ("a", "b"))
-    assert _peer_of({"subject": ((("organizationName", "a"),),)}) is None
-    assert _peer_of(None) is None

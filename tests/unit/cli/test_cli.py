@@ -1,0 +1,176 @@
+"""The command as a user meets it: its own process, its exit code, and the one line it says."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from podlife.apiserver.identities import prepare_identities, write_kubeconfigs
+from podlife.apiserver.settings import Settings
+from podlife.cli import _program_name
+from podlife.clock import SystemClock
+
+
+def podlife(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "podlife", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=os.environ | environment,
+    )
+
+
+def imports_of(*arguments: str) -> set[str]:
+    """Which modules a command loads: what it costs, without a clock."""
+    program = (
+        "import sys, podlife.cli\ntry: podlife.cli.main()\nfinally: print(*sys.modules, file=sys.stderr)"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", program, *arguments], capture_output=True, text=True, timeout=60
+    )
+    assert result.returncode == 0, result.stderr
+    return set(result.stderr.split())
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder as a server leaves it."""
+    folder = tmp_path_factory.mktemp("data")
+    identities = prepare_identities(Settings(), folder, SystemClock())
+    write_kubeconfigs(folder, "https://127.0.0.1:6443", identities)
+    return folder
+
+
+def test_the_version_is_one_line() -> None:
+    result = podlife("--version")
+    assert (result.returncode, result.stdout) == (0, "podlife 0.1.0\n")
+
+
+def test_help_names_the_commands_and_every_option_in_full() -> None:
+    assert "apiserver" in podlife("--help").stdout
+    shown = podlife("apiserver", "-h", COLUMNS="60").stdout
+    for option in ("--data", "--memory", "--port", "--bind", "--default-not-ready-toleration-seconds"):
+        assert option in shown
+
+
+def test_help_and_version_load_nothing_heavy() -> None:
+    heavy = {"aiohttp", "asyncio", "cryptography", "kubernetes_asyncio", "msgspec", "rich", "sqlite3", "yaml"}
+    assert not heavy & imports_of("--help")
+    assert not heavy & imports_of("apiserver", "--help")
+
+
+def test_importing_podlife_loads_nothing_else() -> None:
+    program = "import sys; before = set(sys.modules); import podlife; print(set(sys.modules) - before)"
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert result.stdout == "{'podlife'}\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--nonsense"],
+        ["nonsense"],
+        ["apiserver", "--port", "70000"],
+        ["apiserver", "--port", "x"],
+        ["apiserver", "backup"],
+        ["apiserver", "kubeconfig", "--node", "a", "--user", "b"],
+    ],
+)
+def test_a_wrong_use_is_explained_with_exit_code_2(arguments: list[str]) -> None:
+    result = podlife(*arguments)
+    assert result.returncode == 2
+    assert "Usage:" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize("command", [["kubeconfig"], ["check"], ["backup", "x"]])
+def test_a_folder_without_data_is_one_line_that_names_it(tmp_path: Path, command: list[str]) -> None:
+    result = podlife("apiserver", *command, "--data", str(tmp_path / "none"))
+    assert result.returncode == 1
+    assert str(tmp_path / "none") in result.stderr
+    assert result.stderr.startswith("podlife: ")
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    result = podlife("apiserver", "--data", str(file / "sub"), "--port", "0")
+    assert (result.returncode, len(result.stderr.splitlines())) == (1, 1)
+    assert f"{file}/sub cannot be used" in result.stderr
+
+
+def test_an_unexpected_error_is_one_line_and_the_whole_story_on_request() -> None:
+    program = "from podlife.cli import guard\ndef fail(): raise KeyError('the\\nthing')\nguard(fail)"
+    run = [sys.executable, "-c", program]
+    result = subprocess.run(run, capture_output=True, text=True, timeout=60)
+    assert (result.returncode, len(result.stderr.splitlines())) == (1, 1)
+    assert "unexpected KeyError" in result.stderr
+    assert "PODLIFE_DEBUG=1" in result.stderr
+    debugged = subprocess.run(
+        run, capture_output=True, text=True, timeout=60, env=os.environ | {"PODLIFE_DEBUG": "1"}
+    )
+    assert debugged.returncode == 1
+    assert "Traceback" in debugged.stderr
+
+
+@pytest.mark.parametrize(("error", "code"), [("KeyboardInterrupt", 130), ("BrokenPipeError", 141)])
+def test_being_interrupted_is_quiet(error: str, code: int) -> None:
+    program = f"from podlife.cli import guard\ndef fail(): raise {error}\nguard(fail)"
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert (result.returncode, result.stdout, result.stderr) == (code, "", "")
+
+
+def test_the_admins_kubeconfig_is_shown(data: Path) -> None:
+    result = podlife("apiserver", "kubeconfig", "--data", str(data))
+    assert result.stdout == (data / "admin.kubeconfig").read_text()
+
+
+def test_a_node_gets_a_kubeconfig_of_its_own(data: Path, tmp_path: Path) -> None:
+    import base64
+
+    import yaml
+    from cryptography import x509
+
+    target = tmp_path / "n1.kubeconfig"
+    result = podlife("apiserver", "kubeconfig", "--data", str(data), "--node", "n1", "-o", str(target))
+    assert (result.returncode, result.stdout) == (0, ""), result.stderr
+    assert target.stat().st_mode & 0o777 == 0o600
+    config = yaml.safe_load(target.read_text())
+    assert config["clusters"][0]["cluster"]["server"] == "https://127.0.0.1:6443"
+    pem = base64.b64decode(config["users"][0]["user"]["client-certificate-data"])
+    subject = x509.load_pem_x509_certificate(pem).subject.rfc4514_string()
+    assert subject == "CN=system:node:n1,O=system:nodes"
+
+
+def test_a_user_gets_the_groups_it_is_given(data: Path) -> None:
+    result = podlife(
+        "apiserver", "kubeconfig", "--data", str(data), "--user", "eve", "--group", "a", "--group", "b"
+    )
+    assert result.returncode == 0
+    assert 'user: "eve"' in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [(["--node", "Not_A_Name"], "is not a name for a node"), (["--group", "x"], "say who with --user")],
+)
+def test_an_identity_that_cannot_be_is_one_line(data: Path, options: list[str], message: str) -> None:
+    result = podlife("apiserver", "kubeconfig", "--data", str(data), *options)
+    assert (result.returncode, len(result.stderr.splitlines())) == (1, 1)
+    assert message in result.stderr
+
+
+def test_a_kubeconfig_that_cannot_be_written_is_one_line(data: Path, tmp_path: Path) -> None:
+    result = podlife("apiserver", "kubeconfig", "--data", str(data), "-o", str(tmp_path / "no" / "file"))
+    assert (result.returncode, len(result.stderr.splitlines())) == (1, 1)
+
+
+def test_as_a_plug_in_it_calls_itself_as_kubectl_does() -> None:
+    assert _program_name("/usr/bin/kubectl-podlife") == "kubectl podlife"
+    assert _program_name("/usr/bin/podlife") == "podlife"
