@@ -168,6 +168,7 @@ async def _measure_fan_out(load: Load, figures: Figures, size: Size) -> None:
     )
     await asyncio.wait_for(done.wait(), 120)
     figures.fan_out = wanted / (time.perf_counter() - began)
+    await load.end_watches()
 
 
 async def _revision(load: Load) -> int:

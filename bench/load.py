@@ -139,10 +139,7 @@ class Load:
     async def __aexit__(self, *_: object) -> None:
         for connection in self._pool:
             connection.close()
-        for watcher in self._watchers:
-            if watcher.transport is not None:
-                watcher.transport.abort()
-        await asyncio.sleep(0)
+        await self.end_watches()
 
     def request(self, method: str, path: str, body: bytes = b"", kind: str = "application/json") -> bytes:
         head = (
@@ -187,6 +184,13 @@ class Load:
         return Rate(
             len(times), seconds, failed, times[len(times) // 2] * 1e3, times[int(len(times) * 0.99)] * 1e3
         )
+
+    async def end_watches(self) -> None:
+        for watcher in self._watchers:
+            if watcher.transport is not None:
+                watcher.transport.abort()
+        self._watchers.clear()
+        await asyncio.sleep(0)
 
     async def watch(self, path: str, count: int, on_events: Callable[[int], None]) -> None:
         """Open `count` watches and return when each has begun to answer."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+
 from podlife.api.codec import Object, encode
 from podlife.api.field_errors import bad_value, invalid
 from podlife.api.selectors import label_selector_from_dict
@@ -45,17 +47,18 @@ async def patch_scale(registry: Registry, scope: Scope) -> Response:
 
 
 async def _apply(registry: Registry, scope: Scope, change: Transform, *, dry_run: bool) -> Response:
-    def transform(obj: Object) -> Object:
-        before = _scale_of(obj)
-        after = change(before)
+    def transform(old: Object) -> Object:
+        after = change(_scale_of(old))
         replicas = after.get("spec", {}).get("replicas", 0)
         if replicas < 0:
             errors = [bad_value("spec.replicas", replicas, "must be greater than or equal to 0")]
             raise invalid(_KIND, "autoscaling", scope.name, errors)
-        if (uid := after.get("metadata", {}).get("uid")) and uid != obj["metadata"]["uid"]:
+        found = old["metadata"]["uid"]
+        if (uid := after.get("metadata", {}).get("uid")) and uid != found:
             raise scope.conflict(
-                f"Precondition failed: UID in precondition: {uid}, UID in object meta: {obj['metadata']['uid']}"
+                f"Precondition failed: UID in precondition: {uid}, UID in object meta: {found}"
             )
+        obj = deepcopy(old)
         obj["spec"]["replicas"] = replicas
         obj["metadata"]["resourceVersion"] = after.get("metadata", {}).get("resourceVersion", "")
         return obj

@@ -23,7 +23,7 @@ from podlife.wire import Response
 __all__ = ["Transform", "apply_change", "commit_change", "update"]
 
 Transform = Callable[[Object], Object]
-"""The wanted object, from the one that is stored. The argument belongs to the callee."""
+"""The wanted object, from the one that is stored, which must be left as it is and not be shared with."""
 
 
 async def update(registry: Registry, scope: Scope) -> Response:
@@ -75,7 +75,7 @@ async def apply_change(
 
     The caller holds the lock of the key."""
     old = thaw(record.value)
-    new = transform(thaw(record.value))
+    new = transform(old)
     _check_version(scope, new["metadata"], record)
     adopt_namespace(scope, new["metadata"])
     strategy = scope.resource.strategy
