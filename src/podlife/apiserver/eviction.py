@@ -95,8 +95,7 @@ async def _evict_locked(
     pod = thaw(record.value)
     now = format_time(registry.clock.now())
     if len(budgets) > 1:
-        # EV-11: the body says 500, the answer is still a 201.
-        return status.failure(ApiError(_TOO_MANY_BUDGETS, code=500, reason=""))
+        raise ApiError(_TOO_MANY_BUDGETS, code=500, reason="")  # EV-11
     spent = [change for each in budgets if (change := _spend_budget(pod, each, now)) is not None]
     # What the delete would refuse is refused before anything is written: a budget is not spent on nothing.
     check_options(options)

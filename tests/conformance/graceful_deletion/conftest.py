@@ -15,3 +15,6 @@ async def world(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
     """Parametrise it indirectly (`on_both_stores`) where the store makes a difference."""
     async with worlds.serve(getattr(request, "param", "memory"), tmp_path) as world:
         yield world
+
+
+on_both_stores = pytest.mark.parametrize("world", ["memory", "sqlite"], indirect=True)

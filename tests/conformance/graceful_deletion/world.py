@@ -6,8 +6,9 @@ hand, and `plant`, which puts into the store what no request could (what an olde
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +22,7 @@ from podlife.apiserver.authentication import ADMIN, Authenticator, TokenFile, Us
 from podlife.apiserver.http import HttpFace
 from podlife.apiserver.namespaces import create_system_namespaces
 from podlife.apiserver.registry.objects import encoder, thaw
-from podlife.apiserver.storage import Key, MemoryStore, Put, SqliteStore, Store
+from podlife.apiserver.storage import Delete, Key, MemoryStore, Put, SqliteStore, Store
 from podlife.clock import ManualClock
 
 __all__ = ["NODE", "Answer", "Seen", "World", "serve"]
@@ -31,6 +32,8 @@ TOKENS = {
     "admin": ("admin-token", ADMIN),
     NODE: ("node-a-token", User(f"system:node:{NODE}", NODE, ("system:nodes",))),
 }
+JSON = "application/json"
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 MERGE = "application/merge-patch+json"
 
 
@@ -88,16 +91,25 @@ class World:
         self._markers = 0
 
     async def request(
-        self, method: str, path: str, body: Any = None, *, who: str = "admin", format_: str = "application/json"
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        who: str = "admin",
+        format_: str = JSON,
+        accept: str = JSON,
     ) -> Answer:
         data = None if body is None else json.dumps(body)
-        headers = {"Authorization": f"Bearer {self._tokens[who]}"} | ({"Content-Type": format_} if data else {})
+        headers = {"Authorization": f"Bearer {self._tokens[who]}", "Accept": accept}
+        if data:
+            headers["Content-Type"] = format_
         async with self._session.request(method, path, data=data, headers=headers) as response:
             return Answer(response.status, await response.json(), response.headers)
 
     def path(self, resource: str, name: str = "", subresource: str = "") -> str:
-        group = {"deployments": "apps/v1", "poddisruptionbudgets": "policy/v1"}.get(resource)
-        parts = [f"/apis/{group}" if group else "/api/v1", "namespaces", self.namespace, resource]
+        root = "/apis/policy/v1" if resource == "poddisruptionbudgets" else "/api/v1"
+        parts = [root, "namespaces", self.namespace, resource]
         return "/".join(part for part in (*parts, name, subresource) if part)
 
     async def create(self, resource: str, body: Object) -> Object:
@@ -115,8 +127,16 @@ class World:
         assert answer.code in (200, 404), answer.body
         return answer.code == 404
 
-    async def patch(self, name: str, change: Object, *, resource: str = "pods", sub: str = "") -> Answer:
-        return await self.request("PATCH", self.path(resource, name, sub), change, format_=MERGE)
+    async def patch(
+        self, name: str, change: Object, *, resource: str = "pods", sub: str = "", who: str = "admin"
+    ) -> Answer:
+        return await self.request("PATCH", self.path(resource, name, sub), change, who=who, format_=MERGE)
+
+    async def printed_status(self, name: str) -> str:
+        """The status that `kubectl get pod` shows."""
+        answer = await self.request("GET", self.path("pods", name), accept=TABLE)
+        columns = [column["name"] for column in answer.body["columnDefinitions"]]
+        return str(answer.body["rows"][0]["cells"][columns.index("Status")])
 
     async def delete(
         self, name: str, *, resource: str = "pods", query: str = "", body: Any = None, **options: Any
@@ -139,7 +159,11 @@ class World:
         """A pod on a node (unless that is empty), as its agent would report it."""
         body = {
             "metadata": {"name": name, "labels": {"app": "a"}, **(metadata or {})},
-            "spec": {"containers": [{"name": "c", "image": "i"}], **({"nodeName": node} if node else {}), **spec},
+            "spec": {
+                "containers": [{"name": "c", "image": "i"}],
+                **({"nodeName": node} if node else {}),
+                **spec,
+            },
         }
         created = await self.create("pods", body)
         if not phase and is_ready is None:
@@ -214,8 +238,7 @@ class World:
 
     async def plant(self, name: str, *, resource: str = "pods", **parts: Mapping[str, Any]) -> Object:
         """Change the stored object behind the server's back: `metadata={...}` sets, None takes away."""
-        storage = {"poddisruptionbudgets": "poddisruptionbudgets.policy", "deployments": "deployments.apps"}
-        key = Key(storage.get(resource, resource), self.namespace, name)
+        key = Key(STORED.get(resource, resource), self.namespace, name)
         record = self._store.get(key)
         assert record is not None
         obj = thaw(record.value)
@@ -225,7 +248,40 @@ class World:
         await self._store.commit(Put(key, encoder(obj), expected=record.revision))
         return await self.get(name, resource)
 
+    async def uproot(self, name: str) -> None:
+        """Take the pod out of the store behind the server's back."""
+        key = Key("pods", self.namespace, name)
+        record = self._store.get(key)
+        assert record is not None
+        await self._store.commit(Delete(key, encoder(thaw(record.value)), expected=record.revision))
 
+    async def meet(
+        self,
+        requests: Sequence[Coroutine[Any, Any, Answer]],
+        change: Callable[[], Awaitable[object]] | None = None,
+        *,
+        name: str = "p",
+        resource: str = "pods",
+    ) -> list[Answer]:
+        """Let the requests arrive, in their order, while another writer holds the object and then changes it.
+
+        That none of them is answered before the writer is done shows that they wait for it; what they answer
+        then shows that they decide on what it left, not on what they found."""
+        key = Key(STORED.get(resource, resource), self.namespace, name)
+        async with asyncio.TaskGroup() as group, self._store.locked(key):
+            tasks = []
+            for request in requests:
+                tasks.append(group.create_task(request))
+                # These answers come after the request, which was sent before them, has got to the lock.
+                for _ in range(2):
+                    await self.get(name, resource)
+            assert not any(task.done() for task in tasks)
+            if change is not None:
+                await change()
+        return [task.result() for task in tasks]
+
+
+STORED = {"poddisruptionbudgets": "poddisruptionbudgets.policy"}
 MARKERS: dict[str, Object] = {
     "pods": {"spec": {"containers": [{"name": "c", "image": "i"}]}},
     "configmaps": {},
