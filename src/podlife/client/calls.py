@@ -50,6 +50,7 @@ class Calls:
     async def call(self, request: Request) -> Reply:
         """Send the request until it is answered, within the deadline. Raises ApiError or UnreachableError."""
         loop = asyncio.get_running_loop()
+        await self.transport.prepare()
         deadline = loop.time() + self.timeout_seconds
         failures = 0
         while True:
@@ -64,6 +65,7 @@ class Calls:
 
     async def open(self, request: Request) -> Answer:
         """Begin a stream, which has no deadline as a whole. One attempt; the slot is free once it has begun."""
+        await self.transport.prepare()
         deadline = asyncio.get_running_loop().time() + self.timeout_seconds
         slot = await self._enter(deadline)
         try:

@@ -26,6 +26,8 @@ __all__ = ["ExecCredentials"]
 
 # A credential that ends while the request is on its way is of no use.
 _LEEWAY = timedelta(seconds=5)
+# How much longer a login may take where somebody has to type, or to find a telephone.
+_PATIENCE_WITH_PEOPLE = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,12 +133,13 @@ async def run_plugin(auth: ExecAuth) -> bytes:
         raise ConfigError(
             f"{auth.origin}: cannot run {auth.command}: {error.strerror or error}; {hint}"
         ) from None
+    seconds = auth.timeout_seconds * (_PATIENCE_WITH_PEOPLE if interactive else 1)
     try:
-        async with asyncio.timeout(auth.timeout_seconds):
+        async with asyncio.timeout(seconds):
             output, complaint = await process.communicate()
     except TimeoutError:
         raise ConfigError(
-            f"{auth.origin}: {auth.command} did not end within {auth.timeout_seconds:g} s; run it by hand"
+            f"{auth.origin}: {auth.command} did not end within {seconds:g} s; run it by hand"
         ) from None
     finally:
         await _end(process, with_group=not interactive)

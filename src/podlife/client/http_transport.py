@@ -42,19 +42,32 @@ class HttpTransport:
         self._pool: _Pool | None = None
         self._is_closed = False
 
+    async def prepare(self) -> None:
+        await self._credentials.current()
+
     async def send(self, request: Request, *, seconds: float | None, is_stream: bool = False) -> HttpAnswer:
         try:
             async with asyncio.timeout(seconds):
                 credential = await self._credentials.current()
                 answer = await self._send(request, credential, is_stream=is_stream)
-                if answer.status == 401 and await self._credentials.renew(credential):
-                    await answer.close()
-                    answer = await self._send(request, await self._credentials.current(), is_stream=is_stream)
+                if answer.status == 401 and await self._has_renewed(credential, answer):
+                    credential = await self._credentials.current()
+                    answer = await self._send(request, credential, is_stream=is_stream)
                 return answer
         except TimeoutError:
             raise DeadlineError(
                 f"{self._origin} did not answer {request.method} {request.path} in {seconds or 0:.3g} s"
             ) from None
+
+    async def _has_renewed(self, refused: Credential, answer: HttpAnswer) -> bool:
+        is_renewed = True
+        try:
+            is_renewed = await self._credentials.renew(refused)
+        finally:
+            # Only an answer that is handed out is for its reader to close.
+            if is_renewed:
+                await answer.close()
+        return is_renewed
 
     async def _send(self, request: Request, credential: Credential, *, is_stream: bool) -> HttpAnswer:
         import aiohttp

@@ -27,6 +27,9 @@ class InProcessTransport:
         self._peer = peer
         self._is_closed = False
 
+    async def prepare(self) -> None:
+        """There is nobody to log in."""
+
     async def send(
         self, request: Request, *, seconds: float | None, is_stream: bool = False
     ) -> InProcessAnswer:

@@ -54,6 +54,11 @@ class Answer(Protocol):
 
 
 class Transport(Protocol):
+    async def prepare(self) -> None:
+        """Have credentials at hand. Asked before each request and outside its deadline, since somebody may
+        have to log in; raises ConfigError when that fails."""
+        ...
+
     async def send(self, request: Request, *, seconds: float | None, is_stream: bool = False) -> Answer:
         """Send the request and wait no longer than `seconds` for the headers of the answer. Raises
         NotSentError, DeadlineError or another UnreachableError."""

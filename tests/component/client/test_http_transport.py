@@ -240,6 +240,23 @@ class Rotating:
         return False
 
 
+async def test_a_login_that_fails_after_a_401_is_what_the_caller_hears_of() -> None:
+    class Failing(Rotating):
+        async def renew(self, refused: Credential) -> bool:
+            raise ConfigError("log in anew")
+
+    async def handler(request: web.Request) -> web.Response:
+        return web.Response(status=401)
+
+    async with (
+        serve(handler) as server,
+        Client(HttpTransport(Connection(server), Failing(b"", b""))) as client,
+    ):
+        with pytest.raises(ConfigError, match="log in anew"):
+            await client.get(PODS, "a", "ns")
+        assert client.limiter.state.in_flight == 0
+
+
 async def test_a_new_client_certificate_is_used_from_then_on(authority: Authority, tmp_path: Path) -> None:
     credentials = Rotating(*authority.issue("first"))
     async with serve(who, server_context(authority, tmp_path)) as server:

@@ -489,3 +489,14 @@ async def test_the_in_process_transport_says_who_is_asking() -> None:
     await client.close()
     with pytest.raises(NotSentError):
         await client.request("GET", "/x")
+
+
+@virtual_time
+async def test_a_login_that_takes_long_takes_nothing_from_the_deadline_of_the_request() -> None:
+    class LoggingIn(InProcessTransport):
+        async def prepare(self) -> None:
+            await asyncio.sleep(100)
+
+    client = Client(LoggingIn(Server(answer(POD))), timeout_seconds=60)
+    assert await client.get(PODS, "a", "ns") == POD
+    assert now() == 100
