@@ -12,12 +12,13 @@ from functools import lru_cache
 from typing import Any
 
 from podlife.api.codec import Object
-from podlife.api.field_errors import FieldError, bad_value, required
+from podlife.api.field_errors import FieldError, bad_value, duplicate, required
 
 __all__ = [
     "IMMUTABLE",
     "at_most_int32",
     "drop_empty",
+    "duplicate_of",
     "immutable",
     "is_ip",
     "non_negative",
@@ -44,6 +45,11 @@ def not_one_of(path: str, value: Any, choices: Iterable[str]) -> FieldError:
     return FieldError(
         path, "FieldValueNotSupported", f"Unsupported value: {shown}: supported values: {known}"
     )
+
+
+def duplicate_of(path: str, value: Any, detail: str = "") -> FieldError:
+    error = duplicate(path, value)
+    return FieldError(path, error.reason, f"{error.text}: {detail}") if detail else error
 
 
 def required_choice(path: str, value: str, choices: Sequence[str]) -> list[FieldError]:

@@ -97,6 +97,7 @@ def _validate_data_source(source: Object, path: str) -> list[FieldError]:
 
 class ClaimStrategy(Strategy):
     has_status = True
+    returns_deleted_object = True
 
     def default(self, obj: Object) -> None:
         default_claim_spec(obj.setdefault("spec", {}))
