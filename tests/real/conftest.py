@@ -22,7 +22,6 @@ from tests.real_parts import (
     podlife_apiserver,
     remove_quietly,
     run_kubectl,
-    tail,
 )
 
 
@@ -49,8 +48,8 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     report = outcome.get_result()  # type: ignore[attr-defined]
     if report.failed:
         item.session.stash[FAILED] = True
-        for server in item.session.stash.get(SERVERS, []):
-            report.sections.append((f"end of {server.log}", tail(server.log)))
+        logs = [str(server.log) for server in item.session.stash.get(SERVERS, [])]
+        report.sections.append(("logs of the servers", "\n".join(logs)))
 
 
 FAILED = pytest.StashKey[bool]()

@@ -72,7 +72,7 @@ def _show_both(area: Area, real: Target, ours: Target, options: argparse.Namespa
         for difference in outcome.differences:
             _say(f"    {difference}")
         if options.step:
-            _say(f"    real: {json.dumps(outcome.real)}\n    ours: {json.dumps(outcome.ours)}")
+            _say(f"    real: {json.dumps(outcome.real)}\n    ours: {json.dumps(outcome.ours)}"[:20_000])
     _say(f"\n{area.name}: {len(outcomes)} steps, {len(differing)} differ")
     return len(differing)
 

@@ -12,6 +12,8 @@ from tests.real.differential.target import Answer, Target
 __all__ = ["AreaRun", "Difference", "Outcome", "Side", "differences_between"]
 
 _ABSENT = "<absent>"
+# Some answers are a megabyte; their beginning tells enough.
+_SHOWN = 1500
 
 
 @dataclass(frozen=True)
@@ -23,7 +25,12 @@ class Difference:
     ours: Any
 
     def __str__(self) -> str:
-        return f"{self.path}\n      real: {self.real!r}\n      ours: {self.ours!r}"
+        return f"{self.path}\n      real: {_short(self.real)}\n      ours: {_short(self.ours)}"
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}… ({len(text)} characters)"
 
 
 @dataclass(frozen=True)
