@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from podlife.apiserver import event_conversion, printers
+from podlife.apiserver import event_conversion, printers, strategies
 from podlife.apiserver.resource import Resource
+from podlife.apiserver.strategies import SELECTABLE
 
 __all__ = ["RESOURCES", "STORED", "find", "group_versions"]
 
@@ -30,12 +31,33 @@ _POD_SUBRESOURCES = ("binding", "ephemeralcontainers", "eviction", "exec", "log"
 
 RESOURCES: tuple[Resource, ...] = (
     _core("Binding", "bindings", verbs=_CREATE),
-    _core("ConfigMap", "configmaps", printer=printers.CONFIG_MAPS, short_names=("cm",)),
-    _core("Endpoints", "endpoints", printer=printers.ENDPOINTS, short_names=("ep",)),
-    _core("Event", "events", printer=printers.EVENTS, short_names=("ev",)),
+    _core(
+        "ConfigMap",
+        "configmaps",
+        strategy=strategies.CONFIG_MAPS,
+        printer=printers.CONFIG_MAPS,
+        short_names=("cm",),
+    ),
+    _core(
+        "Endpoints",
+        "endpoints",
+        strategy=strategies.ENDPOINTS,
+        printer=printers.ENDPOINTS,
+        short_names=("ep",),
+    ),
+    _core(
+        "Event",
+        "events",
+        strategy=strategies.EVENTS,
+        selectable=SELECTABLE["events"],
+        printer=printers.EVENTS,
+        short_names=("ev",),
+    ),
     _core(
         "Namespace",
         "namespaces",
+        strategy=strategies.NAMESPACES,
+        selectable=SELECTABLE["namespaces"],
         printer=printers.NAMESPACES,
         namespaced=False,
         short_names=("ns",),
@@ -45,6 +67,8 @@ RESOURCES: tuple[Resource, ...] = (
     _core(
         "Node",
         "nodes",
+        strategy=strategies.NODES,
+        selectable=SELECTABLE["nodes"],
         printer=printers.NODES,
         namespaced=False,
         short_names=("no",),
@@ -53,6 +77,7 @@ RESOURCES: tuple[Resource, ...] = (
     _core(
         "PersistentVolumeClaim",
         "persistentvolumeclaims",
+        strategy=strategies.PERSISTENT_VOLUME_CLAIMS,
         printer=printers.PERSISTENT_VOLUME_CLAIMS,
         short_names=("pvc",),
         subresources=("status",),
@@ -60,6 +85,7 @@ RESOURCES: tuple[Resource, ...] = (
     _core(
         "PersistentVolume",
         "persistentvolumes",
+        strategy=strategies.PERSISTENT_VOLUMES,
         printer=printers.PERSISTENT_VOLUMES,
         namespaced=False,
         short_names=("pv",),
@@ -68,6 +94,8 @@ RESOURCES: tuple[Resource, ...] = (
     _core(
         "Pod",
         "pods",
+        strategy=strategies.PODS,
+        selectable=SELECTABLE["pods"],
         printer=printers.PODS,
         short_names=("po",),
         categories=_ALL,
@@ -76,25 +104,47 @@ RESOURCES: tuple[Resource, ...] = (
     _core(
         "ReplicationController",
         "replicationcontrollers",
+        strategy=strategies.REPLICATION_CONTROLLERS,
+        selectable=SELECTABLE["replicationcontrollers"],
         printer=printers.REPLICATION_CONTROLLERS,
         short_names=("rc",),
         categories=_ALL,
         subresources=("scale", "status"),
     ),
-    _core("Secret", "secrets", printer=printers.SECRETS),
-    _core("ServiceAccount", "serviceaccounts", printer=printers.SERVICE_ACCOUNTS, short_names=("sa",)),
+    _core(
+        "Secret",
+        "secrets",
+        strategy=strategies.SECRETS,
+        selectable=SELECTABLE["secrets"],
+        printer=printers.SECRETS,
+    ),
+    _core(
+        "ServiceAccount",
+        "serviceaccounts",
+        strategy=strategies.SERVICE_ACCOUNTS,
+        printer=printers.SERVICE_ACCOUNTS,
+        short_names=("sa",),
+    ),
     _core(
         "Service",
         "services",
+        strategy=strategies.SERVICES,
+        selectable=SELECTABLE["services"],
         printer=printers.SERVICES,
         short_names=("svc",),
         categories=_ALL,
         subresources=("status",),
     ),
-    _apps("ControllerRevision", "controllerrevisions", printer=printers.CONTROLLER_REVISIONS),
+    _apps(
+        "ControllerRevision",
+        "controllerrevisions",
+        strategy=strategies.CONTROLLER_REVISIONS,
+        printer=printers.CONTROLLER_REVISIONS,
+    ),
     _apps(
         "DaemonSet",
         "daemonsets",
+        strategy=strategies.DAEMON_SETS,
         printer=printers.DAEMON_SETS,
         short_names=("ds",),
         categories=_ALL,
@@ -103,6 +153,7 @@ RESOURCES: tuple[Resource, ...] = (
     _apps(
         "Deployment",
         "deployments",
+        strategy=strategies.DEPLOYMENTS,
         printer=printers.DEPLOYMENTS,
         short_names=("deploy",),
         categories=_ALL,
@@ -111,6 +162,8 @@ RESOURCES: tuple[Resource, ...] = (
     _apps(
         "ReplicaSet",
         "replicasets",
+        strategy=strategies.REPLICA_SETS,
+        selectable=SELECTABLE["replicasets.apps"],
         printer=printers.REPLICA_SETS,
         short_names=("rs",),
         categories=_ALL,
@@ -119,6 +172,7 @@ RESOURCES: tuple[Resource, ...] = (
     _apps(
         "StatefulSet",
         "statefulsets",
+        strategy=strategies.STATEFUL_SETS,
         printer=printers.STATEFUL_SETS,
         short_names=("sts",),
         categories=_ALL,
@@ -127,6 +181,8 @@ RESOURCES: tuple[Resource, ...] = (
     _events(
         "Event",
         "events",
+        strategy=strategies.EVENTS_V1,
+        selectable=SELECTABLE["events.events.k8s.io"],
         printer=printers.EVENTS,
         short_names=("ev",),
         stored_as="events",
@@ -142,20 +198,30 @@ RESOURCES: tuple[Resource, ...] = (
     _batch(
         "CronJob",
         "cronjobs",
+        strategy=strategies.CRON_JOBS,
         printer=printers.CRON_JOBS,
         short_names=("cj",),
         categories=_ALL,
         subresources=("status",),
     ),
-    _batch("Job", "jobs", printer=printers.JOBS, categories=_ALL, subresources=("status",)),
+    _batch(
+        "Job",
+        "jobs",
+        strategy=strategies.JOBS,
+        selectable=SELECTABLE["jobs.batch"],
+        printer=printers.JOBS,
+        categories=_ALL,
+        subresources=("status",),
+    ),
     _policy(
         "PodDisruptionBudget",
         "poddisruptionbudgets",
+        strategy=strategies.POD_DISRUPTION_BUDGETS,
         printer=printers.POD_DISRUPTION_BUDGETS,
         short_names=("pdb",),
         subresources=("status",),
     ),
-    _coordination("Lease", "leases", printer=printers.LEASES),
+    _coordination("Lease", "leases", strategy=strategies.LEASES, printer=printers.LEASES),
 )
 
 STORED: tuple[Resource, ...] = tuple(row for row in RESOURCES if "list" in row.verbs)

@@ -5,6 +5,8 @@ import pytest
 from podlife.apiserver.printers import PLAIN
 from podlife.apiserver.resource import Resource
 from podlife.apiserver.resources import RESOURCES, STORED, find, group_versions
+from podlife.apiserver.strategies import SELECTABLE
+from podlife.apiserver.strategy import Strategy
 
 
 def test_resource_is_found_by_its_whole_name_only() -> None:
@@ -52,6 +54,16 @@ def test_what_is_only_asked_is_not_stored() -> None:
         "SubjectAccessReview",
         "TokenReview",
     }
+
+
+def test_every_selectable_field_belongs_to_its_row() -> None:
+    assert {row.key: row.selectable for row in STORED if row.selectable} == SELECTABLE
+
+
+@pytest.mark.parametrize("row", STORED, ids=lambda row: row.key)
+def test_row_has_a_strategy_and_a_printer_of_its_own(row: Resource) -> None:
+    assert type(row.strategy) is not Strategy
+    assert row.printer is not None
 
 
 @pytest.mark.parametrize("row", STORED, ids=lambda row: row.key)
