@@ -11,7 +11,7 @@ STAMP  := $(VENV)/.installed
 REAL   := $(VENV)/.installed-real
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: help up test check lint types test-real real-parts bench cover lock schema clean
+.PHONY: help up test check lint types test-real real-parts bench crash fuzz cover lock schema clean
 
 help: ## list these targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  \033[1m%-11s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,6 +50,12 @@ real-parts: ## etcd, kube-apiserver, kube-controller-manager and kubectl, once p
 
 test-real: $(REAL) real-parts ## the tests against real parts; with CI=true a missing part is a failure
 	$(PYTEST) -q tests/real
+
+crash: $(STAMP) ## a hundred rounds of kill -9, of the store and of the whole server
+	PODLIFE_CRASH_ROUNDS=$${PODLIFE_CRASH_ROUNDS:-100} $(PYTEST) -q -s tests/crash
+
+fuzz: $(REAL) ## more than 10,000 requests that no client should send
+	PODLIFE_FUZZ_REQUESTS=$${PODLIFE_FUZZ_REQUESTS:-10000} $(PYTEST) -q -s tests/fuzz
 
 bench: $(REAL) real-parts ## measure against the peers, side by side
 	$(BIN)/python -m bench
