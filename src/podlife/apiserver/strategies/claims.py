@@ -110,6 +110,7 @@ class ClaimStrategy(Strategy):
 
     def prepare_create(self, obj: Object) -> None:
         obj["status"] = {"phase": "Pending"}
+        _settle_data_sources(obj["spec"])
 
     def validate(self, obj: Object) -> list[FieldError]:
         return validate_claim_spec(obj["spec"], "spec")
@@ -136,6 +137,20 @@ class ClaimStrategy(Strategy):
             if new_size <= parse_nanos(capacity):
                 errors.append(forbidden(path, "field can not be less than status.capacity"))
         return errors + immutable("volumeMode", new["spec"].get("volumeMode"), old["spec"].get("volumeMode"))
+
+
+def _settle_data_sources(spec: Object) -> None:
+    """The older field only ever meant claims and snapshots; both fields say the same, unless the newer one
+    reaches into another namespace."""
+    if (source := spec.get("dataSource")) is not None:
+        known = (source.get("apiGroup") or "", source.get("kind"))
+        if known not in (("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot")):
+            del spec["dataSource"]
+    source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
+    if source and not reference:
+        spec["dataSourceRef"] = dict(source)
+    elif reference and not source and not reference.get("namespace"):
+        spec["dataSource"] = {field: value for field, value in reference.items() if field != "namespace"}
 
 
 def _size(spec: Object) -> int:

@@ -63,7 +63,8 @@ class ConfigMapStrategy(Strategy):
             errors.append(bad_value(f"data[{key}]", key, detail))
         size = sum(len(value.encode()) for value in data.values())
         if size + sum(_size_of(value) for value in binary.values()) > _LARGEST:
-            errors.append(too_long("", _LARGEST))
+            # Upstream's path to the whole object.
+            errors.append(too_long("[]", _LARGEST))
         return errors
 
     def validate_update(self, new: Object, old: Object) -> list[FieldError]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from podlife.api.codec import Object
-from podlife.api.field_errors import FieldError, bad_value, forbidden, not_supported
+from podlife.api.field_errors import FieldError, bad_value, not_supported
 from podlife.api.labels import validate_label_selector
 from podlife.apiserver.strategies.checks import non_negative
 from podlife.apiserver.strategies.pod_template import (
@@ -25,7 +25,10 @@ class LeaseStrategy(Strategy):
     unconditional_update = False
 
     def default(self, obj: Object) -> None:
-        obj.setdefault("spec", {})
+        spec = obj.setdefault("spec", {})
+        # Behind a gate that v1.36 has switched off.
+        spec.pop("strategy", None)
+        spec.pop("preferredHolder", None)
 
     def validate(self, obj: Object) -> list[FieldError]:
         spec = obj["spec"]
@@ -34,9 +37,6 @@ class LeaseStrategy(Strategy):
         if seconds is not None and seconds <= 0:
             errors.append(bad_value("spec.leaseDurationSeconds", seconds, "must be greater than 0"))
         errors += non_negative("spec.leaseTransitions", spec.get("leaseTransitions"))
-        if spec.get("preferredHolder") and not spec.get("strategy"):
-            detail = "may only be specified if `strategy` is defined"
-            errors.append(forbidden("spec.preferredHolder", detail))
         return errors
 
 

@@ -102,13 +102,6 @@ def default_claim_spec(spec: Object) -> None:
     if not spec.get("volumeMode"):
         spec["volumeMode"] = "Filesystem"
     default_resource_lists(spec.setdefault("resources", {}))
-    _sync_data_sources(spec)
-
-
-def _sync_data_sources(spec: Object) -> None:
-    """`dataSource` and `dataSourceRef` say the same, unless the second reaches into another namespace."""
-    source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
-    if source and not reference:
-        spec["dataSourceRef"] = dict(source)
-    elif reference and not source and not reference.get("namespace"):
-        spec["dataSource"] = {key: value for key, value in reference.items() if key != "namespace"}
+    for field in ("dataSource", "dataSourceRef"):
+        if (source := spec.get(field)) is not None:
+            source.setdefault("apiGroup", None)

@@ -177,7 +177,7 @@ class EphemeralContainersStrategy(PodStrategy):
 
     def validate_update(self, new: Object, old: Object) -> list[FieldError]:
         if _MIRROR in (old["metadata"].get("annotations") or {}):
-            return [forbidden("", "static pods do not support ephemeral containers")]
+            return [forbidden("[]", "static pods do not support ephemeral containers")]
         errors = validate_annotation_update(new["metadata"], old["metadata"])
         return errors + validate_ephemeral_update(new["spec"], old["spec"])
 

@@ -10,6 +10,7 @@ from podlife.api.codec import Object, decode_object, encode
 from podlife.api.field_errors import invalid
 from podlife.api.status import failure
 from podlife.apiserver.resource import Resource
+from podlife.apiserver.strategies import assign_cluster_ip, needs_cluster_ip
 from podlife.apiserver.strategies.metadata import default_metadata, validate_metadata
 from podlife.errors import ApiError
 
@@ -24,14 +25,16 @@ def create(resource: Resource, obj: Object) -> dict[str, Any]:
     try:
         strategy.default(obj)
         default_metadata(obj["metadata"])
-        if resource.plural == "pods":
-            _admit_pod(obj)
+        if admit := _ADMISSION.get(resource.plural):
+            admit(obj)
         obj["metadata"].pop("generation", None)
         obj["metadata"]["creationTimestamp"] = "2030-01-01T00:00:00Z"
         obj["metadata"]["uid"] = "00000000-0000-0000-0000-000000000000"
         if strategy.has_generation:
             obj["metadata"]["generation"] = 1
         strategy.prepare_create(obj)
+        if resource.plural == "services" and needs_cluster_ip(obj):
+            assign_cluster_ip(obj, "10.0.0.0")
         errors = validate_metadata(obj["metadata"], resource.namespaced, strategy.validate_name)
         errors += strategy.validate(obj)
         if errors:
@@ -55,13 +58,37 @@ def _admit_pod(pod: Object) -> None:
             spec.setdefault("tolerations", []).append(added)
 
 
+def _admit_node(node: Object) -> None:
+    taints = node["spec"].setdefault("taints", [])
+    taints.append({"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"})
+
+
+def _admit_claim(claim: Object) -> None:
+    claim["metadata"].setdefault("finalizers", []).append("kubernetes.io/pvc-protection")
+
+
+def _admit_volume(volume: Object) -> None:
+    volume["metadata"].setdefault("finalizers", []).append("kubernetes.io/pv-protection")
+
+
+_ADMISSION = {
+    "pods": _admit_pod,
+    "nodes": _admit_node,
+    "persistentvolumeclaims": _admit_claim,
+    "persistentvolumes": _admit_volume,
+}
+
+
 def comparable(answer: dict[str, Any]) -> dict[str, Any]:
     """Without what must differ, and with errors in one order: upstream walks maps at random."""
     answer = json.loads(_UID.sub("uid", json.dumps(answer)))
     body = answer["body"]
-    for condition in (body.get("status") or {}).get("conditions", ()) if body.get("kind") != "Status" else ():
-        if condition.get("lastTransitionTime"):
-            condition["lastTransitionTime"] = "then"
+    if body.get("kind") != "Status":
+        status = body.get("status") or {}
+        for holder in (status, *status.get("conditions", ())):
+            for field in ("lastTransitionTime", "lastPhaseTransitionTime"):
+                if holder.get(field):
+                    holder[field] = "then"
     meta = body.get("metadata", {})
     for field in NOT_COMPARED:
         meta.pop(field, None)
