@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,12 +65,12 @@ class Side:
     def _shown(self, answer: Answer, step: Step) -> dict[str, Any]:
         self._normaliser.begin(step.name)
         body = answer.body
+        if step.random:
+            body = json.loads(re.sub(step.random, "<random>", json.dumps(body)))
         if step.pick is not None and answer.code < 300:
             body = step.pick(body)
-        headers = {
-            name: [self._normaliser.text(value) for value in values]
-            for name, values in answer.headers.items()
-        }
+        # Several lines of one header mean the same as one line with commas.
+        headers = {name: self._normaliser.text(", ".join(values)) for name, values in answer.headers.items()}
         return {"code": answer.code, "headers": headers, "body": self._normaliser.body(body)}
 
 

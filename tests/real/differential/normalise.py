@@ -2,15 +2,16 @@
 
 UIDs, generated names and resourceVersions become symbols named after the step that first showed them, so that
 "the same one again" still compares; a resourceVersion also says whether it was the newest then. Times become
-distances from now, in steps of five seconds. managedFields are taken out: podlife has none, by design. So are
-the dumps of Go structs that kube-apiserver puts into some refusals, behind the sentence that says what is wrong.
+distances from the moment they were first seen, in steps of five seconds. managedFields are taken out: podlife
+has none, by design. So are the dumps of Go structs that kube-apiserver puts into some refusals, behind the
+sentence that says what is wrong.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from podlife.clock import Clock, SystemClock
@@ -19,15 +20,19 @@ __all__ = ["Normaliser", "dig"]
 
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
-_AGE = re.compile(r"(\d+[smhdy])+( ago)?")
+_AGE = re.compile(r"(?<![^( ])(\d+[smhdy])+(?= ago\)|$)")
 # Service addresses are handed out at random; 10.0.0.0/24 is the range of the servers under test.
 _ADDRESS = re.compile(r"\b10\.(0\.0|96\.\d+)\.\d+\b")
 _VERSIONS_IN_TEXT = re.compile(
     r"(ResourceVersion in (?:the precondition|record) \(|resource version: |current: |\d \()(\d+)"
 )
 _DUMPS = [
-    (re.compile(r"(patch: Invalid value: )\"(?:[^\"\\]|\\.)*\""), r"\1<object>"),
-    (re.compile(r"(updates may not change fields other than [^\n]*)\n.*", re.DOTALL), r"\1 <dump>"),
+    (re.compile(r'Invalid value: "\{(?:[^"\\]|\\.)*"'), "Invalid value: <object>"),
+    (
+        re.compile(r"Invalid value: \{.*\}: field is immutable", re.DOTALL),
+        "Invalid value: <object>: field is immutable",
+    ),
+    (re.compile(r"(Forbidden: [^\n]*)\n.*", re.DOTALL), r"\1 <dump>"),
 ]
 _DAY_SECONDS = 86400
 _STEP_SECONDS = 5
@@ -40,6 +45,7 @@ class Normaliser:
         self._clock = clock or SystemClock()
         self._symbols: dict[tuple[str, str], str] = {}
         self._names: dict[str, str] = {}
+        self._times: dict[tuple[str, str], str] = {}
         self._newest = 0
         self._step = ""
         self._in_step: Counter[str] = Counter()
@@ -51,14 +57,14 @@ class Normaliser:
 
     def body(self, value: Any) -> Any:
         if isinstance(value, list):
-            return [self.body(event) for event in value if not _is_idle_bookmark(event)]
+            return [self._event(event) for event in value if not _is_idle_bookmark(event)]
         if isinstance(value, dict) and ("items" in value or "rows" in value):
             return {**self._object(value), "metadata": self._list_metadata(value.get("metadata") or {})}
         return self._value(value)
 
-    def text(self, value: str) -> str:
+    def text(self, value: str, key: str = "") -> str:
         value = _UUID.sub(lambda match: self._symbol("uid", match[0]), value)
-        value = _TIME.sub(self._time, value)
+        value = _TIME.sub(lambda match: self._time(match, key), value)
         value = _ADDRESS.sub("<address>", value)
         value = _VERSIONS_IN_TEXT.sub(r"\1<version>", value)
         for dump, short in _DUMPS:
@@ -67,18 +73,26 @@ class Normaliser:
             value = value.replace(name, symbol)
         return value
 
-    def _value(self, value: Any) -> Any:
+    def _event(self, event: Any) -> Any:
+        """A bookmark tells how far the whole store has come, which background writes move at any time."""
+        if isinstance(event, dict) and event.get("type") == "BOOKMARK":
+            metadata = {**event["object"]["metadata"], "resourceVersion": "<resourceVersion>"}
+            event = {**event, "object": {**event["object"], "metadata": metadata}}
+        return self.body(event)
+
+    def _value(self, value: Any, key: str = "") -> Any:
         if isinstance(value, dict):
             return self._object(value)
         if isinstance(value, list):
             return [self._value(item) for item in value]
-        return self.text(value) if isinstance(value, str) else value
+        return self.text(value, key) if isinstance(value, str) else value
 
     def _object(self, value: dict[str, Any]) -> dict[str, Any]:
         if value.get("generateName") and value.get("name"):
             self._names.setdefault(value["name"], f"{value['generateName']}<random>")
         result: dict[str, Any] = {}
-        for key, item in value.items():
+        # In one order for both servers: a symbol is numbered where it appears first.
+        for key, item in sorted(value.items()):
             if key in ("managedFields", "selfLink"):
                 continue
             if key == "resourceVersion" and isinstance(item, str):
@@ -86,7 +100,7 @@ class Normaliser:
             elif key == "cells":
                 result[key] = [self._cell(cell) for cell in item]
             else:
-                result[key] = self._value(item)
+                result[key] = self._value(item, key)
         return result
 
     def _list_metadata(self, metadata: dict[str, Any]) -> dict[str, Any]:
@@ -96,7 +110,7 @@ class Normaliser:
 
     def _cell(self, cell: Any) -> Any:
         if isinstance(cell, str):
-            return self.text(_AGE.sub("<age>", cell))
+            return _AGE.sub("<age>", self.text(cell))
         return self._value(cell)
 
     def _symbol(self, kind: str, value: str) -> str:
@@ -107,6 +121,7 @@ class Normaliser:
 
     def _version(self, value: str) -> str:
         if not value.isdigit() or value == "0":
+            # Also what was made a symbol before.
             return value
         if ("version", value) not in self._symbols:
             is_newest = int(value) > self._newest
@@ -116,13 +131,15 @@ class Normaliser:
                 self._symbols["version", value] += " older"
         return self._symbols["version", value]
 
-    def _time(self, match: re.Match[str]) -> str:
-        moment = datetime.fromisoformat(match[0])
-        seconds = (moment - self._clock.now().astimezone(UTC)).total_seconds()
-        if abs(seconds) > _DAY_SECONDS:
-            return match[0]
-        form = "micro" if match[1] else "time"
-        return f"<{form} now{round(seconds / _STEP_SECONDS) * _STEP_SECONDS:+d}s>"
+    def _time(self, match: re.Match[str], key: str) -> str:
+        """What a time was when it was first seen under its key, it stays: later it only seems to grow older."""
+        if (key, match[0]) not in self._times:
+            seconds = (datetime.fromisoformat(match[0]) - self._clock.now()).total_seconds()
+            distance = f"now{round(seconds / _STEP_SECONDS) * _STEP_SECONDS:+d}s"
+            form = "micro" if match[1] else "time"
+            is_ours = abs(seconds) > _DAY_SECONDS
+            self._times[key, match[0]] = match[0] if is_ours else f"<{form} {distance}>"
+        return self._times[key, match[0]]
 
 
 def _is_idle_bookmark(event: Any) -> bool:

@@ -39,6 +39,8 @@ class Step:
     keep: Mapping[str, str] = field(default_factory=dict)
     # Reduces a body to what both servers can have in common, before it is compared.
     pick: Callable[[Any], Any] | None = None
+    # What the server makes up at random and shows in a message, as a regular expression.
+    random: str = ""
 
     @property
     def id(self) -> str:

@@ -130,7 +130,7 @@ DELETION.delete(
 DELETION.post("dry-create", PODS, pod("dry", nodeName="n"))
 DELETION.delete("gd-65-dry-run-graceful", PODS + "/dry", delete_options(dryRun=["All"]))
 DELETION.get("gd-65-unmarked", PODS + "/dry")
-DELETION.delete("query-grace", PODS + "/dry?gracePeriodSeconds=3")
+DELETION.delete("query-grace", PODS + "/dry?gracePeriodSeconds=10")
 DELETION.delete("query-zero", PODS + "/dry?gracePeriodSeconds=0")
 DELETION.post("old-create", PODS, pod("old", nodeName="n"))
 DELETION.delete("gd-81-orphan-dependents-false", PODS + "/old", delete_options(orphanDependents=False), 202)

@@ -158,5 +158,7 @@ _refused: dict[str, Any] = {
 }
 for name, item in _refused.items():
     sent, code = item if isinstance(item, tuple) else (item, 422)
-    VALIDATION.post(name, PODS, sent, code)
+    VALIDATION.post(
+        name, PODS, sent, code, random="Bad_[a-z0-9]{5}" if name == "generated-prefix-bad" else ""
+    )
 VALIDATION.get("nothing-was-stored", PODS)
