@@ -1,8 +1,8 @@
 """Bodies on the wire: read within bounds, written at the pace of the reader.
 
 A list of any size is written in slices, so that memory stays flat and other requests get their turn. A
-stream is flushed item by item and closed as soon as its reader has gone. A reader that takes nothing at
-all for a while is cut off: what is written for it would otherwise pile up here.
+stream is flushed item by item and closed as soon as its reader has gone. A reader that stops reading is cut
+off after a while: what is kept for it would otherwise pile up here.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = [
 
 SERVER_NAME = "podlife"
 
-_SLICE_BYTES = 512 * 1024
+SLICE_BYTES = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,32 +51,51 @@ class Limits:
     body_seconds: float = 30.0
     # How long the rest of a refused body is read and thrown away, so that the client can read the refusal.
     lingering_seconds: float = 5.0
-    # How long a reader may take nothing at all of what is written for it.
+    # How long a reader may take over one slice of what is written for it.
     stall_seconds: float = 30.0
     connections: int = 16_384
 
 
 class Reader(web.RequestHandler):
-    """A connection that may be reading a stream, and ends the stream when it goes."""
+    """A connection, as far as it reads: it may stop reading, and it may be reading a stream when it goes."""
 
-    __slots__ = ("is_ending", "stream")
+    __slots__ = ("_stall_check", "_stall_seconds", "is_ending", "stream")
 
-    def __init__(self, server: web.Server, **settings: Any) -> None:
+    def __init__(self, server: web.Server, *, stall_seconds: float, **settings: Any) -> None:
         super().__init__(server, **settings)
         self.stream: asyncio.Task[Any] | None = None
         # Tells our own wish to end the stream from the end of the client.
         self.is_ending = False
+        self._stall_seconds = stall_seconds
+        self._stall_check: asyncio.TimerHandle | None = None
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        assert self.transport is not None
+        # Nothing more than a slice or two is ever written ahead of the reader. Who does not take even that in
+        # all this time has stopped reading.
+        self._stall_check = self._loop.call_later(self._stall_seconds, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._forget_check()
 
     def connection_lost(self, exc: BaseException | None) -> None:
         super().connection_lost(exc)
+        self._forget_check()
         if self.stream is not None:
             self.stream.cancel()
 
     def end_stream(self) -> None:
         """Let the reader see an orderly end, as when a watch reaches its timeout."""
+        self.is_ending = True
         if self.stream is not None:
-            self.is_ending = True
             self.stream.cancel()
+
+    def _forget_check(self) -> None:
+        if self._stall_check is not None:
+            self._stall_check.cancel()
+            self._stall_check = None
 
 
 def headers_of(response: Response) -> CIMultiDict[str]:
@@ -128,29 +147,21 @@ def _too_large(limit: int) -> ApiError:
 
 
 async def send_pieces(
-    request: web.BaseRequest,
-    answer: web.StreamResponse,
-    reader: Reader,
-    pieces: Sequence[bytes],
-    limits: Limits,
+    request: web.BaseRequest, answer: web.StreamResponse, reader: Reader, pieces: Sequence[bytes]
 ) -> None:
     answer.content_length = sum(map(len, pieces))
     writer = await answer.prepare(request)
     assert isinstance(writer, StreamWriter)
     if request.method == hdrs.METH_HEAD:
         return
-    for part in _slices(pieces):
-        await writer.write(part, drain=False)
-        await _drain(reader, writer, limits.stall_seconds)
+    for part in slices(pieces):
+        await _write(reader, writer, part)
+        # Others get their turn, also while this reader is as fast as we are.
         await asyncio.sleep(0)
 
 
 async def send_stream(
-    request: web.BaseRequest,
-    answer: web.StreamResponse,
-    reader: Reader,
-    items: AsyncIterator[bytes],
-    limits: Limits,
+    request: web.BaseRequest, answer: web.StreamResponse, reader: Reader, items: AsyncIterator[bytes]
 ) -> None:
     try:
         if request.version >= (1, 1):
@@ -159,17 +170,16 @@ async def send_stream(
             answer.force_close()
         writer = await answer.prepare(request)
         assert isinstance(writer, StreamWriter)
-        if request.method != hdrs.METH_HEAD and reader.transport is not None:
-            await _relay(reader, writer, items, limits.stall_seconds)
+        is_wanted = request.method != hdrs.METH_HEAD and not reader.is_ending
+        if is_wanted and reader.transport is not None:
+            await _relay(reader, writer, items)
     finally:
         close = getattr(items, "aclose", None)
         if close is not None:
             await close()
 
 
-async def _relay(
-    reader: Reader, writer: StreamWriter, items: AsyncIterator[bytes], stall_seconds: float
-) -> None:
+async def _relay(reader: Reader, writer: StreamWriter, items: AsyncIterator[bytes]) -> None:
     task = asyncio.current_task()
     assert task is not None
     reader.stream = task
@@ -177,10 +187,11 @@ async def _relay(
     writer.send_headers()
     try:
         async for item in items:
-            if item:
-                await writer.write(item, drain=False)
-                if reader.writing_paused:
-                    await _drain(reader, writer, stall_seconds)
+            if len(item) <= SLICE_BYTES:
+                await _write(reader, writer, item)
+            else:
+                for part in slices([item]):
+                    await _write(reader, writer, part)
     except asyncio.CancelledError:
         # Our own wish to end the stream is no cancellation of the task that serves the connection.
         if not reader.is_ending or task.uncancel() > 0:
@@ -189,30 +200,26 @@ async def _relay(
         reader.stream = None
 
 
-async def _drain(reader: Reader, writer: StreamWriter, stall_seconds: float) -> None:
-    """Wait for the reader, as long as it takes anything at all."""
-    while reader.writing_paused and (transport := reader.transport) is not None:
-        before = transport.get_write_buffer_size()
-        try:
-            async with asyncio.timeout(stall_seconds):
-                await writer.drain()
-        except TimeoutError:
-            if transport.get_write_buffer_size() >= before:
-                transport.abort()
-                raise ConnectionResetError("the reader has taken nothing for too long") from None
-    if reader.transport is None:
-        raise ConnectionResetError("the reader has gone")
+async def _write(reader: Reader, writer: StreamWriter, part: bytes) -> None:
+    await writer.write(part, drain=False)
+    if reader.writing_paused:
+        await writer.drain()
+        if reader.transport is None:
+            raise ConnectionResetError("the reader has gone")
 
 
-def _slices(pieces: Sequence[bytes]) -> Iterator[bytes]:
-    """The pieces joined into slices that are worth a system call."""
+def slices(pieces: Sequence[bytes]) -> Iterator[bytes]:
+    """The pieces, joined and cut into slices that are worth a system call and no more."""
     part: list[bytes] = []
     size = 0
     for piece in pieces:
         part.append(piece)
         size += len(piece)
-        if size >= _SLICE_BYTES:
-            yield b"".join(part)
-            part, size = [], 0
-    if part:
+        if size >= SLICE_BYTES:
+            joined = b"".join(part) if len(part) > 1 else piece
+            rest = size % SLICE_BYTES
+            for start in range(0, size - rest, SLICE_BYTES):
+                yield joined[start : start + SLICE_BYTES]
+            part, size = [joined[size - rest :]], rest
+    if size:
         yield b"".join(part)

@@ -413,6 +413,30 @@ async def test_a_stream_whose_reader_stands_still_is_cut_off(serve: Serve) -> No
     writer.transport.abort()
 
 
+@pytest.mark.parametrize("path", ["/stream", "/list", "/whole"])
+async def test_a_slow_reader_that_goes_on_reading_gets_everything(serve: Serve, path: str) -> None:
+    piece = b"x" * 16_000_000
+
+    async def stream() -> AsyncIterator[bytes]:
+        yield piece
+
+    async def handler(request: Request) -> Response:
+        return Response(body={"/stream": stream(), "/list": [piece], "/whole": piece}[path])
+
+    client = await serve(handler, Limits(stall_seconds=0.3))
+    reader, writer = await client.connect()
+    writer.write(b"GET %b HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n" % path.encode())
+    begin, size = asyncio.get_running_loop().time(), 0
+    async with within(30):
+        while part := await reader.read(250_000):
+            size += len(part)
+            await asyncio.sleep(0.01)
+    assert size >= len(piece)
+    # It took longer than anybody may stand still: so it was its going on that counted.
+    assert asyncio.get_running_loop().time() - begin > 0.3
+    writer.close()
+
+
 async def test_a_stream_asked_with_head_is_closed_unread(serve: Serve) -> None:
     class Unread:
         was_closed = False

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from podlife.apiserver.http import _peer_of
-from podlife.apiserver.http_bodies import _slices, headers_of
+from podlife.apiserver.http_bodies import SLICE_BYTES, headers_of, slices
 from podlife.wire import Peer, Response
 
 SUBJECT = ((("organizationName", "a"),), (("organizationName", "b"),), (("commonName", "me"),))
@@ -29,13 +29,26 @@ def test_a_peer_is_its_subject_and_needs_a_name(
     assert _peer_of(certificate) == peer
 
 
-@pytest.mark.parametrize(("count", "size"), [(0, 1), (1, 1), (3, 600_000), (1_000_000, 2), (5, 524_288)])
-def test_slices_add_up_to_the_pieces_and_are_of_a_useful_size(count: int, size: int) -> None:
-    pieces = [bytes([number % 256]) * size for number in range(count)]
-    parts = list(_slices(pieces))
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        [],
+        [0],
+        [1],
+        [SLICE_BYTES],
+        [SLICE_BYTES + 1],
+        [600_000] * 3,
+        [2] * 300_000,
+        [5_000_000, 1, 0, 700_000],
+    ],
+    ids=lambda sizes: f"{len(sizes)} of {sum(sizes)}",
+)
+def test_slices_add_up_to_the_pieces_and_are_of_one_size(sizes: list[int]) -> None:
+    pieces = [bytes([number % 251]) * size for number, size in enumerate(sizes)]
+    parts = list(slices(pieces))
     assert b"".join(parts) == b"".join(pieces)
-    assert all(len(part) >= 524_288 for part in parts[:-1])
-    assert all(len(part) < 524_288 + size for part in parts)
+    assert all(len(part) == SLICE_BYTES for part in parts[:-1])
+    assert all(0 < len(part) <= SLICE_BYTES for part in parts)
 
 
 def test_answers_are_not_cached_unless_they_say_otherwise() -> None:
