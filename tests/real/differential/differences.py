@@ -44,15 +44,21 @@ DIFFERENCES: dict[str, Known] = {
     "patches/apply-creates": Known(_APPLY),
     "patches/apply-without-manager": Known(_APPLY),
     **{
-        f"errors/{step}": Known(_PARSER, ("body.message",))
+        step: Known(_PARSER, ("body.message",))
         for step in (
-            "malformed",
-            "not-an-object",
-            "a-string",
-            "empty",
-            "trailing-text",
-            "very-deep",
-            "deep-in-an-object",
+            "errors/malformed",
+            "errors/not-an-object",
+            "errors/a-string",
+            "errors/empty",
+            "errors/trailing-text",
+            "errors/very-deep",
+            "errors/deep-in-an-object",
+            "patches/json-unreadable",
+            "patches/merge-unreadable",
+            "patches/strategic-unreadable",
+            "patches/empty-body",
+            "deletion/options-unreadable",
+            "lists/continue-nonsense",
         )
     },
 }

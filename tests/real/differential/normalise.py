@@ -135,7 +135,8 @@ class Normaliser:
         """What a time was when it was first seen under its key, it stays: later it only seems to grow older."""
         if (key, match[0]) not in self._times:
             seconds = (datetime.fromisoformat(match[0]) - self._clock.now()).total_seconds()
-            distance = f"now{round(seconds / _STEP_SECONDS) * _STEP_SECONDS:+d}s"
+            # How long ago something happened says when we looked, not what the server did.
+            distance = f"now+{max(0, round(seconds / _STEP_SECONDS) * _STEP_SECONDS)}s"
             form = "micro" if match[1] else "time"
             is_ours = abs(seconds) > _DAY_SECONDS
             self._times[key, match[0]] = match[0] if is_ours else f"<{form} {distance}>"

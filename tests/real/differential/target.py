@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import yaml
+
 from tests.real.differential.steps import JSON, Step, fill
 from tests.real_parts import Server
 
@@ -63,11 +65,14 @@ class Target:
         compared = {
             name: values for name in COMPARED_HEADERS if (values := response.headers.get_all(name) or [])
         }
-        return Answer(response.status, compared, _decode(raw, step))
+        return Answer(response.status, compared, _decode(raw, response.headers.get_content_type(), step))
 
 
-def _decode(raw: bytes, step: Step) -> Any:
+def _decode(raw: bytes, content_type: str, step: Step) -> Any:
     text = raw.decode("utf-8", "replace")
+    if content_type == "application/yaml":
+        # Scalars stay text, whichever way a server quotes them.
+        return yaml.load(text, Loader=yaml.BaseLoader)
     try:
         if step.is_watch:
             return [json.loads(line) for line in text.splitlines() if line]
