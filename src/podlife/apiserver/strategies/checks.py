@@ -27,6 +27,7 @@ __all__ = [
     "positive",
     "problems_at",
     "required_choice",
+    "show_times",
     "with_backsteps",
 ]
 
@@ -93,6 +94,13 @@ def is_ip(text: str) -> bool:
     except ValueError:
         return False
     return "%" not in text
+
+
+def show_times(status: Object, *fields: str) -> None:
+    """Times in conditions that upstream shows even where there are none."""
+    for condition in status.get("conditions", ()):
+        for field in fields:
+            condition.setdefault(field, None)
 
 
 def drop_empty(obj: Object, keep: frozenset[str]) -> None:

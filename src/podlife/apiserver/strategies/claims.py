@@ -7,7 +7,7 @@ from podlife.api.field_errors import FieldError, bad_value, forbidden, not_suppo
 from podlife.api.labels import validate_annotations, validate_label_selector, validate_labels
 from podlife.api.names import check_dns_label, check_dns_subdomain
 from podlife.api.quantity import parse_nanos
-from podlife.apiserver.strategies.checks import immutable, problems_at
+from podlife.apiserver.strategies.checks import immutable, problems_at, show_times
 from podlife.apiserver.strategies.difference import describe_difference
 from podlife.apiserver.strategies.pod_volume_defaults import default_claim_spec
 from podlife.apiserver.strategies.resources import default_resource_list
@@ -104,6 +104,7 @@ class ClaimStrategy(Strategy):
         status = obj.setdefault("status", {})
         if not status.get("phase"):
             status["phase"] = "Pending"
+        show_times(status, "lastProbeTime", "lastTransitionTime")
         for field in ("capacity", "allocatedResources"):
             if amounts := status.get(field):
                 default_resource_list(amounts)

@@ -8,7 +8,7 @@ from podlife.api.codec import Object
 from podlife.api.field_errors import FieldError, bad_value, required
 from podlife.api.labels import selector_matches, validate_label_selector
 from podlife.api.names import check_dns_label
-from podlife.apiserver.strategies.checks import immutable
+from podlife.apiserver.strategies.checks import immutable, show_times
 from podlife.apiserver.strategies.job_spec import default_job_spec, validate_job_spec
 from podlife.apiserver.strategies.job_status import is_true, validate_job_status
 from podlife.apiserver.strategies.pod_template import (
@@ -48,7 +48,7 @@ class JobStrategy(Strategy):
         spec.setdefault("manualSelector", False)
         replacement = "Failed" if "podFailurePolicy" in spec else "TerminatingOrFailed"
         spec.setdefault("podReplacementPolicy", replacement)
-        obj.setdefault("status", {})
+        show_times(obj.setdefault("status", {}), "lastProbeTime", "lastTransitionTime")
 
     def prepare_create(self, obj: Object) -> None:
         obj["status"] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from podlife.api.codec import Object
 from podlife.api.field_errors import FieldError, bad_value
 from podlife.api.names import check_dns_label, check_label_key
-from podlife.apiserver.strategies.checks import problems_at
+from podlife.apiserver.strategies.checks import problems_at, show_times
 from podlife.apiserver.strategy import Strategy
 
 __all__ = ["NamespaceFinalizeStrategy", "NamespaceStrategy"]
@@ -26,6 +26,7 @@ class NamespaceStrategy(Strategy):
         status = obj.setdefault("status", {})
         if not status.get("phase"):
             status["phase"] = "Active"
+        show_times(status, "lastTransitionTime")
         _label(obj)
 
     def prepare_create(self, obj: Object) -> None:

@@ -7,7 +7,7 @@ import ipaddress
 from podlife.api.codec import Object
 from podlife.api.field_errors import FieldError, bad_value, forbidden, required
 from podlife.api.names import check_label_key, check_label_value
-from podlife.apiserver.strategies.checks import drop_empty, duplicate_of, not_one_of, problems_at
+from podlife.apiserver.strategies.checks import drop_empty, duplicate_of, not_one_of, problems_at, show_times
 from podlife.apiserver.strategies.pod_scheduling import TAINT_EFFECTS
 from podlife.apiserver.strategies.resources import default_resource_list, validate_quantity
 from podlife.apiserver.strategy import Strategy
@@ -43,10 +43,11 @@ class NodeStrategy(Strategy):
         spec = obj.setdefault("spec", {})
         drop_empty(spec, _SPEC_KEEPS)
         # One address range has two fields, like a pod's address.
-        if ranges := spec.get("podCIDRs"):
-            spec.setdefault("podCIDR", ranges[0])
-        elif "podCIDR" in spec:
-            spec["podCIDRs"] = [spec["podCIDR"]]
+        only, ranges = spec.get("podCIDR"), spec.get("podCIDRs")
+        if only and (not ranges or ranges[0] != only):
+            spec["podCIDRs"] = [only]
+        elif ranges:
+            spec["podCIDR"] = ranges[0]
         for taint in spec.get("taints", ()):
             if not taint.get("value", True):
                 del taint["value"]
@@ -99,9 +100,7 @@ def _default_status(status: Object) -> None:
     info = status.setdefault("nodeInfo", {})
     for field in _INFO:
         info.setdefault(field, "")
-    for condition in status.get("conditions", ()):
-        condition.setdefault("lastHeartbeatTime", None)
-        condition.setdefault("lastTransitionTime", None)
+    show_times(status, "lastHeartbeatTime", "lastTransitionTime")
 
 
 def _validate_amounts(status: Object) -> list[FieldError]:

@@ -7,7 +7,7 @@ import ipaddress
 from podlife.api.codec import Object
 from podlife.api.field_errors import FieldError, bad_value, forbidden
 from podlife.api.names import check_dns_subdomain, check_label_key
-from podlife.apiserver.strategies.checks import immutable, is_ip, problems_at
+from podlife.apiserver.strategies.checks import immutable, is_ip, problems_at, show_times
 from podlife.apiserver.strategies.pod_qos import qos_class
 from podlife.apiserver.strategies.pod_spec import IP_RULE
 
@@ -39,21 +39,28 @@ def first_status(spec: Object, created: str | None) -> Object:
 
 def default_pod_status(status: Object) -> None:
     """What upstream always shows of a status, and the one address that is written in two fields."""
-    for condition in status.get("conditions", ()):
-        condition.setdefault("lastProbeTime", None)
-        condition.setdefault("lastTransitionTime", None)
+    show_times(status, "lastProbeTime", "lastTransitionTime")
     for field, _ in _STATUSES:
         for entry in status.get(field, ()):
             for name, empty in (("image", ""), ("imageID", ""), ("ready", False), ("restartCount", 0)):
                 entry.setdefault(name, empty)
-            entry.setdefault("state", {})
-            entry.setdefault("lastState", {})
+            _default_state(entry.setdefault("state", {}))
+            _default_state(entry.setdefault("lastState", {}))
     address, addresses = status.get("podIP"), status.get("podIPs")
     # Older agents write podIP only: where both stand and differ, it wins.
     if address and (not addresses or addresses[0].get("ip") != address):
         status["podIPs"] = [{"ip": address}]
     elif addresses and not address:
         status["podIP"] = addresses[0].get("ip", "")
+
+
+def _default_state(state: Object) -> None:
+    if (running := state.get("running")) is not None:
+        running.setdefault("startedAt", None)
+    if (ended := state.get("terminated")) is not None:
+        ended.setdefault("exitCode", 0)
+        ended.setdefault("startedAt", None)
+        ended.setdefault("finishedAt", None)
 
 
 def keep_of_old_status(new: Object, old: Object) -> None:
@@ -172,7 +179,7 @@ def _validate_addresses(addresses: list[Object], path: str) -> list[FieldError]:
         families = {ipaddress.ip_address(text).version for text in texts}
         if len(texts) > 2 or len(families) != 2:
             detail = "may specify no more than one IP for each IP family"
-            errors.append(bad_value(path, addresses, detail))
+            errors.append(bad_value(path, [{"IP": text} for text in texts], detail))
     return errors
 
 

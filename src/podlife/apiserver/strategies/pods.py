@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from podlife.api.codec import Object
 from podlife.api.field_errors import FieldError, bad_value, forbidden
+from podlife.apiserver.strategies.checks import problems_at
 from podlife.apiserver.strategies.metadata import default_metadata
 from podlife.apiserver.strategies.pod_containers import validate_images
 from podlife.apiserver.strategies.pod_defaults import default_pod
@@ -76,7 +77,10 @@ class PodStrategy(Strategy):
         return errors
 
     def validate_update(self, new: Object, old: Object) -> list[FieldError]:
-        errors = validate_annotation_update(new["metadata"], old["metadata"])
+        prefix = new["metadata"].get("generateName", "")
+        problems = self.validate_name(prefix, prefix=True) if prefix else []
+        errors = problems_at("metadata.generateName", prefix, problems)
+        errors += validate_annotation_update(new["metadata"], old["metadata"])
         return errors + validate_spec_update(new["spec"], old["spec"])
 
     def prepare_status_update(self, new: Object, old: Object) -> None:

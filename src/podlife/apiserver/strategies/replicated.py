@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from podlife.api.codec import Object
 from podlife.api.field_errors import FieldError, bad_value, forbidden, required
-from podlife.apiserver.strategies.checks import non_negative, not_one_of
+from podlife.apiserver.strategies.checks import non_negative, not_one_of, show_times
 from podlife.apiserver.strategies.pod_template import (
     default_selector,
     default_template,
@@ -38,6 +38,7 @@ class TemplatedStrategy(Strategy):
     has_generation = True
     has_status = True
     first_status: Object = {}
+    condition_times: tuple[str, ...] = ("lastTransitionTime",)
 
     def default(self, obj: Object) -> None:
         spec = obj.setdefault("spec", {})
@@ -45,7 +46,7 @@ class TemplatedStrategy(Strategy):
         default_template(spec.setdefault("template", {}))
         for field, value in self.first_status.items():
             obj.setdefault("status", {}).setdefault(field, value)
-        obj.setdefault("status", {})
+        show_times(obj.setdefault("status", {}), *self.condition_times)
 
     def prepare_create(self, obj: Object) -> None:
         obj["status"] = dict(self.first_status)
@@ -63,6 +64,8 @@ class TemplatedStrategy(Strategy):
 
 
 class DeploymentStrategy(TemplatedStrategy):
+    condition_times = ("lastTransitionTime", "lastUpdateTime")
+
     def default(self, obj: Object) -> None:
         super().default(obj)
         spec = obj["spec"]
@@ -79,6 +82,12 @@ class DeploymentStrategy(TemplatedStrategy):
             rolling = strategy.setdefault("rollingUpdate", {})
             rolling.setdefault("maxUnavailable", "25%")
             rolling.setdefault("maxSurge", "25%")
+
+    def prepare_update(self, new: Object, old: Object) -> None:
+        super().prepare_update(new, old)
+        # Annotations are copied to the deployment's replica sets: a change of them is one to observe.
+        if (new["metadata"].get("annotations") or {}) != (old["metadata"].get("annotations") or {}):
+            new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
     def validate(self, obj: Object) -> list[FieldError]:
         spec = obj["spec"]
@@ -135,7 +144,7 @@ def validate_sums(status: Object, parts: tuple[str, ...], ready: str = "readyRep
     """No part is greater than the whole, and what is available is ready."""
     whole = status.get("replicas", 0)
     errors = [
-        bad_value(f"status.{field}", status[field], "cannot be greater than status.replicas")
+        bad_value(f"status.{field}", status.get(field, 0), "cannot be greater than status.replicas")
         for field in parts
         if status.get(field, 0) > whole
     ]
@@ -186,6 +195,7 @@ class ReplicationControllerStrategy(ReplicaSetStrategy):
         spec = obj.setdefault("spec", {})
         spec.setdefault("replicas", 1)
         obj.setdefault("status", {}).setdefault("replicas", 0)
+        show_times(obj["status"], *self.condition_times)
         for field in ("minReadySeconds", "selector"):
             if not spec.get(field, True):
                 del spec[field]
