@@ -179,9 +179,7 @@ class HttpAnswer:
             raise UnreachableError(f"the answer was cut off: {_described(error)}") from None
 
     async def close(self) -> None:
-        # A body that was read to its end gives its connection back; any other must not be used again.
-        if not self._response.content.at_eof():
-            self._response.close()
+        # A body that was read to its end gives its connection back; any other ends it.
         self._response.release()
         pool, self._pool = self._pool, None
         if pool is not None:

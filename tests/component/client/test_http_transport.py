@@ -337,6 +337,23 @@ async def test_requests_go_through_the_proxy_that_is_configured() -> None:
     assert seen == ["http://api.example:8080/api/v1/namespaces/ns/pods/a"]
 
 
+async def test_a_stream_that_its_reader_leaves_ends_at_the_server_too() -> None:
+    has_ended = asyncio.Event()
+
+    async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(HEAD + b"Content-Length: 100\r\n\r\nline")
+        await reader.read()
+        has_ended.set()
+
+    async with serve_raw(script) as server, Client.connect(Connection(server)) as client:
+        stream = client.logs("a", "ns")
+        assert await anext(stream) == b"line"
+        assert not has_ended.is_set()
+        await stream.aclose()
+        async with asyncio.timeout(5):
+            await has_ended.wait()
+
+
 async def test_watches_take_no_connection_away_from_requests() -> None:
     async def handler(request: web.Request) -> web.StreamResponse:
         if "follow" not in request.query:

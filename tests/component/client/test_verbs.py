@@ -429,10 +429,18 @@ async def test_a_long_list_is_read_in_pages_that_belong_together() -> None:
 @virtual_time
 async def test_a_list_that_expires_on_the_way_is_read_anew_as_a_whole() -> None:
     server = Server(page(["a"], "t1"), failure(410, "Expired"), page(["b", "c"], revision="9"))
-    listed = await server.client().list_all(PODS)
+    listed = await server.client().list_all(PODS, options=ListOptions(limit=1))
     assert [pod["metadata"]["name"] for pod in listed.items] == ["b", "c"]
     assert listed.resource_version == "9"
     assert server.requests[-1].query.raw == ""
+
+
+@virtual_time
+async def test_a_list_at_a_revision_that_is_gone_from_the_start_is_not_replaced_by_another() -> None:
+    server = Server(failure(410, "Expired"), page(["b"]))
+    with pytest.raises(ExpiredError):
+        await server.client().list_all(PODS, options=ListOptions(resource_version="1"))
+    assert len(server.requests) == 1
 
 
 @virtual_time

@@ -160,6 +160,16 @@ async def test_silence_is_noticed_after_the_read_deadline_and_reported() -> None
 
 
 @virtual_time
+async def test_a_stream_that_ends_within_a_line_is_reported_as_cut() -> None:
+    told: list[PodlifeError] = []
+    server = Server([added("a", 5), b'{"type"'], [added("b", 6), 60.0])
+    options = WatchOptions(report=told.append)
+    async with aclosing(server.client().watch(PODS, resource_version="4", options=options)) as events:
+        await take(events, 2)
+    assert [str(error) for error in told] == ["the stream ended within a line"]
+
+
+@virtual_time
 async def test_a_watch_that_reads_slowly_does_not_call_its_server_silent() -> None:
     server = Server([added("a", 5), added("b", 6), 3600.0])
     options = WatchOptions(read_seconds=30)
