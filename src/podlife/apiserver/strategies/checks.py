@@ -18,6 +18,7 @@ __all__ = [
     "IMMUTABLE",
     "at_most_int32",
     "drop_empty",
+    "drop_empty_parts",
     "duplicate_of",
     "immutable",
     "is_ip",
@@ -94,6 +95,20 @@ def is_ip(text: str) -> bool:
     except ValueError:
         return False
     return "%" not in text
+
+
+def drop_empty_parts(value: Any) -> None:
+    """Through and through: lists and label maps that are empty are left out, as upstream does."""
+    if isinstance(value, list):
+        for item in value:
+            drop_empty_parts(item)
+    elif isinstance(value, dict):
+        for field in [
+            name for name, part in value.items() if part == [] or (name == "matchLabels" and not part)
+        ]:
+            del value[field]
+        for part in value.values():
+            drop_empty_parts(part)
 
 
 def show_times(status: Object, *fields: str) -> None:

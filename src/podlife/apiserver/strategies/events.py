@@ -8,7 +8,7 @@ from __future__ import annotations
 from podlife.api.codec import Object
 from podlife.api.field_errors import FieldError, bad_value, required
 from podlife.api.names import check_dns_subdomain, check_label_key, check_path_segment
-from podlife.apiserver.strategies.checks import immutable, problems_at
+from podlife.apiserver.strategies.checks import drop_empty, immutable, problems_at
 from podlife.apiserver.strategy import Strategy
 
 __all__ = ["EventStrategy", "EventsV1Strategy", "from_events_v1", "to_events_v1"]
@@ -33,6 +33,7 @@ _ALWAYS: Object = {
     "reportingInstance": "",
     "source": {},
 }
+_KEEPS: frozenset[str] = frozenset()
 _NAMESPACE_MISMATCH = "does not match event.namespace"
 _LIMITS = (("reportingInstance", 128), ("action", 128), ("reason", 128), ("message", 1024))
 
@@ -62,6 +63,8 @@ class EventStrategy(Strategy):
         for field, empty in _ALWAYS.items():
             if not obj.get(field):
                 obj[field] = dict(empty) if isinstance(empty, dict) else empty
+        for field in ("involvedObject", "source"):
+            drop_empty(obj[field], _KEEPS)
         for field in ("count", "reason", "message", "type", "action"):
             if not obj.get(field, True):
                 del obj[field]

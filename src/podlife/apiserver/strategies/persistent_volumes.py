@@ -6,7 +6,7 @@ from podlife.api.codec import Object
 from podlife.api.field_errors import FieldError, bad_value, forbidden, not_supported, required
 from podlife.api.names import check_dns_subdomain
 from podlife.api.quantity import parse_nanos
-from podlife.apiserver.strategies.checks import drop_empty, immutable, not_one_of, problems_at, with_backsteps
+from podlife.apiserver.strategies.checks import immutable, not_one_of, problems_at, with_backsteps
 from podlife.apiserver.strategies.claims import VOLUME_MODES, validate_access_modes
 from podlife.apiserver.strategies.difference import describe_difference
 from podlife.apiserver.strategies.pod_scheduling import validate_node_selector
@@ -31,7 +31,6 @@ _NOT_SOURCES = frozenset(
         "volumeMode",
     }
 )
-_KEEPS = frozenset({"capacity", "nodeAffinity", "volumeAttributesClassName"})
 
 
 class PersistentVolumeStrategy(Strategy):
@@ -40,11 +39,12 @@ class PersistentVolumeStrategy(Strategy):
 
     def default(self, obj: Object) -> None:
         spec = obj.setdefault("spec", {})
-        drop_empty(spec, _KEEPS)
+        for field in ("accessModes", "mountOptions", "storageClassName"):
+            if not spec.get(field, True):
+                del spec[field]
         if not spec.get("persistentVolumeReclaimPolicy"):
             spec["persistentVolumeReclaimPolicy"] = "Retain"
-        if not spec.get("volumeMode"):
-            spec["volumeMode"] = "Filesystem"
+        spec.setdefault("volumeMode", "Filesystem")
         if capacity := spec.get("capacity"):
             default_resource_list(capacity)
         default_volume_source(spec)

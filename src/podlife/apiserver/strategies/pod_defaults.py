@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from podlife.api.codec import Object
 from podlife.api.quantity import Quantity, parse_nanos
-from podlife.apiserver.strategies.checks import drop_empty
+from podlife.apiserver.strategies.checks import drop_empty, drop_empty_parts
 from podlife.apiserver.strategies.pod_volume_defaults import default_volume
 from podlife.apiserver.strategies.resources import (
     canonical,
@@ -137,6 +137,11 @@ def default_pod_spec(spec: Object) -> None:
 
 
 def _default_rare(spec: Object) -> None:
+    for field in ("affinity", "topologySpreadConstraints", "dnsConfig"):
+        if field in spec:
+            drop_empty_parts(spec[field])
+    for setting in (spec["securityContext"] or {}).get("sysctls", ()):
+        setting.setdefault("value", "")
     if overhead := spec.get("overhead"):
         default_resource_list(overhead)
     if resources := spec.get("resources"):
@@ -181,6 +186,8 @@ def _default_handlers(container: Object) -> None:
         for hook in ("postStart", "preStop"):
             if (handler := lifecycle.get(hook)) is not None:
                 _default_http(handler)
+                if (sleep := handler.get("sleep")) is not None:
+                    sleep.setdefault("seconds", 0)
 
 
 def _default_env_source(source: Object) -> None:

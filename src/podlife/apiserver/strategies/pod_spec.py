@@ -181,7 +181,8 @@ def _validate_claims(claims: Sequence[Object], path: str) -> list[FieldError]:
 
 def _as_upstream_shows(claim: Object) -> Object:
     fields = ("name", "resourceClaimName", "resourceClaimTemplateName")
-    return {field[0].upper() + field[1:]: claim.get(field) for field in fields}
+    shown = {field[0].upper() + field[1:]: claim.get(field) for field in fields}
+    return {**shown, "Name": claim.get("name", "")}
 
 
 def _validate_host_network(containers: Sequence[Object], path: str, is_pod: bool) -> list[FieldError]:

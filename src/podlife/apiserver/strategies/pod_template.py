@@ -23,6 +23,7 @@ __all__ = [
     "default_selector",
     "default_template",
     "drop_disabled_fields",
+    "is_readable",
     "is_zero",
     "shown_selector",
     "sorted_labels",
@@ -85,7 +86,7 @@ def shown_selector(selector: Object | None) -> Object | None:
     if labels := selector.get("matchLabels"):
         shown["matchLabels"] = sorted_labels(labels)
     if expressions := selector.get("matchExpressions"):
-        shown["matchExpressions"] = expressions
+        shown["matchExpressions"] = [{"key": "", "operator": "", **item} for item in expressions]
     return shown
 
 
@@ -111,6 +112,11 @@ def validate_selector(
     if selector is None or not selector_matches(selector, labels):
         errors.append(bad_value("spec.template.metadata.labels", sorted_labels(labels), _MISMATCH))
     return errors
+
+
+def is_readable(selector: Object | None) -> bool:
+    """Where a selector cannot be read upstream looks no further at the template."""
+    return not validate_label_selector(selector, "")
 
 
 def validate_same_selector(new: Object, old: Object) -> list[FieldError]:

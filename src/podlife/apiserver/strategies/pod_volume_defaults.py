@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from podlife.api.codec import Object
-from podlife.apiserver.strategies.checks import drop_empty
+from podlife.apiserver.strategies.checks import drop_empty, drop_empty_parts
 from podlife.apiserver.strategies.resources import canonical, default_resource_lists
 
 __all__ = ["default_claim_spec", "default_volume", "default_volume_source"]
@@ -13,7 +13,15 @@ _WITH_MODE = ("configMap", "secret", "downwardAPI", "projected")
 _MODE_KEEPS = frozenset({"defaultMode", "optional", "sources"})
 _EMPTY_DIR_KEEPS = frozenset({"sizeLimit"})
 _CLAIM_KEEPS = frozenset(
-    {"dataSource", "dataSourceRef", "resources", "selector", "storageClassName", "volumeAttributesClassName"}
+    {
+        "dataSource",
+        "dataSourceRef",
+        "resources",
+        "selector",
+        "storageClassName",
+        "volumeAttributesClassName",
+        "volumeMode",
+    }
 )
 
 
@@ -99,8 +107,9 @@ def _default_disks(holder: Object) -> None:
 
 def default_claim_spec(spec: Object) -> None:
     drop_empty(spec, _CLAIM_KEEPS)
-    if not spec.get("volumeMode"):
-        spec["volumeMode"] = "Filesystem"
+    spec.setdefault("volumeMode", "Filesystem")
+    if selector := spec.get("selector"):
+        drop_empty_parts(selector)
     default_resource_lists(spec.setdefault("resources", {}))
     for field in ("dataSource", "dataSourceRef"):
         if (source := spec.get(field)) is not None:

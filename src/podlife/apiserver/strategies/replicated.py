@@ -9,6 +9,7 @@ from podlife.apiserver.strategies.pod_template import (
     default_selector,
     default_template,
     drop_disabled_fields,
+    is_readable,
     is_zero,
     sorted_labels,
     validate_at_most_all,
@@ -92,9 +93,7 @@ class DeploymentStrategy(TemplatedStrategy):
     def validate(self, obj: Object) -> list[FieldError]:
         spec = obj["spec"]
         errors = non_negative("spec.replicas", spec.get("replicas"))
-        errors += validate_selector(spec, "deployment")
-        errors += validate_template(spec["template"], "spec.template")
-        errors += validate_long_running(spec, "ReplicaSet")
+        errors += _validate_selected(spec)
         errors += _validate_deployment_strategy(spec["strategy"])
         for field in ("minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds"):
             errors += non_negative(f"spec.{field}", spec.get(field))
@@ -118,6 +117,14 @@ class DeploymentStrategy(TemplatedStrategy):
         errors = validate_counts(new["status"], (*fields, "terminatingReplicas"))
         errors += validate_sums(new["status"], ("updatedReplicas", "readyReplicas", "availableReplicas"))
         return errors + validate_collisions(new, old)
+
+
+def _validate_selected(spec: Object) -> list[FieldError]:
+    errors = validate_selector(spec, "deployment")
+    if is_readable(spec.get("selector")):
+        errors += validate_template(spec["template"], "spec.template")
+        errors += validate_long_running(spec, "ReplicaSet")
+    return errors
 
 
 def _validate_deployment_strategy(strategy: Object) -> list[FieldError]:
@@ -175,9 +182,7 @@ class ReplicaSetStrategy(TemplatedStrategy):
         spec = obj["spec"]
         errors = non_negative("spec.replicas", spec.get("replicas"))
         errors += non_negative("spec.minReadySeconds", spec.get("minReadySeconds"))
-        errors += validate_selector(spec, "deployment")
-        errors += validate_template(spec["template"], "spec.template")
-        return errors + validate_long_running(spec, "ReplicaSet")
+        return errors + _validate_selected(spec)
 
     def validate_update(self, new: Object, old: Object) -> list[FieldError]:
         return validate_same_selector(new, old)
@@ -204,7 +209,8 @@ class ReplicationControllerStrategy(ReplicaSetStrategy):
         default_template(template)
         if labels := template["metadata"].get("labels"):
             spec.setdefault("selector", dict(labels))
-            obj["metadata"].setdefault("labels", dict(labels))
+            if not obj["metadata"].get("labels"):
+                obj["metadata"]["labels"] = dict(labels)
 
     def validate(self, obj: Object) -> list[FieldError]:
         spec = obj["spec"]

@@ -12,7 +12,14 @@ from podlife.api.codec import Object
 from podlife.api.field_errors import FieldError, bad_value, duplicate, forbidden, not_supported, required
 from podlife.api.labels import validate_labels
 from podlife.api.names import check_dns_label, check_dns_subdomain, check_label_key
-from podlife.apiserver.strategies.checks import drop_empty, duplicate_of, is_ip, not_one_of, problems_at
+from podlife.apiserver.strategies.checks import (
+    drop_empty,
+    drop_empty_parts,
+    duplicate_of,
+    is_ip,
+    not_one_of,
+    problems_at,
+)
 from podlife.apiserver.strategies.pod_handlers import validate_port_reference
 from podlife.apiserver.strategies.pod_spec import IP_RULE
 from podlife.apiserver.strategy import Strategy
@@ -318,6 +325,10 @@ class EndpointsStrategy(Strategy):
     creates_on_update = True
 
     def default(self, obj: Object) -> None:
+        if "subsets" in obj:
+            drop_empty_parts(obj["subsets"])
+            if not obj["subsets"]:
+                del obj["subsets"]
         for subset in obj.get("subsets", ()):
             for port in subset.get("ports", ()):
                 if not port.get("protocol"):

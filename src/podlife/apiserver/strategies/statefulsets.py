@@ -12,6 +12,7 @@ from podlife.apiserver.strategies.checks import immutable, non_negative, not_one
 from podlife.apiserver.strategies.claims import validate_claim_spec
 from podlife.apiserver.strategies.metadata import default_metadata
 from podlife.apiserver.strategies.pod_template import (
+    is_readable,
     validate_counts,
     validate_long_running,
     validate_selector,
@@ -54,8 +55,9 @@ class StatefulSetStrategy(TemplatedStrategy):
             spec["podManagementPolicy"] = "OrderedReady"
         if not spec.get("serviceName"):
             spec["serviceName"] = ""
-        if not spec.get("minReadySeconds", True):
-            del spec["minReadySeconds"]
+        for field in ("minReadySeconds", "volumeClaimTemplates"):
+            if not spec.get(field, True):
+                del spec[field]
         spec.setdefault("replicas", 1)
         spec.setdefault("revisionHistoryLimit", 10)
         retention = spec.setdefault("persistentVolumeClaimRetentionPolicy", {})
@@ -83,11 +85,12 @@ class StatefulSetStrategy(TemplatedStrategy):
         if is_new and (service := spec["serviceName"]):
             errors += problems_at("spec.serviceName", service, check_dns_label(service))
         errors += validate_selector(spec, "statefulset", unreadable="")
-        errors += validate_template(_template_with_claims(spec), "spec.template")
-        # Upstream looks at these a second time, for sets alone.
-        meta = spec["template"]["metadata"]
-        errors += validate_labels(meta.get("labels") or {}, "spec.template.labels")
-        errors += validate_annotations(meta.get("annotations") or {}, "spec.template.annotations")
+        if is_readable(spec.get("selector")):
+            errors += validate_template(_template_with_claims(spec), "spec.template")
+            # Upstream looks at these a second time, for sets alone.
+            meta = spec["template"]["metadata"]
+            errors += validate_labels(meta.get("labels") or {}, "spec.template.labels")
+            errors += validate_annotations(meta.get("annotations") or {}, "spec.template.annotations")
         return errors + validate_long_running(spec, "StatefulSet")
 
     def validate_update(self, new: Object, old: Object) -> list[FieldError]:
@@ -123,7 +126,9 @@ def _validate_policies(spec: Object) -> list[FieldError]:
         errors.append(bad_value("spec.podManagementPolicy", policy, detail))
     strategy = spec["updateStrategy"]
     kind, rolling, path = strategy["type"], strategy.get("rollingUpdate"), "spec.updateStrategy"
-    shown: Any = rolling and {"Partition": rolling.get("partition", 0), "MaxUnavailable": None}
+    shown: Any = (
+        None if rolling is None else {"Partition": rolling.get("partition", 0), "MaxUnavailable": None}
+    )
     if kind == "OnDelete":
         if rolling is not None:
             detail = "only allowed for updateStrategy 'RollingUpdate'"
