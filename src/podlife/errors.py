@@ -61,6 +61,8 @@ class ApiError(PodlifeError):
         self.code = type(self).code if code is None else code
         self.reason = type(self).reason if reason is None else reason
         self.details: dict[str, Any] = details or {}
+        # An answer that has details, though there is nothing in them, is not the same as one that has none.
+        self.has_details = details is not None
 
     @property
     def retry_after_seconds(self) -> int | None:

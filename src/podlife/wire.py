@@ -12,10 +12,14 @@ from dataclasses import dataclass, field
 from typing import Protocol
 from urllib.parse import parse_qsl
 
-__all__ = ["Body", "Channel", "Handler", "Peer", "Query", "Request", "Response", "Upgrade"]
+__all__ = ["Body", "Channel", "Handler", "Headers", "Peer", "Query", "Request", "Response", "Upgrade"]
 
 Body = bytes | Sequence[bytes] | AsyncIterator[bytes]
 """Whole, in pieces that are joined on the wire (a list), or a stream (a watch, a log)."""
+
+
+Headers = Mapping[str, str] | Sequence[tuple[str, str]]
+"""Of an answer: pairs where a name may stand several times."""
 
 
 class Query:
@@ -89,7 +93,7 @@ class Response:
     status: int = 200
     body: Body = b""
     content_type: str = "application/json"
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Headers = ()
     upgrade: Upgrade | None = None
 
 

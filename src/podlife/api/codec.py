@@ -12,7 +12,15 @@ from typing import Any
 
 import msgspec
 
-__all__ = ["Object", "decode_object", "encode", "format_micro_time", "format_time", "parse_time"]
+__all__ = [
+    "Object",
+    "decode_object",
+    "encode",
+    "format_micro_time",
+    "format_time",
+    "parse_time",
+    "why_unreadable",
+]
 
 Object = dict[str, Any]
 """An API object, whole and writable."""
@@ -30,10 +38,16 @@ def decode_object(data: bytes) -> Object:
     except RecursionError:
         raise ValueError("the JSON is nested too deeply") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ValueError(str(error)) from None
+        raise ValueError(why_unreadable(error)) from None
     if not isinstance(value, dict):
         raise ValueError(f"expected a JSON object, not {type(value).__name__}")
     return value
+
+
+def why_unreadable(error: Exception) -> str:
+    """What is wrong with JSON, in the words that people know from Kubernetes where there are some."""
+    text = str(error)
+    return "unexpected end of JSON input" if text == "Input data was truncated" else text
 
 
 def format_time(moment: datetime) -> str:

@@ -6,7 +6,7 @@ A validator returns a list of `FieldError`; `invalid` turns the list into the 42
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,7 +58,9 @@ def type_invalid(path: str, value: Any, detail: str) -> FieldError:
 
 
 def not_supported(path: str, value: Any, supported: Iterable[str]) -> FieldError:
-    known = ", ".join(json.dumps(item) for item in sorted(supported))
+    """The supported values in their order, or sorted where they are a set, as upstream has it."""
+    ordered = sorted(supported) if isinstance(supported, Set) else supported
+    known = ", ".join(json.dumps(item) for item in ordered)
     return FieldError(
         path, "FieldValueNotSupported", f"Unsupported value: {_shown(value)}: supported values: {known}"
     )

@@ -155,7 +155,7 @@ def _value(kind: str, raw: Any, depth: int) -> Any:
 
 
 def _text(raw: bytes) -> str:
-    return raw.decode()
+    return str(raw, "utf-8")
 
 
 def _signed(raw: int) -> int:

@@ -56,7 +56,7 @@ def failure(error: ApiError) -> Object:
         "details": error.details,
         "code": error.code,
     }
-    if not error.details:
+    if not error.has_details:
         del status["details"]
     if not error.reason:
         del status["reason"]

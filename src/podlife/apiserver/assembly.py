@@ -6,6 +6,7 @@ from podlife.apiserver.admission import Admission
 from podlife.apiserver.admission.namespace_lifecycle import namespace_lifecycle
 from podlife.apiserver.admission.node_restriction import restrict_nodes
 from podlife.apiserver.admission.pods import default_priority, default_toleration_seconds
+from podlife.apiserver.admission.services import allocate_cluster_ips
 from podlife.apiserver.authentication import Authenticator
 from podlife.apiserver.handler import ApiHandler, NodeProxy
 from podlife.apiserver.metrics import Metrics
@@ -28,6 +29,7 @@ def assemble(
 ) -> ApiHandler:
     """A handler that answers from the store. Nothing is started; the system's namespaces are not made here."""
     tolerations = default_toleration_seconds(not_ready_toleration_seconds, unreachable_toleration_seconds)
-    plugins = (namespace_lifecycle, default_priority, tolerations, restrict_nodes)
+    addresses = allocate_cluster_ips(store)
+    plugins = (namespace_lifecycle, default_priority, tolerations, restrict_nodes, addresses)
     registry = Registry(store, clock, Admission(plugins, store.get))
     return ApiHandler(registry, authenticator, StoreNodeView(store), node_proxy, Metrics())

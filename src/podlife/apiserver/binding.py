@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from podlife.api import schema, status
+from podlife.api import status
 from podlife.api.codec import Object, encode, format_time
 from podlife.api.field_errors import FieldError, invalid, not_supported, required
 from podlife.apiserver.admission import Attributes, Operation
-from podlife.apiserver.registry.body import bad_request, decode_body
+from podlife.apiserver.registry.body import bad_request, read_typed
 from podlife.apiserver.registry.metadata import adopt_namespace
 from podlife.apiserver.registry.objects import encoder, thaw
 from podlife.apiserver.registry.scope import Registry, Scope
 from podlife.apiserver.storage.store import Put
+from podlife.errors import ConflictError
 from podlife.wire import Response
 
 __all__ = ["bind"]
@@ -36,14 +37,7 @@ async def bind(registry: Registry, scope: Scope) -> Response:
 
 
 def _read_binding(scope: Scope) -> Object:
-    try:
-        binding = decode_body(scope.request)
-        binding.setdefault("apiVersion", "v1")
-        if binding.setdefault("kind", "Binding") != "Binding" or binding["apiVersion"] != "v1":
-            raise bad_request(f"{binding['kind']} cannot be handled as a Binding")
-        schema.check("v1", "Binding", binding)
-    except ValueError as error:
-        raise bad_request(f'Binding in version "v1" cannot be handled as a Binding: {error}') from None
+    binding = read_typed(scope, "Binding", "v1")
     meta = binding.setdefault("metadata", {})
     adopt_namespace(scope, meta)
     name = meta.get("name", "")
@@ -83,17 +77,13 @@ def _assign(scope: Scope, pod: Object, binding: Object, now: str) -> None:
             meta.setdefault(field, {}).update(binding["metadata"][field])
     conditions = pod.setdefault("status", {}).setdefault("conditions", [])
     conditions[:] = [each for each in conditions if each["type"] != "PodScheduled"]
-    observed = {"observedGeneration": meta["generation"]} if "generation" in meta else {}
     conditions.append(
-        {
-            "type": "PodScheduled",
-            "status": "True",
-            "lastProbeTime": None,
-            "lastTransitionTime": now,
-            **observed,
-        }
+        {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": now}
     )
 
 
-def _refused(scope: Scope, why: str) -> Exception:
-    return scope.conflict(why, scope.name)
+def _refused(scope: Scope, why: str) -> ConflictError:
+    return ConflictError(
+        f'Operation cannot be fulfilled on pods/binding "{scope.name}": {why}',
+        details={"name": scope.name, "kind": "pods/binding"},
+    )

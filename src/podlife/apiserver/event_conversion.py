@@ -19,7 +19,11 @@ _OLD_NAMES = {new: old for old, new in _NEW_NAMES.items()}
 
 
 def from_core(event: Object) -> Object:
-    return {_NEW_NAMES.get(field, field): value for field, value in event.items()}
+    shown = {_NEW_NAMES.get(field, field): value for field, value in event.items()}
+    for field in ("reportingController", "reportingInstance"):
+        if not shown.get(field, True):
+            del shown[field]
+    return shown
 
 
 def to_core(event: Object) -> Object:

@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from podlife.api import schema, status
+from podlife.api import status
 from podlife.api.codec import Object, encode, format_time
 from podlife.api.field_errors import bad_value, invalid
 from podlife.api.selectors import label_selector_from_dict
 from podlife.apiserver.admission import Attributes, Operation
 from podlife.apiserver.deletion import DeleteOptions, check_options, check_preconditions
-from podlife.apiserver.registry.body import bad_request, decode_body
+from podlife.apiserver.registry.body import bad_request, read_typed
 from podlife.apiserver.registry.delete import delete_record
 from podlife.apiserver.registry.objects import encoder, thaw
 from podlife.apiserver.registry.scope import Registry, Scope
@@ -53,17 +53,7 @@ async def evict(registry: Registry, scope: Scope) -> Response:
 
 
 def _read_options(scope: Scope) -> DeleteOptions:
-    try:
-        body = decode_body(scope.request)
-        version = body.get("apiVersion") or "policy/v1"
-        if version not in ("policy/v1", "policy/v1beta1") or body.get("kind", "Eviction") != "Eviction":
-            raise bad_request(
-                f"the API version in the data ({version}) does not match the expected API version (policy/v1)"
-            )
-        body["apiVersion"], body["kind"] = "policy/v1", "Eviction"
-        schema.check("policy/v1", "Eviction", body)
-    except ValueError as error:
-        raise bad_request(f'Eviction in version "v1" cannot be handled as a Eviction: {error}') from None
+    body = read_typed(scope, "Eviction", "policy/v1", also=("policy/v1beta1",))
     if body.get("metadata", {}).get("name", "") != scope.name:
         raise bad_request("name in URL does not match name in Eviction object")  # EV-02
     options = DeleteOptions.from_object(body.get("deleteOptions") or {})

@@ -48,11 +48,10 @@ _SPECIAL: dict[tuple[str, str], Verb] = {
     ("scale", "patch"): scale.patch_scale,
     ("eviction", "create"): eviction.evict,
     ("binding", "create"): binding.bind,
-    ("finalize", "update"): namespaces.finalize_namespace,
     ("namespaces", "delete"): namespaces.delete_namespace,
 }
 # Subresources that are another view of the whole object: read and written like it.
-_VIEWS = ("status", "ephemeralcontainers", "resize")
+_VIEWS = ("status", "ephemeralcontainers", "finalize", "resize")
 
 
 class NodeProxy(Protocol):
@@ -157,11 +156,14 @@ class ApiHandler:
             if special is None:
                 raise _not_allowed()
             return await special(self.registry, scope)
-        if subresource and verb not in ("get", "update", "patch"):
+        if subresource and verb not in (
+            ("update",) if subresource == "finalize" else ("get", "update", "patch")
+        ):
             raise _not_allowed()
-        if verb == "create" and scope.name:
+        is_whole = verb in ("create", "deletecollection")
+        if is_whole and (scope.name or (resource.namespaced and not scope.namespace)):
             raise _not_allowed()
-        if verb == "create" and resource.namespaced and not scope.namespace:
+        if verb in ("update", "patch") and not scope.name:
             raise _not_allowed()
         run = _SPECIAL.get((resource.key, verb)) or _VERBS[verb]
         return await run(self.registry, scope)
@@ -186,7 +188,7 @@ def _failure(error: ApiError) -> Response:
 
 
 def _no_such_resource() -> ApiError:
-    return NotFoundError("the server could not find the requested resource")
+    return NotFoundError("the server could not find the requested resource", details={})
 
 
 def _not_allowed() -> ApiError:
@@ -194,4 +196,5 @@ def _not_allowed() -> ApiError:
         "the server does not allow this method on the requested resource",
         code=405,
         reason="MethodNotAllowed",
+        details={},
     )

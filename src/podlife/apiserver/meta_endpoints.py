@@ -5,6 +5,7 @@ from __future__ import annotations
 from podlife.api.codec import Object, encode
 from podlife.apiserver import discovery, openapi
 from podlife.apiserver.metrics import Metrics
+from podlife.apiserver.resources import group_versions
 from podlife.apiserver.storage.store import Store
 from podlife.errors import ApiError, NotFoundError
 from podlife.wire import Request, Response
@@ -12,7 +13,11 @@ from podlife.wire import Request, Response
 __all__ = ["answer", "is_public"]
 
 _HEALTH = ("/healthz", "/livez", "/readyz")
-_PATHS = ["/api", "/api/v1", "/apis", *_HEALTH, "/metrics", "/openapi/v2", "/openapi/v3", "/version"]
+_GROUPS = [f"/apis/{group}" for group, _ in group_versions() if group]
+_VERSIONS = [f"/apis/{group}/{version}" for group, version in group_versions() if group]
+_OTHERS = ["/metrics", "/openapi/v2", "/openapi/v3", "/version"]
+_PATHS = sorted(["/api", "/api/v1", "/apis", *_GROUPS, *_VERSIONS, *_HEALTH, *_OTHERS])
+_METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"
 
 
 def is_public(path: str) -> bool:
@@ -27,6 +32,7 @@ def answer(request: Request, store: Store, metrics: Metrics) -> Response:
             "the server does not allow this method on the requested resource",
             code=405,
             reason="MethodNotAllowed",
+            details={},
         )
     if path.startswith("/openapi/"):
         return openapi.answer(request)
@@ -38,11 +44,19 @@ def answer(request: Request, store: Store, metrics: Metrics) -> Response:
         case "/version":
             return Response(body=encode(discovery.version_info()))
         case "/metrics":
-            return Response(body=metrics.render(store), content_type="text/plain; version=0.0.4")
-        case "/healthz" | "/livez" | "/readyz":
-            return Response(body=b"ok", content_type="text/plain; charset=utf-8")
+            return Response(body=metrics.render(store), content_type=_METRICS_TYPE)
         case _:
-            raise _not_found()
+            return _health(request, path)
+
+
+def _health(request: Request, path: str) -> Response:
+    """`/readyz`, with `?verbose` check by check, or one check alone. That this answers is the check."""
+    root, _, check = path[1:].partition("/")
+    if f"/{root}" not in _HEALTH or check not in ("", "ping"):
+        raise _not_found()
+    is_verbose = "verbose" in request.query and not check
+    body = f"[+]ping ok\n{root} check passed\n" if is_verbose else "ok"
+    return Response(body=body.encode(), content_type="text/plain; charset=utf-8")
 
 
 def _discovery(request: Request, path: str) -> Response:
@@ -77,4 +91,4 @@ def _legacy_discovery(request: Request, path: str) -> Object | None:
 
 
 def _not_found() -> ApiError:
-    return NotFoundError("the server could not find the requested resource")
+    return NotFoundError("the server could not find the requested resource", details={})

@@ -1,4 +1,4 @@
-"""Namespaces: the two-step deletion, the finalize subresource, and the namespaces every cluster has.
+"""Namespaces: their deletion in two steps, and the namespaces every cluster has.
 
 A namespace that is deleted first becomes Terminating; it goes when its `spec.finalizers` are empty, which
 whoever empties it (`namespace_cleanup`, or kube-controller-manager) says through `finalize`.
@@ -11,18 +11,15 @@ from podlife.apiserver.admission import Attributes, Operation
 from podlife.apiserver.authentication import User
 from podlife.apiserver.deletion import FOREGROUND, ORPHAN, DeleteOptions, check_options
 from podlife.apiserver.registry import output
-from podlife.apiserver.registry.body import read_object
 from podlife.apiserver.registry.create import create_object
 from podlife.apiserver.registry.delete import delete_record, read_options
-from podlife.apiserver.registry.metadata import carry_over
 from podlife.apiserver.registry.objects import encoder, freeze, thaw
 from podlife.apiserver.registry.scope import Registry, Scope
-from podlife.apiserver.registry.update import commit_change
 from podlife.apiserver.resources import find
 from podlife.apiserver.storage.store import Key, Put, Record
 from podlife.wire import Request, Response
 
-__all__ = ["SYSTEM_NAMESPACES", "create_system_namespaces", "delete_namespace", "finalize_namespace"]
+__all__ = ["SYSTEM_NAMESPACES", "create_system_namespaces", "delete_namespace"]
 
 SYSTEM_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 
@@ -76,19 +73,3 @@ async def _begin(
     if not options.is_dry_run:
         await registry.store.commit(Put(record.key, encoder(obj), expected=record.revision))
     return obj
-
-
-async def finalize_namespace(registry: Registry, scope: Scope) -> Response:
-    """PUT namespaces/<name>/finalize: only `spec.finalizers` is taken from what is sent."""
-    dry_run = scope.dry_run("UpdateOptions")
-    wanted = read_object(scope)
-    async with registry.store.locked(scope.key):
-        record = scope.find(registry)
-        old, new = thaw(record.value), thaw(record.value)
-        if wanted["metadata"].get("resourceVersion", str(record.revision)) not in ("", str(record.revision)):
-            raise scope.modified()
-        carry_over(new["metadata"], old["metadata"])
-        finalizers = wanted.get("spec", {}).get("finalizers")
-        new["spec"] = {"finalizers": finalizers} if finalizers else {}
-        value = await commit_change(registry, record, new, old, dry_run=dry_run)
-    return output.one(registry, scope, value)

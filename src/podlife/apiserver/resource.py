@@ -49,6 +49,8 @@ class Resource:
     strategy: Strategy = field(default_factory=Strategy)
     # `status`, `scale`, `binding`, `eviction`, `log`, `exec`, `finalize` …
     subresources: tuple[str, ...] = ()
+    # For subresources that write another part of the object by rules of their own.
+    subresource_strategies: Mapping[str, Strategy] = field(default_factory=dict)
     # How clients may select besides metadata.name and metadata.namespace: the path's value in an object.
     # An absent value is the empty string; a selector on any other path is a 400.
     selectable: Mapping[str, Callable[[Object], str]] = field(default_factory=dict)

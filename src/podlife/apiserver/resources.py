@@ -62,6 +62,7 @@ RESOURCES: tuple[Resource, ...] = (
         namespaced=False,
         short_names=("ns",),
         subresources=("finalize", "status"),
+        subresource_strategies={"finalize": strategies.NAMESPACE_FINALIZE},
         verbs=_NAMESPACE_VERBS,
     ),
     _core(
@@ -100,6 +101,10 @@ RESOURCES: tuple[Resource, ...] = (
         short_names=("po",),
         categories=_ALL,
         subresources=_POD_SUBRESOURCES,
+        subresource_strategies={
+            "ephemeralcontainers": strategies.POD_EPHEMERAL_CONTAINERS,
+            "resize": strategies.POD_RESIZE,
+        },
     ),
     _core(
         "ReplicationController",

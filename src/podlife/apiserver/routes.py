@@ -65,7 +65,7 @@ def _fits(resource: Resource, namespace: str, name: str, subresource: str) -> bo
 def verb_of(request: Request, route: Route) -> str:
     """The verb that the request is, as authorization and the registry name it; empty for an unknown method."""
     match request.method:
-        case "GET" | "HEAD":
+        case "GET":
             if route.name:
                 return "get"
             flag = request.query.get("watch").lower()

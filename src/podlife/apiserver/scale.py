@@ -7,7 +7,7 @@ from copy import deepcopy
 from podlife.api.codec import Object, encode
 from podlife.api.field_errors import bad_value, invalid
 from podlife.api.selectors import label_selector_from_dict
-from podlife.apiserver.registry.body import bad_request, check_shape, decode_body
+from podlife.apiserver.registry.body import bad_request, read_typed
 from podlife.apiserver.registry.objects import thaw
 from podlife.apiserver.registry.patch import Patch
 from podlife.apiserver.registry.scope import Registry, Scope
@@ -25,13 +25,7 @@ async def get_scale(registry: Registry, scope: Scope) -> Response:
 
 async def update_scale(registry: Registry, scope: Scope) -> Response:
     dry_run = scope.dry_run("UpdateOptions")
-    try:
-        scale = decode_body(scope.request)
-    except ValueError as error:
-        raise bad_request(str(error)) from None
-    if scale.setdefault("kind", _KIND) != _KIND or scale.setdefault("apiVersion", _VERSION) != _VERSION:
-        raise bad_request(f"expected a {_KIND} of {_VERSION}")
-    check_shape(scope, scale, _KIND, _VERSION, raw=scope.request.body)
+    scale = read_typed(scope, _KIND, _VERSION)
     if scale.get("metadata", {}).get("name") != scope.name:
         raise bad_request(
             f"the name of the object ({scale.get('metadata', {}).get('name', '')}) does not match the name on "

@@ -73,12 +73,14 @@ class ApiServer:
             serving = Serving(_url(self._settings.bind, face.port), folder)
             write_kubeconfigs(folder, serving.url, identities)
             async with asyncio.TaskGroup() as group:
-                cleanup = group.create_task(
-                    NamespaceCleanup(handler.registry).run(), name="namespace cleanup"
-                )
+                tasks = []
+                if self._settings.cleans_namespaces:
+                    cleanup = NamespaceCleanup(handler.registry).run()
+                    tasks.append(group.create_task(cleanup, name="namespace cleanup"))
                 on_ready(serving)
                 await self._stopping.wait()
-                cleanup.cancel()
+                for task in tasks:
+                    task.cancel()
 
     def _folder(self, stack: AsyncExitStack) -> Path:
         folder = self._settings.data or Path(tempfile.mkdtemp(prefix="podlife-"))

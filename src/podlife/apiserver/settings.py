@@ -24,4 +24,6 @@ class Settings:
     names: tuple[str, ...] = ()
     not_ready_toleration_seconds: int = 300
     unreachable_toleration_seconds: int = 300
+    # Empty namespaces that are deleted; off where kube-controller-manager does it.
+    cleans_namespaces: bool = True
     stop_seconds: float = 10.0

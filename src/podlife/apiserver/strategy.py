@@ -30,8 +30,10 @@ class Strategy:
     unconditional_update = True
     # A delete answers with the object instead of a Status.
     returns_deleted_object = False
-    # Without a propagation policy the dependents are orphaned (ReplicationController only).
+    # Without a propagation policy the dependents are orphaned (ReplicationController and Job).
     orphans_by_default = False
+    # What to tell who deletes without a propagation policy.
+    deletion_warning = ""
 
     def validate_name(self, name: str, *, prefix: bool) -> list[str]:
         """What is wrong with the name (or, with `prefix`, with a generateName), in upstream's words."""

@@ -45,6 +45,9 @@ def apiserver(  # noqa: PLR0913, PLR0917 - one parameter is one option of the co
     default_unreachable_toleration_seconds: Annotated[
         int, typer.Option(help="How long pods stay on a node that is unreachable.", min=0)
     ] = 300,
+    namespace_cleanup: Annotated[
+        bool, typer.Option(help="Empty deleted namespaces; not needed beside kube-controller-manager.")
+    ] = True,
 ) -> None:
     """Serve the Kubernetes API for kubectl and every client library, on this machine alone."""
     if context.invoked_subcommand is not None:
@@ -60,6 +63,7 @@ def apiserver(  # noqa: PLR0913, PLR0917 - one parameter is one option of the co
         names=tuple(name or ()),
         not_ready_toleration_seconds=default_not_ready_toleration_seconds,
         unreachable_toleration_seconds=default_unreachable_toleration_seconds,
+        cleans_namespaces=namespace_cleanup,
     )
     serve(settings)
 

@@ -10,7 +10,7 @@ import json
 import os
 import sys
 import tempfile
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import NoReturn
 
@@ -53,15 +53,4 @@ def _prepare(settings: Settings, folder: Path) -> None:
 
 
 def _to_json(settings: Settings) -> str:
-    return json.dumps(
-        {
-            "data": str(settings.data),
-            "in_memory": settings.in_memory,
-            "is_temporary": settings.is_temporary,
-            "bind": settings.bind,
-            "port": settings.port,
-            "names": settings.names,
-            "not_ready_toleration_seconds": settings.not_ready_toleration_seconds,
-            "unreachable_toleration_seconds": settings.unreachable_toleration_seconds,
-        }
-    )
+    return json.dumps(asdict(settings) | {"data": str(settings.data)})

@@ -48,7 +48,11 @@ class InProcessTransport:
                 response = await self._handler(sent)
         except TimeoutError:
             raise DeadlineError(f"no answer to {request.method} {request.path} in {seconds:g} s") from None
-        headers = {name.lower(): value for name, value in response.headers.items()}
+        pairs = response.headers.items() if isinstance(response.headers, Mapping) else response.headers
+        headers: dict[str, str] = {}
+        for name, value in pairs:
+            known = headers.get(name.lower())
+            headers[name.lower()] = value if known is None else f"{known}, {value}"
         headers.setdefault("content-type", response.content_type)
         return InProcessAnswer(response.status, headers, response.body)
 

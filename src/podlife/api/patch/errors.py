@@ -27,7 +27,10 @@ def malformed(message: str) -> PatchError:
 def does_not_apply(cause: str) -> PatchError:
     """A well-formed JSON patch that does not fit the object. Upstream keeps the cause to itself."""
     error = PatchError(
-        "the server rejected our request due to an error in our request", code=422, reason="Invalid"
+        "the server rejected our request due to an error in our request",
+        code=422,
+        reason="Invalid",
+        details={},
     )
     error.cause = cause
     return error

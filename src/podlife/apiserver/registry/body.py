@@ -15,7 +15,17 @@ from podlife.apiserver.registry.scope import Scope
 from podlife.errors import ApiError
 from podlife.wire import Request
 
-__all__ = ["bad_request", "check_shape", "decode_body", "media_type", "read_object", "unsupported_media_type"]
+__all__ = [
+    "bad_request",
+    "check_shape",
+    "decode_body",
+    "media_type",
+    "read_object",
+    "read_typed",
+    "unregistered",
+    "unsupported_media_type",
+    "why_not_convertible",
+]
 
 _JSON = "application/json"
 _YAML = "application/yaml"
@@ -60,19 +70,27 @@ def decode_body(request: Request) -> Object:
 
 def read_object(scope: Scope) -> Object:
     """The object in the body of a create or an update, checked, without `kind` and `apiVersion`."""
-    resource = scope.resource
+    obj = read_typed(scope, scope.resource.kind, scope.resource.api_version)
+    del obj["kind"], obj["apiVersion"]
+    obj.setdefault("metadata", {})
+    return obj
+
+
+def read_typed(scope: Scope, kind: str, api_version: str, *, also: tuple[str, ...] = ()) -> Object:
+    """An object of this kind, whole and checked. Where it does not say what it is, it is what is expected;
+    `also` are older versions that look the same."""
     try:
         obj = decode_body(scope.request)
     except ValueError as error:
         raise bad_request(
-            f"the object provided is unrecognized (must be of type {resource.kind}): couldn't get version/kind; "
+            f"the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; "
             f"json parse error: {error} ({_summary(scope.request.body)})"
         ) from None
-    _check_type(obj, resource.kind, resource.api_version)
-    check_shape(scope, obj, resource.kind, resource.api_version, raw=scope.request.body)
-    obj.pop("kind", None)
-    obj.pop("apiVersion", None)
-    obj.setdefault("metadata", {})
+    given_kind, given_version = obj.get("kind") or kind, obj.get("apiVersion") or api_version
+    if (given_kind, given_version) != (kind, api_version) and given_version not in also:
+        raise bad_request(_not_that(given_kind, given_version, kind, api_version))
+    obj["kind"], obj["apiVersion"] = kind, api_version
+    check_shape(scope, obj, kind, api_version, raw=scope.request.body)
     return obj
 
 
@@ -81,18 +99,28 @@ def _summary(data: bytes) -> str:
     return data[:30].hex() + (" ..." if len(data) > 30 else "") if data else "empty data"
 
 
-def _check_type(obj: Object, kind: str, api_version: str) -> None:
-    given_kind, given_version = obj.get("kind") or kind, obj.get("apiVersion") or api_version
-    if given_version != api_version:
-        raise bad_request(
-            f"the API version in the data ({given_version}) does not match the expected API version ({api_version})"
-        )
-    if given_kind != kind:
-        raise bad_request(
-            f'{given_kind} in version "{given_version.rpartition("/")[2]}" cannot be handled as a {kind}'
-            if isinstance(given_kind, str) and isinstance(given_version, str)
-            else f"kind and apiVersion of a {kind} must be strings"
-        )
+def _not_that(given_kind: Any, given_version: Any, kind: str, api_version: str) -> str:
+    if not isinstance(given_kind, str) or not isinstance(given_version, str):
+        return f"kind and apiVersion of a {kind} must be strings"
+    if given_kind == kind and schema.type_of_kind(given_version, kind) is not None:
+        return f"the API version in the data ({given_version}) does not match the expected API version ({api_version})"
+    short = given_version.rpartition("/")[2]
+    return f'{given_kind} in version "{short}" cannot be handled as a {kind}: ' + why_not_convertible(
+        given_kind, given_version, kind, api_version
+    )
+
+
+def why_not_convertible(given_kind: str, given_version: str, kind: str, api_version: str) -> str:
+    """Why one kind can not be read as another, in upstream's words."""
+    if schema.type_of_kind(given_version, given_kind) is None:
+        return unregistered(given_kind, given_version)
+    package = api_version.partition("/")[0].partition(".")[0] if "/" in api_version else "core"
+    short = given_version.rpartition("/")[2]
+    return f"converting ({short}.{given_kind}) to ({package}.{kind}): unknown conversion"
+
+
+def unregistered(kind: str, api_version: str) -> str:
+    return f'no kind "{kind}" is registered for version "{api_version}" in scheme "pkg/runtime/scheme.go:111"'
 
 
 def check_shape(scope: Scope, obj: Any, kind: str, api_version: str, *, raw: bytes = b"") -> None:

@@ -37,11 +37,11 @@ async def create_object(registry: Registry, scope: Scope, obj: Object, *, dry_ru
     """Bring a checked object into being; its stored bytes."""
     meta = obj["metadata"]
     if meta.get("resourceVersion", "") not in ("", "0"):
-        raise ApiError("resourceVersion should not be set on objects to be created")
+        raise ApiError("resourceVersion should not be set on objects to be created", reason="")
     meta.pop("resourceVersion", None)
     clean_for_create(meta)
     adopt_namespace(scope, meta)
-    strategy = scope.resource.strategy
+    strategy = scope.strategy
     strategy.default(obj)
     is_generated = not meta.get("name")
     for draw in range(_NAME_DRAWS):
@@ -74,7 +74,7 @@ def _admit(registry: Registry, scope: Scope, obj: Object) -> None:
 
 
 def _prepare(scope: Scope, obj: Object) -> None:
-    strategy = scope.resource.strategy
+    strategy = scope.strategy
     strategy.prepare_create(obj)
     if strategy.has_generation:
         obj["metadata"]["generation"] = 1

@@ -9,7 +9,7 @@ from podlife.api.codec import Object, encode
 from podlife.apiserver.admission import Attributes, Operation
 from podlife.apiserver.deletion import DeleteOptions, Outcome, check_options, decide
 from podlife.apiserver.registry import output
-from podlife.apiserver.registry.body import bad_request, decode_body
+from podlife.apiserver.registry.body import bad_request, decode_body, unregistered
 from podlife.apiserver.registry.objects import encoder, freeze, thaw
 from podlife.apiserver.registry.read import Selection, select
 from podlife.apiserver.registry.scope import Registry, Scope
@@ -30,11 +30,17 @@ async def delete(registry: Registry, scope: Scope) -> Response:
         record = scope.find(registry)
         obj, is_gone = await delete_record(registry, scope, record, options)
     resource = scope.resource
+    if (
+        resource.strategy.deletion_warning
+        and options.propagation is None
+        and options.orphan_dependents is None
+    ):
+        scope.warnings.append(resource.strategy.deletion_warning)
     code = 202 if not is_gone and options.orphan_dependents is False else 200  # GD-81
     if resource.strategy.returns_deleted_object or not is_gone:
         return output.one(registry, scope, freeze(obj), status=code)
     details = scope.details(uid=obj["metadata"]["uid"])
-    return Response(code, encode(status.success(details)))
+    return Response(code, encode(status.success(details)), headers=output.headers(scope))
 
 
 def read_options(request: Request) -> DeleteOptions:
@@ -46,11 +52,11 @@ def read_options(request: Request) -> DeleteOptions:
         body.setdefault("kind", "DeleteOptions")
         body.setdefault("apiVersion", "v1")
         if body["kind"] != "DeleteOptions":
-            raise bad_request("decoded object cannot be converted to DeleteOptions")
+            raise bad_request(unregistered(str(body["kind"]), str(body["apiVersion"])))
         body.pop("apiVersion")
         schema.check("v1", "DeleteOptions", body)
     except ValueError as error:
-        raise bad_request(str(error)) from None
+        raise bad_request(f"couldn't get version/kind; json parse error: {error}") from None
     return DeleteOptions.from_object(body)
 
 
@@ -112,6 +118,7 @@ async def delete_collection(registry: Registry, scope: Scope) -> Response:
     options = read_options(scope.request)
     check_options(options)
     selection = Selection.from_request(scope)
+    revision = registry.store.revision
     chosen = select(registry, scope, selection)
     remaining = iter(chosen)
     errors: list[ApiError] = []
@@ -130,7 +137,7 @@ async def delete_collection(registry: Registry, scope: Scope) -> Response:
             group.create_task(delete_remaining())
     if errors:
         raise errors[0]
-    meta = {"resourceVersion": str(registry.store.revision)}
+    meta = {"resourceVersion": str(revision)}
     return output.many(registry, scope, [record.value for record in chosen], meta)
 
 

@@ -61,7 +61,7 @@ def give_identity(meta: Object, now: datetime) -> None:
 
 def check_created(scope: Scope, obj: Object) -> None:
     """Raises the 422 of an object that may not come into being."""
-    strategy = scope.resource.strategy
+    strategy = scope.strategy
     meta = obj["metadata"]
     errors = validate_metadata(meta, scope.resource.namespaced, strategy.validate_name)
     _refuse(scope, meta.get("name", ""), errors + strategy.validate(obj))
@@ -71,11 +71,12 @@ def carry_over(new: Object, old: Object) -> None:
     """What an update can not change, it keeps (GD-66 among it)."""
     for field in _UNTRACKED:
         new.pop(field, None)
-    for field in ("generation", "creationTimestamp", "deletionTimestamp"):
+    for field in ("creationTimestamp", "deletionTimestamp"):
         if field in old:
             new[field] = old[field]
-        else:
-            new.pop(field, None)
+    new.pop("generation", None)
+    if "generation" in old:
+        new["generation"] = old["generation"]
     for field in ("uid", "deletionGracePeriodSeconds"):
         if field in old and new.get(field) in (None, ""):
             new[field] = old[field]
@@ -83,9 +84,10 @@ def carry_over(new: Object, old: Object) -> None:
 
 def check_updated(scope: Scope, new: Object, old: Object, *, status: bool = False) -> None:
     """Raises the 422 of a change that may not be made."""
-    strategy = scope.resource.strategy
+    strategy = scope.strategy
     errors = validate_metadata(new["metadata"], scope.resource.namespaced, _any_name)
     errors += validate_metadata_update(new["metadata"], old["metadata"])
+    errors += errors  # upstream asks twice, for all kinds and for each, and tells both answers
     if status:
         errors += strategy.validate_status_update(new, old)
     else:

@@ -15,7 +15,7 @@ from podlife.apiserver.registry.scope import Registry, Scope
 from podlife.apiserver.resource import Resource
 from podlife.apiserver.storage.store import EventType
 from podlife.apiserver.tables import convert, convert_list
-from podlife.wire import Response
+from podlife.wire import Headers, Response
 
 __all__ = ["Encoding", "headers", "many", "one", "unsaved", "watch_encoding"]
 
@@ -61,12 +61,9 @@ def many(registry: Registry, scope: Scope, values: Sequence[bytes], meta: Object
     return Response(200, pieces, to.media_type, headers(scope))
 
 
-def headers(scope: Scope) -> Mapping[str, str]:
+def headers(scope: Scope) -> Headers:
     """What goes beside the answer: warnings, each once."""
-    if not scope.warnings:
-        return {}
-    texts = dict.fromkeys(scope.warnings)
-    return {"Warning": ", ".join(f"299 - {_quoted(text)}" for text in texts)}
+    return [("Warning", f"299 - {_quoted(text)}") for text in dict.fromkeys(scope.warnings)]
 
 
 def _quoted(text: str) -> str:

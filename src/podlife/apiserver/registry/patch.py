@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 
 from podlife.api import schema
-from podlife.api.codec import Object, encode
+from podlife.api.codec import Object, encode, why_unreadable
+from podlife.api.field_errors import forbidden, invalid
 from podlife.api.patch import (
     go_format,
     invalid_patch,
@@ -18,7 +19,12 @@ from podlife.api.patch import (
     unknown_operation_fields,
 )
 from podlife.apiserver.registry import output
-from podlife.apiserver.registry.body import bad_request, media_type, unsupported_media_type
+from podlife.apiserver.registry.body import (
+    bad_request,
+    media_type,
+    unsupported_media_type,
+    why_not_convertible,
+)
 from podlife.apiserver.registry.objects import with_type
 from podlife.apiserver.registry.scope import Registry, Scope
 from podlife.apiserver.registry.update import apply_change
@@ -68,8 +74,11 @@ class Patch:
             )
         if format_ not in (_JSON, _MERGE, _STRATEGIC):
             raise unsupported_media_type((_JSON, _MERGE, _STRATEGIC))
+        if "force" in scope.request.query:
+            errors = [forbidden("force", "may not be specified for non-apply patch")]
+            raise invalid("PatchOptions", "meta.k8s.io", "", errors)
         raw = scope.request.body
-        return cls(format_, _decode(raw), raw)
+        return cls(format_, _decode(raw, "" if format_ == _STRATEGIC else "error decoding patch: "), raw)
 
     def apply(self, scope: Scope, obj: Object) -> Object:
         """The object after the patch, in the shape of its type, without `kind` and `apiVersion`.
@@ -78,8 +87,7 @@ class Patch:
         kind, api_version = obj["kind"], obj["apiVersion"]
         result = self._applied(obj, kind, api_version)
         self._check_shape(scope, result, kind, api_version)
-        if (result.pop("kind", kind), result.pop("apiVersion", api_version)) != (kind, api_version):
-            raise bad_request(f"a patch can not make something else of a {kind} of {api_version}")
+        del result["kind"], result["apiVersion"]
         name = result.setdefault("metadata", {}).get("name", "")
         if name != scope.name:
             raise bad_request(
@@ -97,6 +105,12 @@ class Patch:
                 result = strategic_merge_patch(obj, self.body, api_version, kind)
         if not isinstance(result, dict):
             raise self._unreadable(result, f"expected an object, not {type(result).__name__}")
+        given = result.get("kind") or kind, result.get("apiVersion") or api_version
+        if given != (kind, api_version):
+            raise self._unreadable(
+                result, why_not_convertible(str(given[0]), str(given[1]), kind, api_version)
+            )
+        result["kind"], result["apiVersion"] = given
         return result
 
     def _check_shape(self, scope: Scope, result: Object, kind: str, api_version: str) -> None:
@@ -108,6 +122,8 @@ class Patch:
             raise self._unreadable(result, str(error)) from None
         if directive == "Ignore":
             return
+        if self.format != _STRATEGIC:
+            unknown.sort()  # upstream reads the result again from a document whose fields are sorted
         unknown = schema.duplicate_fields(self.raw) + unknown
         if self.format == _JSON:
             unknown = unknown_operation_fields(self.body) + unknown
@@ -120,10 +136,10 @@ class Patch:
         return invalid_patch(shown, cause)
 
 
-def _decode(data: bytes) -> Any:
+def _decode(data: bytes, prefix: str) -> Any:
     try:
         return msgspec.json.decode(data)
     except RecursionError:
-        raise bad_request("error decoding patch: the JSON is nested too deeply") from None
+        raise bad_request(f"{prefix}the JSON is nested too deeply") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise bad_request(f"error decoding patch: {error}") from None
+        raise bad_request(prefix + why_unreadable(error)) from None

@@ -133,7 +133,9 @@ class ListOptions:
         options = cls(
             limit=_integer(query, "limit") or 0,
             continue_=query.get("continue"),
-            revision=parse_revision(query.get("resourceVersion"), watch=watch),
+            revision=parse_revision(
+                query.get("resourceVersion"), prefix="" if watch else "invalid resource version: "
+            ),
             match=query.get("resourceVersionMatch"),
             send_initial_events=_boolean(query, "sendInitialEvents"),
             bookmarks=bool(_boolean(query, "allowWatchBookmarks")),
@@ -177,22 +179,13 @@ class ListOptions:
         return errors
 
 
-def parse_revision(text: str, *, watch: bool = False) -> int | None:
+def parse_revision(text: str, *, prefix: str = "") -> int | None:
     """A resourceVersion parameter; None where there is none."""
     if not text:
         return None
     if not text.isascii() or not text.isdigit() or len(text) > 19:
-        error = FieldError(
-            "resourceVersion",
-            "FieldValueInvalid",
-            f'Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax',
-        )
-        raise (
-            invalid("ListOptions", "meta.k8s.io", "", [error])
-            if watch
-            else bad_request(
-                f'resourceVersion: Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
-            )
+        raise bad_request(
+            f'{prefix}resourceVersion: Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
         )
     return int(text)
 
@@ -204,7 +197,7 @@ def _parsed(query: Query, key: str, parse: Callable[[str], Any]) -> Any:
     try:
         return parse(text)
     except (ValueError, KeyError):
-        raise bad_request(f'{key}: Invalid value: "{text}"') from None
+        raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
 
 
 def _integer(query: Query, key: str) -> int | None:
@@ -290,7 +283,7 @@ def _read_token(text: str) -> tuple[int, str]:
     try:
         token = msgspec.json.decode(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)), type=_Token)
     except (msgspec.DecodeError, binascii.Error, ValueError):
-        raise bad_request(f"continue key is not valid: {text[:64]!r}") from None
+        raise bad_request(f"invalid continue token: continue key is not valid: {text[:64]!r}") from None
     if token.rv <= 0 or not token.start:
-        raise bad_request(f"continue key is not valid: {text[:64]!r}")
+        raise bad_request(f"invalid continue token: continue key is not valid: {text[:64]!r}")
     return token.rv, token.start

@@ -11,6 +11,7 @@ from podlife.apiserver.admission import Admission
 from podlife.apiserver.authentication import User
 from podlife.apiserver.resource import Resource
 from podlife.apiserver.storage.store import Key, Record, Store
+from podlife.apiserver.strategy import Strategy
 from podlife.clock import Clock
 from podlife.errors import (
     AlreadyExistsError,
@@ -45,6 +46,10 @@ class Scope:
     name: str = ""
     subresource: str = ""
     warnings: list[str] = field(default_factory=list)
+
+    @property
+    def strategy(self) -> Strategy:
+        return self.resource.subresource_strategies.get(self.subresource, self.resource.strategy)
 
     @property
     def key(self) -> Key:

@@ -62,7 +62,7 @@ def _check_uid(scope: Scope, uid: str, record: Record) -> None:
 
 
 async def _create_by_update(registry: Registry, scope: Scope, obj: Object, *, dry_run: bool) -> Response:
-    if not scope.resource.strategy.creates_on_update or scope.subresource or obj["metadata"].get("uid"):
+    if not scope.strategy.creates_on_update or scope.subresource or obj["metadata"].get("uid"):
         raise scope.not_found()
     value = await create_object(registry, scope, obj, dry_run=dry_run)
     return output.one(registry, scope, value, status=201)
@@ -78,7 +78,7 @@ async def apply_change(
     new = transform(old)
     _check_version(scope, new["metadata"], record)
     adopt_namespace(scope, new["metadata"])
-    strategy = scope.resource.strategy
+    strategy = scope.strategy
     strategy.default(new)
     registry.admission.admit(
         Attributes(
@@ -99,7 +99,7 @@ async def apply_change(
 def _check_version(scope: Scope, meta: Object, record: Record) -> None:
     given = meta.get("resourceVersion", "")
     if given in ("", "0"):
-        if not scope.resource.strategy.unconditional_update:
+        if not scope.strategy.unconditional_update:
             raise InvalidError(
                 f'{scope.resource.key} "{scope.name}" is invalid: metadata.resourceVersion: Invalid value: 0: '
                 "must be specified for an update",
@@ -121,7 +121,7 @@ def _check_version(scope: Scope, meta: Object, record: Record) -> None:
 
 
 def _prepare(scope: Scope, new: Object, old: Object) -> None:
-    strategy = scope.resource.strategy
+    strategy = scope.strategy
     is_status = scope.subresource == "status"
     carry_over(new["metadata"], old["metadata"])
     if is_status:
@@ -144,8 +144,9 @@ async def commit_change(
     if dry_run:
         return freeze(new)
     if is_finished:
-        await registry.store.commit(Delete(record.key, encoder(new), expected=record.revision))
         new["metadata"]["resourceVersion"] = str(record.revision)
+        # Watchers see it go as it was stored; the caller gets what it sent.
+        await registry.store.commit(Delete(record.key, encoder(old), expected=record.revision))
         return freeze(new)
     if new == old:
         return record.value
