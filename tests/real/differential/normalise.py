@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
+from podlife.api.codec import format_time, parse_time
 from podlife.clock import Clock, SystemClock
 
 __all__ = ["Normaliser", "dig"]
@@ -36,6 +37,9 @@ _DUMPS = [
 ]
 _DAY_SECONDS = 86400
 _STEP_SECONDS = 5
+# How long ago something happened says when we looked, not what the server did. Less than the default grace of a
+# pod, though, so that a pod which should have that and has none is seen.
+_RECENT_SECONDS = 25
 
 
 class Normaliser:
@@ -97,6 +101,10 @@ class Normaliser:
                 continue
             if key == "resourceVersion" and isinstance(item, str):
                 result[key] = self._version(item)
+            elif key == "deletionTimestamp" and isinstance(value.get("deletionGracePeriodSeconds"), int):
+                # When the deletion was asked for: the grace itself is compared as it is.
+                asked = parse_time(item) - timedelta(seconds=value["deletionGracePeriodSeconds"])
+                result[key] = f"{self.text(format_time(asked), key)} + grace"
             elif key == "cells":
                 result[key] = [self._cell(cell) for cell in item]
             else:
@@ -135,8 +143,9 @@ class Normaliser:
         """What a time was when it was first seen under its key, it stays: later it only seems to grow older."""
         if (key, match[0]) not in self._times:
             seconds = (datetime.fromisoformat(match[0]) - self._clock.now()).total_seconds()
-            # How long ago something happened says when we looked, not what the server did.
             distance = f"now+{max(0, round(seconds / _STEP_SECONDS) * _STEP_SECONDS)}s"
+            if seconds < -_RECENT_SECONDS:
+                distance = "long ago"
             form = "micro" if match[1] else "time"
             is_ours = abs(seconds) > _DAY_SECONDS
             self._times[key, match[0]] = match[0] if is_ours else f"<{form} {distance}>"

@@ -67,6 +67,19 @@ def test_times_compare_by_their_distance_from_now() -> None:
     assert normaliser.text("2001-01-01T00:00:00Z") == "2001-01-01T00:00:00Z"
 
 
+def test_a_deletion_time_that_does_not_fit_its_grace_is_seen() -> None:
+    clock = ManualClock()
+
+    def deleted(after_seconds: int, grace_seconds: int) -> object:
+        moment = format_time(clock.now() + timedelta(seconds=after_seconds))
+        metadata = {"deletionTimestamp": moment, "deletionGracePeriodSeconds": grace_seconds}
+        return Normaliser(clock).body({"metadata": metadata})
+
+    assert deleted(30, 30) == deleted(29, 30) == deleted(26, 30)
+    assert deleted(30, 30) != deleted(0, 30)
+    assert deleted(30, 0) != deleted(0, 0)
+
+
 def test_a_generated_name_is_recognised_wherever_it_stands() -> None:
     normaliser = Normaliser()
     normaliser.body({"metadata": {"generateName": "made-", "name": "made-x7f2p"}})
