@@ -1,4 +1,4 @@
-"""Every answer recorded from kube-apiserver v1.36 (see `record.py`) is the answer a strategy gives."""
+"""Every answer recorded from kube-apiserver v1.36 (see `record_golden.py`) is the answer a strategy gives."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from cases_updates import Update, updates
-from replay import comparable, create, update
-from table import CREATES, RESOURCES
+from strategy_replay import comparable, create, update
+from strategy_table import CREATES, RESOURCES
 
 from podlife.apiserver.resource import Resource
 

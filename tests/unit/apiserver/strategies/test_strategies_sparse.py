@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from cases_updates import updates
-from replay import create, update
-from table import CREATES, RESOURCES
+from strategy_replay import create, update
+from strategy_table import CREATES, RESOURCES
 
 from podlife.api.codec import decode_object, encode
 from podlife.apiserver.resource import Resource

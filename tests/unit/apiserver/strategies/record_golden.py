@@ -1,4 +1,4 @@
-"""Records the answers of a real kube-apiserver: `python record.py https://127.0.0.1:6443 TOKEN`.
+"""Records the answers of a real kube-apiserver: `python record_golden.py https://127.0.0.1:6443 TOKEN`.
 
 Creates are dry runs. For updates objects are really created in the namespace `default`, and removed again.
 The server must run with `--disable-admission-plugins=ServiceAccount`.
@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from cases_updates import Update, updates
-from replay import comparable
-from table import CREATES, RESOURCES
+from strategy_replay import comparable
+from strategy_table import CREATES, RESOURCES
 
 from podlife.apiserver.resource import Resource
 

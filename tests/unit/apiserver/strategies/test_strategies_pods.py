@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from cases_pods import box, pod
+
+from podlife.apiserver.strategies import POD_EPHEMERAL_CONTAINERS, POD_RESIZE, PODS
+
+
+def stored(obj: dict[str, Any]) -> dict[str, Any]:
+    PODS.default(obj)
+    PODS.prepare_create(obj)
+    obj["metadata"] |= {"resourceVersion": "1", "uid": "u", "generation": 1}
+    return obj
+
+
+def grace(
+    requested: int | None, *, node: str = "n", phase: str = "Pending", own: int | None = 30
+) -> int | None:
+    spec: dict[str, Any] = {"nodeName": node}
+    if own is not None:
+        spec["terminationGracePeriodSeconds"] = own
+    return PODS.first_grace_seconds({"spec": spec, "status": {"phase": phase}}, requested)
+
+
+def test_gd_01_the_requested_grace_wins_over_the_pods_own_and_neither_is_none() -> None:
+    assert grace(5) == 5
+    assert grace(0) == 0
+    assert grace(None) == 30
+    assert grace(None, own=None) == 0
+
+
+def test_gd_02_a_pod_that_was_never_scheduled_gets_no_grace() -> None:
+    assert grace(30, node="") == 0
+    assert grace(None, node="") == 0
+
+
+@pytest.mark.parametrize("phase", ["Failed", "Succeeded"])
+def test_gd_03_a_pod_that_has_ended_gets_no_grace(phase: str) -> None:
+    assert grace(30, phase=phase) == 0
+
+
+def test_gd_04_a_negative_grace_is_one_second() -> None:
+    assert grace(-1) == 1
+    assert grace(-1, node="") == 0
+
+
+@pytest.mark.parametrize(
+    ("requested", "node", "phase", "own", "expected"),
+    [
+        pytest.param(30, "n", "Pending", 30, 30, id="GD-05a"),
+        pytest.param(30, "n", "Failed", 30, 0, id="GD-05b"),
+        pytest.param(30, "", "Pending", 30, 0, id="GD-05c"),
+        pytest.param(30, "", "Succeeded", 30, 0, id="GD-05d"),
+        pytest.param(30, "", "", 30, 0, id="GD-05e"),
+        pytest.param(None, "n", "Pending", -1, 1, id="GD-05f"),
+    ],
+)
+def test_gd_05_rows(requested: int | None, node: str, phase: str, own: int, expected: int) -> None:
+    assert grace(requested, node=node, phase=phase, own=own) == expected
+
+
+def test_ephemeral_containers_are_added_through_their_subresource_and_nothing_else_changes() -> None:
+    old = stored(pod())
+    new = stored(pod(ephemeralContainers=[box("debug")], nodeName="elsewhere"))
+    POD_EPHEMERAL_CONTAINERS.prepare_update(new, old)
+    assert [c["name"] for c in new["spec"]["ephemeralContainers"]] == ["debug"]
+    assert "nodeName" not in new["spec"]
+    assert POD_EPHEMERAL_CONTAINERS.validate(new) == []
+    assert POD_EPHEMERAL_CONTAINERS.validate_update(new, old) == []
+
+
+def test_ephemeral_containers_are_neither_changed_nor_removed() -> None:
+    old = stored(pod(ephemeralContainers=[box("debug"), box("more")]))
+    new = stored(pod(ephemeralContainers=[box("debug", image="other:1")]))
+    POD_EPHEMERAL_CONTAINERS.prepare_update(new, old)
+    texts = [error.text.split("\n")[0] for error in POD_EPHEMERAL_CONTAINERS.validate_update(new, old)]
+    assert texts == [
+        'Forbidden: existing ephemeral containers "debug" may not be changed',
+        'Forbidden: existing ephemeral containers "more" may not be removed',
+    ]
+
+
+def test_an_ephemeral_container_has_no_ports_probes_or_resources() -> None:
+    new = stored(pod(ephemeralContainers=[box("debug", ports=[{"containerPort": 1}])]))
+    assert [str(error) for error in PODS.validate(new)] == [
+        "spec.ephemeralContainers[0].ports: Forbidden: cannot be set for an Ephemeral Container"
+    ]
+
+
+def test_a_resize_changes_resources_and_nothing_else() -> None:
+    old = stored(pod(box(resources={"requests": {"cpu": "1"}})))
+    new = stored(pod(box(image="other:1", resources={"requests": {"cpu": "2"}})))
+    POD_RESIZE.prepare_update(new, old)
+    assert new["spec"]["containers"][0]["image"] == "busybox:1.36"
+    assert new["spec"]["containers"][0]["resources"] == {"requests": {"cpu": "2"}}
+    assert POD_RESIZE.validate_update(new, old) == []
+
+
+def test_a_resize_that_would_change_the_class_of_service_is_refused() -> None:
+    old = stored(pod(box(resources={"requests": {"cpu": "1"}})))
+    new = stored(pod())
+    POD_RESIZE.prepare_update(new, old)
+    assert [error.path for error in POD_RESIZE.validate_update(new, old)] == ["spec"]
+
+
+def test_a_change_that_is_not_allowed_is_shown_with_what_it_was() -> None:
+    old = stored(pod(box(command=["old"])))
+    new = stored(pod(box(command=["new"])))
+    [error] = PODS.validate_update(new, old)
+    assert error.path == "spec"
+    assert error.text.endswith('containers[0].command[0]: "old" -> "new"\n')
+
+
+def test_a_name_that_is_no_host_name_and_hidden_variables_are_warned_of() -> None:
+    env = [{"name": "A", "value": "1"}, {"name": "A", "value": "2"}]
+    warnings = PODS.warnings(stored(pod(box(env=env), meta={"name": "a.b"})))
+    assert warnings[0].startswith("metadata.name: this is used in the Pod's hostname")
+    assert warnings[1] == (
+        'spec.containers[0].env[1]: hides previous definition of "A", which may be dropped when using apply'
+    )
