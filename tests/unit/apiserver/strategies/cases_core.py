@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from cases_pods import Case
+from tests.unit.apiserver.strategies.cases_pods import Case
 
 
 def thing(kind: str, api_version: str = "v1", *, name: str = "x", **fields: Any) -> dict[str, Any]:

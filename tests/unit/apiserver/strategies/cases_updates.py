@@ -9,9 +9,9 @@ import copy
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-import cases_core as core
-import cases_pods as pods
-import cases_workloads as workloads
+from tests.unit.apiserver.strategies import cases_core as core
+from tests.unit.apiserver.strategies import cases_pods as pods
+from tests.unit.apiserver.strategies import cases_workloads as workloads
 
 Object = dict[str, Any]
 

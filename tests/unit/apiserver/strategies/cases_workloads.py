@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from cases_pods import Case, box
+from tests.unit.apiserver.strategies.cases_pods import Case, box
 
 LABELS = {"app": "a"}
 SELECTOR = {"matchLabels": LABELS}

@@ -1,4 +1,4 @@
-"""Records the answers of a real kube-apiserver: `python record_golden.py https://127.0.0.1:6443 TOKEN`.
+"""Records the answers of a real kube-apiserver: `python -m tests.unit.apiserver.strategies.record_golden https://127.0.0.1:6443 TOKEN`.
 
 Creates are dry runs. For updates objects are really created in the namespace `default`, and removed again.
 The server must run with `--disable-admission-plugins=ServiceAccount`.
@@ -15,11 +15,10 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-from cases_updates import Update, updates
-from strategy_replay import comparable
-from strategy_table import CREATES, RESOURCES
-
 from podlife.apiserver.resource import Resource
+from tests.unit.apiserver.strategies.cases_updates import Update, updates
+from tests.unit.apiserver.strategies.strategy_replay import comparable
+from tests.unit.apiserver.strategies.strategy_table import CREATES, RESOURCES
 
 GOLDEN = Path(__file__).parent / "golden"
 # The server is one's own, on loopback, with a certificate nobody signed.

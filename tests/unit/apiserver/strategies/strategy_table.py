@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-import cases_core as core
-import cases_pods as pods
-import cases_workloads as workloads
-
 import podlife.apiserver.strategies as kinds
 from podlife.apiserver.resource import Resource
 from podlife.apiserver.strategy import Strategy
+from tests.unit.apiserver.strategies import cases_core as core
+from tests.unit.apiserver.strategies import cases_pods as pods
+from tests.unit.apiserver.strategies import cases_workloads as workloads
 
 
 def _row(group: str, kind: str, plural: str, strategy: Strategy, *, namespaced: bool = True) -> Resource:

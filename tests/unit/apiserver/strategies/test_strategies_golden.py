@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cases_updates import Update, updates
-from strategy_replay import comparable, create, update
-from strategy_table import CREATES, RESOURCES
 
 from podlife.apiserver.resource import Resource
+from tests.unit.apiserver.strategies.cases_updates import Update, updates
+from tests.unit.apiserver.strategies.strategy_replay import comparable, create, update
+from tests.unit.apiserver.strategies.strategy_table import CREATES, RESOURCES
 
 _ANSWERS: dict[str, dict[str, Any]] = {
     file.stem: json.loads(file.read_text()) for file in (Path(__file__).parent / "golden").glob("*.json")

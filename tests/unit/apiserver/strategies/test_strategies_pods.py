@@ -3,9 +3,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from cases_pods import box, pod
 
 from podlife.apiserver.strategies import POD_EPHEMERAL_CONTAINERS, POD_RESIZE, PODS
+from tests.unit.apiserver.strategies.cases_pods import box, pod
 
 
 def stored(obj: dict[str, Any]) -> dict[str, Any]:

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from cases_updates import updates
-from strategy_replay import create, update
-from strategy_table import CREATES, RESOURCES
 
 from podlife.api.codec import decode_object, encode
 from podlife.apiserver.resource import Resource
+from tests.unit.apiserver.strategies.cases_updates import updates
+from tests.unit.apiserver.strategies.strategy_replay import create, update
+from tests.unit.apiserver.strategies.strategy_table import CREATES, RESOURCES
 
 
 def _paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
