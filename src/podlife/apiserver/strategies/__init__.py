@@ -11,11 +11,10 @@ from podlife.apiserver.strategies.config import ConfigMapStrategy, SecretStrateg
 from podlife.apiserver.strategies.coordination import DisruptionBudgetStrategy, LeaseStrategy
 from podlife.apiserver.strategies.cronjobs import CronJobStrategy
 from podlife.apiserver.strategies.daemonsets import DaemonSetStrategy
-from podlife.apiserver.strategies.events import EventStrategy, EventsV1Strategy, from_events_v1, to_events_v1
+from podlife.apiserver.strategies.events import EventStrategy, EventsV1Strategy
 from podlife.apiserver.strategies.jobs import JobStrategy
 from podlife.apiserver.strategies.metadata import (
     default_metadata,
-    keep_system_metadata,
     validate_metadata,
     validate_metadata_update,
 )
@@ -66,10 +65,7 @@ __all__ = [
     "STATEFUL_SETS",
     "assign_cluster_ip",
     "default_metadata",
-    "from_events_v1",
-    "keep_system_metadata",
     "needs_cluster_ip",
-    "to_events_v1",
     "validate_metadata",
     "validate_metadata_update",
 ]

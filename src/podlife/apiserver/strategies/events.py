@@ -1,7 +1,4 @@
-"""Events. Both API groups store one kind of object, in the shape of core/v1.
-
-`from_events_v1` and `to_events_v1` turn one shape into the other; a strategy always meets the core shape.
-"""
+"""Events. Both API groups store one kind of object, in the shape of core/v1: a strategy meets no other."""
 
 from __future__ import annotations
 
@@ -11,18 +8,8 @@ from podlife.api.names import check_dns_subdomain, check_label_key, check_path_s
 from podlife.apiserver.strategies.checks import drop_empty, immutable, problems_at
 from podlife.apiserver.strategy import Strategy
 
-__all__ = ["EventStrategy", "EventsV1Strategy", "from_events_v1", "to_events_v1"]
+__all__ = ["EventStrategy", "EventsV1Strategy"]
 
-_RENAMED = {
-    "deprecatedCount": "count",
-    "deprecatedFirstTimestamp": "firstTimestamp",
-    "deprecatedLastTimestamp": "lastTimestamp",
-    "deprecatedSource": "source",
-    "note": "message",
-    "regarding": "involvedObject",
-    "reportingController": "reportingComponent",
-}
-_NAMED_BACK = {core: new for new, core in _RENAMED.items()}
 # Fields that upstream shows even when they are empty.
 _ALWAYS: Object = {
     "eventTime": None,
@@ -36,18 +23,6 @@ _ALWAYS: Object = {
 _KEEPS: frozenset[str] = frozenset()
 _NAMESPACE_MISMATCH = "does not match event.namespace"
 _LIMITS = (("reportingInstance", 128), ("action", 128), ("reason", 128), ("message", 1024))
-
-
-def from_events_v1(event: Object) -> Object:
-    """The core/v1 shape of an event in the shape of events.k8s.io/v1."""
-    converted = {_RENAMED.get(field, field): value for field, value in event.items()}
-    return {**converted, "apiVersion": "v1"}
-
-
-def to_events_v1(event: Object) -> Object:
-    """The events.k8s.io/v1 shape of an event in the shape of core/v1."""
-    converted = {_NAMED_BACK.get(field, field): value for field, value in event.items()}
-    return {**converted, "apiVersion": "events.k8s.io/v1"}
 
 
 class EventStrategy(Strategy):

@@ -19,7 +19,6 @@ from podlife.apiserver.strategies.checks import IMMUTABLE, non_negative
 __all__ = [
     "NameCheck",
     "default_metadata",
-    "keep_system_metadata",
     "validate_finalizers",
     "validate_metadata",
     "validate_metadata_update",
@@ -140,20 +139,8 @@ def _validate_unqualified(finalizers: Sequence[str]) -> list[FieldError]:
     ]
 
 
-def keep_system_metadata(new: Object, old: Object) -> None:
-    """Before an update is validated: what a client may leave out or may not change is taken from `old`."""
-    if not new.get("uid") and "uid" in old:
-        new["uid"] = old["uid"]
-    new.pop("generation", None)
-    for field in ("creationTimestamp", "deletionTimestamp", "generation"):
-        if field in old:
-            new[field] = old[field]
-    if "deletionGracePeriodSeconds" in old:
-        new.setdefault("deletionGracePeriodSeconds", old["deletionGracePeriodSeconds"])
-
-
 def validate_metadata_update(new: Object, old: Object) -> list[FieldError]:
-    """What an update may not do to metadata. Both have passed `keep_system_metadata`."""
+    """What an update may not do to metadata, once the registry has kept what no client can change."""
     errors: list[FieldError] = []
     if old.get("deletionTimestamp") is not None:
         errors += _validate_no_new_finalizers(new, old)

@@ -1,4 +1,6 @@
-"""Records the answers of a real kube-apiserver: `python -m tests.unit.apiserver.strategies.record_golden https://127.0.0.1:6443 TOKEN`.
+"""Records the answers of a real kube-apiserver.
+
+`python -m tests.unit.apiserver.strategies.record_golden https://127.0.0.1:6443 TOKEN`
 
 Creates are dry runs. For updates objects are really created in the namespace `default`, and removed again.
 The server must run with `--disable-admission-plugins=ServiceAccount`.

@@ -9,11 +9,11 @@ from typing import Any
 from podlife.api.codec import Object, decode_object, encode
 from podlife.api.field_errors import invalid
 from podlife.api.status import failure
+from podlife.apiserver.registry.metadata import carry_over
 from podlife.apiserver.resource import Resource
 from podlife.apiserver.strategies import assign_cluster_ip, needs_cluster_ip
 from podlife.apiserver.strategies.metadata import (
     default_metadata,
-    keep_system_metadata,
     validate_metadata,
     validate_metadata_update,
 )
@@ -56,7 +56,7 @@ def update(resource: Resource, old: Object, new: Object, subresource: str = "") 
     try:
         strategy.default(new)
         default_metadata(new["metadata"])
-        keep_system_metadata(new["metadata"], old["metadata"])
+        carry_over(new["metadata"], old["metadata"])
         if subresource == "status":
             strategy.prepare_status_update(new, old)
         else:

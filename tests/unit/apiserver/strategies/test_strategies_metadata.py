@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from podlife.api.names import check_dns_subdomain
+from podlife.apiserver.registry.metadata import carry_over
 from podlife.apiserver.strategies.metadata import (
-    keep_system_metadata,
     validate_metadata,
     validate_metadata_update,
 )
@@ -30,7 +30,7 @@ DELETED = {
 def updated(old: dict[str, Any], **changes: Any) -> tuple[dict[str, Any], list[str]]:
     new = {**old, **changes}
     new = {field: value for field, value in new.items() if value is not None}
-    keep_system_metadata(new, old)
+    carry_over(new, old)
     return new, [str(error) for error in validate_metadata_update(new, old)]
 
 
