@@ -11,6 +11,7 @@ from podlife.apiserver.strategies.config import ConfigMapStrategy, SecretStrateg
 from podlife.apiserver.strategies.coordination import DisruptionBudgetStrategy, LeaseStrategy
 from podlife.apiserver.strategies.cronjobs import CronJobStrategy
 from podlife.apiserver.strategies.daemonsets import DaemonSetStrategy
+from podlife.apiserver.strategies.endpoints import EndpointsStrategy
 from podlife.apiserver.strategies.events import EventStrategy, EventsV1Strategy
 from podlife.apiserver.strategies.jobs import JobStrategy
 from podlife.apiserver.strategies.metadata import (
@@ -29,7 +30,6 @@ from podlife.apiserver.strategies.replicated import (
 )
 from podlife.apiserver.strategies.selectable import SELECTABLE
 from podlife.apiserver.strategies.services import (
-    EndpointsStrategy,
     ServiceStrategy,
     assign_cluster_ip,
     needs_cluster_ip,

@@ -31,6 +31,11 @@ _MISMATCH = "`selector` does not match template `labels`"
 class JobStrategy(Strategy):
     has_generation = True
     has_status = True
+    orphans_by_default = True
+    deletion_warning = (
+        "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them "
+        "or set propagationPolicy=Orphan to suppress this warning"
+    )
 
     def default(self, obj: Object) -> None:
         spec = obj.setdefault("spec", {})
@@ -54,6 +59,9 @@ class JobStrategy(Strategy):
         obj["status"] = {}
         if not obj["spec"]["manualSelector"]:
             _generate_selector(obj)
+            # Upstream fills in defaults again when it reads what it stored: the job has its template's labels.
+            if not obj["metadata"].get("labels"):
+                obj["metadata"]["labels"] = dict(obj["spec"]["template"]["metadata"]["labels"])
         drop_disabled_fields(obj["spec"]["template"]["spec"])
 
     def prepare_update(self, new: Object, old: Object) -> None:

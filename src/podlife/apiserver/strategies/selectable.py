@@ -99,7 +99,6 @@ SELECTABLE: Mapping[str, SelectableFields] = {
     "secrets": {"type": _text("type")},
     "services": {"spec.clusterIP": _text("spec", "clusterIP"), "spec.type": _text("spec", "type")},
     "replicationcontrollers": {"status.replicas": _count("status", "replicas")},
-    "replicasets.apps": {"status.replicas": _count("status", "replicas")},
     "jobs.batch": {"status.successful": _count("status", "succeeded")},
 }
 """By the key of the resource (`pods`, `replicasets.apps`). What is not here has no fields of its own."""

@@ -1,4 +1,4 @@
-"""Services and Endpoints.
+"""Services.
 
 Cluster addresses are handed out by the registry: `needs_cluster_ip` says whether a service is still without
 one, `assign_cluster_ip` writes it down. Node ports are kept as they are given.
@@ -6,29 +6,26 @@ one, `assign_cluster_ip` writes it down. Node ports are kept as they are given.
 
 from __future__ import annotations
 
-import ipaddress
-
 from podlife.api.codec import Object
 from podlife.api.field_errors import FieldError, bad_value, duplicate, forbidden, not_supported, required
 from podlife.api.labels import validate_labels
 from podlife.api.names import check_dns_label, check_dns_subdomain, check_label_key
 from podlife.apiserver.strategies.checks import (
     drop_empty,
-    drop_empty_parts,
     duplicate_of,
     is_ip,
     not_one_of,
     problems_at,
 )
+from podlife.apiserver.strategies.endpoints import PORT_RANGE, PROTOCOLS, validate_endpoint_ip
 from podlife.apiserver.strategies.pod_handlers import validate_port_reference
 from podlife.apiserver.strategies.pod_spec import IP_RULE
 from podlife.apiserver.strategy import Strategy
 
-__all__ = ["EndpointsStrategy", "ServiceStrategy", "assign_cluster_ip", "needs_cluster_ip"]
+__all__ = ["ServiceStrategy", "assign_cluster_ip", "needs_cluster_ip"]
 
 _TYPES = frozenset({"ClusterIP", "ExternalName", "LoadBalancer", "NodePort"})
 _WITH_ADDRESS = ("ClusterIP", "NodePort", "LoadBalancer")
-_PROTOCOLS = ("SCTP", "TCP", "UDP")
 _AFFINITIES = frozenset({"ClientIP", "None"})
 _POLICIES = frozenset({"Cluster", "Local"})
 _DISTRIBUTIONS = ("PreferClose", "PreferSameZone", "PreferSameNode")
@@ -47,7 +44,6 @@ _KEEPS = frozenset(
 _PORT_KEEPS = frozenset({"appProtocol", "port", "targetPort"})
 _LONGEST_AFFINITY_SECONDS = 86400
 _DEFAULT_AFFINITY_SECONDS = 10800
-_PORT_RANGE = "must be between 1 and 65535, inclusive"
 
 
 def _is_headless(spec: Object) -> bool:
@@ -124,7 +120,7 @@ class ServiceStrategy(Strategy):
         if spec["type"] != "ExternalName":
             errors += _validate_addresses(spec)
         for index, address in enumerate(spec.get("externalIPs", ())):
-            errors += _validate_endpoint_ip(address, f"spec.externalIPs[{index}]", IP_RULE)
+            errors += validate_endpoint_ip(address, f"spec.externalIPs[{index}]", IP_RULE)
         if spec["type"] not in _TYPES:
             errors.append(not_supported("spec.type", spec["type"], _TYPES))
         errors += _validate_ports_together(spec, ports)
@@ -203,9 +199,9 @@ def _validate_port(port: Object, needs_name: bool, names: set[str], path: str) -
     elif needs_name:
         errors.append(required(f"{path}.name"))
     if not 1 <= port["port"] <= 65535:
-        errors.append(bad_value(f"{path}.port", port["port"], _PORT_RANGE))
-    if port["protocol"] not in _PROTOCOLS:
-        errors.append(not_supported(f"{path}.protocol", port["protocol"], _PROTOCOLS))
+        errors.append(bad_value(f"{path}.port", port["port"], PORT_RANGE))
+    if port["protocol"] not in PROTOCOLS:
+        errors.append(not_supported(f"{path}.protocol", port["protocol"], PROTOCOLS))
     errors += validate_port_reference(f"{path}.targetPort", port["targetPort"])
     if (protocol := port.get("appProtocol")) is not None:
         errors += problems_at(f"{path}.appProtocol", protocol, check_label_key(protocol))
@@ -301,72 +297,3 @@ def _validate_traffic(spec: Object) -> list[FieldError]:
     if distribution is not None and distribution not in _DISTRIBUTIONS:
         errors.append(not_one_of("spec.trafficDistribution", distribution, _DISTRIBUTIONS))
     return errors
-
-
-def _validate_endpoint_ip(text: str, path: str, rule: str) -> list[FieldError]:
-    if not is_ip(text):
-        return [bad_value(path, text, rule)]
-    address = ipaddress.ip_address(text)
-    errors: list[FieldError] = []
-    if address.is_unspecified:
-        errors.append(bad_value(path, text, f"may not be unspecified ({text})"))
-    if address.is_loopback:
-        errors.append(bad_value(path, text, "may not be in the loopback range (127.0.0.0/8, ::1/128)"))
-    if address.is_link_local:
-        detail = "may not be in the link-local range (169.254.0.0/16, fe80::/10)"
-        errors.append(bad_value(path, text, detail))
-    if text.startswith("224.0.0.") or text.lower().startswith("ff02:"):
-        detail = "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"
-        errors.append(bad_value(path, text, detail))
-    return errors
-
-
-class EndpointsStrategy(Strategy):
-    creates_on_update = True
-
-    def default(self, obj: Object) -> None:
-        if "subsets" in obj:
-            drop_empty_parts(obj["subsets"])
-            if not obj["subsets"]:
-                del obj["subsets"]
-        for subset in obj.get("subsets", ()):
-            for port in subset.get("ports", ()):
-                if not port.get("protocol"):
-                    port["protocol"] = "TCP"
-
-    def validate(self, obj: Object) -> list[FieldError]:
-        errors: list[FieldError] = []
-        for index, subset in enumerate(obj.get("subsets", ())):
-            errors += _validate_subset(subset, f"subsets[{index}]")
-        return errors
-
-
-def _validate_subset(subset: Object, path: str) -> list[FieldError]:
-    errors: list[FieldError] = []
-    if not subset.get("addresses") and not subset.get("notReadyAddresses"):
-        errors.append(required(path, "must specify `addresses` or `notReadyAddresses`"))
-    for field in ("addresses", "notReadyAddresses"):
-        for index, address in enumerate(subset.get(field, ())):
-            errors += _validate_address(address, f"{path}.{field}[{index}]")
-    ports = subset.get("ports", [])
-    for index, port in enumerate(ports):
-        at = f"{path}.ports[{index}]"
-        if name := port.get("name", ""):
-            errors += problems_at(f"{at}.name", name, check_dns_label(name))
-        elif len(ports) > 1:
-            errors.append(required(f"{at}.name"))
-        if not 1 <= (number := port.get("port", 0)) <= 65535:
-            errors.append(bad_value(f"{at}.port", number, _PORT_RANGE))
-        if port["protocol"] not in _PROTOCOLS:
-            errors.append(not_supported(f"{at}.protocol", port["protocol"], _PROTOCOLS))
-    return errors
-
-
-def _validate_address(address: Object, path: str) -> list[FieldError]:
-    text = address.get("ip", "")
-    errors = [] if is_ip(text) else [bad_value(f"{path}.ip", text, IP_RULE)]
-    if hostname := address.get("hostname"):
-        errors += problems_at(f"{path}.hostname", hostname, check_dns_label(hostname))
-    if (node := address.get("nodeName")) is not None:
-        errors += problems_at(f"{path}.nodeName", node, check_dns_subdomain(node))
-    return errors + _validate_endpoint_ip(text, f"{path}.ip", "must be a valid IP address")
