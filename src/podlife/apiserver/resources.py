@@ -168,7 +168,6 @@ RESOURCES: tuple[Resource, ...] = (
         "ReplicaSet",
         "replicasets",
         strategy=strategies.REPLICA_SETS,
-        selectable=SELECTABLE["replicasets.apps"],
         printer=printers.REPLICA_SETS,
         short_names=("rs",),
         categories=_ALL,

@@ -14,6 +14,9 @@ UNREACHABLE = "node.kubernetes.io/unreachable"
 _SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 
 
+_FILLED_IN = ("priority", "preemptionPolicy")
+
+
 def _is_pod(attributes: Attributes, *operations: Operation) -> bool:
     return (
         attributes.operation in operations
@@ -52,9 +55,14 @@ def _tolerates(toleration: Object, key: str) -> bool:
 def default_priority(attributes: Attributes, reader: Reader) -> None:
     """Priority: the number behind the class, 0 where none is named; a pod can not choose the number."""
     pod = attributes.new
-    if pod is None or not _is_pod(attributes, Operation.CREATE):
+    if pod is None or not _is_pod(attributes, Operation.CREATE, Operation.UPDATE):
         return
     spec = pod.setdefault("spec", {})
+    if attributes.old is not None:
+        # An update that leaves out what was filled in does not mean to take it away.
+        before = attributes.old["spec"]
+        spec.update({key: before[key] for key in _FILLED_IN if key in before and key not in spec})
+        return
     name = spec.get("priorityClassName", "")
     if name and name not in _SYSTEM_CLASSES:
         raise ForbiddenError(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -43,6 +43,11 @@ class _Labelled(msgspec.Struct):
 
 
 _decode_labels = msgspec.json.Decoder(_Labelled).decode
+
+
+class _Selected(NamedTuple):
+    by: Mapping[str, Callable[[Object], str]]
+    fields: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +94,11 @@ class Selection:
         selectable = self.resource.selectable
         if all(requirement.path in fields for requirement in self.fields.requirements):
             return fields
-        cached = record.cache
-        if not isinstance(cached, dict):
+        # Kept with what it was read for: two resources may show the same records under other names.
+        if not isinstance(record.cache, _Selected) or record.cache.by is not selectable:
             obj = thaw(record.value)
-            cached = {path: value(obj) for path, value in selectable.items()}
-            record.cache = cached
-        return fields | cached
+            record.cache = _Selected(selectable, {path: value(obj) for path, value in selectable.items()})
+        return fields | record.cache.fields
 
 
 def _labels_of(record: Record) -> dict[str, str] | None:

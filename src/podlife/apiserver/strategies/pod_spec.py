@@ -90,8 +90,8 @@ def validate_pod_spec(
         errors += required_choice(f"{path}.restartPolicy", policy, RESTART_POLICIES)
     if (dns := spec.get("dnsPolicy", "")) not in _DNS_POLICIES:
         errors += required_choice(f"{path}.dnsPolicy", dns, _DNS_POLICIES)
-    if context := spec.get("securityContext"):
-        errors += validate_pod_security(context, spec, f"{path}.securityContext")
+    if (context := spec.get("securityContext")) or "shareProcessNamespace" in spec:
+        errors += validate_pod_security(context or {}, spec, f"{path}.securityContext")
     if not spec.keys() <= _USUAL or dns == "None":
         errors += _validate_unusual(spec, path)
     errors += _validate_names(spec, path)

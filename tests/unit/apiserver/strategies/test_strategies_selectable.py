@@ -12,7 +12,6 @@ def test_absent_fields_of_a_pod_select_as_empty_and_false() -> None:
 
 def test_counts_select_as_text() -> None:
     assert SELECTABLE["jobs.batch"]["status.successful"]({"status": {"succeeded": 3}}) == "3"
-    assert SELECTABLE["replicasets.apps"]["status.replicas"]({}) == "0"
 
 
 def test_the_source_of_an_event_is_its_component_or_else_who_reported_it() -> None:
