@@ -39,28 +39,98 @@ class Known:
 
 _APPLY = "server-side apply is not offered: 415 with a message that says what to do instead"
 _PARSER = "what is wrong with unreadable JSON is said in the words of another parser"
+_MISTAKE = "a mistake of the client is answered with 4xx, where kube-apiserver answers 500"
+_UTF8 = "text that is not UTF-8 is refused; kube-apiserver stores it with replacement characters"
+_STATUS = "an unknown path is answered with a Status, as every other error is"
+_BOOKMARK = "a bookmark carries a version and nothing else, no empty spec and status"
+_OLD_WATCH = "the paths `/watch/…`, deprecated since v1.11, are not offered"
+_PROTECTION = "no protection finalizers on volumes and claims: nothing here would ever take them off"
+_NOT_READY = "a new node has no not-ready taint: nothing here would ever take it off"
+
+
+def _same(reason: str, at: tuple[str, ...], *steps: str) -> dict[str, Known]:
+    return {step: Known(reason, at) for step in steps}
+
+
+_ANSWER = ("code", "body")
+_FINALIZERS = ("body.metadata.finalizers",)
+_TAINTS = ("body.spec.taints",)
 
 DIFFERENCES: dict[str, Known] = {
-    "patches/apply-creates": Known(_APPLY),
-    "patches/apply-without-manager": Known(_APPLY),
-    **{
-        step: Known(_PARSER, ("body.message",))
-        for step in (
-            "errors/malformed",
-            "errors/not-an-object",
-            "errors/a-string",
-            "errors/empty",
-            "errors/trailing-text",
-            "errors/very-deep",
-            "errors/deep-in-an-object",
-            "patches/json-unreadable",
-            "patches/merge-unreadable",
-            "patches/strategic-unreadable",
-            "patches/empty-body",
-            "deletion/options-unreadable",
-            "lists/continue-nonsense",
-        )
-    },
+    **_same(_APPLY, ("",), "patches/apply-creates", "patches/apply-without-manager"),
+    **_same(
+        _PARSER,
+        ("body.message",),
+        "errors/malformed",
+        "errors/not-an-object",
+        "errors/a-string",
+        "errors/empty",
+        "errors/trailing-text",
+        "errors/very-deep",
+        "errors/deep-in-an-object",
+        "lists/continue-nonsense",
+    ),
+    **_same(
+        _MISTAKE,
+        _ANSWER,
+        "lists/get-unreadable-version",
+        "watches/version-unreadable",
+        "patches/strategic-unknown-directive",
+        "patches/strategic-element-without-key",
+        "binding/without-target",
+        "binding/to-another-kind",
+    ),
+    **_same(_UTF8, _ANSWER, "errors/not-utf-8"),
+    **_same(
+        _STATUS,
+        ("body", "headers.Content-Type"),
+        "errors/unknown-group",
+        "errors/unknown-path",
+        "errors/old-group-name",
+        "discovery/group-missing",
+        "discovery/openapi-missing",
+    ),
+    **_same(
+        _BOOKMARK,
+        ("body[2].object.spec", "body[2].object.status"),
+        "watches/initial-events-end-with-a-bookmark",
+    ),
+    **_same(_BOOKMARK, ("body[1].object.spec", "body[1].object.status"), "watches/initial-events-selected"),
+    **_same(_OLD_WATCH, ("",), "watches/old-watch-path"),
+    **_same(
+        _PROTECTION,
+        _FINALIZERS,
+        "plain-kinds/claim-create",
+        "plain-kinds/claim-get",
+        "plain-kinds/claim-change",
+        "plain-kinds/claim-gets-its-volume",
+        "plain-kinds/claim-bound",
+        "tables/claims-create",
+        "nodes-and-volumes/volume",
+        "nodes-and-volumes/volume-phase",
+    ),
+    **_same(
+        _PROTECTION,
+        ("body.items[0].metadata.finalizers",),
+        "plain-kinds/claim-list",
+        "nodes-and-volumes/volumes",
+    ),
+    **_same(_PROTECTION, ("body.rows[0].object.metadata.finalizers",), "tables/claims-row"),
+    **_same(_PROTECTION, ("body.metadata",), "nodes-and-volumes/volume-delete"),
+    **_same(
+        _NOT_READY,
+        _TAINTS,
+        "nodes-and-volumes/node",
+        "nodes-and-volumes/node-get",
+        "nodes-and-volumes/cordon",
+        "nodes-and-volumes/uncordon",
+        "tables/node-create",
+        "access/node-creates-itself",
+        "access/node-labels-itself",
+        "access/node-reports",
+        "access/node-reads-nodes",
+    ),
+    **_same(_NOT_READY, ("body.items[0].spec.taints",), "nodes-and-volumes/cordoned"),
 }
 
 
