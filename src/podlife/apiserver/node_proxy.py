@@ -13,7 +13,7 @@ import asyncio
 import ssl
 from collections.abc import AsyncIterator, Callable
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, urlencode, urljoin
 
 import aiohttp
 
@@ -68,12 +68,21 @@ class NodeProxy:
         container = _container(pod, request.query.get("container"))
         if not _node_name(pod):
             raise _bad_request(f"pod {name} does not have a host assigned")
-        if request.headers.get("Upgrade", "").lower() != "websocket":
-            raise _bad_request("Upgrade request required")
-        protocols = _offered(request)
         url = self._url(pod, "exec", container, _exec_options(request.query))
+        if (wanted := request.headers.get("Upgrade", "").lower()) != "websocket":
+            raise await self._refuse_upgrade(wanted, url)
+        protocols = _offered(request)
         agent = await self._connect(url, protocols)
         return Response(101, upgrade=Upgrade((agent.protocol or protocols[0],), _Relay(agent).run))
+
+    async def _refuse_upgrade(self, wanted: str, url: str) -> ApiError:
+        """Why there is no upgrade. kubectl asks once more in SPDY whatever kept it from a WebSocket, and shows
+        only the second answer: so that one tells of an agent which cannot be reached, too."""
+        if not wanted.startswith("spdy/"):
+            return _bad_request("Upgrade request required")
+        answer = await self._get(urljoin(url, "/healthz"))
+        answer.close()
+        return _bad_request("exec is offered over WebSocket, not over SPDY: use kubectl 1.31 or newer")
 
     async def close(self) -> None:
         if self._session is not None:
