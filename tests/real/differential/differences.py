@@ -46,6 +46,17 @@ _BOOKMARK = "a bookmark carries a version and nothing else, no empty spec and st
 _OLD_WATCH = "the paths `/watch/…`, deprecated since v1.11, are not offered"
 _PROTECTION = "no protection finalizers on volumes and claims: nothing here would ever take them off"
 _NOT_READY = "a new node has no not-ready taint: nothing here would ever take it off"
+_ENDPOINTS = "no deprecation warning for Endpoints: their successor, EndpointSlice, is not served"
+_WARNINGS = "of the warnings about pods only the common ones are given, not those about long-deprecated names"
+_FORMATS = (
+    "protobuf is read but not written: the formats on offer are JSON and YAML, and a refusal names them"
+)
+_PATCH_FORMATS = "a patch in an unknown format is told which formats are known"
+_GO_WORDS = "a message names Go's own types or converters, which are not there"
+_ORDER = "of two rules that are broken at once, another is told, or the same one is not told twice"
+_METHOD = "a method that HTTP does not know is refused by the parser of requests"
+_TYPE = "the content type says what the body is"
+_ANNOTATION = "metadata in a table row is all of the metadata"
 
 
 def _same(reason: str, at: tuple[str, ...], *steps: str) -> dict[str, Known]:
@@ -131,6 +142,47 @@ DIFFERENCES: dict[str, Known] = {
         "access/node-reads-nodes",
     ),
     **_same(_NOT_READY, ("body.items[0].spec.taints",), "nodes-and-volumes/cordoned"),
+    **_same(
+        _ENDPOINTS,
+        ("headers.Warning",),
+        "plain-kinds/endpoints-create",
+        "plain-kinds/endpoints-get",
+        "plain-kinds/endpoints-change",
+        "plain-kinds/endpoints-stale",
+        "plain-kinds/endpoints-list",
+        "plain-kinds/endpoints-again",
+        "plain-kinds/endpoints-address-refused",
+        "tables/endpoints-create",
+        "tables/endpoints-row",
+    ),
+    **_same(
+        _WARNINGS,
+        ("headers.Warning",),
+        "pod-creation/deprecated-annotation-warns",
+        "pod-creation/deprecated-node-label-warns",
+    ),
+    **_same(_FORMATS, ("body.message",), "tables/unknown-form"),
+    **_same(_FORMATS, ("body.details", "body.message"), "tables/html-only"),
+    **_same(
+        _PATCH_FORMATS,
+        ("body.details", "body.message"),
+        "patches/unknown-patch-type",
+        "patches/json-as-patch-type",
+    ),
+    **_same(_GO_WORDS, ("body.message",), "tables/metadata-asked-of-a-list"),
+    **_same(_GO_WORDS, ("body.details", "body.message"), "patches/strategic-wrong-type"),
+    **_same(
+        _GO_WORDS,
+        ("body.details", "body.message"),
+        "plain-kinds/new-event-empty-refused",
+        "access/may-i-nothing-asked",
+    ),
+    **_same(_ORDER, ("body.details",), "pod-updates/empty-image"),
+    **_same(_ORDER, ("body.details", "body.message"), "plain-kinds/service-address-change"),
+    **_same(_METHOD, ("body", "code", "headers.Content-Type"), "errors/unknown-method"),
+    **_same(_TYPE, ("headers.Content-Type",), "discovery/openapi-index"),
+    **_same(_TYPE, ("headers.Content-Type",), "binding/log-of-an-unscheduled-pod-is-empty"),
+    **_same(_ANNOTATION, ("body.rows[0].object.metadata.annotations",), "tables/daemonsets-row"),
 }
 
 
