@@ -127,6 +127,9 @@ async def read_body(request: web.BaseRequest, limits: Limits) -> bytes:
             return await _read_parts(request, limits.body_bytes)
     except TimeoutError:
         raise ApiError("the body of the request did not arrive in time", code=408, reason="Timeout") from None
+    except ConnectionError:
+        # Nobody is there to read it, but it is no failure of ours either: nothing to log.
+        raise ApiError("the client has gone before its body", code=400, reason="BadRequest") from None
 
 
 async def _read_parts(request: web.BaseRequest, limit: int) -> bytes:
