@@ -1,0 +1,94 @@
+"""One small valid object of every kind that is stored: what the fuzz starts from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from podlife.apiserver.resource import Resource
+from podlife.apiserver.resources import STORED
+
+__all__ = ["NAMESPACE", "SEEDS", "Seed"]
+
+NAMESPACE = "default"
+Object = dict[str, Any]
+
+_CONTAINER = {"name": "main", "image": "registry.example/app:1"}
+_LABELS = {"app": "web"}
+_SELECTOR = {"matchLabels": _LABELS}
+_TEMPLATE = {"metadata": {"labels": _LABELS}, "spec": {"containers": [_CONTAINER]}}
+_ONCE = {"metadata": {"labels": _LABELS}, "spec": {"containers": [_CONTAINER], "restartPolicy": "Never"}}
+_STORAGE = {"storage": "1Gi"}
+_REGARDING = {"kind": "Pod", "namespace": NAMESPACE, "name": "it"}
+
+_CONTENTS: dict[str, Object] = {
+    "configmaps": {"data": {"key": "value"}},
+    "endpoints": {"subsets": [{"addresses": [{"ip": "10.0.0.1"}], "ports": [{"port": 80}]}]},
+    "events": {
+        "involvedObject": _REGARDING,
+        "reason": "Because",
+        "message": "it happened",
+        "type": "Normal",
+        "firstTimestamp": "2030-01-01T00:00:00Z",
+        "lastTimestamp": "2030-01-01T00:00:00Z",
+    },
+    "namespaces": {},
+    "nodes": {"spec": {"podCIDR": "10.1.0.0/24"}},
+    "persistentvolumeclaims": {
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": _STORAGE}}
+    },
+    "persistentvolumes": {
+        "spec": {"accessModes": ["ReadWriteOnce"], "capacity": _STORAGE, "hostPath": {"path": "/data"}}
+    },
+    # Bound, so that a delete has a grace.
+    "pods": {"spec": {"nodeName": "somewhere", "containers": [_CONTAINER]}},
+    "replicationcontrollers": {"spec": {"replicas": 1, "selector": _LABELS, "template": _TEMPLATE}},
+    "secrets": {"type": "Opaque", "data": {"key": "dmFsdWU="}},
+    "serviceaccounts": {},
+    "services": {"spec": {"selector": _LABELS, "ports": [{"port": 80}]}},
+    "controllerrevisions.apps": {"revision": 1, "data": {"spec": {}}},
+    "daemonsets.apps": {"spec": {"selector": _SELECTOR, "template": _TEMPLATE}},
+    "deployments.apps": {"spec": {"selector": _SELECTOR, "template": _TEMPLATE}},
+    "replicasets.apps": {"spec": {"selector": _SELECTOR, "template": _TEMPLATE}},
+    "statefulsets.apps": {"spec": {"serviceName": "web", "selector": _SELECTOR, "template": _TEMPLATE}},
+    "events.events.k8s.io": {
+        "regarding": _REGARDING,
+        "reason": "Because",
+        "action": "Happen",
+        "type": "Normal",
+        "reportingController": "example.com/fuzz",
+        "reportingInstance": "fuzz-1",
+        "eventTime": "2030-01-01T00:00:00.000000Z",
+    },
+    "cronjobs.batch": {
+        "spec": {"schedule": "* * * * *", "jobTemplate": {"spec": {"template": {"spec": _ONCE["spec"]}}}}
+    },
+    "jobs.batch": {"spec": {"template": {"spec": _ONCE["spec"]}}},
+    "poddisruptionbudgets.policy": {"spec": {"minAvailable": 1, "selector": _SELECTOR}},
+    "leases.coordination.k8s.io": {"spec": {"holderIdentity": "me", "leaseDurationSeconds": 15}},
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Seed:
+    """A kind, where its objects are, and one of them."""
+
+    resource: Resource
+    content: Object
+
+    @property
+    def collection(self) -> str:
+        row = self.resource
+        prefix = f"/apis/{row.api_version}" if row.group else f"/api/{row.version}"
+        return f"{prefix}/namespaces/{NAMESPACE}/{row.plural}" if row.namespaced else f"{prefix}/{row.plural}"
+
+    def object(self, name: str) -> Object:
+        row = self.resource
+        head = {"apiVersion": row.api_version, "kind": row.kind, "metadata": {"name": name}}
+        return {**head, **self.content}
+
+    def __repr__(self) -> str:
+        return self.resource.key
+
+
+SEEDS = tuple(Seed(row, _CONTENTS[row.key]) for row in STORED)
