@@ -21,7 +21,9 @@ async def bind(registry: Registry, scope: Scope) -> Response:
     """`scope` is that of the pod; its name may still be unknown (POST to the collection of bindings)."""
     dry_run = scope.dry_run("CreateOptions")
     binding = _read_binding(scope)
-    scope.name = scope.name or binding["metadata"]["name"]
+    scope.name = scope.name or binding["metadata"].get("name", "")
+    if not scope.name:
+        raise bad_request("Name parameter required.")
     registry.admission.admit(
         Attributes(
             Operation.CREATE, scope.user, scope.resource, scope.namespace, scope.name, "binding", binding
