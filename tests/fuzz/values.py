@@ -15,7 +15,16 @@ from hypothesis import strategies as st
 from podlife.api.schema.table import Type, type_named, type_of_kind
 from tests.fuzz.objects import SEEDS, Object, Seed
 
-__all__ = ["anything", "bodies", "broken_bytes", "mutated_objects", "seeds", "strange_texts", "values_of"]
+__all__ = [
+    "anything",
+    "bodies",
+    "broken_bytes",
+    "mutate",
+    "mutated_objects",
+    "seeds",
+    "strange_texts",
+    "values_of",
+]
 
 _WORDS = (
     "", "a", "main", "web", "it", "default", "kube-system", "A", "a.b", "a-b", "a_b", "-a", "a/b", "a//b", "..",
@@ -107,12 +116,17 @@ def _structs(draw: st.DrawFn, key: str, depth: int) -> Object:
 def mutated_objects(draw: st.DrawFn, seed: Seed, name: str = "it", most: int = 4) -> Object:
     """The seed's object, changed in a few places; now and then what is changed has the wrong type."""
     row = seed.resource
-    kind = type_of_kind(row.api_version, row.kind)
-    assert kind is not None
     obj = copy.deepcopy(seed.object(name))
     for _ in range(draw(st.integers(1, most))):
-        _mutate(draw, obj, kind)
+        mutate(draw, obj, row.api_version, row.kind)
     return obj
+
+
+def mutate(draw: st.DrawFn, obj: Object, api_version: str, kind: str) -> None:
+    """Change one thing in an object of that kind."""
+    known = type_of_kind(api_version, kind)
+    assert known is not None
+    _mutate(draw, obj, known)
 
 
 def _mutate(draw: st.DrawFn, obj: Object, kind: Type) -> None:
