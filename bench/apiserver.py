@@ -103,7 +103,8 @@ def _pod(name: str) -> bytes:
             {"name": "tmp", "mountPath": "/tmp"},
         ],
     }
-    return json.dumps(
+    sidecar = {key: value for key, value in container.items() if key != "ports"}
+    return _json(
         {
             "apiVersion": "v1",
             "kind": "Pod",
@@ -114,14 +115,19 @@ def _pod(name: str) -> bytes:
             },
             "spec": {
                 "nodeName": "node-1",
-                "containers": [{"name": "service", **container}, {"name": "sidecar", **container}],
+                "containers": [{"name": "service", **container}, {"name": "sidecar", **sidecar}],
                 "volumes": [
                     {"name": "config", "configMap": {"name": "service"}},
                     {"name": "tmp", "emptyDir": {}},
                 ],
             },
         }
-    ).encode()
+    )
+
+
+def _json(value: object) -> bytes:
+    """Without spaces, as Go's clients write it."""
+    return json.dumps(value, separators=(",", ":")).encode()
 
 
 def _creates(load: Load, start: int, end: int) -> Iterator[bytes]:
@@ -131,7 +137,7 @@ def _creates(load: Load, start: int, end: int) -> Iterator[bytes]:
 def _status(n: int, phase: str = "Running") -> bytes:
     condition = {"type": "Ready", "status": "True", "lastTransitionTime": "2030-01-01T00:00:00Z"}
     address = f"10.{n >> 16 & 255}.{n >> 8 & 255}.{n & 255}"
-    return json.dumps({"status": {"phase": phase, "podIP": address, "conditions": [condition]}}).encode()
+    return _json({"status": {"phase": phase, "podIP": address, "conditions": [condition]}})
 
 
 async def _measure_writes(load: Load, figures: Figures, size: Size) -> None:

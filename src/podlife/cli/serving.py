@@ -44,6 +44,8 @@ async def _serve(settings: Settings) -> None:
         # What is there now stays: the collector need not walk through it again and again.
         gc.collect()
         gc.freeze()
+        # A request leaves hardly any cycles behind, so looking for them can wait for many requests.
+        gc.set_threshold(50_000, 20, 50)
         print(_welcome(serving, settings), flush=True)
 
     await server.run(ready)

@@ -67,7 +67,7 @@ def headers(scope: Scope) -> Headers:
 
 
 def _quoted(text: str) -> str:
-    clean = "".join(char if char.isprintable() else " " for char in text)
+    clean = text if text.isprintable() else "".join(char if char.isprintable() else " " for char in text)
     return '"' + clean.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
