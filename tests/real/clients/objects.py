@@ -25,7 +25,10 @@ Object = dict[str, Any]
 READY: Object = {
     "status": {
         "phase": "Running",
-        "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}],
+        "conditions": [
+            {"type": kind, "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+            for kind in ("ContainersReady", "Ready")
+        ],
     }
 }
 """What a node's agent says of a pod that runs and is ready."""

@@ -1,4 +1,4 @@
-"""The same kubectl command on kube-apiserver and on our server: both must say the same.
+"""kubectl in a namespace of one server, and the same command on two: both must say the same.
 
 A `Pair` is one namespace on two servers. `pair("get", "pods")` runs the command on both, holds exit code, output
 and errors against each other after taking out what must differ, and gives what ours said. `pair.ours` and
@@ -23,7 +23,7 @@ import yaml
 from tests.real.clients.readings import normalise
 from tests.real_parts import Server, part
 
-__all__ = ["Pair", "Said", "kubeconfig_in", "manifest"]
+__all__ = ["One", "Pair", "Said", "kubeconfig_in", "manifest"]
 
 
 @dataclass(frozen=True)
@@ -70,8 +70,70 @@ class Command:
 
     arguments: tuple[str, ...]
     stdin: str = ""
+    who: str = "admin"
     environment: Mapping[str, str] = field(default_factory=dict)
     seconds: float = 60.0
+
+
+class One:
+    """One namespace on one server, with a kubectl that stands in it."""
+
+    def __init__(self, server: Server, namespace: str) -> None:
+        self.server = server
+        self.namespace = namespace
+        self._config = kubeconfig_in(server, namespace)
+
+    def __call__(self, *arguments: str, code: int = 0, **how: Any) -> Said:
+        """Runs a command that ends with `code`."""
+        said = self.run(Command(arguments, **how))
+        assert said.code == code, f"kubectl {' '.join(arguments)}: {said.text}"
+        return said
+
+    def run(self, command: Command) -> Said:
+        config = (
+            self._config
+            if command.who == "admin"
+            else kubeconfig_in(self.server, self.namespace, command.who)
+        )
+        done = subprocess.run(
+            [_kubectl(), *command.arguments],
+            check=False,
+            input=command.stdin,
+            env={**_environment(config), **command.environment},
+            capture_output=True,
+            text=True,
+            timeout=command.seconds,
+        )
+        return Said(done.returncode, done.stdout, done.stderr)
+
+    def get(self, *arguments: str) -> Any:
+        """The object, or the items of a list."""
+        found = msgspec.json.decode(self("get", *arguments, "-o", "json").out)
+        return found["items"] if found["kind"] == "List" else found
+
+    def is_gone(self, *arguments: str) -> bool:
+        said = self.run(Command(("get", *arguments)))
+        return said.code == 1 and "(NotFound)" in said.err
+
+    def wait_for(self, what: str, path: str, value: str, seconds: int = 30) -> None:
+        """Waits until the object is there and has this value at a JSONPath."""
+        self("wait", what, "--for=create", f"--timeout={seconds}s")
+        self("wait", what, f"--for=jsonpath={path}={value}", f"--timeout={seconds}s")
+
+    def set_status(self, what: str, status: Mapping[str, Any]) -> None:
+        """Writes what a controller or a node's agent would."""
+        self(*_status_patch(what, status))
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        """A command that goes on while the test does something; the caller ends it."""
+        return subprocess.Popen(
+            [_kubectl(), *arguments],
+            env=_environment(self._config),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
 
 
 class Pair:
@@ -79,73 +141,29 @@ class Pair:
 
     def __init__(self, kube: Server, podlife: Server, namespace: str) -> None:
         self.namespace = namespace
-        self.kube = kube
-        self.podlife = podlife
-        self._configs = (kubeconfig_in(podlife, namespace), kubeconfig_in(kube, namespace))
+        self.ours = One(podlife, namespace)
+        self.theirs = One(kube, namespace)
+        self.get = self.ours.get
+        self.is_gone = self.ours.is_gone
+        self.start = self.ours.start
 
-    def __call__(self, *arguments: str, who: str = "admin", code: int = 0, **how: Any) -> Said:
+    def __call__(self, *arguments: str, code: int = 0, **how: Any) -> Said:
         """Both say the same and end with `code`; gives what ours said."""
         command = Command(arguments, **how)
-        configs = self._configs if who == "admin" else self._configs_of(who)
         with ThreadPoolExecutor(2) as pool:
-            ours, theirs = pool.map(lambda config: _run(config, command), configs)
+            ours, theirs = pool.map(lambda one: one.run(command), (self.ours, self.theirs))
         difference = ours.difference_from(theirs)
         assert not difference, f"kubectl {' '.join(arguments)}\n{difference}"
-        assert ours.code == code, f"{' '.join(arguments)}: {ours.text}"
+        assert ours.code == code, f"kubectl {' '.join(arguments)}: {ours.text}"
         return ours
 
-    def ours(self, *arguments: str, code: int = 0, **how: Any) -> Said:
-        """Our server alone, ending with `code`."""
-        said = _run(self._configs[0], Command(arguments, **how))
-        assert said.code == code, f"{' '.join(arguments)}: {said.text}"
-        return said
-
-    def theirs(self, *arguments: str, code: int = 0, **how: Any) -> Said:
-        """kube-apiserver alone, ending with `code`."""
-        said = _run(self._configs[1], Command(arguments, **how))
-        assert said.code == code, f"{' '.join(arguments)}: {said.text}"
-        return said
-
-    def get(self, *arguments: str) -> Any:
-        """The object, or the list's items, as our server holds it."""
-        found = msgspec.json.decode(self.ours("get", *arguments, "-o", "json").out)
-        return found["items"] if found["kind"] == "List" else found
-
-    def is_gone(self, *arguments: str) -> bool:
-        said = _run(self._configs[0], Command(("get", *arguments)))
-        return said.code == 1 and "(NotFound)" in said.err
-
     def set_status(self, what: str, status: Mapping[str, Any]) -> None:
-        """Writes on both servers what a controller or a node's agent would."""
-        patch = msgspec.json.encode({"status": status}).decode()
-        self("patch", what, "--subresource=status", "--type=merge", "-p", patch)
-
-    def start(self, *arguments: str) -> subprocess.Popen[str]:
-        """A command on our server that goes on while the test does something; the caller ends it."""
-        return subprocess.Popen(
-            [_kubectl(), *arguments],
-            env=_environment(self._configs[0]),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-
-    def _configs_of(self, who: str) -> tuple[Path, Path]:
-        return kubeconfig_in(self.podlife, self.namespace, who), kubeconfig_in(self.kube, self.namespace, who)
+        self(*_status_patch(what, status))
 
 
-def _run(config: Path, command: Command) -> Said:
-    done = subprocess.run(
-        [_kubectl(), *command.arguments],
-        check=False,
-        input=command.stdin,
-        env={**_environment(config), **command.environment},
-        capture_output=True,
-        text=True,
-        timeout=command.seconds,
-    )
-    return Said(done.returncode, done.stdout, done.stderr)
+def _status_patch(what: str, status: Mapping[str, Any]) -> tuple[str, ...]:
+    patch = msgspec.json.encode({"status": status}).decode()
+    return "patch", what, "--subresource=status", "--type=merge", "-p", patch
 
 
 def _environment(config: Path) -> dict[str, str]:

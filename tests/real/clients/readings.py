@@ -11,6 +11,8 @@ import re
 __all__ = ["normalise"]
 
 _RULES = [
+    # kubectl's own log of a watch that its deadline cuts off: it is written or not, as the race goes.
+    (re.compile(r"^[IWE]\d{4} .* reflector\.go:.*\n", re.MULTILINE), ""),
     (re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"), "<uid>"),
     (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)"), "<time>"),
     (re.compile(r"[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d [+-]\d{4}"), "<time>"),

@@ -49,7 +49,7 @@ def test_a_grace_of_zero_without_force_becomes_one_second(running: Pair) -> None
 
 
 def test_waiting_for_the_end_of_a_pod_that_does_not_end_times_out(running: Pair) -> None:
-    running("delete", "pod", "running", "--timeout=1s", code=1)
+    running("delete", "pod", "running", "--timeout=2s", code=1)
     assert "deletionTimestamp" in running.get("pod", "running")["metadata"]
 
 
