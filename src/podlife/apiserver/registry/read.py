@@ -240,7 +240,11 @@ async def _starting_point(registry: Registry, options: ListOptions) -> tuple[int
     if options.continue_:
         if options.revision:
             raise bad_request("specifying resource version is not allowed when using continue")
-        return _read_token(options.continue_)
+        revision, start = _read_token(options.continue_)
+        if revision > registry.store.revision:
+            # A page of another life of this server, before an older backup was restored: the list begins anew.
+            raise expired(CompactedError(revision, registry.store.oldest), is_page=True)
+        return revision, start
     await reach(registry, options.revision)
     # Without a match, a list in pages at a revision means exactly that one; else at least that fresh.
     if options.revision and (options.match == "Exact" or (options.limit and not options.match)):
