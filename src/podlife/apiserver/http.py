@@ -78,21 +78,26 @@ class HttpFace:
         """Accept nothing more, end the streams, wait for requests in flight, and close what is left."""
         if self._listener is None or self._server is None:
             return
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + seconds
         self._listener.close()
-        self._server.pre_shutdown()
         self._server.end_streams()
-        await self._server.shutdown(seconds)
+        await self._server.receive_bodies(seconds)
+        self._server.pre_shutdown()
+        await self._server.shutdown(max(0.0, deadline - loop.time()))
         self._listener = None
 
 
 class _Connection(Reader):
     """One client's connection, and what TLS has proved about the client."""
 
-    __slots__ = ("peer",)
+    __slots__ = ("body_arrived", "peer")
 
     def __init__(self, server: _Server, **settings: Any) -> None:
         super().__init__(server, **settings)
         self.peer: Peer | None = None
+        # Set while a body is still arriving.
+        self.body_arrived: asyncio.Future[None] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
@@ -155,11 +160,34 @@ class _Server(web.Server):
             assert isinstance(connection, _Connection)
             connection.end_stream()
 
+    async def receive_bodies(self, seconds: float) -> None:
+        """Let go of idle connections, and wait for the bodies that are arriving: a connection that is told to
+        close takes nothing more, and the request that has begun on it could not finish."""
+        arriving: list[asyncio.Future[None]] = []
+        for connection in self.connections:
+            assert isinstance(connection, _Connection)
+            if connection.body_arrived is not None:
+                arriving.append(connection.body_arrived)
+            else:
+                connection.close()
+        if arriving:
+            await asyncio.wait(arriving, timeout=seconds)
+
+    async def _receive(self, request: web.BaseRequest, connection: _Connection) -> bytes:
+        if not request.can_read_body:
+            return b""
+        connection.body_arrived = arrived = self._loop.create_future()
+        try:
+            return await read_body(request, self._limits)
+        finally:
+            connection.body_arrived = None
+            arrived.set_result(None)
+
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
         connection = request.protocol
         assert isinstance(connection, _Connection)
         try:
-            body = await read_body(request, self._limits) if request.can_read_body else b""
+            body = await self._receive(request, connection)
         except ApiError as error:
             answer = status_of(error)
             # The rest of the body is not read, so nothing that follows on this connection can be.
