@@ -48,6 +48,8 @@ PRAGMA journal_size_limit = 67108864;
 PAGE_BYTES = 8192
 # More rows than this take several statements.
 ROWS_PER_STATEMENT = 256
+# Primary result codes of a disk that fails or is full; a file that is not ours gives others.
+_DISK_TROUBLE = (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL, sqlite3.SQLITE_CANTOPEN)
 
 
 class Database:
@@ -145,6 +147,10 @@ class Database:
         try:
             version = self._meta("schema")
         except sqlite3.Error as error:
+            if error.sqlite_errorcode & 0xFF in _DISK_TROUBLE:
+                # Even to read, SQLite needs room for its index of the write-ahead log.
+                text = f"{self.path} cannot be opened: {error}: is there room on the disk?"
+                raise StoreError(text) from error
             raise StoreError(f"{self.path} is not a store: {error}") from error
         if version != SCHEMA_VERSION:
             raise StoreError(f"{self.path} has format {version}, this podlife only knows {SCHEMA_VERSION}")
