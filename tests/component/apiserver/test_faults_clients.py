@@ -1,0 +1,206 @@
+"""Clients that are many, slow, silent or gone: the server stays small and serves the others.
+
+The figures that a server shows here (memory for a watch that waits) are told with `pytest -s`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import resource
+import socket
+import ssl
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.server_process import ServerProcess, running_server
+
+IDLE_WATCHES = 2_000
+MAPS = "/api/v1/namespaces/default/configmaps"
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[ServerProcess]:
+    with running_server(tmp_path) as server:
+        yield server
+
+
+@pytest.fixture(autouse=True)
+def many_files() -> Iterator[None]:
+    """Every watch is an open file on this side too."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = IDLE_WATCHES + 500
+    if soft < wanted:
+        if hard != resource.RLIM_INFINITY and hard < wanted:
+            pytest.skip(f"this user may open {hard} files, {wanted} are needed")
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+class Client:
+    """A connection of its own, with nothing between the test and the socket."""
+
+    def __init__(
+        self, server: ServerProcess, tls: ssl.SSLContext, token: str, receive_buffer: int = 0
+    ) -> None:
+        plain = socket.socket()
+        if receive_buffer:
+            plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        plain.settimeout(30)
+        plain.connect(("127.0.0.1", server.port))
+        self.socket = tls.wrap_socket(plain, server_hostname="127.0.0.1")
+        self.file = self.socket.makefile("rb")
+        self._head = f"Host: x\r\nAuthorization: Bearer {token}\r\n"
+
+    def send(self, method: str, path: str, body: bytes = b"", *, missing: bytes = b"") -> None:
+        """A request, of whose body the last part may still be missing."""
+        head = f"{method} {path} HTTP/1.1\r\n{self._head}Content-Type: application/json\r\n"
+        size = len(body) + len(missing)
+        self.socket.sendall(f"{head}Content-Length: {size}\r\n\r\n".encode() + body)
+
+    def answer(self) -> tuple[int, Any]:
+        status = int(self.file.readline().split()[1])
+        headers = dict(self._header_lines())
+        return status, json.loads(self.file.read(int(headers["content-length"])))
+
+    def begin_stream(self) -> int:
+        status = int(self.file.readline().split()[1])
+        for _ in self._header_lines():
+            pass
+        return status
+
+    def chunk(self) -> bytes:
+        """The next piece of a stream; empty at its orderly end."""
+        data = self.file.read(int(self.file.readline(), 16))
+        self.file.readline()
+        return data
+
+    def close(self) -> None:
+        self.file.close()
+        self.socket.close()
+
+    def _header_lines(self) -> Iterator[tuple[str, str]]:
+        while (line := self.file.readline()) not in (b"\r\n", b""):
+            name, _, value = line.decode().partition(":")
+            yield name.lower(), value.strip()
+
+
+class Clients:
+    """Opens clients and closes them all."""
+
+    def __init__(self, server: ServerProcess, stack: ExitStack) -> None:
+        self._server, self._stack = server, stack
+        self._tls, self._token = server.tls(), server.token
+
+    def open(self, receive_buffer: int = 0) -> Client:
+        client = Client(self._server, self._tls, self._token, receive_buffer)
+        self._stack.callback(client.close)
+        return client
+
+    def watch(self, path: str, receive_buffer: int = 0) -> Client:
+        client = self.open(receive_buffer)
+        client.send("GET", f"{path}?watch=1&resourceVersionMatch=NotOlderThan&sendInitialEvents=false")
+        assert client.begin_stream() == 200
+        return client
+
+
+@pytest.fixture
+def clients(server: ServerProcess) -> Iterator[Clients]:
+    with ExitStack() as stack:
+        yield Clients(server, stack)
+
+
+def config_map(name: str, size: int = 10) -> bytes:
+    return json.dumps({"metadata": {"name": name}, "data": {"x": "x" * size}}).encode()
+
+
+def test_thousands_of_idle_watches_cost_little_and_all_see_the_next_event(
+    server: ServerProcess, clients: Clients
+) -> None:
+    writer = clients.open()
+    writer.send("GET", MAPS)
+    assert writer.answer()[0] == 200
+    before = server.resident_bytes
+    watches = [clients.watch(MAPS) for _ in range(IDLE_WATCHES)]
+    cost = (server.resident_bytes - before) / IDLE_WATCHES
+    print(f"{IDLE_WATCHES} idle watches: {cost / 1024:.0f} KiB each")  # noqa: T201 - a figure, for who looks
+    assert cost < 96 * 1024
+
+    writer.send("POST", MAPS, config_map("news"))
+    assert writer.answer()[0] == 201
+    for watch in watches:
+        event = json.loads(watch.chunk())
+        assert (event["type"], event["object"]["metadata"]["name"]) == ("ADDED", "news")
+
+
+def test_watches_that_nobody_reads_are_bounded_and_told_when_history_has_gone_on(
+    server: ServerProcess, clients: Clients
+) -> None:
+    writer = clients.open()
+    writer.send("POST", MAPS, config_map("m"))
+    code, first = writer.answer()
+    assert code == 201
+    before = server.resident_bytes
+    silent = [clients.watch(MAPS, receive_buffer=4096) for _ in range(20)]
+    many, size = 100, 900_000
+    for number in range(many):
+        body = {"metadata": {"name": "m"}, "data": {"x": str(number % 10) * size}}
+        writer.send("PUT", f"{MAPS}/m", json.dumps(body).encode())
+        assert writer.answer()[0] == 200
+    grown = server.resident_bytes - before
+    print(f"{len(silent)} silent watches, {many * size >> 20} MiB of events: {grown >> 20} MiB")  # noqa: T201
+    # History holds 64 MiB; each watcher unread for itself would be twenty times what was written.
+    assert grown < 256 << 20
+
+    late = clients.open()
+    late.send("GET", f"{MAPS}?watch=1&resourceVersion={first['metadata']['resourceVersion']}")
+    assert late.begin_stream() == 200
+    event = json.loads(late.chunk())
+    assert (event["type"], event["object"]["code"]) == ("ERROR", 410)
+
+
+def test_half_open_and_slow_clients_keep_nobody_from_being_served(
+    server: ServerProcess, clients: Clients
+) -> None:
+    with ExitStack() as stack:
+        for number in range(300):
+            if number % 3 == 0:
+                # Not even a handshake.
+                stack.enter_context(socket.create_connection(("127.0.0.1", server.port)))
+            elif number % 3 == 1:
+                clients.open().socket.sendall(b"GET /api HTT")
+            else:
+                clients.open().send("POST", MAPS, b'{"metadata":', missing=b'{"name":"never"}}')
+        client = clients.open()
+        for number in range(20):
+            client.send("POST", MAPS, config_map(f"served{number}"))
+            assert client.answer()[0] == 201
+
+
+async def test_told_to_stop_it_finishes_what_was_begun_and_ends_watches_in_order(
+    server: ServerProcess, clients: Clients
+) -> None:
+    begun, watch = clients.open(), clients.watch(MAPS)
+    body = config_map("begun", 1000)
+    begun.send("POST", MAPS, body[:500], missing=body[500:])
+    other = clients.open()
+    other.send("GET", "/readyz/")
+    # The server has answered a later request, so it has begun to read the earlier one.
+    assert b"200" in other.file.readline()
+
+    stopping = asyncio.get_running_loop().run_in_executor(None, server.stop)
+    assert await asyncio.to_thread(watch.chunk) == b"", "an orderly end, not a cut connection"
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", server.port))
+    begun.socket.sendall(body[500:])
+    code, created = await asyncio.to_thread(begun.answer)
+    assert (code, created["metadata"]["name"]) == (201, "begun")
+    assert await stopping == 0
+
+    server.start()
+    async with server.session() as session, session.get(f"{MAPS}/begun") as answer:
+        assert answer.status == 200

@@ -1,0 +1,135 @@
+"""A full disk under the whole server: writes are refused and say why, reads go on, and nothing is corrupt.
+
+Two ways to fill it: a bound on the size of the server's files, which every user may set, and a file system of
+its own that is really full, where the tests may mount one."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from tests.server_process import ServerProcess, running_server
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+
+linux_only = pytest.mark.skipif(sys.platform != "linux", reason="bounds another process as only Linux can")
+
+
+def config_map(name: str, size: int = 200_000) -> dict[str, Any]:
+    return {"metadata": {"name": name}, "data": {"x": "x" * size}}
+
+
+async def create(session: aiohttp.ClientSession, name: str) -> tuple[int, dict[str, Any]]:
+    async with session.post(MAPS, json=config_map(name)) as answer:
+        return answer.status, await answer.json()
+
+
+async def names(session: aiohttp.ClientSession) -> set[str]:
+    async with session.get(MAPS) as answer:
+        assert answer.status == 200
+        return {item["metadata"]["name"] for item in (await answer.json())["items"]} - {"kube-root-ca.crt"}
+
+
+async def fill(session: aiohttp.ClientSession) -> tuple[set[str], dict[str, Any]]:
+    """Write until it is refused: what was acknowledged, and the refusal."""
+    acknowledged: set[str] = set()
+    for number in range(200):
+        code, body = await create(session, f"m{number}")
+        if code != 201:
+            return acknowledged, body
+        acknowledged.add(f"m{number}")
+    raise AssertionError("the disk never filled")
+
+
+async def verify_a_full_disk(server: ServerProcess, session: aiohttp.ClientSession) -> set[str]:
+    acknowledged, refusal = await fill(session)
+    assert acknowledged, "something fits before it is full"
+    assert (refusal["kind"], refusal["code"]) == ("Status", 507)
+    assert "could not be written" in refusal["message"]
+    assert str(server.data) in refusal["message"]
+    assert await names(session) == acknowledged
+    async with session.delete(f"{MAPS}/m0") as answer:
+        # A small change may still fit: what counts is that the answer is the truth.
+        assert answer.status in (200, 507)
+        if answer.status == 200:
+            acknowledged.discard("m0")
+    assert await names(session) == acknowledged
+    async with session.get("/readyz") as answer:
+        assert answer.status == 200
+    return acknowledged
+
+
+async def verify_recovery(server: ServerProcess, session: aiohttp.ClientSession, kept: set[str]) -> None:
+    assert (await create(session, "afterwards"))[0] == 201
+    kept = kept | {"afterwards"}
+    assert await names(session) == kept
+    assert server.stop() == 0
+    report = server.run("check")
+    assert report.returncode == 0, report.stderr
+    server.start()
+    async with server.session() as again:
+        assert await names(again) == kept
+
+
+@linux_only
+async def test_when_files_may_not_grow_writes_are_refused_until_they_may(tmp_path: Path) -> None:
+    with running_server(tmp_path) as server:
+        async with server.session() as session:
+            before = resource.prlimit(server.pid, resource.RLIMIT_FSIZE)
+            resource.prlimit(server.pid, resource.RLIMIT_FSIZE, (2_000_000, before[1]))
+            kept = await verify_a_full_disk(server, session)
+            resource.prlimit(server.pid, resource.RLIMIT_FSIZE, before)
+            await verify_recovery(server, session, kept)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 6 MB where the data of a server in `tmp_path` goes."""
+    folder = tmp_path / "data"
+    folder.mkdir(mode=0o700)
+    mount = ["mount", "-t", "tmpfs", "-o", "size=6m,mode=700", "tmpfs", str(folder)]
+    if sys.platform != "linux" or subprocess.run(mount, capture_output=True).returncode != 0:
+        pytest.skip("this user may not mount a file system")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+async def test_on_a_disk_without_room_writes_are_refused_until_there_is_some(
+    tmp_path: Path, small_disk: Path
+) -> None:
+    ballast = small_disk / "ballast"
+    ballast.write_bytes(b"x" * 3_000_000)
+    with running_server(tmp_path) as server:
+        async with server.session() as session:
+            kept = await verify_a_full_disk(server, session)
+            ballast.unlink()
+            await verify_recovery(server, session, kept)
+
+
+async def test_it_does_not_start_on_a_full_disk_but_as_soon_as_there_is_room(
+    tmp_path: Path, small_disk: Path
+) -> None:
+    with running_server(tmp_path) as server:
+        async with server.session() as session:
+            assert (await create(session, "kept"))[0] == 201
+        assert server.stop() == 0
+        ballast = small_disk / "ballast"
+        with ballast.open("wb", buffering=0) as filled, suppress(OSError):
+            while True:
+                filled.write(b"x" * 4096)
+        refused = server.run()
+        assert (refused.returncode, refused.stderr.count("\n")) == (1, 1), refused.stderr
+        assert "is there room on the disk?" in refused.stderr
+
+        ballast.unlink()
+        server.start()
+        async with server.session() as session:
+            assert await names(session) == {"kept"}
