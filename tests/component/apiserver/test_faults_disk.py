@@ -62,9 +62,14 @@ async def verify_a_full_disk(server: ServerProcess, session: aiohttp.ClientSessi
         if answer.status == 200:
             acknowledged.discard("m0")
     assert await names(session) == acknowledged
+    async with session.delete(MAPS) as answer:
+        assert answer.status == 507
+        assert "could not be written" in (await answer.json())["message"]
+    kept = await names(session)
+    assert kept <= acknowledged
     async with session.get("/readyz") as answer:
         assert answer.status == 200
-    return acknowledged
+    return kept
 
 
 async def verify_recovery(server: ServerProcess, session: aiohttp.ClientSession, kept: set[str]) -> None:

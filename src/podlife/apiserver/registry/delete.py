@@ -13,7 +13,7 @@ from podlife.apiserver.registry.body import bad_request, decode_body, unregister
 from podlife.apiserver.registry.objects import encoder, freeze, thaw
 from podlife.apiserver.registry.read import Selection, select
 from podlife.apiserver.registry.scope import Registry, Scope
-from podlife.apiserver.storage.store import Delete, Key, Put, Record
+from podlife.apiserver.storage.store import Delete, Key, Put, Record, StoreError
 from podlife.errors import ApiError
 from podlife.wire import Request, Response
 
@@ -121,7 +121,7 @@ async def delete_collection(registry: Registry, scope: Scope) -> Response:
     revision = registry.store.revision
     chosen = select(registry, scope, selection)
     remaining = iter(chosen)
-    errors: list[ApiError] = []
+    errors: list[ApiError | StoreError] = []
 
     async def delete_remaining() -> None:
         for record in remaining:
@@ -129,7 +129,7 @@ async def delete_collection(registry: Registry, scope: Scope) -> Response:
                 return
             try:
                 await _delete_if_there(registry, scope, record.key, options)
-            except ApiError as error:
+            except (ApiError, StoreError) as error:
                 errors.append(error)
 
     async with asyncio.TaskGroup() as group:
