@@ -1,0 +1,254 @@
+"""kube-controller-manager v1.36, unmodified, on our server: with JSON, and with its own protobuf.
+
+Nobody runs the pods: the test says of them what a node's agent would.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.real.clients import objects
+from tests.real.clients.conftest import make_namespace
+from tests.real.clients.pair import manifest
+from tests.real.clients.world import Object, World, open_world
+from tests.real.conftest import require
+from tests.real_parts import Server, controller_manager, podlife_apiserver
+
+CONTROLLERS = (
+    "deployment-controller",
+    "disruption-controller",
+    "garbage-collector-controller",
+    "job-controller",
+    "namespace-controller",
+    "pod-garbage-collector-controller",
+    "replicaset-controller",
+    "statefulset-controller",
+)
+CONTENT_TYPES = {"application/json": "json", "application/vnd.kubernetes.protobuf": "protobuf"}
+ABANDONED = "abandoned"
+KEPT = 10
+"""How many pods that have ended the collector leaves, in the whole cluster."""
+_NUMBERS = itertools.count(1)
+
+
+@dataclass(frozen=True)
+class Managed:
+    """Our server with a controller manager at work on it."""
+
+    server: Server
+    log: Path
+
+
+@pytest.fixture(scope="module")
+def managers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Managed]]:
+    """Servers of their own: these controllers would tidy up what other tests leave lying about.
+
+    All of them start together, since what the pod garbage collector does takes it a minute."""
+    require("kube-controller-manager", "kubectl")
+    with ExitStack() as stack:
+        yield {
+            content_type: stack.enter_context(manage(tmp_path_factory, content_type))
+            for content_type in CONTENT_TYPES
+        }
+
+
+@contextmanager
+def manage(folders: pytest.TempPathFactory, content_type: str) -> Iterator[Managed]:
+    folder = folders.mktemp("managed")
+    flags = (f"--kube-api-content-type={content_type}", f"--terminated-pod-gc-threshold={KEPT}")
+    with podlife_apiserver(folder / "podlife") as server:
+        make_namespace(server, ABANDONED)
+        with (
+            open_world(server, ABANDONED) as world,
+            controller_manager(folder / "kcm", server, CONTROLLERS, *flags) as log,
+        ):
+            ended = [objects.pod(f"ended-{number}") for number in range(KEPT + 3)]
+            world.kubectl("create", "-f", "-", stdin=manifest(objects.pod("orphan", nodeName="gone"), *ended))
+            for pod in ended:
+                world.kubectl.set_status(f"pod/{pod['metadata']['name']}", {"phase": "Succeeded"})
+            yield Managed(server, log)
+
+
+@pytest.fixture(params=CONTENT_TYPES, ids=CONTENT_TYPES.get, scope="module")
+def managed(request: pytest.FixtureRequest, managers: dict[str, Managed]) -> Managed:
+    return managers[request.param]
+
+
+@pytest.fixture
+def world(managed: Managed) -> Iterator[World]:
+    name = f"managed-{next(_NUMBERS)}"
+    make_namespace(managed.server, name)
+    with open_world(managed.server, name) as world:
+        yield world
+
+
+def owner(thing: Object) -> tuple[str, str] | None:
+    for reference in thing["metadata"].get("ownerReferences", []):
+        if reference.get("controller"):
+            return reference["kind"], reference["name"]
+    return None
+
+
+def images(pods: dict[str, Object]) -> set[str]:
+    return {pod["spec"]["containers"][0]["image"] for pod in pods.values()}
+
+
+def test_a_deployment_rolls_out_changes_and_goes_back(world: World) -> None:
+    kubectl = world.kubectl
+    kubectl("create", "-f", "-", stdin=manifest(objects.deployment("web", replicas=2)))
+    first = world.pods(2)
+    (replica_set,) = world.until("replicasets", lambda sets: len(sets) == 1)
+    assert {owner(pod) for pod in first.values()} == {("ReplicaSet", replica_set)}
+    world.make_ready(*first)
+    assert "successfully rolled out" in kubectl("rollout", "status", "deployment/web", "--timeout=60s").out
+    kubectl("set", "image", "deployment/web", "main=new:2")
+    new = world.until("pods", lambda pods: "new:2" in images(pods))
+    world.make_ready(*(name for name in new if name not in first))
+    both = world.until("pods", lambda pods: len(pods.keys() - first.keys()) == 2)
+    world.make_ready(*(both.keys() - first.keys()))
+    kubectl("rollout", "status", "deployment/web", "--timeout=60s")
+    assert images(world.pods(2)) == {"new:2"}
+    assert kubectl("rollout", "history", "deployment/web").out.split()[-4:] == ["1", "<none>", "2", "<none>"]
+    kubectl("rollout", "undo", "deployment/web")
+    world.until("pods", lambda pods: "registry.example/main:1" in images(pods))
+    kubectl("scale", "deployment", "web", "--replicas=0")
+    assert world.until("pods", lambda pods: not pods) == {}
+
+
+def test_a_replica_set_adopts_replaces_and_releases(world: World) -> None:
+    kubectl = world.kubectl
+    kubectl("create", "-f", "-", stdin=manifest(objects.pod("lone", app="web")))
+    kubectl("create", "-f", "-", stdin=manifest(objects.replica_set("web", replicas=2)))
+    world.until("pods", lambda pods: len(pods) == 2 and owner(pods["lone"]) == ("ReplicaSet", "web"))
+    kubectl("delete", "pod", "lone")
+    pods = world.until("pods", lambda pods: len(pods) == 2 and "lone" not in pods)
+    released = next(iter(pods))
+    kubectl("label", "pod", released, "app=mine", "--overwrite")
+    after = world.until("pods", lambda pods: len(pods) == 3 and owner(pods[released]) is None)
+    assert {owner(pod) for name, pod in after.items() if name != released} == {("ReplicaSet", "web")}
+
+
+@pytest.mark.parametrize("cascade", ["background", "foreground"])
+def test_a_cascade_takes_the_replica_set_and_its_pods_along(world: World, cascade: str) -> None:
+    world.kubectl("create", "-f", "-", stdin=manifest(objects.deployment("web", replicas=2)))
+    world.pods(2)
+    world.kubectl("delete", "deployment", "web", f"--cascade={cascade}", "--timeout=60s")
+    world.until("replicasets", lambda sets: not sets)
+    world.until("pods", lambda pods: not pods)
+
+
+def test_orphans_stay_and_are_adopted_by_the_next_deployment(world: World) -> None:
+    world.kubectl("create", "-f", "-", stdin=manifest(objects.deployment("web", replicas=2)))
+    pods = world.pods(2)
+    world.kubectl("delete", "deployment", "web", "--cascade=orphan", "--timeout=60s")
+    world.until("replicasets", lambda sets: [owner(one) for one in sets.values()] == [None])
+    assert world.kubectl.is_gone("deployment", "web")
+    world.kubectl("create", "-f", "-", stdin=manifest(objects.deployment("web", replicas=2)))
+    world.until("replicasets", lambda sets: [owner(one) for one in sets.values()] == [("Deployment", "web")])
+    assert world.pods(2).keys() == pods.keys()
+
+
+def test_a_stateful_set_makes_one_pod_after_the_other(world: World) -> None:
+    world.kubectl("create", "-f", "-", stdin=manifest(objects.stateful_set("db", replicas=2)))
+    assert world.pods(1).keys() == {"db-0"}
+    # It has been seen to wait: the status says so of one pod that is not ready.
+    world.until("statefulsets", lambda sets: sets["db"].get("status", {}).get("replicas") == 1)
+    assert world.pods(1).keys() == {"db-0"}
+    world.make_ready("db-0")
+    assert world.pods(2).keys() == {"db-0", "db-1"}
+    world.make_ready("db-1")
+    world.kubectl("rollout", "status", "statefulset/db", "--timeout=60s")
+    world.kubectl("scale", "statefulset", "db", "--replicas=1")
+    assert world.pods(1).keys() == {"db-0"}
+
+
+def test_a_job_is_complete_when_its_pods_have_succeeded(world: World) -> None:
+    world.kubectl("create", "-f", "-", stdin=manifest(objects.job("once", completions=2, parallelism=2)))
+    pods = world.pods(2)
+    assert all("batch.kubernetes.io/job-tracking" in pod["metadata"]["finalizers"] for pod in pods.values())
+    for name in pods:
+        world.kubectl.set_status(f"pod/{name}", {"phase": "Succeeded"})
+    world.kubectl("wait", "job/once", "--for=condition=Complete", "--timeout=60s")
+    done = world.until(
+        "pods", lambda pods: not any(pod["metadata"].get("finalizers") for pod in pods.values())
+    )
+    assert done.keys() == pods.keys()
+    assert world.kubectl.get("job", "once")["status"]["succeeded"] == 2
+    world.kubectl("delete", "job", "once", "--timeout=60s")
+    world.until("pods", lambda pods: not pods)
+
+
+def test_a_job_fails_when_its_pods_do(world: World) -> None:
+    world.kubectl("create", "-f", "-", stdin=manifest(objects.job("once", backoffLimit=0)))
+    (name,) = world.pods(1)
+    world.kubectl.set_status(f"pod/{name}", {"phase": "Failed"})
+    world.kubectl("wait", "job/once", "--for=condition=Failed", "--timeout=60s")
+    assert world.kubectl.get("job", "once")["status"]["conditions"][-1]["reason"] == "BackoffLimitExceeded"
+
+
+def test_a_budget_counts_the_healthy_and_rules_evictions(world: World) -> None:
+    web = objects.deployment("web", replicas=2)
+    world.kubectl("create", "-f", "-", stdin=manifest(web, objects.budget("guard", minAvailable=1)))
+    pods = world.pods(2)
+    world.make_ready(*pods)
+    allowed = world.until("poddisruptionbudgets", lambda all_: disruptions_allowed(all_) == 1)
+    status = allowed["guard"]["status"]
+    assert (status["currentHealthy"], status["desiredHealthy"], status["expectedPods"]) == (2, 1, 2)
+    evict(world, sorted(pods)[0])
+    # The replacement is not ready, so the budget is spent.
+    world.until("pods", lambda now: len(now) == 2 and now.keys() != pods.keys())
+    world.until("poddisruptionbudgets", lambda all_: disruptions_allowed(all_) == 0)
+    evict(world, sorted(pods)[1], code=1)
+
+
+def disruptions_allowed(budgets: dict[str, Object]) -> int | None:
+    allowed: int | None = budgets["guard"].get("status", {}).get("disruptionsAllowed")
+    return allowed
+
+
+def evict(world: World, name: str, code: int = 0) -> None:
+    path = f"/api/v1/namespaces/{world.namespace}/pods/{name}/eviction"
+    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}
+    world.kubectl("create", "--raw", path, "-f", "-", stdin=json.dumps(eviction), code=code)
+
+
+def test_a_namespace_ends_with_everything_in_it(world: World) -> None:
+    kubectl = world.kubectl
+    kubectl("create", "-f", "-", stdin=manifest(objects.deployment("web", replicas=2), objects.job("once")))
+    world.pods(3)
+    kubectl("delete", "namespace", world.namespace, "--timeout=60s")
+    assert kubectl.is_gone("namespace", world.namespace)
+    assert kubectl("get", "all", "-o", "name").out == ""
+
+
+def test_pods_without_a_node_and_pods_that_ended_are_collected(managed: Managed) -> None:
+    """The collector looks every 20 seconds and leaves orphans alone for another 40."""
+    with open_world(managed.server, ABANDONED) as world:
+        left = world.until("pods", lambda pods: "orphan" not in pods and len(pods) <= KEPT)
+    assert all(name.startswith("ended-") for name in left)
+
+
+def test_the_manager_has_nothing_to_complain_about(managed: Managed, world: World) -> None:
+    world.kubectl("create", "-f", "-", stdin=manifest(objects.deployment("web", replicas=1)))
+    world.pods(1)
+    complaints = [line for line in managed.log.read_text().splitlines() if _is_complaint(line)]
+    assert complaints == []
+
+
+# What the manager says on every server: its caches are behind its own writes for a moment, others write too.
+_USUAL = re.compile(
+    r"options\.go|the object has been modified|not found|Precondition failed|being terminated|"
+    r"read version: \d+ is not as new as written version"
+)
+
+
+def _is_complaint(line: str) -> bool:
+    return line.startswith("E") and not _USUAL.search(line)
