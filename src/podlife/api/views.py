@@ -1,0 +1,126 @@
+"""Views that several readers of the API share: what they decode of an object, and nothing else of it.
+
+A view is never written back. Every view has `.metadata`; a reader that needs more than stands here declares a
+view of its own, with `Metadata` or a subclass of it. Views are meant to be cached by the hundred thousand: they are
+left to reference counting alone (`gc=False`: nothing in them can point back), absent collections share one empty
+tuple, and strings that many objects have in common (namespaces, nodes, phases, owners) are held once.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from sys import intern
+
+import msgspec
+
+__all__ = [
+    "Condition",
+    "Metadata",
+    "MetadataOnly",
+    "Node",
+    "NodeSpec",
+    "NodeStatus",
+    "OwnerReference",
+    "Pod",
+    "PodSpec",
+    "PodStatus",
+    "Taint",
+    "controller_of",
+]
+
+
+class OwnerReference(msgspec.Struct, rename="camel", gc=False):
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool | None = None
+
+    def __post_init__(self) -> None:
+        self.api_version, self.kind = intern(self.api_version), intern(self.kind)
+        self.name, self.uid = intern(self.name), intern(self.uid)
+
+
+class Metadata(msgspec.Struct, rename="camel", gc=False):
+    """What every reader needs to know an object again. Labels and annotations, which weigh most, are left to views
+    whose reader selects by them."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    generation: int = 0
+    creation_timestamp: datetime | None = None
+    deletion_timestamp: datetime | None = None
+    deletion_grace_period_seconds: int | None = None
+    finalizers: tuple[str, ...] = ()
+    owner_references: tuple[OwnerReference, ...] = ()
+
+    def __post_init__(self) -> None:
+        self.namespace = intern(self.namespace)
+
+
+class MetadataOnly(msgspec.Struct, gc=False):
+    """Any object at all, for who only wants to know that it is there."""
+
+    metadata: Metadata
+
+
+class Condition(msgspec.Struct, gc=False):
+    type: str = ""
+    status: str = ""
+
+    def __post_init__(self) -> None:
+        self.type, self.status = intern(self.type), intern(self.status)
+
+
+class Taint(msgspec.Struct, gc=False):
+    key: str = ""
+    effect: str = ""
+
+    def __post_init__(self) -> None:
+        self.key, self.effect = intern(self.key), intern(self.effect)
+
+
+class NodeSpec(msgspec.Struct, gc=False):
+    taints: tuple[Taint, ...] = ()
+
+
+class NodeStatus(msgspec.Struct, gc=False):
+    conditions: tuple[Condition, ...] = ()
+
+
+class Node(msgspec.Struct, gc=False):
+    """Whether a node is ready, and what keeps pods off it."""
+
+    metadata: Metadata
+    spec: NodeSpec = msgspec.field(default_factory=NodeSpec)
+    status: NodeStatus = msgspec.field(default_factory=NodeStatus)
+
+
+class PodSpec(msgspec.Struct, rename="camel", gc=False):
+    node_name: str = ""
+
+    def __post_init__(self) -> None:
+        self.node_name = intern(self.node_name)
+
+
+class PodStatus(msgspec.Struct, gc=False):
+    phase: str = ""
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        self.phase, self.reason = intern(self.phase), intern(self.reason)
+
+
+class Pod(msgspec.Struct, gc=False):
+    """Where a pod is and how far it has come."""
+
+    metadata: Metadata
+    spec: PodSpec = msgspec.field(default_factory=PodSpec)
+    status: PodStatus = msgspec.field(default_factory=PodStatus)
+
+
+def controller_of(metadata: Metadata) -> OwnerReference | None:
+    """The one owner that manages the object, if it has one."""
+    return next((owner for owner in metadata.owner_references if owner.controller), None)
