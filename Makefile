@@ -37,7 +37,7 @@ up: $(STAMP) ## install and start a cluster on this machine (API server so far)
 	$(BIN)/podlife apiserver
 
 test: $(STAMP) ## the tests that need nothing but Python
-	$(PYTEST) -q tests/unit tests/component tests/conformance tests/property tests/crash
+	$(PYTEST) -q tests/unit tests/component tests/conformance tests/property tests/crash tests/fuzz
 
 check: $(STAMP) lint types test ## what a developer runs before a commit
 
@@ -59,7 +59,8 @@ crash: $(STAMP) ## a hundred rounds of kill -9, of the store and of the whole se
 	PODLIFE_CRASH_ROUNDS=$${PODLIFE_CRASH_ROUNDS:-100} $(PYTEST) -q -s tests/crash
 
 fuzz: $(REAL) ## more than 10,000 requests that no client should send
-	PODLIFE_FUZZ_REQUESTS=$${PODLIFE_FUZZ_REQUESTS:-10000} $(PYTEST) -q -s tests/fuzz
+	PODLIFE_FUZZ_REQUESTS=$${PODLIFE_FUZZ_REQUESTS:-10000} PODLIFE_OPENAPI_EXAMPLES=$${PODLIFE_OPENAPI_EXAMPLES:-4} \
+	  $(PYTEST) -q -s tests/fuzz tests/real/test_openapi_fuzz.py
 
 bench: $(REAL) real-parts ## measure against the peers, side by side
 	$(BIN)/python -m bench
