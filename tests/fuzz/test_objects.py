@@ -60,6 +60,10 @@ def live(wire: Wire, seed: Seed, path: str) -> None:
     for accept in (TABLE, METADATA, "application/yaml"):
         assert judge(wire.request("GET", path, Accept=accept)).status == 200
     assert judge(wire.request("GET", seed.collection, Accept=TABLE)).status == 200
+    before = int(whole.json["metadata"]["resourceVersion"]) - 1
+    for accept in ("application/json", TABLE, METADATA):
+        event = wire.first_event(f"{seed.collection}?watch=1&resourceVersion={before}", accept)
+        assert event["type"] == "ADDED", event
     again = judge(wire.request("PUT", path, whole.body))
     # What the server gave out it takes back, unless the object may not be changed at all.
     assert again.status in (200, 409, 422), again.body

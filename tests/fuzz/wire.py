@@ -75,6 +75,17 @@ class Wire:
         ]
         return self.exchange(method, b"\r\n".join(head) + b"\r\n\r\n" + (body or b""))
 
+    def first_event(self, target: str, accept: str) -> Any:
+        """The first event of a watch, which must have one to show at once."""
+        self.sent += 1
+        head = f"GET {target} HTTP/1.1\r\nHost: x\r\nAccept: {accept}\r\nAuthorization: Bearer ".encode()
+        with self.connect() as connection:
+            connection.sendall(head + self._token + b"\r\n\r\n")
+            response = HTTPResponse(connection)
+            response.begin()
+            assert response.status == 200, response.read()
+            return msgspec.json.decode(response.readline())
+
     def exchange(self, method: str, data: bytes) -> Answer:
         """Send the bytes and read one answer; a connection that had been closed before is opened anew."""
         self.sent += 1
