@@ -1,0 +1,144 @@
+"""What the collector decodes of pods and nodes, and nothing else of them.
+
+A pod is held for as long as it lives, a million of them at a time: it keeps what decides about it and what names
+it in a precondition. Its owner is not among that; the answer to its deletion tells it (`Deleted`).
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from sys import intern
+
+import msgspec
+
+from podlife.api.views import Metadata
+
+__all__ = ["Condition", "Deleted", "Node", "Pod", "PodMetadata", "PodSpec", "PodStatus"]
+
+DISRUPTION_TARGET = "DisruptionTarget"
+_OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
+
+
+class PodMetadata(msgspec.Struct, rename="camel", gc=False):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    generation: int = 0
+    creation_timestamp: datetime | None = None
+    deletion_timestamp: datetime | None = None
+    deletion_grace_period_seconds: int | None = None
+    finalizers: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        self.namespace = intern(self.namespace)
+        if self.finalizers:
+            self.finalizers = tuple(intern(finalizer) for finalizer in self.finalizers)
+
+
+class PodSpec(msgspec.Struct, rename="camel", gc=False):
+    node_name: str = ""
+
+    def __post_init__(self) -> None:
+        self.node_name = intern(self.node_name)
+
+
+class Condition(msgspec.Struct, rename="camel", gc=False, omit_defaults=True):
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    last_probe_time: str | None = None
+    last_transition_time: str | None = None
+    observed_generation: int = 0
+
+
+class PodStatus(msgspec.Struct, rename="camel", gc=False):
+    phase: str = ""
+    reason: str = ""
+    observed_generation: int = 0
+    conditions: tuple[Condition, ...] = ()
+
+    def __post_init__(self) -> None:
+        self.phase, self.reason = intern(self.phase), intern(self.reason)
+        # Only the one that this controller writes matters to it (GC-100); the others weigh more than the pod.
+        if self.conditions:
+            self.conditions = tuple(each for each in self.conditions if each.type == DISRUPTION_TARGET)
+
+
+class Pod(msgspec.Struct, gc=False):
+    metadata: PodMetadata
+    spec: PodSpec = msgspec.field(default_factory=PodSpec)
+    status: PodStatus = msgspec.field(default_factory=PodStatus)
+
+    @property
+    def key(self) -> str:
+        return f"{self.metadata.namespace}/{self.metadata.name}"
+
+    @property
+    def is_terminating(self) -> bool:
+        return self.metadata.deletion_timestamp is not None
+
+    @property
+    def is_terminated(self) -> bool:
+        """For the threshold: an empty or unknown phase counts too (GC-10)."""
+        return self.status.phase not in ("Pending", "Running", "Unknown")
+
+    @property
+    def has_ended(self) -> bool:
+        """Such a phase is never rewritten (GC-91)."""
+        return self.status.phase in ("Succeeded", "Failed")
+
+    @property
+    def is_evicted(self) -> bool:
+        return self.status.phase == "Failed" and self.status.reason == "Evicted"
+
+    @property
+    def is_held(self) -> bool:
+        """Nothing is left to delete: it goes when its finalizers do."""
+        metadata = self.metadata
+        return (
+            metadata.deletion_timestamp is not None
+            and metadata.deletion_grace_period_seconds == 0
+            and bool(metadata.finalizers)
+        )
+
+
+class _NodeCondition(msgspec.Struct, gc=False):
+    type: str = ""
+    status: str = ""
+
+
+class _Taint(msgspec.Struct, gc=False):
+    key: str = ""
+
+
+class _NodeSpec(msgspec.Struct, gc=False):
+    taints: tuple[_Taint, ...] = ()
+
+
+class _NodeStatus(msgspec.Struct, gc=False):
+    conditions: tuple[_NodeCondition, ...] = ()
+
+
+class Node(msgspec.Struct, gc=False):
+    metadata: Metadata
+    spec: _NodeSpec = msgspec.field(default_factory=_NodeSpec)
+    status: _NodeStatus = msgspec.field(default_factory=_NodeStatus)
+
+    @property
+    def is_ready(self) -> bool:
+        """The first Ready condition counts, and only True is ready (GC-31)."""
+        return next((each.status for each in self.status.conditions if each.type == "Ready"), "") == "True"
+
+    @property
+    def is_out_of_service(self) -> bool:
+        """Not ready and tainted so; value and effect of the taint do not matter (GC-30, GC-42)."""
+        return not self.is_ready and any(taint.key == _OUT_OF_SERVICE for taint in self.spec.taints)
+
+
+class Deleted(msgspec.Struct, gc=False):
+    """What a server answers to a deletion: the object as it stands now, or a Status."""
+
+    kind: str = ""
+    metadata: Metadata = msgspec.field(default_factory=Metadata)
