@@ -116,15 +116,16 @@ class _Connection(Reader):
         message: str | None = None,
     ) -> web.StreamResponse:
         """What could not be parsed is answered as Go's server does; a failure of ours is told and logged."""
+        is_ours = status != 400 and exc is not None
+        if is_ours and not isinstance(exc, ConnectionError):
+            log.error("%s %s failed", request.method, request.raw_path.partition("?")[0], exc_info=exc)
         if request.writer.output_size > 0:
             # The answer has begun: only cutting it off can tell the client that it is not whole.
             raise ConnectionResetError("the answer has begun already") from exc
-        if status == 400 or exc is None:
-            answer = web.Response(status=400, text="400 Bad Request", headers={hdrs.SERVER: SERVER_NAME})
-        else:
-            path = request.raw_path.partition("?")[0]
-            log.error("%s %s failed", request.method, path, exc_info=exc)
+        if is_ours:
             answer = status_of(ApiError(f"Internal error occurred: {exc}"))
+        else:
+            answer = web.Response(status=400, text="400 Bad Request", headers={hdrs.SERVER: SERVER_NAME})
         answer.force_close()
         return answer
 

@@ -218,6 +218,24 @@ async def test_a_failure_of_the_handler_is_a_500_status_and_the_next_request_is_
         assert answer.status == 200
 
 
+async def test_a_failure_in_the_midst_of_a_stream_cuts_it_off_and_is_logged(
+    serve: Serve, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def items() -> AsyncIterator[bytes]:
+        yield b"first\n"
+        raise RuntimeError("out of cheese")
+
+    async def handler(request: Request) -> Response:
+        return Response(body=items())
+
+    client = await serve(handler)
+    async with client.session.get(f"{client.url}/stream") as answer:
+        with pytest.raises(aiohttp.ClientPayloadError):
+            await answer.read()
+    assert "GET /stream failed" in caplog.text
+    assert "out of cheese" in caplog.text
+
+
 # --- bodies that arrive ----------------------------------------------------------------------------------
 
 
