@@ -24,7 +24,7 @@ from podlife.client.options import (
     WriteOptions,
 )
 from podlife.client.refs import PODS, Ref
-from podlife.client.views import Page, T, decode, decode_page
+from podlife.client.views import BadAnswerError, Page, T, decode, decode_page
 from podlife.client.watch import Bookmark, Target, WatchEvent, watch
 from podlife.errors import ExpiredError
 from podlife.wire import Query, Request
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 __all__ = ["Client"]
 
 _PAGE = 500
+# A page that holds any list.
+_EVERYTHING = 1_000_000_000
 
 
 class Client:
@@ -126,11 +128,13 @@ class Client:
         *,
         options: ListOptions | None = None,
         view: type[T] | None = None,
+        report: Callable[[BadAnswerError], None] | None = None,
     ) -> Page[T]:
-        """One page: all there is, unless the options have a limit."""
+        """One page: all there is, unless the options have a limit. An object that does not fit the view is left
+        out and told to `report`; without it, it is raised."""
         path = ref.path(namespace)
         reply = await self.request("GET", path, query=(options or ListOptions()).parameters())
-        return decode_page(reply.body, view, f"GET {path}")
+        return decode_page(reply.body, view, f"GET {path}", report)
 
     async def pages(
         self,
@@ -139,13 +143,14 @@ class Client:
         *,
         options: ListOptions | None = None,
         view: type[T] | None = None,
+        report: Callable[[BadAnswerError], None] | None = None,
     ) -> AsyncGenerator[Page[T], None]:
         """Page after page of one consistent list. Raises ExpiredError when the list has become too old to be
         gone on with: the pages so far belong to the past."""
         options = options or ListOptions()
         options = replace(options, limit=options.limit or _PAGE)
         while True:
-            page = await self.list(ref, namespace, options=options, view=view)
+            page = await self.list(ref, namespace, options=options, view=view, report=report)
             yield page
             if not page.continue_token:
                 return
@@ -196,13 +201,17 @@ class Client:
         from podlife.client.follow import follow
 
         options = options or WatchOptions()
-        selection = ListOptions(label_selector=options.label_selector, field_selector=options.field_selector)
+        selection = ListOptions(
+            label_selector=options.label_selector,
+            field_selector=options.field_selector,
+            limit=options.page_limit or _EVERYTHING,
+        )
 
-        async def read_list() -> Page[T]:
-            return await self.list_all(ref, namespace, options=selection, view=view)
+        def read_pages() -> AsyncGenerator[Page[T], None]:
+            return self.pages(ref, namespace, options=selection, view=view, report=options.report)
 
         target = Target(str(ref), ref.path(namespace), view, options)
-        return follow(self._calls, target, read_list, self._without_streaming)
+        return follow(self._calls, target, read_pages, self._without_streaming)
 
     async def logs(
         self, name: str, namespace: str, options: LogOptions | None = None

@@ -7,7 +7,7 @@ way the caller sees the same: an ADDED for each object, a synced Bookmark, then 
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 
 from podlife.client.calls import Calls
@@ -33,12 +33,13 @@ class _NotOfferedError(UnreachableError):
 async def follow(
     calls: Calls,
     target: Target[T],
-    read_list: Callable[[], Awaitable[Page[T]]],
+    read_pages: Callable[[], AsyncGenerator[Page[T], None]],
     without_streaming: set[str],
 ) -> Follow[T]:
     """See the module. `without_streaming` remembers the resources for which the server has no streaming lists.
 
     A failure before the synced Bookmark is raised, since what was handed out by then is of no use: start over.
+    It is an ExpiredError where the pages of the list have become too old to be gone on with.
     """
     resource_version = ""
     if target.resource not in without_streaming:
@@ -58,10 +59,12 @@ async def follow(
             if target.options.report is not None:
                 target.options.report(error)
     if not resource_version:
-        page = await read_list()
-        for item in page.items:
-            yield WatchEvent(EventType.ADDED, item, "")
-        resource_version = page.resource_version
+        # Handed out page by page: nobody holds the list whole.
+        async with aclosing(read_pages()) as pages:
+            async for page in pages:
+                for item in page.items:
+                    yield WatchEvent(EventType.ADDED, item, "")
+                resource_version = page.resource_version
         yield Bookmark(resource_version, is_synced=True)
     async with aclosing(watch(calls, target, resource_version)) as events:
         async for event in events:

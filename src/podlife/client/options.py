@@ -55,6 +55,10 @@ class WatchOptions:
     # After how long the server is to end the stream, so that connections spread over servers; 0 is by chance.
     timeout_seconds: int = 0
     most_line_bytes: int = 32 * 1024 * 1024
+    # How many objects a page of the initial list may have, where the server offers no streaming lists; 0 is all.
+    page_limit: int = 500
+    # Told of every sign of life of the stream: that the server has opened it, and each piece that comes of it.
+    on_alive: Callable[[], None] | None = None
     # Told of everything that a watch got over: a cut, a silence, an object that did not fit its view. Without
     # it such an object ends the watch.
     report: Callable[[PodlifeError], None] | None = None

@@ -6,6 +6,7 @@ bytes. Decoders are made once per view.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -24,7 +25,17 @@ if TYPE_CHECKING:
 else:
     T = TypeVar("T")
 
-__all__ = ["BadAnswerError", "Page", "T", "decode", "decode_page"]
+__all__ = [
+    "BadAnswerError",
+    "EnvelopeMetadata",
+    "Page",
+    "T",
+    "decode",
+    "decode_page",
+    "decoder_of",
+    "envelope_decoder",
+    "misfit",
+]
 
 V = TypeVar("V")
 
@@ -32,11 +43,23 @@ V = TypeVar("V")
 class BadAnswerError(PodlifeError):
     """The server's answer is not JSON, or does not fit the view it was to be read into.
 
-    `resource_version` is that of the object which did not fit, where it is known."""
+    Where a single object did not fit, it says which: `namespace`, `name`, `resource_version`, and whether the
+    news of it was that it `is_deleted`."""
 
-    def __init__(self, message: str, *, resource_version: str = "") -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        resource_version: str = "",
+        namespace: str = "",
+        name: str = "",
+        is_deleted: bool = False,
+    ) -> None:
         super().__init__(message)
         self.resource_version = resource_version
+        self.namespace = namespace
+        self.name = name
+        self.is_deleted = is_deleted
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +84,35 @@ class _List(msgspec.Struct, Generic[V]):
     items: list[V] | None = None
 
 
+class EnvelopeMetadata(msgspec.Struct, rename="camel"):
+    """What names an object. A name of another type is a misfit of the object, not of the envelope."""
+
+    resource_version: str = ""
+    name: object = ""
+    namespace: object = ""
+    annotations: dict[str, str] | None = None
+
+
+class Envelope(msgspec.Struct):
+    """What is read of an object of any kind, before its view or instead of it."""
+
+    metadata: EnvelopeMetadata
+
+
+envelope_decoder = msgspec.json.Decoder(Envelope)
+
+
+def misfit(error: BadAnswerError, metadata: EnvelopeMetadata, *, is_deleted: bool = False) -> BadAnswerError:
+    """The error of an object that did not fit its view, with the object's name."""
+    return BadAnswerError(
+        str(error),
+        resource_version=metadata.resource_version,
+        namespace=metadata.namespace if isinstance(metadata.namespace, str) else "",
+        name=metadata.name if isinstance(metadata.name, str) else "",
+        is_deleted=is_deleted,
+    )
+
+
 @lru_cache(maxsize=256)
 def decoder_of(view: Any) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(view)
@@ -72,14 +124,37 @@ def decode(data: bytes | msgspec.Raw, view: type[T] | None, what: str) -> T:
     return decoded
 
 
-def decode_page(data: bytes, view: type[T] | None, what: str) -> Page[T]:
-    page: _List[T] = _decode(data, _List[dict[str, Any] if view is None else view], what)  # type: ignore[misc]
+def decode_page(
+    data: bytes, view: type[T] | None, what: str, report: Callable[[BadAnswerError], None] | None = None
+) -> Page[T]:
+    """The list in `data`. Objects that do not fit the view are told to `report` and left out; without it they
+    are raised, as is what is no list at all."""
+    item = dict[str, Any] if view is None else view
+    try:
+        page: _List[T] = _decode(data, _List[item], what)  # type: ignore[valid-type]
+    except BadAnswerError:
+        if report is None:
+            raise
+        page = _decode_each(data, view, what, report)
     return Page(
         items=page.items or [],
         resource_version=page.metadata.resource_version,
         continue_token=page.metadata.continue_token,
         remaining=page.metadata.remaining_item_count,
     )
+
+
+def _decode_each(
+    data: bytes, view: type[T] | None, what: str, report: Callable[[BadAnswerError], None]
+) -> _List[T]:
+    raw: _List[msgspec.Raw] = _decode(data, _List[msgspec.Raw], what)
+    items: list[T] = []
+    for item in raw.items or ():
+        try:
+            items.append(decode(item, view, what))
+        except BadAnswerError as error:
+            report(misfit(error, _decode(item, Envelope, what).metadata))
+    return _List(raw.metadata, items)
 
 
 def _decode(data: bytes | msgspec.Raw, type_: Any, what: str) -> Any:

@@ -14,7 +14,8 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Generic
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Generic
 from urllib.parse import urlencode
 
 import msgspec
@@ -22,7 +23,7 @@ import msgspec
 from podlife.api.status import from_status
 from podlife.client.lines import LineSplitter, LineTooLongError
 from podlife.client.retry import backoff_seconds, is_passing
-from podlife.client.views import BadAnswerError, T, decode
+from podlife.client.views import BadAnswerError, T, decode, envelope_decoder, misfit
 from podlife.errors import ApiError, PodlifeError, UnreachableError
 from podlife.wire import Query, Request
 
@@ -66,17 +67,17 @@ class _Line(msgspec.Struct):
     object: msgspec.Raw
 
 
-class _Metadata(msgspec.Struct, rename="camel"):
-    resource_version: str = ""
-    annotations: dict[str, str] | None = None
-
-
-class _Envelope(msgspec.Struct):
-    metadata: _Metadata
+class _Event(msgspec.Struct, Generic[T]):
+    type: EventType
+    object: T
 
 
 _line_decoder = msgspec.json.Decoder(_Line)
-_envelope_decoder = msgspec.json.Decoder(_Envelope)
+
+
+@lru_cache(maxsize=256)
+def _event_decoder(view: Any) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(_Event[dict[str, Any] if view is None else view])  # type: ignore[misc]
 
 
 class CutError(UnreachableError):
@@ -87,10 +88,22 @@ def decode_line(line: bytes, view: type[T] | None) -> WatchEvent[T] | Bookmark:
     """Raises the ApiError that the line tells of, CutError for what is no event at all, and BadAnswerError for
     an object that does not fit the view."""
     try:
+        # Nearly every line: read once, straight into the view.
+        event = _event_decoder(view).decode(line)  # type: ignore[arg-type] # every type is hashable
+        obj = event.object
+        revision = obj["metadata"]["resourceVersion"] if view is None else obj.metadata.resource_version
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, AttributeError, LookupError, TypeError):
+        return _decode_other_line(line, view)
+    return WatchEvent(event.type, obj, revision) if type(revision) is str else _decode_other_line(line, view)
+
+
+def _decode_other_line(line: bytes, view: type[T] | None) -> WatchEvent[T] | Bookmark:
+    """A line that is no change, or none that fits its view, or whose view leaves the revision out."""
+    try:
         event = _line_decoder.decode(line)
         if event.type == "ERROR":
             raise from_status(msgspec.json.decode(event.object), 500)
-        metadata = _envelope_decoder.decode(event.object).metadata
+        metadata = envelope_decoder.decode(event.object).metadata
         if event.type == "BOOKMARK":
             is_synced = (metadata.annotations or {}).get(_INITIAL_EVENTS_END) == "true"
             return Bookmark(metadata.resource_version, is_synced)
@@ -100,7 +113,7 @@ def decode_line(line: bytes, view: type[T] | None) -> WatchEvent[T] | Bookmark:
     try:
         return WatchEvent(type_, decode(event.object, view, "a watch"), metadata.resource_version)
     except BadAnswerError as error:
-        raise BadAnswerError(str(error), resource_version=metadata.resource_version) from None
+        raise misfit(error, metadata, is_deleted=type_ is EventType.DELETED) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +144,11 @@ async def connect(
     request = Request("GET", target.path, Query(raw), {"Accept": "application/json"})
     lines = LineSplitter(most_bytes=options.most_line_bytes)
     answer = await calls.open(request)
+    is_alive = options.on_alive or _nobody_asks
     try:
+        is_alive()
         while piece := await answer.next_piece(seconds=options.read_seconds):
+            is_alive()
             for line in _split(lines, piece):
                 try:
                     yield decode_line(line, target.view)
@@ -142,6 +158,10 @@ async def connect(
             raise CutError("the stream ended within a line")
     finally:
         await answer.close()
+
+
+def _nobody_asks() -> None:
+    pass
 
 
 def _split(lines: LineSplitter, piece: bytes) -> list[bytes]:

@@ -8,15 +8,19 @@ from typing import Any
 
 import pytest
 
-from podlife.client import PODS, Client, DeadlineError, WatchOptions
-from podlife.errors import ExpiredError, ForbiddenError, UnreachableError
+from podlife.client import PODS, BadAnswerError, Client, DeadlineError, WatchEvent, WatchOptions
+from podlife.errors import ExpiredError, ForbiddenError, PodlifeError, UnreachableError
 from podlife.wire import Response
-from tests.component.client.test_watch import Server, added, bookmark, line, pod, refusal, status, take
+from tests.component.client.test_watch import Server, View, added, bookmark, line, pod, refusal, status, take
 from tests.virtual_time import virtual_time
 
 
 def listed(*pods: dict[str, Any], revision: str = "8") -> Response:
     return Response(200, json.dumps({"metadata": {"resourceVersion": revision}, "items": pods}).encode())
+
+
+class SpecView(View):
+    spec: dict[str, Any] = {}
 
 
 EXPECTED = ["ADDED a", "ADDED b", "synced 8", "ADDED c 9"]
@@ -64,6 +68,69 @@ async def test_a_server_without_streaming_lists_is_read_in_pages_and_not_asked_a
     assert asked == [True, False, False, False, False]
     assert all(request.query.get("labelSelector") == "x=y" for request in server.requests)
     assert server.revisions[2] == "8"
+
+
+def page(*pods: dict[str, Any], token: str = "") -> Response:
+    metadata = {"resourceVersion": "8", "continue": token}
+    return Response(200, json.dumps({"metadata": metadata, "items": pods}).encode())
+
+
+@virtual_time
+async def test_pages_are_handed_out_as_they_come() -> None:
+    server = Server(refusal(400, "BadRequest"), page(pod("a", 5), token="t"), page(pod("b", 2)), [60.0])
+    options = WatchOptions(page_limit=1)
+    async with aclosing(server.client().follow(PODS, options=options)) as events:
+        assert await take(events, 1) == ["ADDED a"]
+        assert len(server.requests) == 2, "the second page was asked for before the first was read"
+        assert await take(events, 2) == ["ADDED b", "synced 8"]
+    assert [request.query.get("limit") for request in server.requests] == ["", "1", "1"]
+
+
+@virtual_time
+async def test_pages_that_have_become_too_old_are_raised_since_what_came_of_them_is_of_no_use() -> None:
+    server = Server(refusal(400, "BadRequest"), page(pod("a", 5), token="t"), refusal(410, "Expired"))
+    async with aclosing(server.client().follow(PODS)) as events:
+        assert await take(events, 1) == ["ADDED a"]
+        with pytest.raises(ExpiredError):
+            await anext(events)
+
+
+@virtual_time
+async def test_without_a_limit_the_list_is_one_page() -> None:
+    server = Server(refusal(400, "BadRequest"), page(pod("a", 5)), [60.0])
+    async with aclosing(server.client().follow(PODS, options=WatchOptions(page_limit=0))) as events:
+        assert await take(events, 2) == ["ADDED a", "synced 8"]
+    assert int(server.requests[1].query.get("limit")) > 1_000_000
+
+
+@pytest.mark.parametrize("is_streamed", [True, False])
+@virtual_time
+async def test_an_object_of_the_list_that_does_not_fit_is_left_out_and_told_by_its_name(
+    is_streamed: bool,
+) -> None:
+    odd = {"metadata": {"name": "b", "namespace": "ns", "resourceVersion": "3"}, "spec": 1}
+    streamed = [added("a", 5), line("ADDED", odd), added("c", 6), bookmark(8, is_synced=True), 60.0]
+    paged = (refusal(400, "BadRequest"), page(pod("a", 5), odd, pod("c", 6)), [60.0])
+    server = Server(streamed) if is_streamed else Server(*paged)
+    told: list[PodlifeError] = []
+    following = server.client().follow(PODS, view=SpecView, options=WatchOptions(report=told.append))
+    async with aclosing(following) as events:
+        seen = [await anext(events) for _ in range(3)]
+    assert [event.object.metadata.name for event in seen if isinstance(event, WatchEvent)] == ["a", "c"]
+    assert [(error.namespace, error.name) for error in told if isinstance(error, BadAnswerError)] == [
+        ("ns", "b")
+    ]
+
+
+@virtual_time
+async def test_a_page_that_is_cut_is_no_page_whoever_listens() -> None:
+    whole = page(pod("a", 5), pod("b", 2)).body
+    assert isinstance(whole, bytes)
+    server = Server(refusal(400, "BadRequest"), Response(200, whole[:-20]))
+    told: list[PodlifeError] = []
+    with pytest.raises(BadAnswerError):
+        await anext(server.client().follow(PODS, options=WatchOptions(report=told.append)))
+    assert told == []
 
 
 @virtual_time

@@ -275,6 +275,36 @@ async def test_an_object_that_does_not_fit_its_view_ends_a_watch_that_nobody_lis
         await anext(Server([odd, 60.0]).client().watch(PODS, resource_version="4", view=View))
 
 
+@pytest.mark.parametrize(("type_", "is_deleted"), [("MODIFIED", False), ("DELETED", True)])
+@virtual_time
+async def test_an_object_that_does_not_fit_is_reported_by_its_name(type_: str, is_deleted: bool) -> None:
+    class Strict(View):
+        spec: int
+
+    told: list[PodlifeError] = []
+    odd = {"metadata": {"name": "a", "namespace": "ns", "resourceVersion": "6"}, "spec": {}}
+    server = Server([line(type_, odd), bookmark(7), 60.0])
+    options = WatchOptions(report=told.append)
+    watching = server.client().watch(PODS, resource_version="4", options=options, view=Strict)
+    async with aclosing(watching) as events:
+        assert await anext(events) == Bookmark("7")
+    (error,) = told
+    assert isinstance(error, BadAnswerError)
+    assert (error.namespace, error.name, error.resource_version) == ("ns", "a", "6")
+    assert error.is_deleted is is_deleted
+
+
+@virtual_time
+async def test_every_sign_of_life_is_told_also_one_that_brings_no_event() -> None:
+    alive: list[float] = []
+    loop = asyncio.get_running_loop()
+    server = Server([10.0, b"\n", 10.0, added("a", 5), 10.0], [added("b", 6), 60.0])
+    options = WatchOptions(on_alive=lambda: alive.append(loop.time()))
+    async with aclosing(server.client().watch(PODS, resource_version="4", options=options)) as events:
+        await take(events, 2)
+    assert alive == [0, 10, 20, 30, 30]
+
+
 @virtual_time
 async def test_a_line_without_end_is_refused() -> None:
     server = Server([b"x" * 1000, b"x" * 1000, 60.0])
