@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from podlife import __version__
-from podlife.cli import apiserver
+from podlife.cli import apiserver, gc
 
 __all__ = ["app"]
 
@@ -21,6 +21,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(apiserver.app, name="apiserver")
+app.add_typer(gc.app, name="gc")
 
 
 def _show_version(wanted: bool) -> None:

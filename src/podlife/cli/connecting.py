@@ -1,0 +1,121 @@
+"""From the flags that kubectl's users type to a client, and from a server's refusals to lines they can act on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from podlife.cli.options import parse_timeout
+from podlife.errors import (
+    ApiError,
+    ConfigError,
+    ForbiddenError,
+    PodlifeError,
+    TooManyRequestsError,
+    UnauthorizedError,
+)
+
+if TYPE_CHECKING:
+    from podlife.client import Client, Connection
+
+__all__ = ["ConnectionOptions", "connected", "explained", "load_connection"]
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionOptions:
+    """Which server, and as whom; what is left out comes from the kubeconfig or from the pod itself."""
+
+    kubeconfig: Annotated[
+        str, typer.Option(metavar="FILE", help="The kubeconfig to use.", show_default="$KUBECONFIG")
+    ] = ""
+    context: Annotated[str, typer.Option(metavar="NAME", help="The context of the kubeconfig.")] = ""
+    server: Annotated[
+        str, typer.Option("-s", "--server", metavar="URL", help="The address of the API server.")
+    ] = ""
+    token: Annotated[str, typer.Option(metavar="TOKEN", help="A bearer token to prove who you are.")] = ""
+    certificate_authority: Annotated[
+        str, typer.Option(metavar="FILE", help="Whose certificates to trust.")
+    ] = ""
+    insecure_skip_tls_verify: Annotated[
+        bool, typer.Option("--insecure-skip-tls-verify", help="Trust any certificate of the server's.")
+    ] = False
+    request_as: Annotated[str, typer.Option("--as", metavar="USER", help="Act as this user.")] = ""
+    request_timeout: Annotated[
+        float,
+        typer.Option(
+            metavar="DURATION",
+            parser=parse_timeout,
+            show_default="1m",
+            help="How long one request may take, all its tries together.",
+        ),
+    ] = 0.0
+
+
+def load_connection(options: ConnectionOptions) -> Connection:
+    """Where to connect, and as whom; raises ConfigError. Nothing is sent."""
+    from podlife.client import Flags, load
+
+    flags = Flags(
+        kubeconfig=options.kubeconfig,
+        context=options.context,
+        server=options.server,
+        token=options.token,
+        certificate_authority=options.certificate_authority,
+        insecure_skip_tls_verify=options.insecure_skip_tls_verify,
+        request_as=options.request_as,
+    )
+    return load(flags)
+
+
+@asynccontextmanager
+async def connected(options: ConnectionOptions, connection: Connection) -> AsyncIterator[Client]:
+    """A client for as long as the block lasts; what a server refuses in it leaves as a line to act on."""
+    from podlife.client import Client
+
+    client = Client.connect(connection, timeout_seconds=options.request_timeout or 60.0)
+    try:
+        async with client:
+            yield client
+    except ApiError as error:
+        raise explained(error, connection) from error
+
+
+_FORBIDDEN = re.compile(
+    r'User "(?P<user>[^"]*)" cannot (?P<verb>\S+) resource "(?P<resource>[^"]*)" in API group "(?P<group>[^"]*)"'
+    r'(?: in the namespace "(?P<namespace>[^"]*)")?'
+)
+
+
+def explained(error: ApiError, connection: Connection) -> PodlifeError:
+    """The refusal, as one line that says what to do about it."""
+    if isinstance(error, UnauthorizedError):
+        return ConfigError(
+            f"{connection.server} does not know who you are (401): log in anew, or check the credentials "
+            f"of {connection.origin}"
+        )
+    if isinstance(error, ForbiddenError):
+        return ConfigError(_missing_right(error.message))
+    if isinstance(error, TooManyRequestsError):
+        return PodlifeError(
+            f"{connection.server} is overloaded (429): try again later, or longer with --request-timeout"
+        )
+    return PodlifeError(f"{connection.server} answered {error.code} {error.reason}: {error.message}")
+
+
+def _missing_right(message: str) -> str:
+    """Names the verb and the resource that are missing, and where to grant them."""
+    match = _FORBIDDEN.search(message)
+    if match is None:
+        return f"the server forbids it (403): {message}"
+    group = f".{match['group']}" if match["group"] else ""
+    where = f"in namespace {match['namespace']}" if match["namespace"] else "in the whole cluster"
+    role = "Role" if match["namespace"] else "ClusterRole"
+    return (
+        f"user {match['user']} may not {match['verb']} {match['resource']}{group} {where} (403): grant the verb "
+        f"{match['verb']} on {match['resource']}{group} by a {role}; deploy/gc/rbac.yaml has all that is needed"
+    )

@@ -1,0 +1,102 @@
+"""`podlife gc`: find, explain and remove the pods that nobody else finishes."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from podlife.cli.connecting import ConnectionOptions
+from podlife.cli.gc_options import ElectionOptions, PolicyOptions, SelectionOptions
+from podlife.cli.logs import VerbosityOption
+from podlife.cli.options import parse_duration, with_groups
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    help="Find, explain and remove terminated, orphaned, stuck and never-scheduled pods.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+
+class Format(StrEnum):
+    TABLE = "table"
+    WIDE = "wide"
+    JSON = "json"
+    YAML = "yaml"
+    NAME = "name"
+
+
+FormatOption = Annotated[Format, typer.Option("-o", "--output", help="How to show it.")]
+
+
+@app.command()
+@with_groups
+def plan(
+    selection: SelectionOptions,
+    policy: PolicyOptions,
+    connection: ConnectionOptions,
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """Show what would be deleted now, why, and what will become collectable when. Changes nothing."""
+    from podlife.cli.gc_plan import show_plan
+
+    show_plan(connection, policy.settings(), selection.selection(), str(output))
+
+
+@app.command()
+@with_groups
+def sweep(
+    selection: SelectionOptions,
+    policy: PolicyOptions,
+    connection: ConnectionOptions,
+    yes: Annotated[bool, typer.Option("-y", "--yes", help="Delete without asking.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be deleted.")] = False,
+) -> None:
+    """Delete once what `podlife gc plan` shows. Exit code 0 only when all of it worked."""
+    settings, chosen = policy.settings(), selection.selection()
+    if dry_run:
+        from podlife.cli.gc_plan import show_plan
+
+        show_plan(connection, settings, chosen, "table")
+        return
+    from podlife.cli.gc_sweep import run_sweep
+
+    sys.exit(run_sweep(connection, settings, chosen, is_confirmed=yes))
+
+
+@app.command()
+@with_groups
+def run(
+    policy: PolicyOptions,
+    election: ElectionOptions,
+    connection: ConnectionOptions,
+    period: Annotated[
+        float,
+        typer.Option(
+            metavar="DURATION",
+            parser=parse_duration,
+            show_default="20s",
+            help="Look at everything again this long after the last look; what changes is seen at once.",
+        ),
+    ] = 20.0,
+    listen: Annotated[
+        str,
+        typer.Option(
+            metavar="HOST:PORT", help="Where to serve /metrics, /healthz and /readyz; off when left out."
+        ),
+    ] = "",
+    v: VerbosityOption = 0,
+) -> None:
+    """Collect for as long as it runs. Ctrl-C or SIGTERM ends it after the calls that are under way."""
+    from podlife.cli.gc_options import check_period, parse_address
+    from podlife.cli.gc_run import Options, run_collector
+
+    address = parse_address(listen) if listen else None
+    options = Options(
+        connection, policy.settings(period=check_period(period)), election.checked(), address, v
+    )
+    sys.exit(run_collector(options))

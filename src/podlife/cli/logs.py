@@ -1,0 +1,86 @@
+"""The log of a command that runs for long: for people on a terminal, one JSON object a line everywhere else.
+
+Everybody's records take the same way out, those of the standard library's loggers too. Standard output is left
+to results.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import Annotated, Any, TextIO
+
+import typer
+
+__all__ = ["VerbosityOption", "set_up_logs"]
+
+
+def _parse_verbosity(text: str | int) -> int:
+    if not isinstance(text, str):
+        return text
+    # kubectl's users type -v=4, where the parser of options takes the sign for a part of the value.
+    number = text.removeprefix("=")
+    if not number.isdecimal():
+        raise typer.BadParameter(f"{text!r} is not a level: write a number, 0 for the least")
+    return int(number)
+
+
+VerbosityOption = Annotated[
+    int,
+    typer.Option(
+        "-v",
+        "--v",
+        metavar="LEVEL",
+        parser=_parse_verbosity,
+        help="How much to log: 0 what was done, 1 also why, 4 also what the libraries say.",
+        show_default="0",
+    ),
+]
+
+
+def set_up_logs(verbosity: int, stream: TextIO | None = None) -> None:
+    """Send every record to the stream, in the form that its reader can use."""
+    import structlog
+
+    stream = stream or sys.stderr
+    shared: list[Any] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
+        structlog.stdlib.ExtraAdder(),
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+    ]
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            structlog.stdlib.PositionalArgumentsFormatter(),
+            *shared,
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=True,
+    )
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=shared,
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *_renderers(stream)],
+        )
+    )
+    root = logging.getLogger()
+    root.handlers = [handler]
+    root.setLevel(logging.DEBUG if verbosity >= 4 else logging.WARNING)
+    logging.getLogger("podlife").setLevel(logging.DEBUG if verbosity >= 1 else logging.INFO)
+
+
+def _renderers(stream: TextIO) -> list[Any]:
+    import structlog
+
+    if stream.isatty():
+        return [structlog.dev.ConsoleRenderer(colors=True)]
+    return [
+        structlog.processors.format_exc_info,
+        structlog.processors.EventRenamer("message"),
+        structlog.processors.JSONRenderer(sort_keys=True),
+    ]

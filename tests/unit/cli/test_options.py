@@ -1,0 +1,79 @@
+"""The values that Kubernetes' users type, and groups of options that several commands share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from podlife.cli.options import format_duration, parse_duration, parse_timeout, with_groups
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("40s", 40),
+        ("1m30s", 90),
+        ("500ms", 0.5),
+        ("1.5h", 5400),
+        (".5s", 0.5),
+        ("0", 0),
+        ("0s", 0),
+        ("-1s", -1),
+        ("+2m", 120),
+        ("1h2m3s4ms", 3723.004),
+        ("250us", 0.00025),
+    ],
+)
+def test_a_duration_is_read_as_go_reads_it(text: str, seconds: float) -> None:
+    assert parse_duration(text) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize("text", ["", "40", "s", "4 s", "40S", "1d", "1m-3s", "1e3s", "nan", "٣s"])
+def test_what_is_no_duration_is_told_how_to_write_one(text: str) -> None:
+    with pytest.raises(typer.BadParameter, match="write it as 40s"):
+        parse_duration(text)
+
+
+def test_a_default_is_in_seconds_already() -> None:
+    assert parse_duration(40.0) == 40.0
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("5", 5), ("1.5", 1.5), ("5s", 5), ("0", 0)])
+def test_a_timeout_may_be_a_bare_number_of_seconds(text: str, seconds: float) -> None:
+    assert parse_timeout(text) == seconds
+
+
+def test_a_timeout_in_the_past_is_refused() -> None:
+    with pytest.raises(typer.BadParameter, match="in the past"):
+        parse_timeout("-1s")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "0s"), (-3, "0s"), (40, "40s"), (60, "1m"), (90, "1m30s"), (3661, "1h1m"), (273_600, "3d4h")],
+)
+def test_a_length_of_time_is_shown_in_two_units(seconds: float, text: str) -> None:
+    assert format_duration(seconds) == text
+
+
+@dataclass(frozen=True)
+class Size:
+    width: int = 3
+    height: Annotated[int, typer.Option("-H", "--height")] = 4
+
+
+def test_a_group_of_options_arrives_as_one_value() -> None:
+    app = typer.Typer()
+
+    @app.command()
+    @with_groups
+    def area(size: Size, factor: int = 1) -> None:
+        typer.echo(size.width * size.height * factor)
+
+    assert CliRunner().invoke(app, []).stdout == "12\n"
+    assert CliRunner().invoke(app, ["-H", "5", "--width", "2", "--factor", "10"]).stdout == "100\n"
+    assert CliRunner().invoke(app, ["--size", "2"]).exit_code == 2
