@@ -47,6 +47,17 @@ def wire(fuzzed: ServerProcess) -> Iterator[Wire]:
     print(f"{wire.sent} requests")  # noqa: T201 - what `make fuzz` shows
 
 
+@pytest.fixture(scope="session")
+def node_wire(fuzzed: ServerProcess, wire: Wire) -> Iterator[Wire]:
+    """The wire of a node, which may do little and is looked at closely."""
+    tokens = fuzzed.data / "tokens.csv"
+    tokens.write_text(f'{tokens.read_text()}node-token,system:node:somewhere,somewhere,"system:nodes"\n')
+    node = Wire(fuzzed, "node-token")
+    yield node
+    node.close()
+    wire.sent += node.sent
+
+
 def share(part: float) -> settings:
     """So many examples of one test, as its part of all the requests."""
     return settings(settings.get_profile("fuzz"), max_examples=max(10, int(REQUESTS * part)))

@@ -45,10 +45,10 @@ class Answer:
 class Wire:
     """One connection at a time, opened again whenever the server has closed it. Counts what it sends."""
 
-    def __init__(self, server: ServerProcess) -> None:
+    def __init__(self, server: ServerProcess, token: str = "") -> None:
         self._server = server
         self._tls = server.tls()
-        self._token = server.token.encode()
+        self._token = (token or server.token).encode()
         self._socket: socket.socket | None = None
         self.sent = 0
 
@@ -62,7 +62,7 @@ class Wire:
             self._socket = None
 
     def request(self, method: str, target: str | bytes, body: bytes | None = None, **headers: str) -> Answer:
-        """One whole request as the admin; header names are given with underscores for dashes."""
+        """One whole request with the token; header names are given with underscores for dashes."""
         target = target.encode("ascii", "surrogateescape") if isinstance(target, str) else target
         head = [b"%b %b HTTP/1.1" % (method.encode(), target), b"Host: localhost"]
         head.append(b"Authorization: Bearer " + self._token)
