@@ -1,0 +1,87 @@
+"""How long a key waits before it is tried again.
+
+A limiter that remembers keys remembers them until they are forgotten: whoever has done a key, or has given it up,
+forgets it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Generic, Protocol, TypeVar
+
+from podlife.workqueue.queue import K
+from podlife.workqueue.token_bucket import TokenBucket
+
+__all__ = ["BucketLimiter", "ExponentialLimiter", "LongestLimiter", "RateLimiter", "longest_of"]
+
+K_contra = TypeVar("K_contra", contravariant=True)
+
+
+class RateLimiter(Protocol[K_contra]):
+    def delay_seconds(self, key: K_contra) -> float:
+        """How long this key has to wait this time; each question counts as a try."""
+        ...
+
+    def forget(self, key: K_contra) -> None: ...
+
+    def retries(self, key: K_contra) -> int:
+        """How often the key has been tried again since it was forgotten."""
+        ...
+
+
+class ExponentialLimiter(Generic[K]):
+    """Twice as long after each failure of the same key, within bounds."""
+
+    def __init__(self, base_seconds: float = 0.005, most_seconds: float = 1000.0) -> None:
+        self._base_seconds = base_seconds
+        self._most_seconds = most_seconds
+        self._failures: dict[K, int] = {}
+
+    def delay_seconds(self, key: K) -> float:
+        failures = self._failures.get(key, 0)
+        self._failures[key] = failures + 1
+        # Beyond this exponent a float would overflow, long after any bound is reached.
+        return min(self._most_seconds, self._base_seconds * 2.0 ** min(failures, 1000))
+
+    def forget(self, key: K) -> None:
+        self._failures.pop(key, None)
+
+    def retries(self, key: K) -> int:
+        return self._failures.get(key, 0)
+
+
+class BucketLimiter(Generic[K]):
+    """So many tries in all, whatever their keys: `burst` at once, then `per_second`."""
+
+    def __init__(self, per_second: float = 10.0, burst: int = 100) -> None:
+        self._bucket = TokenBucket(per_second, burst)
+
+    def delay_seconds(self, key: K) -> float:
+        return self._bucket.reserve(asyncio.get_running_loop().time())
+
+    def forget(self, key: K) -> None:
+        """It knows no keys."""
+
+    def retries(self, key: K) -> int:
+        return 0
+
+
+class LongestLimiter(Generic[K]):
+    """All of them are asked, and the longest wait counts."""
+
+    def __init__(self, *limiters: RateLimiter[K]) -> None:
+        self._limiters = limiters
+
+    def delay_seconds(self, key: K) -> float:
+        return max((limiter.delay_seconds(key) for limiter in self._limiters), default=0.0)
+
+    def forget(self, key: K) -> None:
+        for limiter in self._limiters:
+            limiter.forget(key)
+
+    def retries(self, key: K) -> int:
+        return max((limiter.retries(key) for limiter in self._limiters), default=0)
+
+
+def longest_of(*limiters: RateLimiter[K]) -> RateLimiter[K]:
+    return LongestLimiter(*limiters)

@@ -1,0 +1,143 @@
+"""The queue itself: who may work on what, and when.
+
+It guarantees what the package promises. The invariants: a key is in `_order` only if it is in `_waiting_since`
+and not in `_working_since`; a key in both of these was added while it was being worked on, and is put in
+order when that is done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
+from podlife.errors import PodlifeError
+from podlife.workqueue.metrics import QueueMetrics
+
+__all__ = ["K", "Queue", "ShutDownError"]
+
+K = TypeVar("K", bound=Hashable)
+
+
+class ShutDownError(PodlifeError):
+    """The queue is shut down and nothing is left in it: a worker that sees it ends."""
+
+
+class Queue(Generic[K]):
+    def __init__(self, name: str = "") -> None:
+        self.name = name
+        self.metrics = QueueMetrics()
+        self._order: deque[K] = deque()
+        # Everything that needs work, and since when; client-go's dirty set.
+        self._waiting_since: dict[K, float] = {}
+        self._working_since: dict[K, float] = {}
+        self._getters: deque[asyncio.Future[None]] = deque()
+        self._is_shutting_down = False
+        self._drainers: list[asyncio.Future[None]] = []
+
+    def __len__(self) -> int:
+        """How many keys could be taken now."""
+        return len(self._order)
+
+    @property
+    def depth(self) -> int:
+        """How many keys need work, those included that are being worked on and were added again."""
+        return len(self._waiting_since)
+
+    @property
+    def working(self) -> int:
+        return len(self._working_since)
+
+    @property
+    def is_shutting_down(self) -> bool:
+        return self._is_shutting_down
+
+    def add(self, key: K) -> None:
+        """The key needs work. Ignored when the queue is shutting down."""
+        if self._is_shutting_down or key in self._waiting_since:
+            return
+        self.metrics.adds += 1
+        self._waiting_since[key] = asyncio.get_running_loop().time()
+        if key not in self._working_since:
+            self._put_in_order(key)
+
+    async def get(self) -> K:
+        """The next key, which is the caller's until it says `done`. Raises ShutDownError when there will be
+        no more."""
+        while not self._order:
+            if self._is_shutting_down:
+                raise ShutDownError(f"the queue {self.name} is shut down")
+            await self._wait()
+        key = self._order.popleft()
+        now = asyncio.get_running_loop().time()
+        self.metrics.queue_seconds.observe(now - self._waiting_since.pop(key))
+        self._working_since[key] = now
+        return key
+
+    def done(self, key: K) -> None:
+        """The key has been worked on; it comes again if it was added meanwhile. Raises ValueError for a key
+        that nobody works on: its worker would be another's."""
+        started = self._working_since.pop(key, None)
+        if started is None:
+            raise ValueError(f"nobody works on {key!r}")
+        self.metrics.work_seconds.observe(asyncio.get_running_loop().time() - started)
+        if key in self._waiting_since:
+            self._put_in_order(key)
+        if not self._working_since and not self._order:
+            self._release_drainers()
+
+    async def shut_down(self, *, drain: bool = False) -> None:
+        """Take no more keys. Those inside are still given out; then getters are told with ShutDownError.
+
+        With `drain` it comes back when all of them are done; it needs workers for that, so give it a deadline.
+        A later call without `drain` ends the wait of one with it."""
+        self._is_shutting_down = True
+        while self._getters:
+            self._wake_one()
+        if not drain:
+            self._release_drainers()
+        elif self._working_since or self._order:
+            drainer: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._drainers.append(drainer)
+            await drainer
+
+    def unfinished_seconds(self) -> float:
+        """How long the work under way has taken so far, all workers together."""
+        now = asyncio.get_running_loop().time()
+        return sum(now - started for started in self._working_since.values())
+
+    def longest_running_seconds(self) -> float:
+        if not self._working_since:
+            return 0.0
+        return asyncio.get_running_loop().time() - min(self._working_since.values())
+
+    def _put_in_order(self, key: K) -> None:
+        self._order.append(key)
+        self._wake_one()
+
+    def _release_drainers(self) -> None:
+        while self._drainers:
+            drainer = self._drainers.pop()
+            if not drainer.done():
+                drainer.set_result(None)
+
+    async def _wait(self) -> None:
+        getter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._getters.append(getter)
+        try:
+            await getter
+        except asyncio.CancelledError:
+            if getter.done() and not getter.cancelled():
+                # It was woken at the very moment it gave up: the key is the next one's in line.
+                self._wake_one()
+            elif getter in self._getters:
+                self._getters.remove(getter)
+            raise
+
+    def _wake_one(self) -> None:
+        while self._getters:
+            getter = self._getters.popleft()
+            if not getter.done():
+                getter.set_result(None)
+                return

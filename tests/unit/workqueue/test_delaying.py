@@ -1,0 +1,116 @@
+"""Later, and only ever earlier."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from podlife.workqueue import DelayingQueue, ShutDownError
+from tests.virtual_time import virtual_time
+
+
+async def moments(queue: DelayingQueue[str], count: int) -> list[tuple[str, float]]:
+    """The next keys, and at what second each could be taken."""
+    taken = []
+    for _ in range(count):
+        key = await queue.get()
+        taken.append((key, round(asyncio.get_running_loop().time(), 3)))
+        queue.done(key)
+    return taken
+
+
+@virtual_time
+async def test_a_key_comes_when_its_time_has_passed_and_not_before() -> None:
+    queue: DelayingQueue[str] = DelayingQueue()
+    queue.add_after("a", 5)
+    assert (len(queue), queue.delayed) == (0, 1)
+    assert await moments(queue, 1) == [("a", 5)]
+    assert queue.delayed == 0
+
+
+@virtual_time
+async def test_keys_come_in_the_order_of_their_times_and_those_of_one_time_in_the_order_they_came() -> None:
+    queue: DelayingQueue[str] = DelayingQueue()
+    for key, seconds in (("late", 3), ("x", 2), ("y", 2), ("soon", 1)):
+        queue.add_after(key, seconds)
+    assert await moments(queue, 4) == [("soon", 1), ("x", 2), ("y", 2), ("late", 3)]
+
+
+@virtual_time
+async def test_a_key_that_waits_moves_earlier() -> None:
+    queue: DelayingQueue[str] = DelayingQueue()
+    queue.add_after("a", 50)
+    queue.add_after("a", 5)
+    assert await moments(queue, 1) == [("a", 5)]
+    await asyncio.sleep(100)
+    assert len(queue) == 0
+
+
+@virtual_time
+async def test_a_key_that_waits_does_not_move_later() -> None:
+    queue: DelayingQueue[str] = DelayingQueue()
+    queue.add_after("a", 5)
+    queue.add_after("a", 50)
+    assert await moments(queue, 1) == [("a", 5)]
+    await asyncio.sleep(100)
+    assert len(queue) == 0
+
+
+@virtual_time
+async def test_a_plain_add_is_at_once_and_leaves_the_later_time_as_it_is() -> None:
+    queue: DelayingQueue[str] = DelayingQueue()
+    queue.add_after("a", 5)
+    queue.add("a")
+    assert await moments(queue, 2) == [("a", 0), ("a", 5)]
+
+
+@pytest.mark.parametrize("seconds", [0, -1])
+@virtual_time
+async def test_no_delay_is_now(seconds: float) -> None:
+    queue: DelayingQueue[str] = DelayingQueue()
+    queue.add_after("a", seconds)
+    assert len(queue) == 1
+
+
+@pytest.mark.parametrize("seconds", [float("inf"), float("nan")])
+@virtual_time
+async def test_a_time_that_never_comes_is_refused(seconds: float) -> None:
+    with pytest.raises(ValueError, match="'a' cannot be added after"):
+        DelayingQueue[str]().add_after("a", seconds)
+
+
+@virtual_time
+async def test_a_key_that_comes_due_while_it_is_worked_on_waits_for_done() -> None:
+    queue: DelayingQueue[str] = DelayingQueue()
+    queue.add("a")
+    await queue.get()
+    queue.add_after("a", 1)
+    await asyncio.sleep(2)
+    assert len(queue) == 0
+    queue.done("a")
+    assert await moments(queue, 1) == [("a", 2)]
+
+
+@virtual_time
+async def test_what_waits_for_its_time_is_dropped_at_shutdown() -> None:
+    queue: DelayingQueue[str] = DelayingQueue()
+    queue.add_after("a", 1)
+    await queue.shut_down(drain=True)
+    queue.add_after("b", 1)
+    await asyncio.sleep(5)
+    assert queue.delayed == 0
+    with pytest.raises(ShutDownError):
+        await queue.get()
+
+
+@virtual_time
+async def test_retries_counts_what_was_put_off() -> None:
+    queue: DelayingQueue[str] = DelayingQueue()
+    queue.add("a")
+    queue.add_after("a", 1)
+    queue.add_after("b", 1)
+    assert queue.metrics.retries == 2
+    await queue.shut_down()
+    queue.add_after("c", 1)
+    assert queue.metrics.retries == 2

@@ -1,0 +1,253 @@
+"""One key, one worker; collapse; come again; order; the two ways to shut down; getters that give up."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from podlife.workqueue import Queue, ShutDownError
+from tests.virtual_time import virtual_time
+
+
+async def settle() -> None:
+    """Let everybody who can run do so."""
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+async def take_all(queue: Queue[str]) -> list[str]:
+    taken = []
+    while len(queue):
+        key = await queue.get()
+        taken.append(key)
+        queue.done(key)
+    return taken
+
+
+@virtual_time
+async def test_keys_come_out_in_the_order_they_went_in() -> None:
+    queue: Queue[str] = Queue()
+    for key in "cab":
+        queue.add(key)
+    assert await take_all(queue) == ["c", "a", "b"]
+
+
+@virtual_time
+async def test_a_key_added_many_times_before_it_is_taken_is_worked_on_once() -> None:
+    queue: Queue[str] = Queue()
+    for key in ("a", "b", "a", "a"):
+        queue.add(key)
+    assert len(queue) == 2
+    assert await take_all(queue) == ["a", "b"]
+    assert queue.metrics.adds == 2
+
+
+@virtual_time
+async def test_a_key_that_is_being_worked_on_is_given_to_nobody_else_and_comes_again_after_done() -> None:
+    queue: Queue[str] = Queue()
+    queue.add("a")
+    assert await queue.get() == "a"
+    queue.add("a")
+    queue.add("a")
+    assert len(queue) == 0
+    assert queue.depth == 1
+    queue.add("b")
+    assert await queue.get() == "b"
+    queue.done("a")
+    assert await queue.get() == "a"
+    queue.done("a")
+    queue.done("b")
+    assert (len(queue), queue.depth, queue.working) == (0, 0, 0)
+
+
+@virtual_time
+async def test_done_for_a_key_that_nobody_works_on_is_refused() -> None:
+    queue: Queue[str] = Queue()
+    queue.add("a")
+    with pytest.raises(ValueError, match="nobody works on 'a'"):
+        queue.done("a")
+    assert await take_all(queue) == ["a"]
+
+
+@virtual_time
+async def test_workers_that_wait_are_woken_one_key_each() -> None:
+    queue: Queue[str] = Queue()
+    async with asyncio.TaskGroup() as group:
+        getters = [group.create_task(queue.get()) for _ in range(3)]
+        await settle()
+        for key in "abc":
+            queue.add(key)
+    assert [getter.result() for getter in getters] == ["a", "b", "c"]
+
+
+@virtual_time
+async def test_many_workers_never_hold_the_same_key_at_once_and_miss_no_change() -> None:
+    queue: Queue[int] = Queue()
+    held: set[int] = set()
+    wanted = dict.fromkeys(range(10), 0)
+    seen = dict.fromkeys(range(10), -1)
+
+    async def work() -> None:
+        while True:
+            try:
+                key = await queue.get()
+            except ShutDownError:
+                return
+            assert key not in held
+            held.add(key)
+            seen[key] = wanted[key]
+            await asyncio.sleep(0.03)
+            held.remove(key)
+            queue.done(key)
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(4):
+            group.create_task(work())
+        for change in range(200):
+            key = change * 7 % 10
+            wanted[key] = change
+            queue.add(key)
+            await asyncio.sleep(0.005)
+        await queue.shut_down(drain=True)
+    assert seen == wanted
+
+
+@virtual_time
+async def test_a_getter_cancelled_while_it_waits_leaves_the_key_to_the_next() -> None:
+    queue: Queue[str] = Queue()
+    first, second = asyncio.ensure_future(queue.get()), asyncio.ensure_future(queue.get())  # noqa: TID251
+    await settle()
+    first.cancel()
+    await settle()
+    queue.add("a")
+    assert await second == "a"
+
+
+@virtual_time
+async def test_a_getter_cancelled_at_the_moment_it_is_woken_leaves_the_key_to_the_next() -> None:
+    queue: Queue[str] = Queue()
+    first, second = asyncio.ensure_future(queue.get()), asyncio.ensure_future(queue.get())  # noqa: TID251
+    await settle()
+    queue.add("a")
+    first.cancel()
+    assert await second == "a"
+    assert first.cancelled()
+
+
+@virtual_time
+async def test_a_getter_that_gives_up_alone_leaves_the_key_in_the_queue() -> None:
+    queue: Queue[str] = Queue()
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(5):
+            await queue.get()
+    queue.add("a")
+    assert await take_all(queue) == ["a"]
+
+
+@virtual_time
+async def test_shut_down_takes_no_more_gives_out_what_is_there_and_then_tells_the_workers() -> None:
+    queue: Queue[str] = Queue("pods")
+    queue.add("a")
+    assert await queue.get() == "a"
+    queue.add("a")
+    queue.add("b")
+    await queue.shut_down()
+    assert queue.is_shutting_down
+    queue.add("c")
+    assert await queue.get() == "b"
+    queue.done("a")
+    assert await queue.get() == "a", "it was asked for again before the end"
+    with pytest.raises(ShutDownError, match="pods"):
+        await queue.get()
+
+
+@virtual_time
+async def test_shut_down_wakes_all_who_wait() -> None:
+    queue: Queue[str] = Queue()
+    getters = [asyncio.ensure_future(queue.get()) for _ in range(3)]  # noqa: TID251
+    await settle()
+    await queue.shut_down()
+    results = await asyncio.gather(*getters, return_exceptions=True)
+    assert [type(result) for result in results] == [ShutDownError] * 3
+
+
+@virtual_time
+async def test_drain_waits_until_everything_inside_is_done() -> None:
+    queue: Queue[str] = Queue()
+    for key in "ab":
+        queue.add(key)
+    assert await queue.get() == "a"
+    queue.add("a")
+    async with asyncio.TaskGroup() as group:
+        draining = group.create_task(queue.shut_down(drain=True))
+        await settle()
+        assert await queue.get() == "b"
+        queue.done("b")
+        await settle()
+        assert not draining.done(), "a is being worked on"
+        queue.done("a")
+        await settle()
+        assert not draining.done(), "a was added again"
+        assert await queue.get() == "a"
+        queue.done("a")
+    assert draining.done()
+
+
+@virtual_time
+async def test_drain_of_an_idle_queue_comes_back_at_once() -> None:
+    queue: Queue[str] = Queue()
+    async with asyncio.timeout(0.01):
+        await queue.shut_down(drain=True)
+
+
+@virtual_time
+async def test_shut_down_without_drain_ends_the_wait_of_one_with_it() -> None:
+    queue: Queue[str] = Queue()
+    queue.add("a")
+    await queue.get()
+    async with asyncio.TaskGroup() as group:
+        draining = group.create_task(queue.shut_down(drain=True))
+        await settle()
+        assert not draining.done()
+        await queue.shut_down()
+    queue.done("a")
+
+
+@virtual_time
+async def test_drain_after_a_plain_shut_down_still_waits() -> None:
+    queue: Queue[str] = Queue()
+    queue.add("a")
+    await queue.get()
+    await queue.shut_down()
+    async with asyncio.TaskGroup() as group:
+        draining = group.create_task(queue.shut_down(drain=True))
+        await settle()
+        assert not draining.done()
+        queue.done("a")
+
+
+@virtual_time
+async def test_metrics_tell_how_long_keys_waited_and_were_worked_on() -> None:
+    queue: Queue[str] = Queue()
+    queue.add("a")
+    await asyncio.sleep(0.5)
+    queue.add("a")
+    await asyncio.sleep(1.5)
+    await queue.get()
+    queue.add("b")
+    await queue.get()
+    await asyncio.sleep(30)
+    assert queue.unfinished_seconds() == 60
+    assert queue.longest_running_seconds() == 30
+    queue.done("b")
+    await asyncio.sleep(10)
+    assert queue.longest_running_seconds() == 40
+    queue.done("a")
+    assert (queue.unfinished_seconds(), queue.longest_running_seconds()) == (0, 0)
+    metrics = queue.metrics
+    assert (metrics.adds, metrics.retries) == (2, 0)
+    assert (metrics.queue_seconds.total, metrics.queue_seconds.sum) == (2, 2.0)
+    assert (metrics.work_seconds.total, metrics.work_seconds.sum) == (2, 70.0)
+    assert list(metrics.queue_seconds.cumulative())[-2:] == [(10.0, 2), (float("inf"), 2)]
+    assert list(metrics.work_seconds.cumulative())[-2:] == [(10.0, 0), (float("inf"), 2)]
