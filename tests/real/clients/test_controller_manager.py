@@ -23,14 +23,20 @@ from tests.real.conftest import require
 from tests.real_parts import Server, controller_manager, podlife_apiserver
 
 CONTROLLERS = (
+    "cronjob-controller",
+    "daemonset-controller",
     "deployment-controller",
     "disruption-controller",
+    "endpoints-controller",
     "garbage-collector-controller",
     "job-controller",
     "namespace-controller",
     "pod-garbage-collector-controller",
     "replicaset-controller",
+    "replicationcontroller-controller",
+    "serviceaccount-controller",
     "statefulset-controller",
+    "ttl-after-finished-controller",
 )
 CONTENT_TYPES = {"application/json": "json", "application/vnd.kubernetes.protobuf": "protobuf"}
 ABANDONED = "abandoned"
@@ -63,7 +69,11 @@ def managers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Man
 @contextmanager
 def manage(folders: pytest.TempPathFactory, content_type: str) -> Iterator[Managed]:
     folder = folders.mktemp("managed")
-    flags = (f"--kube-api-content-type={content_type}", f"--terminated-pod-gc-threshold={KEPT}")
+    flags = (
+        f"--kube-api-content-type={content_type}",
+        f"--terminated-pod-gc-threshold={KEPT}",
+        "--leader-elect=true",
+    )
     with podlife_apiserver(folder / "podlife") as server:
         make_namespace(server, ABANDONED)
         with (
@@ -218,6 +228,77 @@ def evict(world: World, name: str, code: int = 0) -> None:
     path = f"/api/v1/namespaces/{world.namespace}/pods/{name}/eviction"
     eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}
     world.kubectl("create", "--raw", path, "-f", "-", stdin=json.dumps(eviction), code=code)
+
+
+def test_a_drain_moves_pods_one_by_one_as_their_budget_allows(world: World) -> None:
+    web = objects.deployment("web", replicas=2)
+    node = f"node-of-{world.namespace}"
+    world.kubectl(
+        "create", "-f", "-", stdin=manifest(web, objects.budget("guard", minAvailable=2), objects.node(node))
+    )
+    old = world.pods(2)
+    for name in old:
+        bind(world, name, node)
+    world.make_ready(*old)
+    drain = world.kubectl.start("drain", node, "--grace-period=0", "--timeout=60s")
+    try:
+        assert drain.stdout is not None
+        next(line for line in drain.stdout if "disruption budget" in line)
+        assert world.pods(2).keys() == old.keys()
+        world.kubectl("scale", "deployment", "web", "--replicas=4")
+        world.make_ready(*(world.pods(4).keys() - old.keys()))
+        out, _ = drain.communicate(timeout=60)
+        assert drain.returncode == 0, out
+    finally:
+        drain.kill()
+    assert not world.pods(4).keys() & old.keys()
+
+
+def bind(world: World, name: str, node: str) -> None:
+    path = f"/api/v1/namespaces/{world.namespace}/pods/{name}/binding"
+    target = {"apiVersion": "v1", "kind": "Node", "name": node}
+    binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": target}
+    world.kubectl("create", "--raw", path, "-f", "-", stdin=json.dumps(binding))
+
+
+def test_a_daemon_set_follows_the_nodes(world: World) -> None:
+    kubectl, node = world.kubectl, f"node-of-{world.namespace}"
+    labels = {"only": world.namespace}
+    everywhere = objects.daemon_set("everywhere")
+    everywhere["spec"]["template"]["spec"]["nodeSelector"] = labels
+    kubectl("create", "-f", "-", stdin=manifest(everywhere))
+    here = objects.node(node)
+    here["metadata"]["labels"] = labels
+    kubectl("create", "-f", "-", stdin=manifest(here))
+    assert {owner(pod) for pod in world.pods(1).values()} == {("DaemonSet", "everywhere")}
+    kubectl("label", "node", node, "only-")
+    world.until("pods", lambda pods: not pods)
+
+
+def test_a_finished_job_goes_when_its_time_is_up(world: World) -> None:
+    world.kubectl("create", "-f", "-", stdin=manifest(objects.job("brief", ttlSecondsAfterFinished=0)))
+    (name,) = world.pods(1)
+    world.kubectl.set_status(f"pod/{name}", {"phase": "Succeeded"})
+    world.until("jobs", lambda jobs: not jobs)
+    world.until("pods", lambda pods: not pods)
+
+
+def test_a_service_knows_the_addresses_of_its_ready_pods(world: World) -> None:
+    pod = objects.pod("back", nodeName="node-x")
+    world.kubectl("create", "-f", "-", stdin=manifest(objects.service("front"), pod))
+    address = {"podIP": "192.0.2.7", "podIPs": [{"ip": "192.0.2.7"}]}
+    world.kubectl.set_status("pod/back", {**objects.READY["status"], **address})
+    world.kubectl.wait_for("endpoints/front", "{.subsets[0].addresses[0].ip}", "192.0.2.7")
+
+
+def test_a_namespace_has_its_service_account(world: World) -> None:
+    world.kubectl("wait", "serviceaccount/default", "--for=create", "--timeout=60s")
+
+
+def test_the_manager_leads_by_its_lease(managed: Managed) -> None:
+    with open_world(managed.server, "kube-system") as world:
+        lease = world.kubectl.get("lease", "kube-controller-manager")
+    assert lease["spec"]["holderIdentity"]
 
 
 def test_a_namespace_ends_with_everything_in_it(world: World) -> None:

@@ -123,6 +123,32 @@ def test_a_name_that_is_taken_is_refused(pair: Pair) -> None:
     )
 
 
+def test_a_namespace_is_made_and_described(pair: Pair) -> None:
+    name = f"{pair.namespace}-too"
+    pair("create", "namespace", name)
+    pair("get", "namespace", name, "-o", "yaml")
+    # Only kube-apiserver has quotas and limits to speak of.
+    assert "Active" in pair.ours("describe", "namespace", name).out
+    pair.ours("delete", "namespace", name, "--timeout=30s")
+    assert pair.is_gone("namespace", name)
+    pair.theirs("delete", "namespace", name, "--wait=false")
+
+
+def test_debug_adds_an_ephemeral_container(pair: Pair) -> None:
+    pair("create", "-f", "-", stdin=manifest(objects.pod("p", nodeName="node-x")))
+    pair(
+        "debug",
+        "p",
+        "--image=tools:1",
+        "--target=main",
+        "--container=dbg",
+        "--attach=false",
+        "--profile=general",
+    )
+    assert [one["name"] for one in pair.get("pod", "p")["spec"]["ephemeralContainers"]] == ["dbg"]
+    pair("get", "pod", "p", "-o", "yaml")
+
+
 def test_a_job_is_made_from_a_cronjob(pair: Pair) -> None:
     pair("create", "-f", "-", stdin=manifest(objects.cron_job("often")))
     pair("create", "job", "now", "--from=cronjob/often")
@@ -255,6 +281,10 @@ def test_scale_and_set_change_the_template_and_the_count(pair: Pair) -> None:
     assert spec["template"]["spec"]["serviceAccountName"] == "robot"
     pair("get", "deployment", "web", "-o", "yaml")
     assert pair.get("statefulset", "db")["spec"]["replicas"] == 3
+    pair("get", "deployment", "web", "--subresource=scale", "-o", "yaml")
+    pair("get", "deployment", "web", "--subresource=status")
+    pair("patch", "deployment", "web", "--subresource=scale", "--type=merge", "-p", '{"spec":{"replicas":2}}')
+    assert pair.get("deployment", "web")["spec"]["replicas"] == 2
 
 
 def test_logs_exec_and_cp_say_clearly_that_there_is_no_node(pair: Pair, tmp_path: Path) -> None:
