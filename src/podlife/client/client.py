@@ -284,12 +284,18 @@ class Client:
         return decode(reply.body, view, f"PATCH {path}")
 
     async def delete(
-        self, ref: Ref, name: str, namespace: str = "", *, options: DeleteOptions | None = None
-    ) -> Object:
+        self,
+        ref: Ref,
+        name: str,
+        namespace: str = "",
+        *,
+        options: DeleteOptions | None = None,
+        view: type[T] | None = None,
+    ) -> T:
         """The answer is the object as it stands now, or a Status. Name the UID you mean in the options."""
         path = ref.path(namespace, _required(name))
         reply = await self.request("DELETE", path, body=(options or DeleteOptions()).body())
-        return decode(reply.body, None, f"DELETE {path}")
+        return decode(reply.body, view, f"DELETE {path}")
 
     async def delete_collection(
         self,

@@ -1,4 +1,4 @@
-"""What the collector decodes of pods and nodes, and nothing else of them.
+"""What the collector decodes of pods, and nothing else of them.
 
 A pod is held for as long as it lives, a million of them at a time: it keeps what decides about it and what names
 it in a precondition. Its owner is not among that; the answer to its deletion tells it (`Deleted`).
@@ -13,10 +13,9 @@ import msgspec
 
 from podlife.api.views import Metadata
 
-__all__ = ["Condition", "Deleted", "Node", "Pod", "PodMetadata", "PodSpec", "PodStatus"]
+__all__ = ["Condition", "Deleted", "Pod", "PodMetadata", "PodSpec", "PodStatus"]
 
 DISRUPTION_TARGET = "DisruptionTarget"
-_OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 
 
 class PodMetadata(msgspec.Struct, rename="camel", gc=False):
@@ -102,39 +101,6 @@ class Pod(msgspec.Struct, gc=False):
             and metadata.deletion_grace_period_seconds == 0
             and bool(metadata.finalizers)
         )
-
-
-class _NodeCondition(msgspec.Struct, gc=False):
-    type: str = ""
-    status: str = ""
-
-
-class _Taint(msgspec.Struct, gc=False):
-    key: str = ""
-
-
-class _NodeSpec(msgspec.Struct, gc=False):
-    taints: tuple[_Taint, ...] = ()
-
-
-class _NodeStatus(msgspec.Struct, gc=False):
-    conditions: tuple[_NodeCondition, ...] = ()
-
-
-class Node(msgspec.Struct, gc=False):
-    metadata: Metadata
-    spec: _NodeSpec = msgspec.field(default_factory=_NodeSpec)
-    status: _NodeStatus = msgspec.field(default_factory=_NodeStatus)
-
-    @property
-    def is_ready(self) -> bool:
-        """The first Ready condition counts, and only True is ready (GC-31)."""
-        return next((each.status for each in self.status.conditions if each.type == "Ready"), "") == "True"
-
-    @property
-    def is_out_of_service(self) -> bool:
-        """Not ready and tainted so; value and effect of the taint do not matter (GC-30, GC-42)."""
-        return not self.is_ready and any(taint.key == _OUT_OF_SERVICE for taint in self.spec.taints)
 
 
 class Deleted(msgspec.Struct, gc=False):

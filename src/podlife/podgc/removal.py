@@ -1,0 +1,116 @@
+"""One victim from beginning to end: marked if need be, deleted, and what came of it.
+
+Every call states whom it means: the UID, and for the marking the version it was decided on. So a pod that was made
+anew under its name lives, and an answer that says so is no failure (404, 409, and the 422 of another UID).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+import msgspec
+
+from podlife.api.views import OwnerReference, controller_of
+from podlife.client import PODS, Client, DeleteOptions, PatchType
+from podlife.clock import Clock
+from podlife.errors import ConflictError, InvalidError, NotFoundError
+from podlife.podgc.marking import marking_patch
+from podlife.podgc.policy import Action, Victim
+from podlife.podgc.settings import FeatureGates
+from podlife.podgc.views import Deleted
+
+__all__ = ["Outcome", "Removal", "event_about", "remove"]
+
+
+class Outcome(StrEnum):
+    DELETED = "deleted"
+    # The server has taken the deletion; the pod goes when its finalizers do.
+    HELD = "held"
+    MARKED = "marked"
+    # Somebody else was faster.
+    GONE = "gone"
+    REPLACED = "replaced"
+    CHANGED = "changed"
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    outcome: Outcome
+    # Whose pod it was, where the server has told.
+    owner: OwnerReference | None = None
+
+
+_TAKEN = frozenset((Outcome.DELETED, Outcome.HELD))
+
+
+async def remove(client: Client, victim: Victim, gates: FeatureGates, clock: Clock) -> Removal:
+    """Carry out what is planned for the victim. Raises ApiError or UnreachableError when it failed; then, if the
+    marking failed, the pod was not deleted (GC-93)."""
+    if victim.action is not Action.DELETE:
+        marked = await _mark(client, victim, gates, clock)
+        if marked is not Outcome.MARKED or victim.action is Action.MARK:
+            return Removal(marked)
+    return await _delete(client, victim)
+
+
+async def _mark(client: Client, victim: Victim, gates: FeatureGates, clock: Clock) -> Outcome:
+    metadata = victim.pod.metadata
+    patch = marking_patch(victim.pod, victim.reason, gates, clock.now())
+    if patch is None:
+        return Outcome.MARKED
+    try:
+        await client.patch(
+            PODS,
+            metadata.name,
+            patch,
+            metadata.namespace,
+            type=PatchType.STRATEGIC,
+            subresource="status",
+            view=_Nothing,
+        )
+    except NotFoundError:
+        return Outcome.GONE
+    except ConflictError:
+        return Outcome.CHANGED
+    except InvalidError as error:
+        # How a server says that the pod of this name has another UID (GC-92).
+        if any(cause.get("field") == "metadata.uid" for cause in error.details.get("causes") or ()):
+            return Outcome.REPLACED
+        raise
+    return Outcome.MARKED
+
+
+async def _delete(client: Client, victim: Victim) -> Removal:
+    metadata = victim.pod.metadata
+    # Grace 0, as upstream; the UID is ours (GC-94).
+    options = DeleteOptions(grace_period_seconds=0, uid=metadata.uid)
+    try:
+        answer = await client.delete(PODS, metadata.name, metadata.namespace, options=options, view=Deleted)
+    except NotFoundError:
+        return Removal(Outcome.GONE)
+    except ConflictError:
+        return Removal(Outcome.REPLACED)
+    is_held = answer.kind == "Pod" and bool(answer.metadata.finalizers)
+    return Removal(Outcome.HELD if is_held else Outcome.DELETED, controller_of(answer.metadata))
+
+
+class _Nothing(msgspec.Struct):
+    """Nothing of the answer is needed."""
+
+
+def event_about(victim: Victim, removal: Removal) -> tuple[Mapping[str, str], str] | None:
+    """Whom to tell what was done, and in which words: the pod's owner, or else its namespace."""
+    if removal.outcome not in _TAKEN:
+        return None
+    metadata = victim.pod.metadata
+    message = f"podlife-gc deleted pod {metadata.name} ({victim.reason}): {victim.why}"
+    if removal.outcome is Outcome.HELD:
+        message = f"{message}; held by {', '.join(metadata.finalizers) or 'its finalizers'}"
+    if removal.owner is None:
+        namespace = {"apiVersion": "v1", "kind": "Namespace", "name": metadata.namespace}
+        return {**namespace, "namespace": metadata.namespace}, message
+    owner = removal.owner
+    regarding = {"apiVersion": owner.api_version, "kind": owner.kind, "name": owner.name, "uid": owner.uid}
+    return {**regarding, "namespace": metadata.namespace}, message
