@@ -5,18 +5,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import json
 import logging
-import signal
 import sys
-from collections.abc import Coroutine
 from pathlib import Path
-from typing import Any
 
 from podlife.apiserver.server import ApiServer, Serving
 from podlife.apiserver.settings import Settings
+from podlife.cli import loop
+from podlife.cli.loop import stopped_by_signals
 
 __all__ = ["run"]
 
@@ -25,20 +23,11 @@ def run(settings: Settings) -> None:
     """Serve until SIGTERM or SIGINT; a second signal ends the process at once."""
     logging.basicConfig(level=logging.WARNING, format="podlife: %(message)s", stream=sys.stderr)
     _allow_many_connections()
-    _run(_serve(settings))
+    loop.run(_serve(settings))
 
 
 async def _serve(settings: Settings) -> None:
     server = ApiServer(settings)
-    loop = asyncio.get_running_loop()
-
-    def stop() -> None:
-        server.stop()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.remove_signal_handler(number)
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop)
 
     def ready(serving: Serving) -> None:
         # What is there now stays: the collector need not walk through it again and again.
@@ -48,7 +37,8 @@ async def _serve(settings: Settings) -> None:
         gc.set_threshold(50_000, 20, 50)
         print(_welcome(serving, settings), flush=True)
 
-    await server.run(ready)
+    with stopped_by_signals(server.stop):
+        await server.run(ready)
 
 
 def _welcome(serving: Serving, settings: Settings) -> str:
@@ -63,15 +53,6 @@ The API server is ready on {serving.url} (data: {kept}).
   kubectl get deployments,pods --watch
 
 Ctrl-C stops it."""
-
-
-def _run(main: Coroutine[Any, Any, None]) -> None:
-    try:
-        import uvloop
-    except ImportError:
-        asyncio.run(main)
-    else:
-        uvloop.run(main)
 
 
 def _allow_many_connections() -> None:

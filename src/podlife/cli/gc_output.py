@@ -1,0 +1,162 @@
+"""What the collector has decided, as text: for people, and for programs. Pure: it is given the plan and the time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any
+
+from podlife.api.codec import format_time
+from podlife.cli.options import format_duration
+from podlife.podgc.policy import Later, Plan, Victim
+from podlife.podgc.views import Pod
+
+__all__ = ["counted", "format_plan", "plan_as_dict", "reasons_of"]
+
+
+def format_plan(plan: Plan, output: str, now: datetime, *, is_one_namespace: bool = False) -> str:
+    """The plan in one of the formats of `-o`; each of them is whole lines."""
+    if output == "name":
+        return "".join(f"{_name(victim.pod, is_one_namespace)}\n" for victim in plan.victims)
+    if output == "json":
+        import json
+
+        return json.dumps(plan_as_dict(plan), indent=2) + "\n"
+    if output == "yaml":
+        import yaml
+
+        return yaml.safe_dump(plan_as_dict(plan), sort_keys=False)
+    parts = [_victims(plan.victims, now, is_wide=output == "wide"), _later(plan.later), _held(plan.held, now)]
+    return "\n".join(part for part in parts if part)
+
+
+def counted(number: int, noun: str = "pod") -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def reasons_of(victims: Iterable[Victim]) -> str:
+    """How many for which reason, in the order in which they are looked at."""
+    counts = Counter(str(victim.reason) for victim in victims)
+    return ", ".join(f"{number} {reason}" for reason, number in counts.items())
+
+
+def _name(pod: Pod, is_one_namespace: bool) -> str:
+    # With one namespace it is what kubectl takes back; with several a name alone would mean another pod.
+    name = f"pod/{pod.metadata.name}"
+    return name if is_one_namespace else f"{pod.metadata.namespace}/{name}"
+
+
+def _victims(victims: Sequence[Victim], now: datetime, *, is_wide: bool) -> str:
+    if not victims:
+        return "Nothing to collect now.\n"
+    header = [
+        "NAMESPACE",
+        "NAME",
+        "REASON",
+        "AGE",
+        *(["PHASE", "NODE", "ACTION", "UID"] if is_wide else []),
+        "WHY",
+    ]
+    rows = [header]
+    for victim in victims:
+        pod, metadata = victim.pod, victim.pod.metadata
+        wide = [
+            pod.status.phase or "<none>",
+            pod.spec.node_name or "<none>",
+            str(victim.action),
+            metadata.uid,
+        ]
+        age = _since(metadata.creation_timestamp, now)
+        row = [
+            metadata.namespace,
+            metadata.name,
+            str(victim.reason),
+            age,
+            *(wide if is_wide else ()),
+            victim.why,
+        ]
+        rows.append(row)
+    total = f"{counted(len(victims))} to collect now: {reasons_of(victims)}."
+    return f"{_columns(rows)}\n{total}\n"
+
+
+def _later(later: Sequence[Later]) -> str:
+    if not later:
+        return ""
+    rows = [["LATER", "PODS", "REASON", "WHY"]]
+    for item in later:
+        when = f"in {format_duration(item.seconds)}" if item.seconds > 0 else "now due"
+        rows.append([when, str(len(item.pods)), str(item.reason), item.why])
+    return _columns(rows)
+
+
+def _held(held: Sequence[Pod], now: datetime) -> str:
+    if not held:
+        return ""
+    rows = [["HELD", "FOR", "BY FINALIZER"]]
+    for pod in held:
+        metadata = pod.metadata
+        since = _since(metadata.deletion_timestamp, now)
+        rows.append([f"{metadata.namespace}/{metadata.name}", since, ",".join(metadata.finalizers)])
+    rest = f"{counted(len(held))} deleted already: whoever set the finalizer must take it off."
+    return f"{_columns(rows)}\n{rest}\n"
+
+
+def _since(moment: datetime | None, now: datetime) -> str:
+    return format_duration((now - moment).total_seconds()) if moment else "<unknown>"
+
+
+def _columns(rows: Sequence[Sequence[str]]) -> str:
+    """Aligned as kubectl aligns; the last column is as long as it is."""
+    widths = [max(map(len, column)) + 3 for column in zip(*rows, strict=True)]
+    lines = ("".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
+    return "".join(f"{line.rstrip()}\n" for line in lines)
+
+
+def plan_as_dict(plan: Plan) -> dict[str, Any]:
+    return {
+        "victims": [
+            {
+                **_pod_as_dict(victim.pod),
+                "reason": str(victim.reason),
+                "action": str(victim.action),
+                "why": victim.why,
+            }
+            for victim in plan.victims
+        ],
+        "later": [
+            {
+                "node": item.node,
+                "reason": str(item.reason),
+                "inSeconds": round(item.seconds, 3),
+                "why": item.why,
+                "pods": [_pod_as_dict(pod) for pod in item.pods],
+            }
+            for item in plan.later
+        ],
+        "held": [
+            {
+                **_pod_as_dict(pod),
+                "deletionTimestamp": _time(pod.metadata.deletion_timestamp),
+                "finalizers": list(pod.metadata.finalizers),
+            }
+            for pod in plan.held
+        ],
+    }
+
+
+def _pod_as_dict(pod: Pod) -> dict[str, Any]:
+    metadata = pod.metadata
+    return {
+        "namespace": metadata.namespace,
+        "name": metadata.name,
+        "uid": metadata.uid,
+        "nodeName": pod.spec.node_name,
+        "phase": pod.status.phase,
+        "creationTimestamp": _time(metadata.creation_timestamp),
+    }
+
+
+def _time(moment: datetime | None) -> str | None:
+    return format_time(moment) if moment else None

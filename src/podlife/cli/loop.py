@@ -1,0 +1,44 @@
+"""The event loop of a command, and what ends it."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+__all__ = ["run", "stopped_by_signals"]
+
+T = TypeVar("T")
+
+
+def run(main: Coroutine[Any, Any, T]) -> T:
+    """Run to its end, on the fastest loop there is."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.run(main)
+    return uvloop.run(main)
+
+
+@contextmanager
+def stopped_by_signals(stop: Callable[[], None]) -> Iterator[None]:
+    """The first Ctrl-C or SIGTERM within the block calls `stop`; a second one ends the process at once."""
+    loop = asyncio.get_running_loop()
+    numbers = (signal.SIGINT, signal.SIGTERM)
+
+    def let_go() -> None:
+        for number in numbers:
+            loop.remove_signal_handler(number)
+
+    def interrupted() -> None:
+        let_go()
+        stop()
+
+    for number in numbers:
+        loop.add_signal_handler(number, interrupted)
+    try:
+        yield
+    finally:
+        let_go()

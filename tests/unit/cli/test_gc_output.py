@@ -1,0 +1,119 @@
+"""The plan as text: for people, and for programs."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import yaml
+
+from podlife.cli.gc_output import counted, format_plan
+from podlife.podgc import Reason
+from podlife.podgc.policy import Action, Later, Plan, Victim
+from podlife.podgc.views import Pod, PodMetadata, PodSpec, PodStatus
+
+NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
+
+
+def pod(name: str, *, node: str = "", phase: str = "", finalizers: tuple[str, ...] = ()) -> Pod:
+    metadata = PodMetadata(
+        name=name,
+        namespace="ns",
+        uid=f"uid-{name}",
+        creation_timestamp=NOW - timedelta(hours=5, minutes=3),
+        deletion_timestamp=NOW - timedelta(seconds=90) if finalizers else None,
+        finalizers=finalizers,
+    )
+    return Pod(metadata, PodSpec(node_name=node), PodStatus(phase=phase))
+
+
+PLAN = Plan(
+    victims=(
+        Victim(pod("old", node="n1", phase="Failed"), Reason.TERMINATED, Action.DELETE, "2 too many"),
+        Victim(pod("a-longer-name"), Reason.UNSCHEDULED, Action.MARK_AND_DELETE, "never scheduled"),
+    ),
+    later=(Later("n2", (pod("x", node="n2"),), Reason.ORPHANED, 39.6, "node n2 is missing"),),
+    held=(pod("stuck", phase="Failed", finalizers=("example/hold",)),),
+)
+
+
+def test_a_table_shows_what_goes_why_and_what_comes_next() -> None:
+    assert (
+        format_plan(PLAN, "table", NOW)
+        == """\
+NAMESPACE   NAME            REASON        AGE    WHY
+ns          old             terminated    5h3m   2 too many
+ns          a-longer-name   unscheduled   5h3m   never scheduled
+
+2 pods to collect now: 1 terminated, 1 unscheduled.
+
+LATER    PODS   REASON     WHY
+in 40s   1      orphaned   node n2 is missing
+
+HELD       FOR     BY FINALIZER
+ns/stuck   1m30s   example/hold
+
+1 pod deleted already: whoever set the finalizer must take it off.
+"""
+    )
+
+
+def test_a_wide_table_also_shows_where_it_is_and_what_is_done_to_it() -> None:
+    line = format_plan(PLAN, "wide", NOW).splitlines()[1]
+    assert line.split() == [
+        "ns",
+        "old",
+        "terminated",
+        "5h3m",
+        "Failed",
+        "n1",
+        "delete",
+        "uid-old",
+        "2",
+        "too",
+        "many",
+    ]
+
+
+def test_nothing_to_do_is_one_friendly_line() -> None:
+    assert format_plan(Plan(), "table", NOW) == "Nothing to collect now.\n"
+
+
+def test_what_only_comes_later_is_shown_though_nothing_goes_now() -> None:
+    shown = format_plan(Plan(later=PLAN.later), "table", NOW)
+    assert shown.startswith("Nothing to collect now.\n\nLATER")
+
+
+@pytest.mark.parametrize("output", ["json", "yaml"])
+def test_programs_get_everything(output: str) -> None:
+    text = format_plan(PLAN, output, NOW)
+    read = json.loads(text) if output == "json" else yaml.safe_load(text)
+    assert read["victims"][0] == {
+        "namespace": "ns",
+        "name": "old",
+        "uid": "uid-old",
+        "nodeName": "n1",
+        "phase": "Failed",
+        "creationTimestamp": "2030-01-01T06:57:00Z",
+        "reason": "terminated",
+        "action": "delete",
+        "why": "2 too many",
+    }
+    assert read["later"][0]["inSeconds"] == 39.6
+    assert [each["name"] for each in read["later"][0]["pods"]] == ["x"]
+    assert read["held"][0]["finalizers"] == ["example/hold"]
+
+
+def test_an_empty_plan_is_still_a_document() -> None:
+    assert json.loads(format_plan(Plan(), "json", NOW)) == {"victims": [], "later": [], "held": []}
+
+
+def test_names_are_what_kubectl_takes_in_one_namespace_and_unmistakable_in_several() -> None:
+    assert format_plan(PLAN, "name", NOW, is_one_namespace=True) == "pod/old\npod/a-longer-name\n"
+    assert format_plan(PLAN, "name", NOW) == "ns/pod/old\nns/pod/a-longer-name\n"
+    assert format_plan(Plan(), "name", NOW) == ""
+
+
+def test_one_is_not_many() -> None:
+    assert (counted(1), counted(0), counted(2, "node")) == ("1 pod", "0 pods", "2 nodes")
