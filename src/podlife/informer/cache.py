@@ -1,0 +1,184 @@
+"""The pure core of an informer: events in, the state they add up to, and what handlers are to be told of it.
+
+It knows no clock, no task and no server. `apply` takes the events of `client.follow` as they come. A list is merged
+into what is there by mark and sweep: each object that the list names is compared and marked, and what is unmarked at
+its end has gone. So no second list is ever held, and a list that breaks off halfway has done no harm.
+
+A watch never takes an object back to an older revision: what comes twice, or late, changes nothing. A list may, since
+a server that was restored from a backup says the truth too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Generic, Protocol, TypeVar
+
+import msgspec
+
+from podlife.client.watch import Bookmark, EventType, WatchEvent
+from podlife.informer.indexes import Indexer, Indexes, Key
+
+__all__ = ["Added", "Cache", "CacheReader", "Deleted", "HasMetadata", "Notification", "Updated"]
+
+
+class Identity(Protocol):
+    """What must be known of an object to tell it from others and its states from each other."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def namespace(self) -> str: ...
+    @property
+    def uid(self) -> str: ...
+    @property
+    def resource_version(self) -> str: ...
+
+
+class HasMetadata(Protocol):
+    """What an informer needs of a view; see `podlife.api.views`."""
+
+    @property
+    def metadata(self) -> Identity: ...
+
+
+T = TypeVar("T", bound=HasMetadata)
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Added(msgspec.Struct, Generic[T], frozen=True):
+    object: T
+
+
+class Updated(msgspec.Struct, Generic[T], frozen=True):
+    old: T
+    new: T
+
+
+class Deleted(msgspec.Struct, Generic[T], frozen=True):
+    """With the last state that is known."""
+
+    object: T
+
+
+Notification = Added[T] | Updated[T] | Deleted[T]
+
+
+class CacheReader(Protocol[T_co]):
+    """What everybody but the informer itself does with a cache. Collections are copies: they stay as they are."""
+
+    def get(self, namespace: str, name: str) -> T_co | None: ...
+    def list(self) -> Collection[T_co]: ...
+    def by_index(self, index: str, value: str) -> Collection[T_co]: ...
+    def __len__(self) -> int: ...
+
+
+class Cache(Generic[T]):
+    def __init__(self, indexers: Mapping[str, Indexer[T]] | None = None) -> None:
+        self._objects: dict[Key, T] = {}
+        self._indexes: Indexes[T] = Indexes(indexers or {})
+        # While a list is being merged: what it has not named yet.
+        self._unmarked: set[Key] | None = None
+        # The newest revision that was seen since the last list began; 0 where revisions are no numbers.
+        self.revision = 0
+        # How many events of a watch were left out since they came twice or late.
+        self.stale_events = 0
+
+    def get(self, namespace: str, name: str) -> T | None:
+        return self._objects.get((namespace, name))
+
+    def list(self) -> Collection[T]:
+        return tuple(self._objects.values())
+
+    def by_index(self, index: str, value: str) -> Collection[T]:
+        """The objects that have this value in this index; raises KeyError if there is no such index."""
+        return tuple(self._objects[key] for key in self._indexes.keys(index, value))
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
+    def begin_list(self) -> None:
+        """From here to the next synced Bookmark, what comes is a list: all there is."""
+        self._unmarked = set(self._objects)
+        self.revision = 0
+
+    def apply(self, event: WatchEvent[T] | Bookmark) -> Sequence[Notification[T]]:
+        """Change the state by one event; says what has changed, in order."""
+        if isinstance(event, Bookmark):
+            return self._pass_bookmark(event)
+        metadata = event.object.metadata
+        key = (metadata.namespace, metadata.name)
+        if self._unmarked is not None:
+            self._unmarked.discard(key)
+        elif self._is_past(event.resource_version):
+            self.stale_events += 1
+            return ()
+        if event.type is EventType.DELETED:
+            return self._delete(key, event.object)
+        return self._put(key, event.object)
+
+    def keep(self, namespace: str, name: str) -> None:
+        """There is an object of this name, but its state cannot be read: what is known of it stays."""
+        if self._unmarked is not None:
+            self._unmarked.discard((namespace, name))
+
+    def drop(self, namespace: str, name: str, resource_version: str) -> Sequence[Notification[T]]:
+        """The object has gone, and its last state cannot be read."""
+        if self._unmarked is None and self._is_past(resource_version):
+            self.stale_events += 1
+            return ()
+        return self._delete((namespace, name), None)
+
+    def _put(self, key: Key, new: T) -> Sequence[Notification[T]]:
+        old = self._objects.get(key)
+        if old is None:
+            # The strings of the key are those of the object: it costs nothing but the tuple.
+            self._indexes.replace(key, None, new)
+            self._objects[key] = new
+            return (Added(new),)
+        if _is_same_state(old.metadata, new.metadata):
+            return ()
+        self._indexes.replace(key, old, new)
+        self._objects[key] = new
+        if old.metadata.uid != new.metadata.uid:
+            return (Deleted(old), Added(new))
+        return (Updated(old, new),)
+
+    def _delete(self, key: Key, last: T | None) -> Sequence[Notification[T]]:
+        old = self._objects.get(key)
+        if old is None:
+            return ()
+        self._indexes.replace(key, old, None)
+        del self._objects[key]
+        if last is None or last.metadata.uid != old.metadata.uid:
+            last = old
+        return (Deleted(last),)
+
+    def _pass_bookmark(self, bookmark: Bookmark) -> Sequence[Notification[T]]:
+        if not (bookmark.is_synced and self._unmarked is not None):
+            # One that comes late says nothing new.
+            self._is_past(bookmark.resource_version)
+            return ()
+        gone, self._unmarked = self._unmarked, None
+        self.revision = _number(bookmark.resource_version)
+        # In the order in which they came, which a set does not keep.
+        keys = [key for key in self._objects if key in gone] if gone else ()
+        return [notification for key in keys for notification in self._delete(key, None)]
+
+    def _is_past(self, resource_version: str) -> bool:
+        """Whether the watch was further already; where it was not, now it is."""
+        revision = _number(resource_version)
+        if 0 < revision < self.revision:
+            return True
+        self.revision = max(self.revision, revision)
+        return False
+
+
+def _number(resource_version: str) -> int:
+    # Servers other than kube-apiserver may use anything; then nothing can be said about order.
+    return int(resource_version) if resource_version.isdecimal() else 0
+
+
+def _is_same_state(old: Any, new: Any) -> bool:
+    return bool(
+        old.uid == new.uid and old.resource_version == new.resource_version and new.resource_version != ""
+    )

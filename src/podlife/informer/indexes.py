@@ -1,0 +1,59 @@
+"""Which objects have a value in common: kept up to date with each change, at a cost that follows the change.
+
+An indexer is a pure function of the object: it is asked again about the old object when that is replaced, so that
+nothing needs to be remembered of it. Values that no object has any more are forgotten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Generic, TypeVar
+
+__all__ = ["Indexer", "Indexes", "Key"]
+
+T = TypeVar("T")
+
+Key = tuple[str, str]
+"""Namespace and name; the namespace of what has none is empty."""
+
+Indexer = Callable[[T], Iterable[str]]
+
+_NONE: frozenset[str] = frozenset()
+
+
+class Indexes(Generic[T]):
+    def __init__(self, indexers: Mapping[str, Indexer[T]]) -> None:
+        self._indexers = dict(indexers)
+        # Dictionaries instead of sets: they keep the order in which objects came, so that runs can be repeated.
+        self._buckets: dict[str, dict[str, dict[Key, None]]] = {name: {} for name in indexers}
+
+    def keys(self, index: str, value: str) -> Iterable[Key]:
+        """Raises KeyError for an index that was never asked for."""
+        return self._buckets[index].get(value, ())
+
+    def replace(self, key: Key, old: T | None, new: T | None) -> None:
+        """Take the old object out and put the new one in; None is no object."""
+        changes = [
+            (self._buckets[name], _values(indexer, old), _values(indexer, new))
+            for name, indexer in self._indexers.items()
+        ]
+        # Only now, so that an indexer that fails leaves all indexes as they were.
+        for buckets, before, after in changes:
+            if before != after:
+                _move(buckets, key, before - after, after - before)
+
+
+def _values(indexer: Indexer[T], obj: T | None) -> frozenset[str]:
+    return _NONE if obj is None else frozenset(indexer(obj))
+
+
+def _move(
+    buckets: dict[str, dict[Key, None]], key: Key, left: frozenset[str], entered: frozenset[str]
+) -> None:
+    for value in left:
+        bucket = buckets[value]
+        del bucket[key]
+        if not bucket:
+            del buckets[value]
+    for value in entered:
+        buckets.setdefault(value, {})[key] = None

@@ -1,0 +1,305 @@
+"""The async shell of an informer: keeps a follow going for as long as it runs, and tells the handlers.
+
+Everything happens in order on one task: an event is applied to the cache and told to all handlers before the next
+one is read. Beside it stand two others: the resync, and the check that a server which was away for a while has
+come back with the history that was followed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+from podlife.aio import wait_until_set
+from podlife.api.selectors import FieldSelector, LabelSelector
+from podlife.client import BadAnswerError, Bookmark, Client, ListOptions, Ref, WatchOptions
+from podlife.errors import ApiError, ConfigError, ExpiredError, PodlifeError, UnreachableError
+from podlife.informer.cache import Added, Cache, CacheReader, HasMetadata, Notification, Updated
+from podlife.informer.indexes import Indexer
+from podlife.informer.refusals import Patience
+
+__all__ = ["Handler", "Informer", "Stats"]
+
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T", bound=HasMetadata)
+T_contra = TypeVar("T_contra", contravariant=True)
+
+_DEFAULTS = WatchOptions()
+# How many objects a resync tells of before others have their turn.
+_RESYNC_BATCH = 500
+# The least time between two looks at the server's history.
+_CHECK_SECONDS = 1.0
+
+
+class Handler(Protocol[T_contra]):
+    """Told of every change, on the event loop; so it only notes what is to be done, and wakes who does it."""
+
+    def on_add(self, obj: T_contra, /) -> None: ...
+    def on_update(self, old: T_contra, new: T_contra, /) -> None: ...
+    def on_delete(self, obj: T_contra, /) -> None: ...
+
+
+@dataclass(slots=True)
+class Stats:
+    """What has happened so far, for whoever exports it."""
+
+    events: int = 0
+    lists: int = 0
+    interruptions: int = 0
+    # Objects that did not fit their view: what was known of them is kept.
+    misfits: int = 0
+    resyncs: int = 0
+
+
+class _HandlerError(Exception):
+    """Carries the failure of a handler past everything that would take it for the server's."""
+
+    def __init__(self, reason: Exception) -> None:
+        self.reason = reason
+
+
+class Informer(Generic[T]):
+    """See the package. Constructing it starts nothing; `run` does everything until it is cancelled."""
+
+    def __init__(  # noqa: PLR0913 - what to follow and how; each has its own default
+        self,
+        client: Client,
+        ref: Ref,
+        *,
+        view: type[T],
+        namespace: str = "",
+        label_selector: LabelSelector | str = "",
+        field_selector: FieldSelector | str = "",
+        indexers: Mapping[str, Indexer[T]] | None = None,
+        resync_seconds: float = 0.0,
+        read_seconds: float = _DEFAULTS.read_seconds,
+    ) -> None:
+        self._client = client
+        self._ref = ref
+        self._view = view
+        self._namespace = namespace
+        self._selection = ListOptions(label_selector=label_selector, field_selector=field_selector)
+        self._cache: Cache[T] = Cache(indexers)
+        self._handlers: tuple[Handler[T], ...] = ()
+        self._resync_seconds = resync_seconds
+        self._read_seconds = read_seconds
+        self.stats = Stats()
+        self._patience = Patience()
+        self._page_limit = _DEFAULTS.page_limit
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._has_synced = False
+        self._synced_or_ended = asyncio.Event()
+        # Set from the end of a list to the end of the follow that it began.
+        self._is_following = False
+        self._heard_at = -math.inf
+        self._trouble: PodlifeError | None = None
+        self._in_doubt = asyncio.Event()
+
+    @property
+    def cache(self) -> CacheReader[T]:
+        return self._cache
+
+    @property
+    def has_synced(self) -> bool:
+        """Whether there was ever a whole list, told to all handlers. It does not fall back to false."""
+        return self._has_synced
+
+    @property
+    def is_live(self) -> bool:
+        """Whether the server is being followed right now: the last sign of life is younger than the read deadline,
+        and nothing has failed since."""
+        if self._loop is None or not self._is_following or self._trouble is not None:
+            return False
+        return self._loop.time() - self._heard_at < self._read_seconds
+
+    @property
+    def trouble(self) -> PodlifeError | None:
+        """Why it has not synced or is not live, where a failure is the reason."""
+        return self._trouble
+
+    def add_handler(self, handler: Handler[T]) -> None:
+        """From now on the handler is told of everything; first, here and now, of all that is in the cache."""
+        for obj in self._cache.list():
+            handler.on_add(obj)
+        self._handlers = (*self._handlers, handler)
+
+    async def wait_for_sync(self, *, seconds: float) -> bool:
+        """Wait for the first whole list; says whether it came. At once false when the informer has ended."""
+        await wait_until_set(self._synced_or_ended, seconds=seconds)
+        return self._has_synced
+
+    async def run(self) -> None:
+        """Follow the server until cancelled. Raises what a handler raised, and the refusal of a server that will not
+        let itself be followed: UnauthorizedError, ForbiddenError, NotFoundError, ConfigError …"""
+        if self._loop is not None:
+            raise RuntimeError(f"the informer of {self._ref} runs already, or has run")
+        self._loop = asyncio.get_running_loop()
+        try:
+            await _together(f"informer of {self._ref}", self._follow_for_ever, self._resync_for_ever)
+        except _HandlerError as error:
+            raise error.reason from None
+        finally:
+            self._is_following = False
+            self._synced_or_ended.set()
+
+    # Following
+
+    async def _follow_for_ever(self) -> None:
+        while True:
+            try:
+                await _together(f"follow {self._ref}", self._follow, self._check_history)
+            except (ApiError, UnreachableError, BadAnswerError, ConfigError) as error:
+                if self._patience.is_believed(error, self._now()):
+                    raise
+                self._note_trouble(error)
+                delay = self._patience.next_delay(error, self._now())
+            finally:
+                self._is_following = False
+            await asyncio.sleep(delay)
+
+    async def _follow(self) -> None:
+        """One list and the watch that goes on from it, until it cannot go on."""
+        options = WatchOptions(
+            label_selector=self._selection.label_selector,
+            field_selector=self._selection.field_selector,
+            read_seconds=self._read_seconds,
+            # The revision is worth keeping for as long as the server knows it: no list is made before it says no.
+            resume_seconds=math.inf,
+            page_limit=self._page_limit,
+            on_alive=self._note_life,
+            report=self._take_report,
+        )
+        self.stats.lists += 1
+        self._cache.begin_list()
+        following = self._client.follow(self._ref, self._namespace, options=options, view=self._view)
+        try:
+            async with aclosing(following) as events:
+                async for event in events:
+                    self.stats.events += 1
+                    stale = self._cache.stale_events
+                    self._change(self._cache.apply, event)
+                    if isinstance(event, Bookmark) and event.is_synced:
+                        self._note_sync()
+                    if self._cache.stale_events > stale:
+                        self._in_doubt.set()
+        except ExpiredError:
+            if not self._is_following:
+                # The pages of the list grow old faster than they are read: the next one is asked for in one piece.
+                self._page_limit = 0
+            raise
+
+    def _change(self, change: Callable[..., Sequence[Notification[T]]], *arguments: Any) -> None:
+        """Make the change and tell all handlers of it. One that is added meanwhile has seen the change already."""
+        handlers = self._handlers
+        try:
+            for notification in change(*arguments):
+                for handler in handlers:
+                    _tell(handler, notification)
+        except Exception as error:
+            raise _HandlerError(error) from error
+
+    def _note_sync(self) -> None:
+        self._page_limit = _DEFAULTS.page_limit
+        self._patience.note_sync(self._now())
+        self._is_following = True
+        self._note_life()
+        self._has_synced = True
+        self._synced_or_ended.set()
+
+    def _note_life(self) -> None:
+        self._heard_at = self._now()
+        if self._is_following and self._trouble is not None:
+            self._in_doubt.set()
+        self._trouble = None
+
+    def _note_trouble(self, error: PodlifeError) -> None:
+        self.stats.interruptions += 1
+        self._trouble = error
+        _log.info("the watch of %s was interrupted: %s", self._ref, error)
+
+    def _take_report(self, error: PodlifeError) -> None:
+        """What the watch got over by itself."""
+        if not isinstance(error, BadAnswerError):
+            self._note_trouble(error)
+            return
+        self.stats.misfits += 1
+        _log.warning("%s/%s of %s cannot be read: %s", error.namespace, error.name, self._ref, error)
+        if error.is_deleted:
+            self._change(self._cache.drop, error.namespace, error.name, error.resource_version)
+        else:
+            self._cache.keep(error.namespace, error.name)
+
+    # Beside it
+
+    async def _check_history(self) -> None:
+        """A server whose data was restored or begun anew would let an old watch wait for ever: when one comes back
+        it is asked where it stands. Raises ExpiredError if that is before what was seen already."""
+        options = ListOptions(
+            label_selector=self._selection.label_selector,
+            field_selector=self._selection.field_selector,
+            limit=1,
+        )
+        while True:
+            await self._in_doubt.wait()
+            self._in_doubt.clear()
+            seen = self._cache.revision
+            try:
+                page = await self._client.list(self._ref, self._namespace, options=options)
+            except (ApiError, UnreachableError, BadAnswerError, ConfigError) as error:
+                # The watch will meet the same; if it does not, there is nothing to doubt with.
+                _log.debug("the history of %s cannot be checked: %s", self._ref, error)
+            else:
+                if page.resource_version.isdecimal() and int(page.resource_version) < seen:
+                    raise ExpiredError(
+                        f"the server is at revision {page.resource_version} of {self._ref}, {seen} was seen already"
+                    )
+            await asyncio.sleep(_CHECK_SECONDS)
+
+    async def _resync_for_ever(self) -> None:
+        """Tell of everything again each time the interval has passed, changed or not."""
+        if self._resync_seconds <= 0:
+            return
+        while True:
+            await asyncio.sleep(self._resync_seconds)
+            objects = self._cache.list()
+            self.stats.resyncs += 1
+            for position, obj in enumerate(objects):
+                if position % _RESYNC_BATCH == 0:
+                    await asyncio.sleep(0)
+                metadata = obj.metadata
+                # What has changed since was told already.
+                if self._cache.get(metadata.namespace, metadata.name) is obj:
+                    self._change(_as_it_is, obj)
+
+    def _now(self) -> float:
+        assert self._loop is not None
+        return self._loop.time()
+
+
+def _as_it_is(obj: T) -> Sequence[Notification[T]]:
+    return (Updated(obj, obj),)
+
+
+def _tell(handler: Handler[T], notification: Notification[T]) -> None:
+    if isinstance(notification, Updated):
+        handler.on_update(notification.old, notification.new)
+    elif isinstance(notification, Added):
+        handler.on_add(notification.object)
+    else:
+        handler.on_delete(notification.object)
+
+
+async def _together(name: str, *parts: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Run the parts until all have ended or one has failed, and raise that failure as it is."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            for part in parts:
+                group.create_task(part(), name=f"{name}: {part.__name__}")
+    except BaseExceptionGroup as failures:
+        raise failures.exceptions[0] from None
