@@ -1,0 +1,145 @@
+"""Which events are sent, and which become one. Pure: events and the time go in, what to send comes out.
+
+The rules are client-go's, in its order:
+
+* Similar events, which differ in their message only, are combined into one once ten different messages have come,
+  each within ten minutes of the one before.
+* The same event again is not a new one: the first is patched with its count, its last time and its message.
+* About one object a source may tell 25 things at once, then one every five minutes; the rest is not sent,
+  but counted.
+
+What is remembered has a bound; what falls out of it begins anew.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from podlife.api.codec import Object, format_time
+from podlife.events.event import Namer
+from podlife.events.lru import LruCache
+from podlife.workqueue import TokenBucket
+
+__all__ = ["Correlated", "Correlator", "CorrelatorSettings"]
+
+_COMBINED = "(combined from similar events): "
+
+Key = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CorrelatorSettings:
+    similar_events: int = 10
+    similar_seconds: float = 600.0
+    burst: int = 25
+    refill_per_second: float = 1 / 300
+    remembered: int = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Correlated:
+    """An event to send: to create or, where there is a patch, to patch."""
+
+    key: Key
+    event: Object
+    patch: Object | None = None
+
+
+@dataclass(slots=True)
+class _Similar:
+    messages: dict[str, None]
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class _Observed:
+    count: int
+    first_timestamp: str
+    name: str
+
+
+class Correlator:
+    def __init__(self, settings: CorrelatorSettings | None = None, namer: Namer | None = None) -> None:
+        self._settings = settings or CorrelatorSettings()
+        self._namer = namer or Namer()
+        self._similar: LruCache[Key, _Similar] = LruCache(self._settings.remembered)
+        self._observed: LruCache[Key, _Observed] = LruCache(self._settings.remembered)
+        self._buckets: LruCache[Key, TokenBucket] = LruCache(self._settings.remembered)
+
+    def correlate(self, event: Object, now: datetime) -> Correlated | None:
+        """What to send for this event; None when too much has been told about its object."""
+        event, key = self._combine(event, now)
+        correlated = self._count(event, key)
+        # After counting, so that what is not told is in the count of what is told next.
+        return correlated if self._may_tell(correlated.event, now) else None
+
+    def update(self, correlated: Correlated, answer: Object) -> None:
+        """What the server now holds for it: the next one of the same is counted from there."""
+        self._remember(correlated.key, answer)
+
+    def _combine(self, event: Object, now: datetime) -> tuple[Object, Key]:
+        key = (*_object_key(event), event["reason"], event["reportingComponent"], event["reportingInstance"])
+        similar = self._similar.get(key)
+        if similar is None or now - similar.at > timedelta(seconds=self._settings.similar_seconds):
+            similar = _Similar({}, now)
+        similar.messages[event["message"]] = None
+        similar.at = now
+        self._similar.put(key, similar)
+        if len(similar.messages) < self._settings.similar_events:
+            return event, _full_key(event)
+        # One goes, so that the next new message is the one too many again, and the set stays as small as it is.
+        del similar.messages[next(iter(similar.messages))]
+        moment = format_time(now)
+        combined = {
+            **event,
+            "metadata": {
+                "name": self._namer.name(event["involvedObject"]["name"], now),
+                "namespace": event["metadata"]["namespace"],
+            },
+            "message": f"{_COMBINED}{event['message']}",
+            "count": 1,
+            "firstTimestamp": moment,
+            "lastTimestamp": moment,
+        }
+        return combined, key
+
+    def _count(self, event: Object, key: Key) -> Correlated:
+        observed = self._observed.get(key)
+        if observed is None:
+            self._remember(key, event)
+            return Correlated(key, event)
+        event = {
+            **event,
+            "metadata": {**event["metadata"], "name": observed.name},
+            "firstTimestamp": observed.first_timestamp,
+            "count": observed.count + 1,
+        }
+        self._observed.put(key, replace(observed, count=observed.count + 1))
+        patch = {field: event[field] for field in ("count", "lastTimestamp", "message")}
+        return Correlated(key, event, patch)
+
+    def _remember(self, key: Key, event: Object) -> None:
+        observed = _Observed(event.get("count") or 1, event["firstTimestamp"], event["metadata"]["name"])
+        self._observed.put(key, observed)
+
+    def _may_tell(self, event: Object, now: datetime) -> bool:
+        key = _object_key(event)
+        bucket = self._buckets.get(key)
+        if bucket is None:
+            bucket = TokenBucket(self._settings.refill_per_second, self._settings.burst)
+        self._buckets.put(key, bucket)
+        return bucket.take(now.timestamp())
+
+
+def _object_key(event: Object) -> Key:
+    """Who tells, about what, and whether it is a warning."""
+    about = event["involvedObject"]
+    named = (str(about.get(field, "")) for field in ("kind", "namespace", "name", "uid", "apiVersion"))
+    source = event["source"]
+    return (source.get("component", ""), source.get("host", ""), *named, event["type"])
+
+
+def _full_key(event: Object) -> Key:
+    field_path = str(event["involvedObject"].get("fieldPath", ""))
+    return (*_object_key(event), field_path, event["reason"], event["message"])

@@ -1,0 +1,125 @@
+"""The recorder that controllers hold: takes events without waiting, sends them in the background.
+
+It guarantees that `event` never waits and never raises, that at most so many events wait to be sent (what comes
+on top is dropped and counted), that at most one request is under way, and that nothing which goes wrong with
+an event ends `run`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from podlife.api.codec import Object
+from podlife.client import Client
+from podlife.clock import Clock
+from podlife.events.correlator import Correlator, CorrelatorSettings
+from podlife.events.event import TYPES, Namer, make_event
+from podlife.events.sink import Refusal, Sink
+
+__all__ = ["Recorder", "RecorderCounts"]
+
+log = logging.getLogger(__name__)
+
+_MOST_WAITING = 1000
+
+
+@dataclass(slots=True)
+class RecorderCounts:
+    """What has become of events so far."""
+
+    # On the server, as new events or as counts of old ones.
+    sent: int = 0
+    # Too many were waiting.
+    dropped: int = 0
+    # Too much was told about one object.
+    filtered: int = 0
+    # Not events at all, refused by the server, or not delivered in all tries.
+    failed: int = 0
+
+
+class Recorder:
+    def __init__(
+        self,
+        client: Client,
+        component: str,
+        *,
+        clock: Clock,
+        settings: CorrelatorSettings | None = None,
+        most_waiting: int = _MOST_WAITING,
+    ) -> None:
+        self.counts = RecorderCounts()
+        self._component = component
+        self._clock = clock
+        self._namer = Namer()
+        self._correlator = Correlator(settings, self._namer)
+        self._sink = Sink(client)
+        self._queue: asyncio.Queue[Object] = asyncio.Queue(most_waiting)
+        self._is_overrun = False
+
+    @property
+    def waiting(self) -> int:
+        return self._queue.qsize()
+
+    def event(self, regarding: Mapping[str, Any], type_: str, reason: str, message: str) -> None:
+        """Tell what happened to `regarding`, an ObjectReference: kind, name and, where it has them, namespace,
+        uid, apiVersion. `type_` is Normal or Warning. Never waits, never raises."""
+        try:
+            if type_ not in TYPES:
+                raise ValueError(f"an event is Normal or Warning, not {type_!r}")
+            what = (type_, reason, message)
+            event = make_event(regarding, what, self._component, self._clock.now(), self._namer)
+        except Exception as error:  # noqa: BLE001 - a mistake in telling of the work must not end the work
+            self.counts.failed += 1
+            log.warning("no event %s: %r", reason, error)
+            return
+        self._enqueue(event)
+
+    async def run(self) -> None:
+        """Send what is told, until it is cancelled."""
+        while True:
+            event = await self._queue.get()
+            try:
+                await self._send(event)
+            except Exception:
+                # Whatever it was, it was about this event: the next one may do better.
+                self.counts.failed += 1
+                log.exception("an event could not be sent")
+            finally:
+                self._queue.task_done()
+
+    async def flush(self, *, seconds: float) -> bool:
+        """Wait until everything told so far is sent or given up, but no longer than this; says whether it is.
+        `run` has to be running."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._queue.join()
+        except TimeoutError:
+            return False
+        return True
+
+    def _enqueue(self, event: Object) -> None:
+        try:
+            self._queue.put_nowait(event)
+        except asyncio.QueueFull:
+            self.counts.dropped += 1
+            if not self._is_overrun:
+                log.warning("%d events wait to be sent: more of them are dropped", self._queue.qsize())
+            self._is_overrun = True
+        else:
+            self._is_overrun = False
+
+    async def _send(self, event: Object) -> None:
+        correlated = self._correlator.correlate(event, self._clock.now())
+        if correlated is None:
+            self.counts.filtered += 1
+            return
+        answer = await self._sink.send(correlated)
+        if isinstance(answer, Refusal):
+            self.counts.failed += answer is Refusal.FAILED
+            return
+        self.counts.sent += 1
+        self._correlator.update(correlated, answer)
