@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import quote
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -28,8 +29,6 @@ def remove(wire: Wire, path: str) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS, ids=repr)
 def test_what_the_fuzz_starts_from_is_valid(wire: Wire, seed: Seed) -> None:
-    import msgspec
-
     answer = wire.request("POST", seed.collection, msgspec.json.encode(seed.object("seed")))
     assert answer.status == 201, answer.body
     remove(wire, f"{seed.collection}/seed")

@@ -26,7 +26,6 @@ _ACCESS = {"resourceAttributes": {"namespace": NAMESPACE, "verb": "get", "resour
 QUESTIONS = tuple(
     Seed(row, _CONTENTS.get(row.key, {"spec": _ACCESS})) for row in RESOURCES if row not in STORED
 )
-PODS = next(seed for seed in SEEDS if seed.resource.plural == "pods")
 # The body of these is of another kind than the object that it is about.
 OTHERS = {
     "eviction": ("policy/v1", "Eviction"),
