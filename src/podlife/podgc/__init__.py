@@ -6,6 +6,28 @@ the running controller decide the same. How upstream behaves is in the GC- rules
 it does less harm: see docs/parity.md.
 """
 
+from podlife.podgc.collector import Collector
+from podlife.podgc.index import PodIndex
+from podlife.podgc.metrics import Metrics
+from podlife.podgc.policy import Action, Later, Plan, Victim
+from podlife.podgc.removal import Outcome
 from podlife.podgc.settings import FeatureGates, Reason, Selection, Settings
+from podlife.podgc.sweep import Failure, Progress, Summary
 
-__all__ = ["FeatureGates", "Reason", "Selection", "Settings"]
+__all__ = [
+    "Action",
+    "Collector",
+    "Failure",
+    "FeatureGates",
+    "Later",
+    "Metrics",
+    "Outcome",
+    "Plan",
+    "PodIndex",
+    "Progress",
+    "Reason",
+    "Selection",
+    "Settings",
+    "Summary",
+    "Victim",
+]

@@ -215,6 +215,9 @@ class PodIndex:
             self._settled_terminated -= known.is_terminated
             return
         known = _take(self._pods, node, uid)
+        if known is None and node:
+            # Its last state may name a node that no event before had told of.
+            node, known = "", _take(self._pods, "", uid)
         if known is None:
             return
         self._count -= 1

@@ -26,6 +26,7 @@ __all__ = [
     "due_nodes",
     "plan",
     "reason_of",
+    "victim_for",
     "victim_of",
     "victims",
 ]
@@ -76,12 +77,14 @@ def victims(index: PodIndex, settings: Settings) -> Iterator[Victim]:
     for reason, pods in _looks(index, settings):
         for pod in pods:
             if reason is Reason.TERMINATED or reason_of(index, settings, pod) is reason:
-                yield _victim(index, settings, pod, reason)
+                yield victim_for(settings, pod, reason, _why(index, settings, pod, reason))
 
 
 def victim_of(index: PodIndex, settings: Settings, pod: Pod) -> Victim | None:
     reason = reason_of(index, settings, pod)
-    return None if reason is None else _victim(index, settings, pod, reason)
+    if reason is None:
+        return None
+    return victim_for(settings, pod, reason, _why(index, settings, pod, reason))
 
 
 def reason_of(index: PodIndex, settings: Settings, pod: Pod) -> Reason | None:
@@ -128,12 +131,13 @@ def _looks(index: PodIndex, settings: Settings) -> Iterator[tuple[Reason, Iterab
         yield Reason.UNSCHEDULED, sorted(index.terminating_on(""), key=order_of)
 
 
-def _victim(index: PodIndex, settings: Settings, pod: Pod, reason: Reason) -> Victim:
+def victim_for(settings: Settings, pod: Pod, reason: Reason, why: str) -> Victim:
+    """The pod with what is to be done to it."""
     if pod.has_ended or not settings.marks_failed:
         action = Action.DELETE
     else:
         action = Action.MARK if pod.is_held else Action.MARK_AND_DELETE
-    return Victim(pod, reason, action, _why(index, settings, pod, reason))
+    return Victim(pod, reason, action, why)
 
 
 def _why(index: PodIndex, settings: Settings, pod: Pod, reason: Reason) -> str:

@@ -34,15 +34,17 @@ class Outcome(StrEnum):
     REPLACED = "replaced"
     CHANGED = "changed"
 
+    @property
+    def is_deletion(self) -> bool:
+        return self in (Outcome.DELETED, Outcome.HELD)
+
 
 @dataclass(frozen=True, slots=True)
 class Removal:
     outcome: Outcome
-    # Whose pod it was, where the server has told.
+    # Whose pod it was and what still holds it, where the server has told.
     owner: OwnerReference | None = None
-
-
-_TAKEN = frozenset((Outcome.DELETED, Outcome.HELD))
+    finalizers: tuple[str, ...] = ()
 
 
 async def remove(client: Client, victim: Victim, gates: FeatureGates, clock: Clock) -> Removal:
@@ -83,17 +85,18 @@ async def _mark(client: Client, victim: Victim, gates: FeatureGates, clock: Cloc
 
 
 async def _delete(client: Client, victim: Victim) -> Removal:
-    metadata = victim.pod.metadata
+    pod = victim.pod.metadata
     # Grace 0, as upstream; the UID is ours (GC-94).
-    options = DeleteOptions(grace_period_seconds=0, uid=metadata.uid)
+    options = DeleteOptions(grace_period_seconds=0, uid=pod.uid)
     try:
-        answer = await client.delete(PODS, metadata.name, metadata.namespace, options=options, view=Deleted)
+        answer = await client.delete(PODS, pod.name, pod.namespace, options=options, view=Deleted)
     except NotFoundError:
         return Removal(Outcome.GONE)
     except ConflictError:
         return Removal(Outcome.REPLACED)
-    is_held = answer.kind == "Pod" and bool(answer.metadata.finalizers)
-    return Removal(Outcome.HELD if is_held else Outcome.DELETED, controller_of(answer.metadata))
+    metadata = answer.metadata
+    outcome = Outcome.HELD if metadata.finalizers else Outcome.DELETED
+    return Removal(outcome, controller_of(metadata), metadata.finalizers)
 
 
 class _Nothing(msgspec.Struct):
@@ -102,12 +105,12 @@ class _Nothing(msgspec.Struct):
 
 def event_about(victim: Victim, removal: Removal) -> tuple[Mapping[str, str], str] | None:
     """Whom to tell what was done, and in which words: the pod's owner, or else its namespace."""
-    if removal.outcome not in _TAKEN:
+    if not removal.outcome.is_deletion:
         return None
     metadata = victim.pod.metadata
     message = f"podlife-gc deleted pod {metadata.name} ({victim.reason}): {victim.why}"
     if removal.outcome is Outcome.HELD:
-        message = f"{message}; held by {', '.join(metadata.finalizers) or 'its finalizers'}"
+        message = f"{message}; it is held by {', '.join(removal.finalizers)}"
     if removal.owner is None:
         namespace = {"apiVersion": "v1", "kind": "Namespace", "name": metadata.namespace}
         return {**namespace, "namespace": metadata.namespace}, message

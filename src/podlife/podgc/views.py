@@ -104,7 +104,6 @@ class Pod(msgspec.Struct, gc=False):
 
 
 class Deleted(msgspec.Struct, gc=False):
-    """What a server answers to a deletion: the object as it stands now, or a Status."""
+    """What a server answers to a deletion: the object as it stands now, or a Status, which has no such metadata."""
 
-    kind: str = ""
     metadata: Metadata = msgspec.field(default_factory=Metadata)

@@ -1,0 +1,343 @@
+"""The collector that runs: informers feed the index, the policy decides, workers act.
+
+What became collectable is collected at once; a look at everything comes every period in case something was missed.
+It guarantees that nothing is done while a cache is not synced or not live, that a pod is in one worker's hands at a
+time and decided about again at the last moment, and that a pod which fails backs off by itself, in nobody's way. It
+ends when it is cancelled, after the calls under way, or with the reason that ended an informer. Who may run it (leader
+election), and where its numbers are shown, is for others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import perf_counter
+
+from podlife.aio import wait_until_set
+from podlife.api.views import MetadataOnly, Node
+from podlife.client import NODES, PODS, Client
+from podlife.clock import Clock, SystemClock
+from podlife.errors import NotFoundError, PodlifeError
+from podlife.events import Recorder
+from podlife.informer import Informer
+from podlife.podgc import policy, sweep
+from podlife.podgc.crew import Crew
+from podlife.podgc.index import PodIndex
+from podlife.podgc.metrics import Metrics
+from podlife.podgc.policy import Plan, Victim
+from podlife.podgc.removal import Outcome, Removal, event_about, remove
+from podlife.podgc.settings import Reason, Selection, Settings
+from podlife.podgc.views import Pod
+from podlife.workqueue import ExponentialLimiter, RateLimitedQueue
+
+__all__ = ["Collector"]
+
+log = logging.getLogger(__name__)
+
+Key = tuple[str, str]
+"""What a worker is given: a pod's UID, or the name of a node to look for, after which of them it is."""
+
+_POD, _NODE = "pod", "node"
+# A pod that fails is tried again after a second, then two, and so on up to five minutes.
+_RETRY_SECONDS, _MOST_RETRY_SECONDS = 1.0, 300.0
+# How long to wait for caches that are not live before looking again.
+_UNFIT_SECONDS = 1.0
+
+
+@dataclass(slots=True)
+class Claim:
+    """A pod that was given to the workers: where it is, since when it could be collected, when it was done."""
+
+    node: str
+    since: float
+    done_at: float | None = None
+
+
+class Collector:
+    def __init__(
+        self,
+        client: Client,
+        settings: Settings | None = None,
+        *,
+        clock: Clock | None = None,
+        recorder: Recorder | None = None,
+        metrics: Metrics | None = None,
+    ) -> None:
+        self.settings = settings or Settings()
+        self.metrics = metrics or Metrics()
+        self.index = PodIndex(marks_failed=self.settings.marks_failed)
+        self._client = client
+        self._clock = clock or SystemClock()
+        self._recorder = recorder
+        self._pods = Informer(client, PODS, view=Pod)
+        self._nodes = Informer(client, NODES, view=Node)
+        limiter = ExponentialLimiter[Key](_RETRY_SECONDS, _MOST_RETRY_SECONDS)
+        self._queue = RateLimitedQueue[Key]("podgc", limiter=limiter)
+        self._claims: dict[str, Claim] = {}
+        self._checking: set[str] = set()
+        # Set when something may have become collectable; the moment is that of the first event that says so.
+        self._news = asyncio.Event()
+        self._news_at = 0.0
+        self._has_more = False
+        self._was_fit = True
+
+    @property
+    def is_fit(self) -> bool:
+        """Whether both caches are synced and live: nothing is done while they are not."""
+        return all(informer.has_synced and informer.is_live for informer in (self._pods, self._nodes))
+
+    @property
+    def queue(self) -> RateLimitedQueue[Key]:
+        return self._queue
+
+    async def plan_once(self, selection: Selection | None = None) -> Plan:
+        """What would be collected now, by a list of everything; nothing is done and nothing is watched."""
+        return await sweep.plan_once(self._client, self.settings, selection)
+
+    async def sweep_once(
+        self,
+        on_progress: Callable[[sweep.Progress], None] | None = None,
+        selection: Selection | None = None,
+    ) -> sweep.Summary:
+        """Collect once what a list of everything shows; see `podlife.podgc.sweep`."""
+        job = sweep.Sweep(self._client, self.settings, self._clock, report=self._report)
+        return await job.run(on_progress, selection)
+
+    async def run(self) -> None:
+        """Collect until cancelled. Raises what ended an informer, and nothing else."""
+        self._pods.add_handler(_PodHandler(self))
+        self._nodes.add_handler(_NodeHandler(self))
+        settings = self.settings
+        crew = Crew(
+            self._queue, self._work, count=settings.most_in_flight, stop_seconds=settings.stop_seconds
+        )
+        try:
+            async with crew, asyncio.TaskGroup() as group:
+                group.create_task(self._pods.run(), name="podgc-pods")
+                group.create_task(self._nodes.run(), name="podgc-nodes")
+                group.create_task(crew.watch(), name="podgc-crew")
+                group.create_task(self._decide(), name="podgc-decide")
+        except BaseExceptionGroup as failures:
+            raise failures.exceptions[0] from None
+
+    # What the informers tell
+
+    def note(self, is_news: bool) -> None:
+        if is_news and not self._news.is_set():
+            self._news_at = asyncio.get_running_loop().time()
+            self._news.set()
+
+    def release(self, pod: Pod) -> None:
+        """The pod is gone, or nothing is left to do for it."""
+        if self._claims.pop(pod.metadata.uid, None) is not None:
+            self._queue.forget((_POD, pod.metadata.uid))
+
+    # Deciding
+
+    async def _decide(self) -> None:
+        loop = asyncio.get_running_loop()
+        await self._wait_for_caches()
+        # Quarantine runs from first sight, and before both caches were there nothing was seen.
+        self.index.begin_quarantines(loop.time())
+        next_pass = self._news_at = loop.time()
+        while True:
+            if not self._check_fitness():
+                await asyncio.sleep(_UNFIT_SECONDS)
+                continue
+            is_pass = loop.time() >= next_pass
+            self._look(is_pass=is_pass)
+            if is_pass:
+                # Counted from the end of a pass, as upstream (GC-01).
+                next_pass = loop.time() + self.settings.period_seconds
+            wake_at = min(next_pass, self._next_check())
+            await wait_until_set(self._news, seconds=max(0.0, wake_at - loop.time()))
+
+    async def _wait_for_caches(self) -> None:
+        for informer in (self._pods, self._nodes):
+            while not await informer.wait_for_sync(seconds=self.settings.period_seconds):
+                log.warning("nothing is collected yet: %s", informer.trouble or "a cache has not synced")
+                # An informer that has ended says so at once, and its failure is about to end this task.
+                await asyncio.sleep(_UNFIT_SECONDS)
+
+    def _check_fitness(self) -> bool:
+        is_fit = self.is_fit
+        if is_fit != self._was_fit:
+            self._was_fit = is_fit
+            if is_fit:
+                log.info("the caches are live again: collecting goes on")
+            else:
+                log.warning("nothing is collected while a cache is not live")
+        return is_fit
+
+    def _next_check(self) -> float:
+        if not self.settings.does_collect(Reason.ORPHANED):
+            return math.inf
+        waiting = (
+            policy.due_at(absence, self.settings)
+            for name, absence in self.index.missing.items()
+            if name not in self._checking
+        )
+        return min(waiting, default=math.inf)
+
+    def _look(self, *, is_pass: bool) -> None:
+        started = perf_counter()
+        now = asyncio.get_running_loop().time()
+        since = self._news_at if self._news.is_set() else now
+        self._news.clear()
+        if is_pass:
+            self._release_stale(now)
+        for name in policy.due_nodes(self.index, self.settings, now):
+            if name not in self._checking:
+                self._checking.add(name)
+                self._queue.add((_NODE, name))
+        self._claim(since)
+        self.metrics.pass_seconds.observe(perf_counter() - started)
+
+    def _claim(self, since: float) -> None:
+        """Give victims to the workers: as many as keep them busy, so that a look stays short however many there are."""
+        self._has_more = False
+        for victim in policy.victims(self.index, self.settings):
+            uid = victim.pod.metadata.uid
+            if uid in self._claims:
+                continue
+            if len(self._queue) >= self._backlog:
+                self._has_more = True
+                return
+            self._claims[uid] = Claim(victim.pod.spec.node_name, since)
+            self._queue.add((_POD, uid))
+
+    @property
+    def _backlog(self) -> int:
+        return 2 * self.settings.most_in_flight
+
+    def _release_stale(self, now: float) -> None:
+        """What was done a period ago and is still there was not done for good: it is looked at again."""
+        until = now - self.settings.period_seconds
+        stale = [
+            uid for uid, claim in self._claims.items() if claim.done_at is not None and claim.done_at <= until
+        ]
+        for uid in stale:
+            del self._claims[uid]
+
+    # Acting
+
+    async def _work(self, key: Key) -> None:
+        if not self.is_fit:
+            self._queue.add_after(key, _UNFIT_SECONDS)
+            return
+        kind, name = key
+        if kind == _NODE:
+            await self._check_node(name)
+        else:
+            await self._collect(name)
+        if self._has_more and len(self._queue) < self._backlog // 2:
+            self.note(is_news=True)
+
+    async def _check_node(self, name: str) -> None:
+        """One look at the server before an orphan is believed (GC-52)."""
+        loop = asyncio.get_running_loop()
+        try:
+            await self._client.get(NODES, name, view=MetadataOnly)
+        except NotFoundError:
+            self.metrics.node_checks["gone"] += 1
+            if not self.is_fit:
+                # It may have come back since, and nobody would have told.
+                self.index.doubt_missing(name, loop.time())
+            elif self.index.confirm_missing(name, loop.time()):
+                log.info("node %s no longer exists: its pods are collected", name, extra={"node": name})
+        except PodlifeError as error:
+            self.metrics.node_checks["error"] += 1
+            self.index.doubt_missing(name, loop.time())
+            log.warning(
+                "node %s could not be looked for, its pods stay: %s", name, error, extra={"node": name}
+            )
+        else:
+            self.metrics.node_checks["found"] += 1
+            self.index.doubt_missing(name, loop.time())
+        finally:
+            self._checking.discard(name)
+            self.note(is_news=True)
+
+    async def _collect(self, uid: str) -> None:
+        claim = self._claims.get(uid)
+        if claim is None:
+            return
+        pod = self.index.pod(claim.node, uid)
+        victim = None if pod is None else policy.victim_of(self.index, self.settings, pod)
+        if victim is None:
+            # A node came back, somebody else deleted, the threshold is met: it is nobody's victim any more.
+            self._claims.pop(uid, None)
+            return
+        loop = asyncio.get_running_loop()
+        if not self._queue.retries((_POD, uid)):
+            self.metrics.reaction_seconds.observe(loop.time() - claim.since)
+        try:
+            removal = await remove(self._client, victim, self.settings.gates, self._clock)
+        except PodlifeError as error:
+            self._report_failure(victim, error)
+            self._queue.add_rate_limited((_POD, uid))
+            return
+        if removal.outcome is Outcome.CHANGED:
+            # The event that tells how is on its way: decided again then, on what it says.
+            self._queue.add_rate_limited((_POD, uid))
+            return
+        claim.done_at = loop.time()
+        self._queue.forget((_POD, uid))
+        self._report(victim, removal)
+
+    # Telling
+
+    def _report(self, victim: Victim, removal: Removal) -> None:
+        metadata = victim.pod.metadata
+        told = {"pod": victim.pod.key, "uid": metadata.uid, "reason": str(victim.reason)}
+        log.info("%s: %s", removal.outcome, victim.pod.key, extra={**told, "why": victim.why})
+        if removal.outcome.is_deletion:
+            self.metrics.deleted[metadata.namespace, victim.reason] += 1
+        if self._recorder is not None and (event := event_about(victim, removal)) is not None:
+            regarding, message = event
+            self._recorder.event(regarding, "Normal", "PodGarbageCollected", message)
+
+    def _report_failure(self, victim: Victim, error: PodlifeError) -> None:
+        metadata = victim.pod.metadata
+        self.metrics.errors[metadata.namespace, victim.reason] += 1
+        told = {"pod": victim.pod.key, "uid": metadata.uid, "reason": str(victim.reason)}
+        log.warning("pod %s was not deleted: %s", victim.pod.key, error, extra=told)
+
+
+class _PodHandler:
+    def __init__(self, collector: Collector) -> None:
+        self._collector = collector
+
+    def on_add(self, pod: Pod) -> None:
+        self._collector.note(self._collector.index.add_pod(pod, _now()))
+
+    def on_update(self, old: Pod, new: Pod) -> None:
+        index = self._collector.index
+        self._collector.note(index.update_pod(old, new, _now()))
+        if index.is_settled(new):
+            self._collector.release(new)
+
+    def on_delete(self, pod: Pod) -> None:
+        self._collector.index.remove_pod(pod, _now())
+        self._collector.release(pod)
+
+
+class _NodeHandler:
+    def __init__(self, collector: Collector) -> None:
+        self._collector = collector
+
+    def on_add(self, node: Node) -> None:
+        self._collector.note(self._collector.index.put_node(node))
+
+    def on_update(self, old: Node, new: Node) -> None:
+        self._collector.note(self._collector.index.put_node(new))
+
+    def on_delete(self, node: Node) -> None:
+        self._collector.note(self._collector.index.remove_node(node, _now()))
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

@@ -1,0 +1,225 @@
+"""Collecting once: a list of everything, the plan that follows from it, and its victims removed.
+
+No watch is needed and nothing is kept, so that a sweep that was killed is simply started again. Pods are listed
+before nodes: a pod's node was there before it. A missing node is first seen here, so its quarantine is waited for
+at the end, and the server asked once more. What fails for a passing reason is tried a few times; what fails for
+good is told with its reason.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+import msgspec
+
+from podlife.api.views import MetadataOnly, Node
+from podlife.client import NODES, PODS, Client, ListOptions
+from podlife.client.retry import backoff_seconds, is_passing
+from podlife.clock import Clock
+from podlife.errors import NotFoundError, PodlifeError
+from podlife.podgc import policy
+from podlife.podgc.index import PodIndex
+from podlife.podgc.policy import Later, Plan, Victim
+from podlife.podgc.removal import Outcome, Removal, remove
+from podlife.podgc.settings import Selection, Settings
+from podlife.podgc.views import Pod
+
+__all__ = ["Failure", "Progress", "Summary", "Sweep", "plan_once"]
+
+X = TypeVar("X")
+
+_PAGE = 1000
+_MOST_TRIES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    victim: Victim
+    error: PodlifeError
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """`total` grows when a node's quarantine ends; until then `waiting_seconds` says how long that still is."""
+
+    total: int = 0
+    done: int = 0
+    failed: int = 0
+    waiting_seconds: float = 0.0
+
+
+@dataclass(slots=True)
+class Summary:
+    """What came of a sweep. `gone` and `replaced` pods were somebody else's before they were ours."""
+
+    outcomes: dict[Outcome, int] = field(default_factory=lambda: dict.fromkeys(Outcome, 0))
+    failures: list[Failure] = field(default_factory=list)
+    # Nodes that could not be looked for: their pods were left alone.
+    unknown_nodes: dict[str, PodlifeError] = field(default_factory=dict)
+
+    @property
+    def is_complete(self) -> bool:
+        return not self.failures and not self.unknown_nodes
+
+
+class _Named(msgspec.Struct, gc=False):
+    uid: str = ""
+
+
+class _Chosen(msgspec.Struct, gc=False):
+    metadata: _Named
+
+
+async def plan_once(client: Client, settings: Settings, selection: Selection | None = None) -> Plan:
+    """What would be collected now; see `Collector.plan_once`."""
+    index = await _read(client, settings)
+    everything = policy.plan(index, settings, asyncio.get_running_loop().time())
+    is_meant = await _chooser(client, selection or Selection())
+    later = (
+        replace(each, pods=tuple(pod for pod in each.pods if is_meant(pod))) for each in everything.later
+    )
+    return Plan(
+        tuple(victim for victim in everything.victims if is_meant(victim.pod)),
+        tuple(each for each in later if each.pods),
+        tuple(pod for pod in everything.held if is_meant(pod)),
+    )
+
+
+async def _read(client: Client, settings: Settings) -> PodIndex:
+    index = PodIndex(marks_failed=settings.marks_failed)
+    options = ListOptions(limit=_PAGE)
+    pods = await client.list_all(PODS, options=options, view=Pod)
+    nodes = await client.list_all(NODES, options=options, view=Node)
+    now = asyncio.get_running_loop().time()
+    for node in nodes.items:
+        index.put_node(node)
+    for pod in pods.items:
+        index.add_pod(pod, now)
+    return index
+
+
+async def _chooser(client: Client, selection: Selection) -> Callable[[Pod], bool]:
+    if selection.label_selector:
+        options = ListOptions(label_selector=selection.label_selector, limit=_PAGE)
+        chosen = await client.list_all(PODS, selection.namespace, options=options, view=_Chosen)
+        uids = {each.metadata.uid for each in chosen.items}
+        return lambda pod: pod.metadata.uid in uids
+    if selection.namespace:
+        return lambda pod: pod.metadata.namespace == selection.namespace
+    return lambda pod: True
+
+
+class Sweep:
+    """`report` is told of every victim that was dealt with."""
+
+    def __init__(
+        self,
+        client: Client,
+        settings: Settings,
+        clock: Clock,
+        *,
+        report: Callable[[Victim, Removal], None] | None = None,
+    ) -> None:
+        self._client = client
+        self._settings = settings
+        self._clock = clock
+        self._report = report or (lambda victim, removal: None)
+        self._on_progress: Callable[[Progress], None] = lambda progress: None
+        self._progress = Progress()
+        self._summary = Summary()
+
+    async def run(
+        self,
+        on_progress: Callable[[Progress], None] | None = None,
+        selection: Selection | None = None,
+        plan: Plan | None = None,
+    ) -> Summary:
+        """Remove the victims of the plan, or of one that is made now."""
+        self._on_progress = on_progress or self._on_progress
+        started = asyncio.get_running_loop().time()
+        if plan is None:
+            plan = await plan_once(self._client, self._settings, selection)
+        await self._remove_all(plan.victims)
+        if plan.later:
+            await self._wait_until(started + max(later.seconds for later in plan.later))
+            await self._remove_all(await self._orphans(plan.later))
+        return self._summary
+
+    def _tell(self, **changes: float) -> None:
+        self._progress = replace(self._progress, **changes)  # type: ignore[arg-type]
+        self._on_progress(self._progress)
+
+    async def _wait_until(self, moment: float) -> None:
+        loop = asyncio.get_running_loop()
+        while (left := moment - loop.time()) > 0:
+            self._tell(waiting_seconds=left)
+            await asyncio.sleep(min(1.0, left))
+        self._tell(waiting_seconds=0.0)
+
+    async def _orphans(self, missing: Iterable[Later]) -> list[Victim]:
+        """One look at the server for each node before its pods are believed to be orphans (GC-52)."""
+        orphans: list[Victim] = []
+
+        async def look(later: Later) -> None:
+            try:
+                await self._client.get(NODES, later.node, view=MetadataOnly)
+            except NotFoundError:
+                why = f"node {later.node} no longer exists"
+                orphans.extend(
+                    policy.victim_for(self._settings, pod, later.reason, why) for pod in later.pods
+                )
+            except PodlifeError as error:
+                self._summary.unknown_nodes[later.node] = error
+
+        await self._for_each(missing, look)
+        return orphans
+
+    async def _remove_all(self, victims: Sequence[Victim]) -> None:
+        self._tell(total=self._progress.total + len(victims))
+        await self._for_each(victims, self._remove)
+
+    async def _for_each(self, items: Iterable[X], work: Callable[[X], Awaitable[None]]) -> None:
+        waiting = deque(items)
+
+        async def labour() -> None:
+            while waiting:
+                await work(waiting.popleft())
+
+        async with asyncio.TaskGroup() as group:
+            for _ in range(min(len(waiting), self._settings.most_in_flight)):
+                group.create_task(labour())
+
+    async def _remove(self, victim: Victim) -> None:
+        for failures in range(1, _MOST_TRIES + 1):
+            try:
+                removal = await self._try(victim)
+            except PodlifeError as error:
+                if failures == _MOST_TRIES or not is_passing(error):
+                    self._summary.failures.append(Failure(victim, error))
+                    self._tell(done=self._progress.done + 1, failed=self._progress.failed + 1)
+                    return
+                await asyncio.sleep(backoff_seconds(failures))
+            else:
+                self._summary.outcomes[removal.outcome] += 1
+                self._report(victim, removal)
+                self._tell(done=self._progress.done + 1)
+                return
+
+    async def _try(self, victim: Victim) -> Removal:
+        """Remove the victim as the server holds it now, if it has changed since the list."""
+        while True:
+            removal = await remove(self._client, victim, self._settings.gates, self._clock)
+            if removal.outcome is not Outcome.CHANGED:
+                return removal
+            metadata = victim.pod.metadata
+            try:
+                pod = await self._client.get(PODS, metadata.name, metadata.namespace, view=Pod)
+            except NotFoundError:
+                return Removal(Outcome.GONE)
+            if pod.metadata.uid != metadata.uid:
+                return Removal(Outcome.REPLACED)
+            victim = policy.victim_for(self._settings, pod, victim.reason, victim.why)
