@@ -68,5 +68,7 @@ class Table:
         for what, theirs, ours, goal in self.rows:
             ratio = ours / theirs
             reached = "" if goal is None else ("reached" if goal.is_reached(ratio, ours) else "MISSED")
-            lines.append(f"{what:34}{theirs:>16.3g}{ours:>12.3g}{ratio:>8.2f}x   {str(goal or ''):<9} {reached}")
+            lines.append(
+                f"{what:34}{theirs:>16.3g}{ours:>12.3g}{ratio:>8.2f}x   {str(goal or ''):<9} {reached}"
+            )
         return "\n".join([*lines, *(f"  {note}" for note in self.notes)])

@@ -35,6 +35,7 @@ __all__ = [
 SERVER_NAME = "podlife"
 
 SLICE_BYTES = 256 * 1024
+SLICES_AHEAD = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +156,10 @@ async def send_pieces(
     answer.content_length = sum(map(len, pieces))
     writer = await answer.prepare(request)
     assert isinstance(writer, StreamWriter)
-    if request.method == hdrs.METH_HEAD:
+    if request.method == hdrs.METH_HEAD or reader.transport is None:
         return
+    # A few slices ahead of the reader, so that writing one and reading another go on at the same time.
+    reader.transport.set_write_buffer_limits(high=SLICES_AHEAD * SLICE_BYTES)
     for part in slices(pieces):
         await _write(reader, writer, part)
         # Others get their turn, also while this reader is as fast as we are.
