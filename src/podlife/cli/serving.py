@@ -9,6 +9,7 @@ import gc
 import json
 import logging
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from podlife.apiserver.server import ApiServer, Serving
@@ -35,7 +36,9 @@ async def _serve(settings: Settings) -> None:
         gc.freeze()
         # A request leaves hardly any cycles behind, so looking for them can wait for many requests.
         gc.set_threshold(50_000, 20, 50)
-        print(_welcome(serving, settings), flush=True)
+        # Who cannot be told (a closed pipe, a full disk) is served all the same.
+        with suppress(OSError):
+            print(_welcome(serving, settings), flush=True)
 
     with stopped_by_signals(server.stop):
         await server.run(ready)
