@@ -69,6 +69,6 @@ class Table:
             ratio = ours / theirs
             reached = "" if goal is None else ("reached" if goal.is_reached(ratio, ours) else "MISSED")
             lines.append(
-                f"{what:34}{theirs:>16.3g}{ours:>12.3g}{ratio:>8.2f}x   {str(goal or ''):<9} {reached}"
+                f"{what:34}{theirs:>16.3g}{ours:>12.3g}{ratio:>8.2f}x   {goal or ''!s:<9} {reached}"
             )
         return "\n".join([*lines, *(f"  {note}" for note in self.notes)])

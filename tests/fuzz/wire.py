@@ -22,7 +22,6 @@ ANSWER_SECONDS = 20.0
 # node cannot be asked, and the one mistake of a client that kube-apiserver itself answers with 500.
 _EXPECTED = (
     "Timeout: Too large resource version",
-    "resourceVersion should not be set on objects to be created",
 )
 # What only HTTP itself can refuse is answered in plain text, before anybody knows that this is Kubernetes.
 _PLAIN_REFUSAL = b"400 Bad Request"

@@ -90,6 +90,7 @@ DIFFERENCES: dict[str, Known] = {
         "patches/strategic-element-without-key",
         "binding/without-target",
         "binding/to-another-kind",
+        "pod-validation/resource-version-set",
     ),
     **_same(_UTF8, _ANSWER, "errors/not-utf-8"),
     **_same(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from podlife.api.codec import Object
 from podlife.apiserver.admission import Attributes, Operation
 from podlife.apiserver.registry import output
-from podlife.apiserver.registry.body import read_object
+from podlife.apiserver.registry.body import bad_request, read_object
 from podlife.apiserver.registry.metadata import (
     adopt_namespace,
     check_created,
@@ -15,7 +15,6 @@ from podlife.apiserver.registry.metadata import (
 from podlife.apiserver.registry.objects import encoder
 from podlife.apiserver.registry.scope import Registry, Scope
 from podlife.apiserver.storage.store import MismatchError, Put
-from podlife.errors import ApiError
 from podlife.wire import Response
 
 __all__ = ["create", "create_object"]
@@ -37,7 +36,7 @@ async def create_object(registry: Registry, scope: Scope, obj: Object, *, dry_ru
     """Bring a checked object into being; its stored bytes."""
     meta = obj["metadata"]
     if meta.get("resourceVersion", "") not in ("", "0"):
-        raise ApiError("resourceVersion should not be set on objects to be created", reason="")
+        raise bad_request("resourceVersion should not be set on objects to be created")
     meta.pop("resourceVersion", None)
     clean_for_create(meta)
     adopt_namespace(scope, meta)
