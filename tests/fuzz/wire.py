@@ -18,11 +18,8 @@ from tests.server_process import ServerProcess
 __all__ = ["ANSWER_SECONDS", "Answer", "Wire", "judge"]
 
 ANSWER_SECONDS = 20.0
-# The few errors of 500 and more that are right: a server that cannot know yet what it is asked for, a pod whose
-# node cannot be asked, and the one mistake of a client that kube-apiserver itself answers with 500.
-_EXPECTED = (
-    "Timeout: Too large resource version",
-)
+# The one error of 500 and more that is right: a server that cannot know yet what it is asked for.
+_EXPECTED = ("Timeout: Too large resource version",)
 # What only HTTP itself can refuse is answered in plain text, before anybody knows that this is Kubernetes.
 _PLAIN_REFUSAL = b"400 Bad Request"
 
