@@ -16,6 +16,7 @@ from typing import TypeVar
 
 import msgspec
 
+from podlife.aio import wait_until_set
 from podlife.api.views import MetadataOnly, Node
 from podlife.client import NODES, PODS, Client, ListOptions
 from podlife.client.retry import backoff_seconds, is_passing
@@ -60,10 +61,12 @@ class Summary:
     failures: list[Failure] = field(default_factory=list)
     # Nodes that could not be looked for: their pods were left alone.
     unknown_nodes: dict[str, PodlifeError] = field(default_factory=dict)
+    # How many pods had not been begun with when the sweep was told to stop.
+    left: int = 0
 
     @property
     def is_complete(self) -> bool:
-        return not self.failures and not self.unknown_nodes
+        return not self.failures and not self.unknown_nodes and not self.left
 
 
 class _Named(msgspec.Struct, gc=False):
@@ -131,6 +134,11 @@ class Sweep:
         self._on_progress: Callable[[Progress], None] = lambda progress: None
         self._progress = Progress()
         self._summary = Summary()
+        self._is_stopping = asyncio.Event()
+
+    def stop(self) -> None:
+        """Begin with nothing more: `run` comes back when the calls under way are done."""
+        self._is_stopping.set()
 
     async def run(
         self,
@@ -146,7 +154,10 @@ class Sweep:
         await self._remove_all(plan.victims)
         if plan.later:
             await self._wait_until(started + max(later.seconds for later in plan.later))
-            await self._remove_all(await self._orphans(plan.later))
+            if self._is_stopping.is_set():
+                self._summary.left += sum(len(later.pods) for later in plan.later)
+            else:
+                await self._remove_all(await self._orphans(plan.later))
         return self._summary
 
     def _tell(self, **changes: float) -> None:
@@ -155,16 +166,18 @@ class Sweep:
 
     async def _wait_until(self, moment: float) -> None:
         loop = asyncio.get_running_loop()
-        while (left := moment - loop.time()) > 0:
+        while (left := moment - loop.time()) > 0 and not self._is_stopping.is_set():
             self._tell(waiting_seconds=left)
-            await asyncio.sleep(min(1.0, left))
+            await wait_until_set(self._is_stopping, seconds=min(1.0, left))
         self._tell(waiting_seconds=0.0)
 
-    async def _orphans(self, missing: Iterable[Later]) -> list[Victim]:
+    async def _orphans(self, missing: Sequence[Later]) -> list[Victim]:
         """One look at the server for each node before its pods are believed to be orphans (GC-52)."""
         orphans: list[Victim] = []
+        waiting = {later.node: len(later.pods) for later in missing}
 
         async def look(later: Later) -> None:
+            del waiting[later.node]
             try:
                 await self._client.get(NODES, later.node, view=MetadataOnly)
             except NotFoundError:
@@ -176,33 +189,36 @@ class Sweep:
                 self._summary.unknown_nodes[later.node] = error
 
         await self._for_each(missing, look)
+        self._summary.left += sum(waiting.values())
         return orphans
 
     async def _remove_all(self, victims: Sequence[Victim]) -> None:
         self._tell(total=self._progress.total + len(victims))
-        await self._for_each(victims, self._remove)
+        self._summary.left += await self._for_each(victims, self._remove)
 
-    async def _for_each(self, items: Iterable[X], work: Callable[[X], Awaitable[None]]) -> None:
+    async def _for_each(self, items: Iterable[X], work: Callable[[X], Awaitable[None]]) -> int:
+        """Says how many were not begun with, being told to stop."""
         waiting = deque(items)
 
         async def labour() -> None:
-            while waiting:
+            while waiting and not self._is_stopping.is_set():
                 await work(waiting.popleft())
 
         async with asyncio.TaskGroup() as group:
             for _ in range(min(len(waiting), self._settings.most_in_flight)):
                 group.create_task(labour())
+        return len(waiting)
 
     async def _remove(self, victim: Victim) -> None:
         for failures in range(1, _MOST_TRIES + 1):
             try:
                 removal = await self._try(victim)
             except PodlifeError as error:
-                if failures == _MOST_TRIES or not is_passing(error):
+                if failures == _MOST_TRIES or not is_passing(error) or self._is_stopping.is_set():
                     self._summary.failures.append(Failure(victim, error))
                     self._tell(done=self._progress.done + 1, failed=self._progress.failed + 1)
                     return
-                await asyncio.sleep(backoff_seconds(failures))
+                await wait_until_set(self._is_stopping, seconds=backoff_seconds(failures))
             else:
                 self._summary.outcomes[removal.outcome] += 1
                 self._report(victim, removal)
