@@ -6,10 +6,8 @@ and nothing is added to it. The first Ctrl-C lets the calls under way finish; wh
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import sys
-from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -50,7 +48,8 @@ class _Result:
     summary: Summary
     deleted: list[Victim]
     seconds: float
-    is_interrupted: bool = False
+    has_waited: bool
+    is_interrupted: bool
 
 
 def run_sweep(
@@ -110,6 +109,7 @@ async def _sweep(job: _Job, agreed: Plan | None) -> _Result:
                 recorder.event(event[0], "Normal", "PodGarbageCollected", event[1])
 
         plan = await plan_once(client, job.settings, job.selection)
+        plan = _both(plan, agreed) if agreed else plan
         sweep = Sweep(client, job.settings, clock, report=report)
         is_interrupted = False
 
@@ -119,8 +119,8 @@ async def _sweep(job: _Job, agreed: Plan | None) -> _Result:
             sweep.stop()
 
         with shown_progress() as show, loop.stopped_by_signals(stop):
-            summary = await sweep.run(show, plan=_both(plan, agreed) if agreed else plan)
-    return _Result(summary, deleted, perf_counter() - started, is_interrupted)
+            summary = await sweep.run(show, plan=plan)
+    return _Result(summary, deleted, perf_counter() - started, bool(plan.later), is_interrupted)
 
 
 def _both(now: Plan, agreed: Plan) -> Plan:
@@ -177,7 +177,8 @@ def _headline(result: _Result) -> str:
             if result.is_interrupted or result.summary.failures
             else "Nothing to collect."
         )
-    rate = f", {number / result.seconds:.0f} a second" if number > 1 else ""
+    # Where it waited for a quarantine, the time tells nothing of its speed.
+    rate = "" if result.has_waited else f", {number / result.seconds:.0f} a second"
     return f"{counted(number)} deleted ({reasons_of(result.deleted)}) in {result.seconds:.1f} s{rate}."
 
 
