@@ -87,7 +87,6 @@ async def _follow(
     lifetime = options.timeout_seconds or _DEFAULT_SECONDS * (1 + random.random())  # noqa: S311 - no secret
     end = loop.time() + lifetime
     bookmark_at = loop.time() + _BOOKMARK_SECONDS if options.bookmarks else end
-    sent = since
     while True:
         try:
             async with asyncio.timeout_at(min(end, bookmark_at)):
@@ -95,10 +94,9 @@ async def _follow(
         except TimeoutError:
             if loop.time() >= end:
                 return
+            # Also where nothing has happened: by it a client tells a quiet server from a dead connection.
             bookmark_at = loop.time() + _BOOKMARK_SECONDS
-            if subscription.revision > sent:
-                sent = subscription.revision
-                yield encoding.bookmark(sent)
+            yield encoding.bookmark(max(since, subscription.revision))
             continue
         except CompactedError as error:
             yield encoding.error(status.failure(expired(error)))

@@ -1,0 +1,274 @@
+"""What an informer brings: the state of the server, in full and in order, to everybody who asks."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from podlife.api.views import MetadataOnly
+from podlife.client import NAMESPACES
+from podlife.errors import ConflictError
+from podlife.informer import Informer
+from tests.component.informer.world import Notes, World, refusal, run_informer, until
+from tests.virtual_time import virtual_time
+
+
+def names(informer: Informer[Any]) -> set[str]:
+    return {obj.metadata.name for obj in informer.cache.list() if "marker" not in obj.metadata.name}
+
+
+@pytest.mark.parametrize("is_streamed", [True, False])
+@virtual_time
+async def test_what_is_there_is_told_and_then_every_change_in_order(is_streamed: bool) -> None:
+    world = await World.start("a", "b")
+    if not is_streamed:
+        world.line.refuse(refusal(400, "BadRequest"), where="sendInitialEvents")
+    informer, notes = world.informer(), Notes()
+    informer.add_handler(notes)
+    async with run_informer(informer):
+        assert sorted(notes.take()) == ["+a", "+b"]
+        await world.put("c", "1")
+        await world.put("a", "2")
+        await world.delete("b")
+        await world.put("c", "3")
+        await world.caught_up(informer)
+        assert notes.take() == ["+c 1", "~a 2", "-b", "~c 3"]
+        assert names(informer) == {"a", "c"}
+        assert informer.cache.get("default", "c").data == {"v": "3"}
+        assert informer.cache.get("default", "b") is None
+        assert informer.stats.lists == 1
+    assert ("sendInitialEvents" in world.line.requests[-1].query.raw) is is_streamed
+
+
+@virtual_time
+async def test_it_has_synced_only_when_every_handler_was_told_of_the_whole_list() -> None:
+    world = await World.start(*"abcde")
+    informer = world.informer()
+    synced: list[bool] = []
+
+    class Watching(Notes):
+        def on_add(self, obj: Any) -> None:
+            synced.append(informer.has_synced)
+
+    informer.add_handler(Watching())
+    assert not informer.has_synced
+    async with run_informer(informer):
+        assert informer.has_synced
+    assert synced == [False] * 5
+
+
+@virtual_time
+async def test_an_empty_list_is_a_list_too() -> None:
+    world = await World.start()
+    informer = world.informer()
+    async with run_informer(informer):
+        assert informer.has_synced
+        assert len(informer.cache) == 0
+
+
+@virtual_time
+async def test_a_handler_that_comes_late_gets_what_there_is_and_then_everything() -> None:
+    world = await World.start("a", "b")
+    informer, early, late = world.informer(), Notes(), Notes()
+    informer.add_handler(early)
+    async with run_informer(informer):
+        await world.put("a", "2")
+        await world.caught_up(informer)
+        informer.add_handler(late)
+        assert sorted(late.take()) == ["+a 2", "+b"]
+        early.take()
+        await world.delete("b")
+        await world.put("d")
+        await world.caught_up(informer)
+        assert late.take() == early.take() == ["-b", "+d"]
+
+
+@virtual_time
+async def test_a_handler_that_is_added_by_another_is_told_of_nothing_twice() -> None:
+    world = await World.start("a")
+    informer, late = world.informer(), Notes()
+
+    class Adding(Notes):
+        def on_add(self, obj: Any) -> None:
+            informer.add_handler(late)
+
+    informer.add_handler(Adding())
+    async with run_informer(informer):
+        assert late.take() == ["+a"]
+
+
+@virtual_time
+async def test_the_cache_agrees_with_what_a_handler_is_told() -> None:
+    world = await World.start("a")
+    informer = world.informer(indexers={"value": lambda obj: [obj.data["v"]] if obj.data else []})
+    seen = []
+
+    class Comparing(Notes):
+        def on_update(self, old: Any, new: Any) -> None:
+            seen.append(
+                (
+                    informer.cache.get("default", "a") is new,
+                    informer.cache.by_index("value", old.data["v"]),
+                    informer.cache.by_index("value", new.data["v"]),
+                )
+            )
+
+        def on_delete(self, obj: Any) -> None:
+            seen.append((informer.cache.get("default", "a"), informer.cache.by_index("value", "2")))
+
+    informer.add_handler(Comparing())
+    async with run_informer(informer):
+        new = await world.put("a", "2")
+        await world.caught_up(informer)
+        (held,) = informer.cache.by_index("value", "2")
+        assert held.metadata.resource_version == new["metadata"]["resourceVersion"]
+        await world.delete("a")
+        await world.caught_up(informer)
+    assert seen == [(True, (), (held,)), (None, ())]
+
+
+@virtual_time
+async def test_another_object_under_the_same_name_is_an_end_and_a_beginning() -> None:
+    world = await World.start("a")
+    informer, notes = world.informer(), Notes()
+    informer.add_handler(notes)
+    async with run_informer(informer):
+        notes.take()
+        await world.delete("a")
+        await world.put("a", "new")
+        await world.caught_up(informer)
+        assert notes.take() == ["-a", "+a new"]
+
+
+@virtual_time
+async def test_only_what_is_selected_is_followed() -> None:
+    world = await World.start("a", "b")
+    informer, notes = world.informer(field_selector="metadata.name=b"), Notes()
+    informer.add_handler(notes)
+    async with run_informer(informer):
+        await world.put("a", "2")
+        await world.put("b", "2")
+        await world.put("b", "2", namespace="kube-system")
+        await until(lambda: len(notes.all) == 2)
+        assert notes.take() == ["+b", "~b 2"]
+
+
+@virtual_time
+async def test_all_namespaces_and_what_has_none_can_be_followed() -> None:
+    world = await World.start("a")
+    await world.put("a", namespace="kube-system")
+    everywhere = world.informer(namespace="")
+    namespaces = Informer(world.client, NAMESPACES, view=MetadataOnly)
+    async with run_informer(everywhere), run_informer(namespaces):
+        assert len(everywhere.cache) == 2
+        assert everywhere.cache.get("kube-system", "a") is not None
+        assert namespaces.cache.get("", "default") is not None
+
+
+@virtual_time
+async def test_a_resync_tells_of_everything_again_without_a_list() -> None:
+    world = await World.start("a", "b")
+    informer, notes = world.informer(resync_seconds=600), Notes()
+    informer.add_handler(notes)
+    async with run_informer(informer):
+        await asyncio.sleep(599)
+        assert sorted(notes.take()) == ["+a", "+b"]
+        await asyncio.sleep(2)
+        assert notes.take() == ["=a", "=b"]
+        await asyncio.sleep(600)
+        assert notes.take() == ["=a", "=b"]
+        assert (informer.stats.lists, informer.stats.resyncs) == (1, 2)
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError("oops"), ConflictError("looks like an answer")])
+@pytest.mark.parametrize("moment", ["on_add", "on_update", "on_delete"])
+@virtual_time
+async def test_a_handler_that_fails_ends_the_informer_with_its_reason(moment: str, error: Exception) -> None:
+    world = await World.start("a")
+
+    class Failing(Notes):
+        pass
+
+    def fail(*_: Any) -> None:
+        raise error
+
+    setattr(Failing, moment, fail)
+    informer = world.informer()
+    informer.add_handler(Failing())
+    async with run_informer(informer, seconds=0) as task:
+        await asyncio.sleep(1)
+        await world.put("a", "2")
+        await world.delete("a")
+        with pytest.raises(type(error)) as raised:
+            await task
+        assert raised.value is error
+    assert not informer.is_live
+    assert world.line.streams == []
+
+
+@virtual_time
+async def test_a_handler_that_fails_on_a_resync_ends_the_informer_too() -> None:
+    world = await World.start("a")
+
+    class Failing(Notes):
+        def on_update(self, old: Any, new: Any) -> None:
+            raise ZeroDivisionError
+
+    informer = world.informer(resync_seconds=10)
+    informer.add_handler(Failing())
+    async with run_informer(informer) as task:
+        with pytest.raises(ZeroDivisionError):
+            await task
+    assert world.line.streams == []
+
+
+@virtual_time
+async def test_an_indexer_that_fails_ends_the_informer_with_its_reason() -> None:
+    world = await World.start("a")
+    informer = world.informer(indexers={"broken": lambda obj: obj.nothing})
+    async with run_informer(informer, seconds=0) as task:
+        with pytest.raises(AttributeError, match="nothing"):
+            await task
+        assert not await informer.wait_for_sync(seconds=60), "an informer that has ended never syncs"
+        assert asyncio.get_running_loop().time() == 0
+
+
+@virtual_time
+async def test_a_late_handler_that_fails_is_its_callers_to_know_and_nobody_elses() -> None:
+    world = await World.start("a")
+
+    class Failing(Notes):
+        def on_add(self, obj: Any) -> None:
+            raise ZeroDivisionError
+
+    informer, notes = world.informer(), Notes()
+    async with run_informer(informer):
+        with pytest.raises(ZeroDivisionError):
+            informer.add_handler(Failing())
+        informer.add_handler(notes)
+        await world.put("b")
+        await world.caught_up(informer)
+        assert notes.take() == ["+a", "+b"]
+
+
+@virtual_time
+async def test_who_cancels_it_gets_everything_back() -> None:
+    world = await World.start("a")
+    informer = world.informer(resync_seconds=10)
+    async with run_informer(informer) as task:
+        assert len(world.line.streams) == 1
+    assert task.cancelled()
+    assert world.line.streams == []
+    assert (informer.has_synced, informer.is_live) == (True, False)
+
+
+@virtual_time
+async def test_an_informer_runs_once() -> None:
+    world = await World.start()
+    informer = world.informer()
+    async with run_informer(informer):
+        with pytest.raises(RuntimeError, match="configmaps"):
+            await informer.run()
+        assert informer.is_live
