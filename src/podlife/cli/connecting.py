@@ -83,6 +83,16 @@ async def connected(options: ConnectionOptions, connection: Connection) -> Async
             yield client
     except ApiError as error:
         raise explained(error, connection) from error
+    except ExceptionGroup as group:
+        # Of those who failed together, the first tells enough.
+        raise _first(group, connection) from group
+
+
+def _first(group: ExceptionGroup[Exception], connection: Connection) -> Exception:
+    error = group.exceptions[0]
+    if isinstance(error, ExceptionGroup):
+        return _first(error, connection)
+    return explained(error, connection) if isinstance(error, ApiError) else error
 
 
 _FORBIDDEN = re.compile(

@@ -99,4 +99,4 @@ def run(
     options = Options(
         connection, policy.settings(period=check_period(period)), election.checked(), address, v
     )
-    sys.exit(run_collector(options))
+    run_collector(options)

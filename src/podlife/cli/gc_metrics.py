@@ -1,0 +1,103 @@
+"""The collector's numbers for Prometheus, read when they are asked for.
+
+Two counters have kube-controller-manager's own names, so that dashboards and alerts go on working.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+from prometheus_client.registry import Collector as Source
+
+from podlife.client import Limiter
+from podlife.controller.metrics import histogram
+from podlife.events import Recorder
+from podlife.podgc import Collector
+from podlife.podgc.metrics import DELETED_TOTAL, ERRORS_TOTAL
+from podlife.workqueue import Distribution
+
+__all__ = ["GcMetrics"]
+
+
+class GcMetrics(Source):
+    """Register it with a registry: `GcMetrics(...).register(registry)`."""
+
+    def __init__(self, collector: Collector, limiter: Limiter, recorder: Recorder) -> None:
+        self._collector = collector
+        self._limiter = limiter
+        self._recorder = recorder
+
+    def register(self, registry: CollectorRegistry) -> None:
+        registry.register(self)
+
+    def collect(self) -> Iterator[Metric]:
+        yield from self._actions()
+        yield from self._index()
+        yield from self._server()
+
+    def _actions(self) -> Iterator[Metric]:
+        metrics = self._collector.metrics
+        for name, help_, counts in (
+            (DELETED_TOTAL, "Pods that were deleted.", metrics.deleted),
+            (ERRORS_TOTAL, "Deletions that failed.", metrics.errors),
+        ):
+            family = CounterMetricFamily(name, help_, labels=("namespace", "reason"))
+            for (namespace, reason), number in counts.items():
+                family.add_metric((namespace, str(reason)), number)
+            yield family
+        checks = CounterMetricFamily(
+            "podlife_gc_node_checks_total", "Looks at the server for a missing node.", labels=("result",)
+        )
+        for result, number in metrics.node_checks.items():
+            checks.add_metric((result,), number)
+        yield checks
+        yield _histogram(
+            "podlife_gc_reaction_seconds",
+            "From the event that makes a pod collectable to its deletion on the wire.",
+            metrics.reaction_seconds,
+        )
+        yield _histogram("podlife_gc_pass_seconds", "How long it took to decide.", metrics.pass_seconds)
+
+    def _index(self) -> Iterator[Metric]:
+        index = self._collector.index
+        for name, help_, number in (
+            ("pods", "Pods in the index.", len(index)),
+            ("nodes", "Nodes in the index.", index.node_count),
+            ("terminated_pods", "Pods that count against the threshold.", index.terminated_count),
+            ("terminating_pods", "Pods that are being deleted.", index.terminating_count),
+            ("missing_nodes", "Nodes that pods are on and that are not there.", len(index.missing)),
+            ("held_pods", "Pods that only their finalizers still hold.", len(index.settled)),
+            (
+                "live",
+                "Whether the caches are synced and live; nothing is deleted while not.",
+                self._collector.is_fit,
+            ),
+        ):
+            yield GaugeMetricFamily(f"podlife_gc_{name}", help_, float(number))
+
+    def _server(self) -> Iterator[Metric]:
+        state = self._limiter.state
+        for name, help_, number in (
+            ("limit", "Requests that may be under way at once.", state.limit),
+            ("in_flight", "Requests that are under way.", state.in_flight),
+            ("waiting", "Requests that wait to be let in.", self._limiter.waiting),
+        ):
+            yield GaugeMetricFamily(f"podlife_client_{name}", help_, float(number))
+        counts = self._recorder.counts
+        events = CounterMetricFamily("podlife_events_total", "What has become of events.", labels=("result",))
+        for result in ("sent", "dropped", "filtered", "failed"):
+            events.add_metric((result,), getattr(counts, result))
+        yield events
+
+
+def _histogram(name: str, help_: str, distribution: Distribution) -> Metric:
+    family = HistogramMetricFamily(name, help_, labels=[])
+    histogram(family, [], distribution)
+    return family
