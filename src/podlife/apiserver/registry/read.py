@@ -89,16 +89,30 @@ class Selection:
             return False
         return self.fields.is_empty or self.fields.matches(self._fields_of(record))
 
+    @property
+    def exact_field(self) -> tuple[str, str] | None:
+        """A field of the resource's own, with the value that it must have: what most kinds of watcher select by."""
+        for requirement in self.fields.requirements:
+            if requirement.operator == "=" and requirement.path in self.resource.selectable:
+                return requirement.path, requirement.value
+        return None
+
+    def field_of(self, record: Record, path: str) -> str:
+        return self._selected(record)[path]
+
     def _fields_of(self, record: Record) -> dict[str, str]:
         fields = {"metadata.name": record.key.name, "metadata.namespace": record.key.namespace}
-        selectable = self.resource.selectable
         if all(requirement.path in fields for requirement in self.fields.requirements):
             return fields
+        return fields | self._selected(record)
+
+    def _selected(self, record: Record) -> dict[str, str]:
+        selectable = self.resource.selectable
         # Kept with what it was read for: two resources may show the same records under other names.
         if not isinstance(record.cache, _Selected) or record.cache.by is not selectable:
             obj = thaw(record.value)
             record.cache = _Selected(selectable, {path: value(obj) for path, value in selectable.items()})
-        return fields | record.cache.fields
+        return record.cache.fields
 
 
 def _labels_of(record: Record) -> dict[str, str] | None:

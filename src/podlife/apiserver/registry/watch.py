@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 from podlife.api import status
 from podlife.apiserver.registry import output
@@ -117,9 +117,26 @@ def _frames(batch: Batch, selection: Selection, encoding: Encoding, since: int) 
     shared = (encoding.key, selection)
     data = batch.frames.get(shared)
     if data is None:
-        data = b"".join(_frame(event, selection, encoding) for event in batch.events)
-        batch.frames[shared] = data
+        events = _events_for(batch, selection)
+        data = batch.frames[shared] = b"".join(_frame(event, selection, encoding) for event in events)
     return data
+
+
+def _events_for(batch: Batch, selection: Selection) -> Sequence[Event]:
+    """What of the batch may be for this selection. A thousand nodes that each watch their own pods look only at
+    those: the batch is sorted by node once, for all of them."""
+    wanted = selection.exact_field
+    if wanted is None:
+        return batch.events
+    path, value = wanted
+    groups = batch.groups.get((selection.resource.key, path))
+    if groups is None:
+        groups = batch.groups[selection.resource.key, path] = {}
+        for event in batch.events:
+            records = (event.record,) if event.previous is None else (event.record, event.previous)
+            for found in {selection.field_of(record, path) for record in records}:
+                groups.setdefault(found, []).append(event)
+    return groups.get(value, ())
 
 
 def _frame(event: Event, selection: Selection, encoding: Encoding) -> bytes:

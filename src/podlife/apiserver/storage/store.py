@@ -129,13 +129,15 @@ Change = Put | Delete
 class Batch:
     """What one call of `Subscription.next` brings: a run of events, shared by all who read the same run.
 
-    `frames` lets subscribers share what they make of the whole run, by format."""
+    `frames` lets subscribers share what they make of the whole run, by format; `groups` lets those that are each
+    interested in one value of something share the work of sorting the run by it."""
 
-    __slots__ = ("events", "frames")
+    __slots__ = ("events", "frames", "groups")
 
     def __init__(self, events: Sequence[Event]) -> None:
         self.events = events
         self.frames: dict[object, bytes] = {}
+        self.groups: dict[object, dict[str, list[Event]]] = {}
 
 
 class Subscription(Protocol):
