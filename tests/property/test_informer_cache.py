@@ -159,6 +159,7 @@ class Following(RuleBasedStateMachine):
     @rule(unread=st.lists(st.sampled_from(NAMES), max_size=2))
     def relist(self, unread: list[str]) -> None:
         state = self.server.states[-1]
+        before = {name: self.cache.get("ns", name) for name in unread if name in state}
         self.cache.begin_list()
         self.unread = set()
         for name, thing in state.items():
@@ -169,6 +170,8 @@ class Following(RuleBasedStateMachine):
                 self.mirror.take(self.cache.apply(WatchEvent(EventType.ADDED, thing, "")))
         self.position = self.server.revision
         self.mirror.take(self.cache.apply(Bookmark(str(self.position), is_synced=True)))
+        for name, known in before.items():
+            assert self.cache.get("ns", name) is known, "what cannot be read was not kept"
 
     @invariant()
     def agree(self) -> None:
