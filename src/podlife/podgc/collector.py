@@ -135,6 +135,9 @@ class Collector:
         if self._claims.pop(pod.metadata.uid, None) is not None:
             self._queue.forget((_POD, pod.metadata.uid))
 
+    def has_claimed(self, pod: Pod) -> bool:
+        return pod.metadata.uid in self._claims
+
     # Deciding
 
     async def _decide(self) -> None:
@@ -199,13 +202,11 @@ class Collector:
     def _claim(self, since: float) -> None:
         """Give victims to the workers: as many as keep them busy, so that a look stays short however many there are."""
         self._has_more = False
-        for victim in policy.victims(self.index, self.settings):
-            uid = victim.pod.metadata.uid
-            if uid in self._claims:
-                continue
+        for victim in policy.victims(self.index, self.settings, self._claims):
             if len(self._queue) >= self._backlog:
                 self._has_more = True
                 return
+            uid = victim.pod.metadata.uid
             self._claims[uid] = Claim(victim.pod.spec.node_name, since)
             self._queue.add((_POD, uid))
 
@@ -315,10 +316,15 @@ class _PodHandler:
         self._collector.note(self._collector.index.add_pod(pod, _now()))
 
     def on_update(self, old: Pod, new: Pod) -> None:
-        index = self._collector.index
-        self._collector.note(index.update_pod(old, new, _now()))
-        if index.is_settled(new):
-            self._collector.release(new)
+        collector = self._collector
+        is_news = collector.index.update_pod(old, new, _now())
+        if collector.index.is_settled(new):
+            # It leaves its place among the victims to the next.
+            collector.release(new)
+        elif collector.has_claimed(new):
+            # Our own marking or deletion, mostly: its worker decides on what the index holds.
+            return
+        collector.note(is_news)
 
     def on_delete(self, pod: Pod) -> None:
         self._collector.index.remove_pod(pod, _now())

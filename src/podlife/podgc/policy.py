@@ -9,9 +9,11 @@ with what is still to come. With nothing to do each of them ends at once, howeve
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+
+import msgspec
 
 from podlife.podgc.index import Absence, PodIndex, order_of
 from podlife.podgc.settings import Reason, Settings
@@ -41,8 +43,9 @@ class Action(StrEnum):
     MARK = "mark-failed"
 
 
-@dataclass(frozen=True, slots=True)
-class Victim:
+class Victim(msgspec.Struct, frozen=True):
+    """A Struct because a plan may hold many thousands: it is made five times as fast as a frozen dataclass."""
+
     pod: Pod
     reason: Reason
     action: Action
@@ -72,10 +75,12 @@ def plan(index: PodIndex, settings: Settings, now: float) -> Plan:
     return Plan(tuple(victims(index, settings)), tuple(_later(index, settings, now)), tuple(index.settled))
 
 
-def victims(index: PodIndex, settings: Settings) -> Iterator[Victim]:
-    """All that can be collected now, in order. The index must not change while it is being read."""
+def victims(index: PodIndex, settings: Settings, skip: Container[str] = ()) -> Iterator[Victim]:
+    """All that can be collected now, in order, but for the UIDs to skip. The index must not change meanwhile."""
     for reason, pods in _looks(index, settings):
         for pod in pods:
+            if pod.metadata.uid in skip:
+                continue
             if reason is Reason.TERMINATED or reason_of(index, settings, pod) is reason:
                 yield victim_for(settings, pod, reason, _why(index, settings, pod, reason))
 
