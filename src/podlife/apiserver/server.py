@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import shutil
+import socket
 import tempfile
 from collections.abc import Callable
 from contextlib import AsyncExitStack
@@ -131,6 +132,8 @@ def _url(bind: str, port: int) -> str:
 
 
 def _why_not_bound(bind: str, port: int, error: Exception) -> str:
+    if isinstance(error, socket.gaierror):
+        return f"{bind} is no address and no host name that is known here: choose another with --bind"
     match getattr(error, "errno", None):
         case errno.EADDRINUSE:
             return (

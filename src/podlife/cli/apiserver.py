@@ -17,10 +17,34 @@ app = typer.Typer(
     help="A Kubernetes API server in one process.", invoke_without_command=True, rich_markup_mode=None
 )
 
+
+def _parse_folder(text: str) -> Path:
+    """Absolute, as it is shown to people in other folders too."""
+    if not text:
+        raise typer.BadParameter("it is empty: name a folder, or leave it out for the default one")
+    return Path(text).expanduser().absolute()
+
+
+def _parse_name(text: str) -> str:
+    from ipaddress import ip_address
+
+    from podlife.api.names import check_dns_subdomain
+
+    try:
+        ip_address(text)
+    except ValueError:
+        if check_dns_subdomain(text.lower().removeprefix("*.")):
+            raise typer.BadParameter(f"{text!r} is no host name and no IP address") from None
+    return text
+
+
 DataOption = Annotated[
     Path | None,
     typer.Option(
-        "--data", metavar="DIR", help="Where everything is kept.", show_default="~/.local/share/podlife"
+        "--data",
+        metavar="DIR",
+        parser=_parse_folder,
+        help="Where everything is kept; ~/.local/share/podlife if not said.",
     ),
 ]
 
@@ -33,17 +57,22 @@ def apiserver(  # noqa: PLR0913, PLR0917 - one parameter is one option of the co
         bool, typer.Option("--memory", help="Keep objects in memory only: they end with the process.")
     ] = False,
     port: Annotated[
-        int, typer.Option(help="Port to listen on; 0 for any free one.", min=0, max=65535)
+        int, typer.Option(metavar="PORT", help="Port to listen on; 0 for any free one.", min=0, max=65535)
     ] = 6443,
-    bind: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    bind: Annotated[str, typer.Option(metavar="ADDRESS", help="Address to listen on.")] = "127.0.0.1",
     name: Annotated[
-        list[str] | None, typer.Option(help="Another name clients know this server by (repeatable).")
+        list[str] | None,
+        typer.Option(
+            metavar="HOST",
+            parser=_parse_name,
+            help="Another name or address clients reach this server by (repeatable).",
+        ),
     ] = None,
     default_not_ready_toleration_seconds: Annotated[
-        int, typer.Option(help="How long pods stay on a node that is not ready.", min=0)
+        int, typer.Option(metavar="N", help="How long pods stay on a node that is not ready.", min=0)
     ] = 300,
     default_unreachable_toleration_seconds: Annotated[
-        int, typer.Option(help="How long pods stay on a node that is unreachable.", min=0)
+        int, typer.Option(metavar="N", help="How long pods stay on a node that is unreachable.", min=0)
     ] = 300,
     namespace_cleanup: Annotated[
         bool, typer.Option(help="Empty deleted namespaces; not needed beside kube-controller-manager.")
@@ -51,6 +80,7 @@ def apiserver(  # noqa: PLR0913, PLR0917 - one parameter is one option of the co
 ) -> None:
     """Serve the Kubernetes API for kubectl and every client library, on this machine alone."""
     if context.invoked_subcommand is not None:
+        _refuse_options_of_the_server(context)
         return
     from podlife.apiserver.settings import Settings
     from podlife.cli.serve import serve
@@ -68,7 +98,16 @@ def apiserver(  # noqa: PLR0913, PLR0917 - one parameter is one option of the co
     serve(settings)
 
 
-@app.command()
+def _refuse_options_of_the_server(context: typer.Context) -> None:
+    """A command that looks elsewhere than the user pointed to is worse than one that does nothing."""
+    for parameter in context.command.params:
+        source = context.get_parameter_source(parameter.name or "")
+        if source is not None and source.name != "DEFAULT":
+            option, command = parameter.opts[0], context.invoked_subcommand
+            context.fail(f"{option} before {command!r} is not for {command!r}: its options stand after it")
+
+
+@app.command(short_help="Make a kubeconfig for a node or a user, or show the admin's.")
 def kubeconfig(
     data: DataOption = None,
     node: Annotated[str, typer.Option(metavar="NAME", help="For the node of this name.")] = "",
@@ -102,7 +141,9 @@ def backup(
     target: Annotated[Path, typer.Argument(metavar="FILE", help="The file to write.")],
     data: DataOption = None,
 ) -> None:
-    """Copy the objects into one file, also while the server runs."""
+    """Copy the objects into one file, also while the server runs.
+
+    Certificates and tokens are not in it: who has the file has the objects, not the server's identity."""
     from podlife.apiserver.storage import maintenance
 
     report = maintenance.backup(data or _default_folder(), target)
@@ -114,7 +155,9 @@ def restore(
     source: Annotated[Path, typer.Argument(metavar="FILE", help="What `backup` wrote.")],
     data: DataOption = None,
 ) -> None:
-    """Fill an empty data folder from a backup."""
+    """Fill an empty data folder from a backup.
+
+    The server that is started on it has certificates and tokens of its own: kubeconfigs are to be made anew."""
     from podlife.apiserver.storage import maintenance
 
     report = maintenance.restore(source, data or _default_folder())
@@ -123,7 +166,9 @@ def restore(
 
 @app.command()
 def check(data: DataOption = None) -> None:
-    """Look whether everything that is stored is sound; exit code 1 if not."""
+    """Look whether everything that is stored is sound.
+
+    The exit code is 1 if not; every problem is a line on standard error."""
     from podlife.apiserver.storage import maintenance
 
     report = maintenance.check(data or _default_folder())

@@ -24,9 +24,13 @@ def run(main: Coroutine[Any, Any, T]) -> T:
 
 @contextmanager
 def stopped_by_signals(stop: Callable[[], None]) -> Iterator[None]:
-    """The first Ctrl-C or SIGTERM within the block calls `stop`; a second one ends the process at once."""
+    """The first Ctrl-C or SIGTERM within the block calls `stop`; a second one ends the process at once.
+
+    A terminal that is closed stops it as well, unless it was started to outlive that (nohup)."""
     loop = asyncio.get_running_loop()
-    numbers = (signal.SIGINT, signal.SIGTERM)
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        numbers.append(signal.SIGHUP)
 
     def let_go() -> None:
         for number in numbers:

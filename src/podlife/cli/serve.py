@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 import tempfile
 from dataclasses import asdict, replace
@@ -28,7 +29,12 @@ def serve(settings: Settings) -> NoReturn:
         folder = Path(tempfile.mkdtemp(prefix="podlife-"))
         settings = replace(settings, data=folder, is_temporary=True)
     assert settings.data is not None
-    _prepare(settings, settings.data)
+    try:
+        _prepare(settings, settings.data)
+    except BaseException:
+        if settings.is_temporary:
+            shutil.rmtree(settings.data, ignore_errors=True)
+        raise
     sys.stdout.flush()
     sys.stderr.flush()
     arguments = [sys.executable, "-m", "podlife.cli.serving", _to_json(settings)]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import gc
 import json
 import logging
+import shlex
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -49,11 +50,11 @@ def _welcome(serving: Serving, settings: Settings) -> str:
     return f"""\
 The API server is ready on {serving.url} (data: {kept}).
 
-  export KUBECONFIG={serving.kubeconfig()}
+  export KUBECONFIG={shlex.quote(str(serving.kubeconfig()))}
 
   kubectl get namespaces
-  kubectl create deployment hello --image=nginx
-  kubectl get deployments,pods --watch
+  kubectl run web --image=nginx
+  kubectl get pods --watch
 
 Ctrl-C stops it."""
 

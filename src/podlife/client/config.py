@@ -160,6 +160,11 @@ def _from_files(flags: Flags, environment: Mapping[str, str]) -> Connection:
         return Connection(flags.server)
     if is_in_cluster(environment):
         return in_cluster(environment)
+    if listed := environment.get("KUBECONFIG"):
+        raise ConfigError(
+            f"no API server is configured: KUBECONFIG names {listed}, which does not exist; "
+            "correct it, or give --kubeconfig or --server"
+        )
     raise ConfigError("no API server is configured; set KUBECONFIG, or give --kubeconfig or --server")
 
 

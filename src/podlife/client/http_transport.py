@@ -8,6 +8,7 @@ out once more with renewed ones. Over plain HTTP no credential leaves this machi
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
@@ -216,7 +217,9 @@ def _as_unreachable(error: Exception, origin: str) -> UnreachableError:
             f"the host name of {origin} cannot be resolved; check the address", is_lasting=True
         )
     if isinstance(error, aiohttp.ClientConnectorError):
-        reason = error.os_error.strerror or _described(error.os_error)
+        # The error's own text repeats the address, the number's says what happened.
+        number = error.os_error.errno
+        reason = os.strerror(number).lower() if number else _described(error.os_error)
         return NotSentError(f"{origin} cannot be reached: {reason}; check the address and that it runs")
     if isinstance(error, aiohttp.InvalidURL | aiohttp.ServerFingerprintMismatch):
         return NotSentError(f"{origin} cannot be used: {_described(error)}", is_lasting=True)

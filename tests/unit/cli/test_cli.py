@@ -79,6 +79,8 @@ def test_importing_podlife_loads_nothing_else() -> None:
         ["apiserver", "--port", "x"],
         ["apiserver", "backup"],
         ["apiserver", "kubeconfig", "--node", "a", "--user", "b"],
+        ["apiserver", "--data", "", "--port", "0"],
+        ["apiserver", "--memory", "--port", "0", "--name", "no host"],
     ],
 )
 def test_a_wrong_use_is_explained_with_exit_code_2(arguments: list[str]) -> None:
@@ -86,6 +88,16 @@ def test_a_wrong_use_is_explained_with_exit_code_2(arguments: list[str]) -> None
     assert result.returncode == 2
     assert "Usage:" in result.stderr
     assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize("command", [["kubeconfig"], ["check"], ["backup", "x"], ["restore", "x"]])
+def test_a_folder_named_before_a_command_is_refused_and_not_passed_over(
+    data: Path, tmp_path: Path, command: list[str]
+) -> None:
+    """Whoever points to one folder must not be told about, or given a copy of, another."""
+    result = podlife("apiserver", "--data", str(data), *command, XDG_DATA_HOME=str(tmp_path))
+    assert result.returncode == 2
+    assert f"--data before '{command[0]}'" in result.stderr
 
 
 @pytest.mark.parametrize("command", [["kubeconfig"], ["check"], ["backup", "x"]])
@@ -103,6 +115,32 @@ def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
     result = podlife("apiserver", "--data", str(file / "sub"), "--port", "0")
     assert (result.returncode, len(result.stderr.splitlines())) == (1, 1)
     assert f"{file}/sub cannot be used" in result.stderr
+
+
+def test_a_file_in_place_of_the_data_folder_is_called_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    result = podlife("apiserver", "--data", str(file), "--port", "0")
+    assert (result.returncode, len(result.stderr.splitlines())) == (1, 1)
+    assert f"{file} cannot be used: it is a file" in result.stderr
+
+
+@pytest.mark.parametrize("content", [None, "no database"])
+def test_what_is_no_backup_makes_no_data_folder(tmp_path: Path, content: str | None) -> None:
+    source, folder = tmp_path / "backup", tmp_path / "data"
+    if content is not None:
+        source.write_text(content)
+    result = podlife("apiserver", "restore", str(source), "--data", str(folder))
+    assert (result.returncode, len(result.stderr.splitlines())) == (1, 1)
+    assert str(source) in result.stderr
+    assert not folder.exists()
+
+
+def test_an_address_that_cannot_be_one_is_one_line_without_numbers_of_errors() -> None:
+    result = podlife("apiserver", "--memory", "--port", "0", "--bind", "999.1.1.1")
+    assert (result.returncode, len(result.stderr.splitlines())) == (1, 1)
+    assert "choose another with --bind" in result.stderr
+    assert "Errno" not in result.stderr
 
 
 def test_an_unexpected_error_is_one_line_and_the_whole_story_on_request() -> None:

@@ -27,6 +27,8 @@ class DataFolder:
         try:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
             lock = os.open(self._lock_path, os.O_RDWR | os.O_CREAT, 0o600)
+        except FileExistsError as error:
+            raise ConfigError(f"the data folder {self.path} cannot be used: it is a file") from error
         except OSError as error:
             raise ConfigError(f"the data folder {self.path} cannot be used: {error.strerror}") from error
         try:

@@ -77,6 +77,8 @@ def restore(source: Path, folder: Path) -> RestoreReport:
     """Make a store out of a backup, in a folder that has none. Its history begins anew, a good way on.
 
     Raises ConfigError when the folder is in use or holds a store, StoreError when the backup is not sound."""
+    # What cannot be a backup is refused before a folder is made for it.
+    _open(source).close()
     data = DataFolder(folder)
     data.claim()
     try:
@@ -185,6 +187,8 @@ class _Inspection:
 
 def _open(path: Path) -> Database:
     file = DataFolder(path).database if path.is_dir() else path
+    if not path.exists():
+        raise ConfigError(f"there is no store in {path}: it does not exist")
     if not file.is_file():
         raise ConfigError(f"there is no store in {path}")
     return Database(file)
@@ -211,7 +215,9 @@ def _partial(target: Path) -> Iterator[Path]:
         finally:
             os.close(descriptor)
     except (OSError, sqlite3.Error) as error:
-        raise StoreError(f"{target} could not be written: {error}") from error
+        # The name of the partial file in the error's own text means nothing to anybody.
+        reason = getattr(error, "strerror", None) or error
+        raise StoreError(f"{target} could not be written: {reason}") from error
     finally:
         partial.unlink(missing_ok=True)
 
