@@ -2,12 +2,16 @@
 
 Where that library is laxer than the RFC so is this: an index may be negative, counting from the end; `replace`
 of a field that is not there adds it; `test` for null holds where nothing is; a value that is left out is null.
+
+A small patch can ask for a lot: copies of copies, or an element put before a million others, ten thousand times.
+What one patch may copy and move is bounded.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -17,6 +21,9 @@ from podlife.api.patch.errors import does_not_apply, go_kind, malformed
 __all__ = ["json_patch", "unknown_operation_fields"]
 
 _MOST_OPERATIONS = 10_000
+_MOST_COPIED_BYTES = 3 * 1024 * 1024
+# Ten thousand operations on a list of a thousand elements.
+_MOST_SHIFTED_ELEMENTS = 10_000_000
 _FIELDS = frozenset({"op", "path", "from", "value"})
 _is_index = re.compile(r"[+-]?[0-9]{1,18}").fullmatch
 # A copy of plain JSON values, made in C.
@@ -25,14 +32,40 @@ _copied = msgspec.to_builtins
 Operation = dict[str, Any]
 
 
+@dataclass(slots=True)
+class _Effort:
+    """What a patch has cost so far."""
+
+    copied_bytes: int = 0
+    shifted_elements: int = 0
+
+    def copied(self, value: Any) -> Any:
+        self.copied_bytes += len(msgspec.json.encode(value))
+        if self.copied_bytes > _MOST_COPIED_BYTES:
+            raise does_not_apply(
+                f"Unable to complete the copy, the accumulated size increase of copy is {self.copied_bytes}, "
+                f"exceeding the limit {_MOST_COPIED_BYTES}"
+            )
+        return _copied(value)
+
+    def shift(self, elements: list[Any], index: int) -> None:
+        """An element comes or goes at this place: all that follow move."""
+        self.shifted_elements += len(elements) - index
+        if self.shifted_elements > _MOST_SHIFTED_ELEMENTS:
+            raise does_not_apply(
+                f"the operations move more than {_MOST_SHIFTED_ELEMENTS} elements of lists: replace the list"
+            )
+
+
 def json_patch(obj: dict[str, Any], operations: Any) -> Any:
     """The object after the operations; it shares nothing with the arguments.
 
     It is whatever the operations make of it: replacing the root may give a list. Raises PatchError."""
     checked = _checked(operations)
     document = _copied(obj)
+    effort = _Effort()
     for operation in checked:
-        document = _apply(document, operation or {})
+        document = _apply(document, operation or {}, effort)
     return document
 
 
@@ -73,7 +106,7 @@ def _undecodable(value: Any, target: str) -> Exception:
     return malformed(f"error decoding patch: json: cannot unmarshal {go_kind(value)} into {target}")
 
 
-def _apply(document: Any, operation: Operation) -> Any:
+def _apply(document: Any, operation: Operation, effort: _Effort) -> Any:
     name = operation.get("op")
     if name not in _OPERATIONS:
         raise does_not_apply(f"Unexpected kind: {name or 'unknown'}")
@@ -89,7 +122,7 @@ def _apply(document: Any, operation: Operation) -> Any:
         if not _same(document, operation.get("value")):
             raise does_not_apply("testing value  failed: test failed")
         return document
-    _OPERATIONS[name](document, path, operation)
+    _OPERATIONS[name](document, path, operation, effort)
     return document
 
 
@@ -130,35 +163,39 @@ def _get(container: Any, key: str) -> Any:
     return container[_index(container, key, len(container))]
 
 
-def _insert(container: Any, key: str, value: Any) -> None:
+def _insert(container: Any, key: str, value: Any, effort: _Effort) -> None:
     if isinstance(container, dict):
         container[key] = value
     elif key == "-":
         container.append(value)
     else:
-        container.insert(_index(container, key, len(container) + 1), value)
+        index = _index(container, key, len(container) + 1)
+        effort.shift(container, index)
+        container.insert(index, value)
 
 
-def _delete(container: Any, key: str) -> None:
+def _delete(container: Any, key: str, effort: _Effort) -> None:
     if isinstance(container, list):
-        del container[_index(container, key, len(container))]
+        index = _index(container, key, len(container))
+        effort.shift(container, index)
+        del container[index]
     elif key in container:
         del container[key]
     else:
         raise does_not_apply(f"Unable to remove nonexistent key: {key}: missing value")
 
 
-def _add(document: Any, path: str, operation: Operation) -> None:
+def _add(document: Any, path: str, operation: Operation, effort: _Effort) -> None:
     container, key = _locate(document, path, "add")
-    _insert(container, key, _copied(operation.get("value")))
+    _insert(container, key, _copied(operation.get("value")), effort)
 
 
-def _remove(document: Any, path: str, operation: Operation) -> None:
+def _remove(document: Any, path: str, operation: Operation, effort: _Effort) -> None:
     container, key = _locate(document, path, "remove")
-    _delete(container, key)
+    _delete(container, key, effort)
 
 
-def _replace(document: Any, path: str, operation: Operation) -> None:
+def _replace(document: Any, path: str, operation: Operation, effort: _Effort) -> None:
     container, key = _locate(document, path, "replace")
     value = _copied(operation.get("value"))
     if isinstance(container, list):
@@ -167,22 +204,22 @@ def _replace(document: Any, path: str, operation: Operation) -> None:
         container[key] = value
 
 
-def _move(document: Any, path: str, operation: Operation) -> None:
+def _move(document: Any, path: str, operation: Operation, effort: _Effort) -> None:
     container, key = _locate(document, _source(operation, "move"), "move")
     value = _get(container, key)
-    _delete(container, key)
+    _delete(container, key, effort)
     container, key = _locate(document, path, "move")
-    _insert(container, key, value)
+    _insert(container, key, value, effort)
 
 
-def _copy(document: Any, path: str, operation: Operation) -> None:
+def _copy(document: Any, path: str, operation: Operation, effort: _Effort) -> None:
     container, key = _locate(document, _source(operation, "copy"), "copy")
     value = _get(container, key)
     container, key = _locate(document, path, "copy")
-    _insert(container, key, _copied(value))
+    _insert(container, key, effort.copied(value), effort)
 
 
-def _test(document: Any, path: str, operation: Operation) -> None:
+def _test(document: Any, path: str, operation: Operation, effort: _Effort) -> None:
     container, key = _locate(document, path, "test")
     if not _same(_get(container, key), operation.get("value")):
         raise does_not_apply(f"testing value {path} failed: test failed")
@@ -206,7 +243,7 @@ def _same(left: Any, right: Any) -> bool:
     return bool(left == right)
 
 
-_OPERATIONS: dict[str | None, Callable[[Any, str, Operation], None]] = {
+_OPERATIONS: dict[str | None, Callable[[Any, str, Operation, _Effort], None]] = {
     "add": _add,
     "copy": _copy,
     "move": _move,

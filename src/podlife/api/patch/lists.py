@@ -6,13 +6,14 @@ server's order; and between the two the server's order where both are known to i
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
 from podlife.api.patch.errors import malformed
 from podlife.api.patch.go_format import go_format
 
-__all__ = ["are_objects", "key_of", "merge_scalars", "ordered", "same_value"]
+__all__ = ["Key", "are_objects", "key_of", "merge_scalars", "ordered", "same_value"]
 
 Key = tuple[type, Any]
 
@@ -70,16 +71,17 @@ def ordered(merged: list[Any], wanted: Sequence[Any], server: Sequence[Any], mer
     last = len(merged) + len(server)
     named.sort(key=lambda element: place_wanted[key_of(element, merge_key)])
     others.sort(key=lambda element: place_server.get(key_of(element, merge_key), last))
+    waiting = deque(others)
     result: list[Any] = []
     for element in named:
         place = place_server.get(key_of(element, merge_key))
-        while place is not None and others:
-            other = place_server.get(key_of(others[0], merge_key))
+        while place is not None and waiting:
+            other = place_server.get(key_of(waiting[0], merge_key))
             if other is None or other >= place:
                 break
-            result.append(others.pop(0))
+            result.append(waiting.popleft())
         result.append(element)
-    return result + others
+    return [*result, *waiting]
 
 
 def _places(elements: Sequence[Any], merge_key: str) -> dict[Key, int]:

@@ -12,7 +12,7 @@ from typing import Any
 from podlife.api.patch import lookup
 from podlife.api.patch.errors import go_kind, malformed
 from podlife.api.patch.go_format import go_format
-from podlife.api.patch.lists import are_objects, key_of, merge_scalars, ordered, same_value
+from podlife.api.patch.lists import Key, are_objects, key_of, merge_scalars, ordered, same_value
 
 __all__ = ["strategic_merge_patch"]
 
@@ -149,10 +149,11 @@ def _merge_elements(current: list[Any], patch: list[Any], element: lookup.Treatm
         raise malformed(f"cannot merge lists without merge key for {shown}")
     current, patch = _apply_element_directives(current, patch, element.merge_key)
     merged = list(current)
+    places = _places(merged, element.merge_key)
     for item in patch:
         key = key_of(item, element.merge_key)
-        place = _find(merged, key, element.merge_key)
-        if place is None:
+        place = places.setdefault(key, len(merged))
+        if place == len(merged):
             merged.append(item)
         else:
             merged[place] = _merge_objects(merged[place], item, element.type)
@@ -164,26 +165,32 @@ def _apply_element_directives(
 ) -> tuple[list[Any], list[Any]]:
     """The list without what the patch deletes, and the patch without directives."""
     rest, replaces = [], False
+    deleted: set[Key] = set()
     for item in patch:
         if not _is_directed(item):
             rest.append(item)
         elif item[_DIRECTIVE] == "delete":
-            key = key_of(item, merge_key)
-            current = [one for one in current if merge_key not in one or key_of(one, merge_key) != key]
+            deleted.add(key_of(item, merge_key))
         elif item[_DIRECTIVE] == "replace":
             replaces = True
         elif item[_DIRECTIVE] == "merge":
             raise malformed("merging lists cannot yet be specified in the patch")
         else:
             raise _unknown_directive(item)
-    return (rest, []) if replaces else (current, rest)
+    if replaces:
+        return rest, []
+    if deleted:
+        current = [one for one in current if merge_key not in one or key_of(one, merge_key) not in deleted]
+    return current, rest
 
 
-def _find(elements: list[Any], key: Any, merge_key: str) -> int | None:
+def _places(elements: list[Any], merge_key: str) -> dict[Key, int]:
+    """Where the first element of each key stands. Looking for each would make long lists a heavy load."""
+    places: dict[Key, int] = {}
     for place, element in enumerate(elements):
-        if merge_key in element and key_of(element, merge_key) == key:
-            return place
-    return None
+        if merge_key in element:
+            places.setdefault(key_of(element, merge_key), place)
+    return places
 
 
 def _apply_order(result: Map, patch: Map, directive: str, kind: str) -> None:

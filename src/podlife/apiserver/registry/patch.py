@@ -85,8 +85,12 @@ class Patch:
 
         `obj` has both; they can not be changed, and neither can the name."""
         kind, api_version = obj["kind"], obj["apiVersion"]
-        result = self._applied(obj, kind, api_version)
-        self._check_shape(scope, result, kind, api_version)
+        try:
+            result = self._applied(obj, kind, api_version)
+            self._check_shape(scope, result, kind, api_version)
+        except RecursionError:
+            # The patch alone was shallow enough to be read, but operations can stack what it brings.
+            raise bad_request("the object is nested too deeply after the patch") from None
         del result["kind"], result["apiVersion"]
         name = result.setdefault("metadata", {}).get("name", "")
         if name != scope.name:
