@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from podlife.api.patch.errors import does_not_apply, go_kind, malformed
+from podlife.api.patch.errors import PatchError, does_not_apply, go_kind, malformed
 
 __all__ = ["json_patch", "unknown_operation_fields"]
 
@@ -52,9 +52,7 @@ class _Effort:
         """An element comes or goes at this place: all that follow move."""
         self.shifted_elements += len(elements) - index
         if self.shifted_elements > _MOST_SHIFTED_ELEMENTS:
-            raise does_not_apply(
-                f"the operations move more than {_MOST_SHIFTED_ELEMENTS} elements of lists: replace the list"
-            )
+            raise _too_much(f"A JSON patch may move at most {_MOST_SHIFTED_ELEMENTS} elements of lists")
 
 
 def json_patch(obj: dict[str, Any], operations: Any) -> Any:
@@ -93,13 +91,16 @@ def _checked(operations: Any) -> list[Operation | None]:
             if not isinstance(operation.get(name), str | None):
                 raise _undecodable(operation[name], f"Go struct field jsonPatchOp.{name} of type string")
     if len(operations) > _MOST_OPERATIONS:
-        error = malformed(
-            "Request entity too large: The allowed maximum operations in a JSON patch is "
-            f"{_MOST_OPERATIONS}, got {len(operations)}"
+        raise _too_much(
+            f"The allowed maximum operations in a JSON patch is {_MOST_OPERATIONS}, got {len(operations)}"
         )
-        error.code, error.reason = 413, "RequestEntityTooLarge"
-        raise error
     return operations
+
+
+def _too_much(why: str) -> PatchError:
+    error = malformed(f"Request entity too large: {why}")
+    error.code, error.reason = 413, "RequestEntityTooLarge"
+    return error
 
 
 def _undecodable(value: Any, target: str) -> Exception:

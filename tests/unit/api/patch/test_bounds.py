@@ -14,16 +14,17 @@ MANY = 20_000
 
 def test_copies_of_copies_end_at_a_bound() -> None:
     doubling = [{"op": "copy", "from": "/data", "path": f"/data/{step}"} for step in range(64)]
-    with pytest.raises(
-        PatchError, match="the accumulated size increase of copy is [0-9]+, exceeding the limit 3145728"
-    ):
+    with pytest.raises(PatchError) as refused:
         json_patch({"data": {"key": "value"}}, doubling)
+    assert (refused.value.code, refused.value.reason) == (422, "Invalid")
+    assert refused.value.cause.endswith("exceeding the limit 3145728")
 
 
 def test_copying_over_the_same_place_counts_every_time() -> None:
     again = [{"op": "copy", "from": "/data", "path": "/other"}] * 100
-    with pytest.raises(PatchError, match="exceeding the limit"):
+    with pytest.raises(PatchError) as refused:
         json_patch({"data": "x" * 50_000}, again)
+    assert refused.value.cause.endswith("exceeding the limit 3145728")
 
 
 def test_a_few_copies_of_something_large_are_made() -> None:
@@ -40,8 +41,9 @@ def test_a_few_copies_of_something_large_are_made() -> None:
     ],
 )
 def test_operations_at_the_beginning_of_a_long_list_end_at_a_bound(operation: dict[str, Any]) -> None:
-    with pytest.raises(PatchError, match="replace the list"):
+    with pytest.raises(PatchError, match="may move at most 10000000 elements") as refused:
         json_patch({"list": [0] * 1_000_000}, [operation] * 10_000)
+    assert (refused.value.code, refused.value.reason) == (413, "RequestEntityTooLarge")
 
 
 def test_ten_thousand_operations_on_a_list_of_usual_length_are_done() -> None:
