@@ -67,12 +67,13 @@ class Client:
         transport = HttpTransport(connection)
         return cls(transport, timeout_seconds=timeout_seconds, namespace=connection.namespace)
 
-    def with_timeout(self, seconds: float) -> Client:
-        """The same client, with another deadline for each request."""
+    def with_timeout(self, seconds: float, *, limiter: Limiter | None = None) -> Client:
+        """The same client, with another deadline for each request and, where a limiter is given, a line of its
+        own to stand in: for the few requests that must never wait behind the many."""
         calls = self._calls
         other = Client(
             calls.transport,
-            limiter=calls.limiter,
+            limiter=limiter or calls.limiter,
             timeout_seconds=seconds,
             namespace=self.namespace,
             on_warning=calls.on_warning,

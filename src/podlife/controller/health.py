@@ -1,0 +1,125 @@
+"""What a controller says about itself over HTTP: `/healthz` (alive), `/readyz` (at work), `/metrics`.
+
+`Health` is the checks by name, and knows no network; `HealthServer` answers from it. A check that fails says which
+and why, in the shape of Kubernetes' own health endpoints. Nothing here is secret and nothing can be changed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from podlife.errors import ConfigError
+
+if TYPE_CHECKING:
+    from aiohttp import web
+    from prometheus_client import CollectorRegistry
+
+__all__ = ["Check", "Health", "HealthServer"]
+
+Check = Callable[[], str]
+"""Says why not; empty is well. Asked at every probe: it looks, and does not wait."""
+
+_TEXT = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+
+
+class Health:
+    """Checks by name. One that stops the process from being alive (only a restart helps) is a `liveness` check;
+    any other makes it not ready."""
+
+    def __init__(self) -> None:
+        self._checks: dict[str, tuple[Check, bool]] = {}
+
+    def add(self, name: str, check: Check, *, liveness: bool = False) -> None:
+        """Raises ValueError for a name that is taken."""
+        if name in self._checks:
+            raise ValueError(f"there is a check {name!r} already")
+        self._checks[name] = (check, liveness)
+
+    def failures(self, *, liveness: bool) -> dict[str, str]:
+        """What is wrong, by the name of its check. Readiness asks all checks, liveness its own."""
+        return {name: why for name, why in self._ask(liveness).items() if why}
+
+    def report(self, endpoint: str, *, liveness: bool) -> tuple[bool, str]:
+        """Whether all is well, and the text that says so check by check."""
+        answers = self._ask(liveness)
+        is_well = not any(answers.values())
+        lines = [f"[-]{name} failed: {why}" if why else f"[+]{name} ok" for name, why in answers.items()]
+        return is_well, "\n".join([*lines, f"{endpoint} check {'passed' if is_well else 'failed'}", ""])
+
+    def _ask(self, liveness: bool) -> dict[str, str]:
+        return {
+            name: _answer(check)
+            for name, (check, is_liveness) in self._checks.items()
+            if is_liveness or not liveness
+        }
+
+
+def _answer(check: Check) -> str:
+    try:
+        return check()
+    except Exception as error:  # noqa: BLE001 - a check that breaks has found something
+        return f"the check itself failed: {error!r}"
+
+
+class HealthServer:
+    """Listens on `host:port`; with port 0 the system chooses one. `registry` is what `/metrics` shows."""
+
+    def __init__(
+        self, host: str, port: int, health: Health, *, registry: CollectorRegistry | None = None
+    ) -> None:
+        self._host = host
+        self._wanted_port = port
+        self._health = health
+        self._registry = registry
+        self._port: asyncio.Future[int] | None = None
+
+    async def port(self) -> int:
+        """The port that is listened on, once it is."""
+        return await asyncio.shield(self._bound())
+
+    async def run(self) -> None:
+        """Answer until cancelled. Raises ConfigError when the address cannot be had."""
+        from aiohttp import web
+
+        runner = web.ServerRunner(web.Server(self._serve, access_log=None), shutdown_timeout=1.0)
+        await runner.setup()
+        try:
+            try:
+                await web.TCPSite(runner, self._host, self._wanted_port).start()
+            except OSError as error:
+                raise ConfigError(f"cannot listen on {self._host}:{self._wanted_port}: {error}") from None
+            bound = self._bound()
+            if not bound.done():
+                bound.set_result(runner.addresses[0][1])
+            await asyncio.get_running_loop().create_future()
+        finally:
+            await runner.cleanup()
+
+    def _bound(self) -> asyncio.Future[int]:
+        if self._port is None:
+            self._port = asyncio.get_running_loop().create_future()
+        return self._port
+
+    async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
+        from aiohttp import web
+
+        if request.method not in ("GET", "HEAD"):
+            return web.Response(status=405, text="405 method not allowed\n", headers={"Allow": "GET, HEAD"})
+        if request.path in ("/healthz", "/livez", "/readyz"):
+            return self._serve_health(request)
+        if request.path == "/metrics" and self._registry is not None:
+            from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+
+            content_type = {"Content-Type": CONTENT_TYPE_LATEST}
+            return web.Response(body=generate_latest(self._registry), headers={**_TEXT, **content_type})
+        return web.Response(status=404, text="404 page not found\n", headers=_TEXT)
+
+    def _serve_health(self, request: web.BaseRequest) -> web.Response:
+        from aiohttp import web
+
+        is_well, report = self._health.report(request.path[1:], liveness=request.path != "/readyz")
+        # As Kubernetes does it: well is "ok" unless one wants to know more; not well always says which.
+        text = report if not is_well or "verbose" in request.query else "ok"
+        return web.Response(status=200 if is_well else 503, text=text, headers=_TEXT)

@@ -1,0 +1,298 @@
+"""Leader election on a Lease, compatible with client-go's: at most one of many does the work.
+
+How it stays one: a leader counts its time from when it began to ask for the renewal that succeeded, others count
+theirs from when they saw the change. So a leader that could not renew for `renew_seconds` cancels its work, and
+the work has until `lease_seconds` to end, before anybody else may begin. Clocks of other machines play no
+part. (client-go counts from the answer: one that comes late leaves it two leaders.)
+
+Its requests stand in a line of their own, so that a controller which is busy never loses its lease for it.
+What happens when the lease is lost is for the caller: `run` raises LeaseLostError, and may be called again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import socket
+import uuid
+from collections.abc import Awaitable, Callable
+
+from podlife.aio import cancel_and_wait, spawn
+from podlife.api.codec import Object
+from podlife.client import LEASES, Client, Limiter
+from podlife.clock import Clock
+from podlife.controller import lease as leases
+from podlife.errors import ConfigError, ConflictError, NotFoundError, PodlifeError
+from podlife.events import Recorder
+
+__all__ = ["LeaderElector", "LeaseLostError", "make_identity"]
+
+log = logging.getLogger(__name__)
+
+# Those who wait come at different times; client-go's factor.
+_JITTER = 1.2
+
+Work = Callable[[], Awaitable[None]]
+
+
+class LeaseLostError(PodlifeError):
+    """We led, and do not any more: the lease could not be renewed in time, or somebody else has it."""
+
+
+def make_identity() -> str:
+    """A name for this process that no other has, and that tells people where it runs."""
+    return f"{socket.gethostname()}_{uuid.uuid4()}"
+
+
+class LeaderElector:
+    def __init__(  # noqa: PLR0913 - which lease, for whom, and the three times that belong together
+        self,
+        client: Client,
+        namespace: str,
+        name: str,
+        identity: str,
+        *,
+        lease_seconds: float = 15.0,
+        renew_seconds: float = 10.0,
+        retry_seconds: float = 2.0,
+        clock: Clock,
+        recorder: Recorder | None = None,
+        on_new_leader: Callable[[str], None] | None = None,
+    ) -> None:
+        """Raises ConfigError for times that cannot work together, or no identity. `on_new_leader` is told who
+        leads, whenever that changes."""
+        _check(identity, lease_seconds, renew_seconds, retry_seconds)
+        self.identity = identity
+        # Half the time that there is, so that one answer that never comes is not the end.
+        self._client = client.with_timeout(renew_seconds / 2, limiter=Limiter())
+        self._namespace = namespace
+        self._name = name
+        self._lease_seconds = lease_seconds
+        self._renew_seconds = renew_seconds
+        self._retry_seconds = retry_seconds
+        self._clock = clock
+        self._recorder = recorder
+        self._on_new_leader = on_new_leader
+        self._seen: leases.Observation | None = None
+        self._leader = ""
+        # The lease as we last wrote it, and when we began to; None while we do not hold it.
+        self._held: Object | None = None
+        self._renewed_at = 0.0
+        self._is_leading = False
+        self._complaint = ""
+
+    @property
+    def leader(self) -> str:
+        """Who leads, as far as we have seen; empty when nobody does."""
+        return self._leader
+
+    @property
+    def is_leader(self) -> bool:
+        return self._is_leading
+
+    @property
+    def complaint(self) -> str:
+        """Why the last try to take or renew the lease failed; empty when it did not."""
+        return self._complaint
+
+    def __str__(self) -> str:
+        return f"lease {self._namespace}/{self._name}"
+
+    async def run(self, work: Work) -> None:
+        """Wait for the lease, and do the work for as long as we hold it. The lease is given back when the work
+        has ended, by itself or because we were cancelled. Raises LeaseLostError, or what the work raises."""
+        await self._acquire()
+        leading = spawn(_do(work), name=f"leading {self}", on_failure=_is_awaited)
+        renewing = spawn(self._keep(), name=f"renewing {self}", on_failure=_is_awaited)
+        try:
+            await asyncio.wait((leading, renewing), return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            await self._stop(leading, renewing)
+            _log_failure(leading)
+            raise
+        is_lost = not leading.done()
+        await self._stop(leading, renewing)
+        if is_lost:
+            _log_failure(leading)
+            renewing.result()
+        leading.result()
+
+    async def _stop(self, leading: asyncio.Task[None], renewing: asyncio.Task[None]) -> None:
+        """End the work, then the lease: in this order, and the lease is renewed for as long as the work takes."""
+        try:
+            leading.cancel()
+            await asyncio.wait((leading, renewing), return_when=asyncio.FIRST_COMPLETED)
+            if not leading.done():
+                left = self._renewed_at + self._lease_seconds - asyncio.get_running_loop().time()
+                await asyncio.wait((leading,), timeout=max(0.0, left))
+            if not leading.done():
+                log.error("%s is lost, and the work it was for does not end", self)
+            elif not renewing.done():
+                await cancel_and_wait(renewing)
+                await self._release()
+        finally:
+            # Who is cancelled while it stops leaves nothing running either.
+            renewing.cancel()
+            self._held = None
+            self._is_leading = False
+            self._tell("stopped leading")
+
+    # Holding
+
+    async def _acquire(self) -> None:
+        log.info("%s waits for %s", self.identity, self)
+        while not await self._try():  # noqa: ASYNC110 - what is waited for happens on another machine
+            # In this distance as upstream: no lease is taken faster because somebody asks all the time.
+            await asyncio.sleep(self._retry_seconds * (1 + _JITTER * random.random()))  # noqa: S311 - spreads load
+        self._is_leading = True
+        log.info("%s leads by %s", self.identity, self)
+        self._tell("became leader")
+
+    async def _keep(self) -> None:
+        """Renew the lease again and again; ends with LeaseLostError only."""
+        loop = asyncio.get_running_loop()
+        # From when the last renewal began, so that answers which take their time leave enough of it.
+        next_at = self._renewed_at + self._retry_seconds
+        while True:
+            deadline = self._renewed_at + self._renew_seconds
+            await asyncio.sleep(max(0.0, min(next_at, deadline) - loop.time()))
+            if loop.time() >= deadline:
+                why = self._complaint or "nothing was heard"
+                raise LeaseLostError(f"{self} was not renewed for {self._renew_seconds:g} s: {why}")
+            try:
+                async with asyncio.timeout_at(deadline):
+                    is_held = await self._try()
+            except TimeoutError:
+                self._complaint = self._complaint or "the server does not answer"
+                continue
+            if not is_held and self._leader not in ("", self.identity):
+                raise LeaseLostError(f"{self} was taken by {self._leader}")
+            next_at = (self._renewed_at if is_held else loop.time()) + self._retry_seconds
+
+    async def _try(self) -> bool:
+        """Take the lease or renew it; says whether we hold it now, and not only a moment ago."""
+        try:
+            is_held = await self._renew() or await self._take()
+        except PodlifeError as error:
+            self._complain(str(error))
+            return False
+        self._complain("")
+        return is_held and asyncio.get_running_loop().time() < self._renewed_at + self._renew_seconds
+
+    async def _renew(self) -> bool:
+        """Renew what we hold, if nobody has touched it since."""
+        if self._held is None:
+            return False
+        try:
+            await self._write(self._held, leases.renew(self._held["spec"], self._clock.now()))
+        except (ConflictError, NotFoundError):
+            return False
+        return True
+
+    async def _take(self) -> bool:
+        """Look at the lease, and write ourselves into it if we may."""
+        now = self._clock.now
+        try:
+            lease = await self._client.get(LEASES, self._name, self._namespace)
+        except NotFoundError:
+            await self._write(None, leases.claim(None, self.identity, self._lease_seconds, now()))
+            return True
+        at = asyncio.get_running_loop().time()
+        self._seen = leases.observe(self._seen, lease, at)
+        self._notice(leases.holder_of(self._seen.spec))
+        if not leases.is_free(self._seen, self.identity, at, self._lease_seconds):
+            return False
+        await self._write(lease, leases.claim(self._seen.spec, self.identity, self._lease_seconds, now()))
+        return True
+
+    async def _write(self, lease: Object | None, spec: Object) -> None:
+        """Write this spec; a lease that is not the one we read is left alone (ConflictError)."""
+        began = asyncio.get_running_loop().time()
+        if lease is None:
+            written = leases.make_lease(self._namespace, self._name, spec)
+            self._held = await self._client.create(LEASES, written)
+        else:
+            self._held = await self._client.update(LEASES, {**lease, "spec": spec})
+        self._renewed_at = began
+        self._notice(self.identity)
+
+    async def _release(self) -> None:
+        """Give back what we hold, so that the next one need not wait."""
+        try:
+            async with asyncio.timeout(self._renew_seconds / 2):
+                await self._give_back()
+        except (PodlifeError, TimeoutError) as error:
+            log.warning(
+                "%s was not given back, others wait until it runs out: %s", self, str(error) or "no answer"
+            )
+
+    async def _give_back(self) -> None:
+        lease = self._held
+        while lease is not None and leases.holder_of(lease["spec"]) == self.identity:
+            spec = leases.release(lease["spec"], self._clock.now())
+            try:
+                await self._client.update(LEASES, {**lease, "spec": spec})
+            except ConflictError:
+                # Not as we last knew it: a renewal has arrived whose answer did not.
+                lease = await self._client.get(LEASES, self._name, self._namespace)
+            else:
+                self._notice("")
+                return
+
+    # Telling
+
+    def _notice(self, leader: str) -> None:
+        if leader == self._leader:
+            return
+        self._leader = leader
+        if leader and self._on_new_leader is not None:
+            self._on_new_leader(leader)
+
+    def _complain(self, complaint: str) -> None:
+        # Once and not at every try.
+        if complaint and complaint != self._complaint:
+            log.warning("%s: %s", self, complaint)
+        self._complaint = complaint
+
+    def _tell(self, what: str) -> None:
+        if self._recorder is None:
+            return
+        regarding = {
+            "kind": LEASES.kind,
+            "apiVersion": LEASES.api_version,
+            "namespace": self._namespace,
+            "name": self._name,
+        }
+        self._recorder.event(regarding, "Normal", "LeaderElection", f"{self.identity} {what}")
+
+
+async def _do(work: Work) -> None:
+    await work()
+
+
+def _log_failure(leading: asyncio.Task[None]) -> None:
+    """What the work failed with when it was told to end: who told it has another thing to say."""
+    if leading.done() and not leading.cancelled() and (failure := leading.exception()) is not None:
+        log.error("the work failed when it was to end", exc_info=failure)
+
+
+def _is_awaited(_: BaseException) -> None:
+    """`run` takes the failure from the task itself."""
+
+
+def _check(identity: str, lease_seconds: float, renew_seconds: float, retry_seconds: float) -> None:
+    if not identity:
+        raise ConfigError("leader election needs an identity")
+    if retry_seconds <= 0:
+        raise ConfigError(f"the retry period must be greater than zero, not {retry_seconds:g} s")
+    if renew_seconds <= _JITTER * retry_seconds:
+        raise ConfigError(
+            f"the renew deadline ({renew_seconds:g} s) must be greater than {_JITTER:g} times the retry period "
+            f"({retry_seconds:g} s)"
+        )
+    if lease_seconds <= renew_seconds:
+        raise ConfigError(
+            f"the lease duration ({lease_seconds:g} s) must be greater than the renew deadline "
+            f"({renew_seconds:g} s)"
+        )

@@ -1,0 +1,83 @@
+"""The Lease as client-go's leader election writes it, and who may take it. Pure.
+
+Nobody's clock is trusted but one's own: the times in a Lease are for people. That its holder is alive is told by
+the Lease changing, and how long it has not is measured by whoever looks.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from podlife.api.codec import Object, format_micro_time, parse_time
+from podlife.client import LEASES
+
+__all__ = ["Observation", "claim", "holder_of", "is_free", "make_lease", "observe", "release", "renew"]
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """A Lease's spec, and when (by our own clock) it was first seen so."""
+
+    spec: Object
+    at: float
+
+
+def observe(seen: Observation | None, lease: Object, now: float) -> Observation:
+    """What is known after reading the lease: one that has not changed goes on ageing."""
+    spec = lease.get("spec") or {}
+    return seen if seen is not None and seen.spec == spec else Observation(spec, now)
+
+
+def holder_of(spec: Object) -> str:
+    return str(spec.get("holderIdentity") or "")
+
+
+def is_free(seen: Observation, identity: str, now: float, lease_seconds: float) -> bool:
+    """Whether `identity` may write itself into the lease: it is nobody's, its own, or has not changed for as
+    long as its holder has promised to renew it within. A holder that promised nothing gets our own time."""
+    holder = holder_of(seen.spec)
+    promised = float(seen.spec.get("leaseDurationSeconds") or lease_seconds)
+    return holder in ("", identity) or seen.at + promised <= now
+
+
+def make_lease(namespace: str, name: str, spec: Object) -> Object:
+    return {
+        "apiVersion": LEASES.api_version,
+        "kind": LEASES.kind,
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": spec,
+    }
+
+
+def claim(old: Object | None, identity: str, lease_seconds: float, now: datetime) -> Object:
+    """The spec with which `identity` takes the lease, the first one of all when there is no old one. Who finds
+    itself in it goes on where it stopped."""
+    is_mine = old is not None and holder_of(old) == identity
+    transitions = 0 if old is None else int(old.get("leaseTransitions") or 0) + (not is_mine)
+    moment = format_micro_time(now)
+    mine = {
+        **(old or {}),
+        "holderIdentity": identity,
+        # Whole seconds, as the API has it; more rather than less, since others count on it.
+        "leaseDurationSeconds": math.ceil(lease_seconds),
+        "leaseTransitions": transitions,
+    }
+    return renew(mine, now) if is_mine else {**mine, "acquireTime": moment, "renewTime": moment}
+
+
+def renew(spec: Object, now: datetime) -> Object:
+    """The spec renewed. Its time is always a new one, though our clock stand still or be turned back: others only
+    see that we live by the lease changing."""
+    moment = format_micro_time(now)
+    if (last := spec.get("renewTime") or "") >= moment:
+        moment = format_micro_time(parse_time(last) + timedelta(microseconds=1))
+    return {**spec, "renewTime": moment}
+
+
+def release(spec: Object, now: datetime) -> Object:
+    """The spec of a lease that anybody may take at once."""
+    moment = format_micro_time(now)
+    nobody = {"holderIdentity": "", "leaseDurationSeconds": 1, "acquireTime": moment, "renewTime": moment}
+    return {**spec, **nobody}

@@ -1,0 +1,115 @@
+"""Queues, controllers and elections as Prometheus sees them, under the names that dashboards know.
+
+The parts count by themselves; here their numbers are read when somebody asks, and nothing is counted twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from typing import TypeVar
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
+from podlife.controller.leader_election import LeaderElector
+from podlife.controller.reconcile import Controller
+from podlife.workqueue import Distribution, Queue
+
+__all__ = ["export_controllers", "export_election", "export_queues", "histogram"]
+
+K = TypeVar("K", bound=Hashable)
+
+
+class _Families(Collector):
+    def __init__(self, read: Callable[[], Iterable[Metric]]) -> None:
+        self._read = read
+
+    def collect(self) -> Iterable[Metric]:
+        return self._read()
+
+
+def export_queues(registry: CollectorRegistry, *queues: Queue[K]) -> None:
+    """client-go's `workqueue_*` metrics, by the name of the queue."""
+    registry.register(_Families(lambda: _queue_families(queues)))
+
+
+def export_controllers(registry: CollectorRegistry, *controllers: Controller[K]) -> None:
+    registry.register(_Families(lambda: _controller_families(controllers)))
+
+
+def export_election(registry: CollectorRegistry, name: str, elector: LeaderElector) -> None:
+    """client-go's `leader_election_master_status`."""
+    registry.register(_Families(lambda: _election_families(name, elector)))
+
+
+def histogram(family: HistogramMetricFamily, labels: list[str], distribution: Distribution) -> None:
+    """Add a distribution to a family."""
+    buckets = [(_bound(bound), float(count)) for bound, count in distribution.cumulative()]
+    family.add_metric(labels, buckets=buckets, sum_value=distribution.sum)
+
+
+def _bound(bound: float) -> str:
+    return "+Inf" if bound == float("inf") else f"{bound:g}"
+
+
+def _queue_families(queues: tuple[Queue[K], ...]) -> Iterable[Metric]:
+    gauges: tuple[tuple[str, str, Callable[[Queue[K]], float]], ...] = (
+        ("workqueue_depth", "Keys that need work.", lambda queue: queue.depth),
+        (
+            "workqueue_unfinished_work_seconds",
+            "How long the work under way has taken so far, all workers together.",
+            lambda queue: queue.unfinished_seconds(),
+        ),
+        (
+            "workqueue_longest_running_processor_seconds",
+            "How long the longest work under way has taken so far.",
+            lambda queue: queue.longest_running_seconds(),
+        ),
+    )
+    for name, help_, read in gauges:
+        gauge = GaugeMetricFamily(name, help_, labels=["name"])
+        for queue in queues:
+            gauge.add_metric([queue.name], read(queue))
+        yield gauge
+    adds = CounterMetricFamily("workqueue_adds", "Keys that were queued.", labels=["name"])
+    retries = CounterMetricFamily("workqueue_retries", "Keys that were put off to later.", labels=["name"])
+    waited = HistogramMetricFamily(
+        "workqueue_queue_duration_seconds", "How long keys waited until a worker took them.", labels=["name"]
+    )
+    worked = HistogramMetricFamily(
+        "workqueue_work_duration_seconds", "How long keys were worked on.", labels=["name"]
+    )
+    for queue in queues:
+        adds.add_metric([queue.name], queue.metrics.adds)
+        retries.add_metric([queue.name], queue.metrics.retries)
+        histogram(waited, [queue.name], queue.metrics.queue_seconds)
+        histogram(worked, [queue.name], queue.metrics.work_seconds)
+    yield from (adds, retries, waited, worked)
+
+
+def _controller_families(controllers: tuple[Controller[K], ...]) -> Iterable[Metric]:
+    results = CounterMetricFamily(
+        "podlife_controller_reconcile",
+        "Keys that were reconciled, by what came of it.",
+        labels=["controller", "result"],
+    )
+    seconds = HistogramMetricFamily(
+        "podlife_controller_reconcile_seconds", "How long it took to reconcile a key.", labels=["controller"]
+    )
+    active = GaugeMetricFamily(
+        "podlife_controller_active_workers", "Workers that are at work.", labels=["controller"]
+    )
+    for controller in controllers:
+        for result, count in sorted(controller.metrics.results.items()):
+            results.add_metric([controller.name, result], count)
+        histogram(seconds, [controller.name], controller.metrics.seconds)
+        active.add_metric([controller.name], controller.metrics.active_workers)
+    yield from (results, seconds, active)
+
+
+def _election_families(name: str, elector: LeaderElector) -> Iterable[Metric]:
+    status = GaugeMetricFamily("leader_election_master_status", "1 for the one who leads.", labels=["name"])
+    status.add_metric([name], float(elector.is_leader))
+    yield status

@@ -1,0 +1,104 @@
+"""The reconcile loop: takes keys from a queue, and lets a function bring each to where it should be.
+
+What becomes of a key is decided in one place: done (the function returned nothing), again after a time (it returned
+`Again`), again with growing distance (it raised), or not again until something changes (TerminalError).
+A key is with one worker at a time. Where the keys come from, and what is done about them, is for others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Generic
+
+from podlife.errors import PodlifeError, TerminalError
+from podlife.workqueue import Distribution, RateLimitedQueue, ShutDownError
+from podlife.workqueue.queue import K
+
+__all__ = ["Again", "Controller", "ControllerMetrics"]
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """Reconcile the key again after this time, or earlier if it is added."""
+
+    seconds: float
+
+
+class ControllerMetrics:
+    """What became of keys: `results` counts "success", "requeue_after", "error" and "terminal_error"."""
+
+    def __init__(self) -> None:
+        self.results: Counter[str] = Counter()
+        self.seconds = Distribution()
+        self.active_workers = 0
+
+
+class Controller(Generic[K]):
+    def __init__(
+        self,
+        name: str,
+        queue: RateLimitedQueue[K],
+        reconcile: Callable[[K], Awaitable[Again | None]],
+        *,
+        workers: int = 1,
+    ) -> None:
+        self.name = name
+        self.queue = queue
+        self.metrics = ControllerMetrics()
+        self._reconcile = reconcile
+        self._workers = workers
+
+    async def run(self) -> None:
+        """Work until the queue is shut down and empty, or until it is cancelled: what was being worked on then
+        is in the queue again."""
+        async with asyncio.TaskGroup() as group:
+            for number in range(self._workers):
+                group.create_task(self._work(), name=f"{self.name} worker {number}")
+
+    async def _work(self) -> None:
+        while True:
+            try:
+                key = await self.queue.get()
+            except ShutDownError:
+                return
+            self.metrics.active_workers += 1
+            started = asyncio.get_running_loop().time()
+            try:
+                self.metrics.results[await self._handle(key)] += 1
+            except asyncio.CancelledError:
+                self.queue.add(key)
+                raise
+            finally:
+                self.metrics.seconds.observe(asyncio.get_running_loop().time() - started)
+                self.metrics.active_workers -= 1
+                self.queue.done(key)
+
+    async def _handle(self, key: K) -> str:
+        """Reconcile the key and arrange what comes after; the name of the result."""
+        try:
+            outcome = await self._reconcile(key)
+        except TerminalError as error:
+            log.error("%s gives up on %s: %s", self.name, key, error)
+            self.queue.forget(key)
+            return "terminal_error"
+        except Exception as error:  # noqa: BLE001 - whatever failed for one key, the others go on
+            _log_failure(self.name, key, error)
+            self.queue.add_rate_limited(key)
+            return "error"
+        self.queue.forget(key)
+        if outcome is None:
+            return "success"
+        self.queue.add_after(key, outcome.seconds)
+        return "requeue_after"
+
+
+def _log_failure(name: str, key: object, error: Exception) -> None:
+    # What is raised on purpose says all there is to say in a line; anything else is a bug, to be found.
+    trace = None if isinstance(error, PodlifeError) else error
+    log.warning("%s failed for %s, and tries again: %s", name, key, error, exc_info=trace)
