@@ -80,10 +80,8 @@ class Oracle:
         settings = self.settings
         live = [pod for pod in self.pods.values() if not self.is_settled(pod)]
         if Reason.TERMINATED in settings.collect and settings.threshold > 0:
-            terminated = [pod for pod in self.pods.values() if is_terminated(pod)]
-            quota = len(terminated) - settings.threshold
-            candidates = sorted((pod for pod in live if is_terminated(pod)), key=victim_order)
-            for pod in candidates[: max(0, quota)]:
+            terminated = sorted((pod for pod in live if is_terminated(pod)), key=victim_order)
+            for pod in terminated[: max(0, len(terminated) - settings.threshold)]:
                 planned[pod.metadata.uid] = Reason.TERMINATED
         if Reason.OUT_OF_SERVICE in settings.collect and settings.gates.node_out_of_service_volume_detach:
             for pod in live:

@@ -3,7 +3,7 @@
 It guarantees that every event costs O(log n) at most, that nothing else in it grows with time, and that `excess`,
 `missing`, `orphans` and the rest can be read at once. It decides nothing and knows no clock: moments are the event
 loop's seconds, given with each event. A pod that is settled (at grace 0, held by a finalizer, its phase final) is in
-no way of collection any more: it is kept apart, to be reported and counted.
+no way of collection any more: it is kept apart, to be reported.
 """
 
 from __future__ import annotations
@@ -60,7 +60,6 @@ class PodIndex:
         self._terminating: dict[str, dict[str, Pod]] = {}
         self._terminated: SortedList[Order] = SortedList()
         self._settled: dict[str, Pod] = {}
-        self._settled_terminated = 0
         self._nodes: set[str] = set()
         self._out_of_service: set[str] = set()
         self._missing: dict[str, Absence] = {}
@@ -144,13 +143,14 @@ class PodIndex:
         return sum(len(pods) for pods in self._terminating.values())
 
     def excess(self, threshold: int) -> int:
-        """How many terminated pods are too many (GC-11). Settled ones count, but are no victims (GC-14)."""
-        count = len(self._terminated) + self._settled_terminated - threshold
-        return max(0, min(count, len(self._terminated)))
+        """How many terminated pods are too many (GC-11). Settled ones do not count (GC-14): if they did, each pod
+        that a finalizer holds for a moment would cost another one its life in its place."""
+        return max(0, len(self._terminated) - threshold)
 
     @property
     def terminated_count(self) -> int:
-        return len(self._terminated) + self._settled_terminated
+        """Without those that are settled."""
+        return len(self._terminated)
 
     def first_terminated(self, count: int) -> Iterable[Pod]:
         """In the order of victims."""
@@ -200,7 +200,6 @@ class PodIndex:
         uid, node = pod.metadata.uid, pod.spec.node_name
         if self.is_settled(pod):
             self._settled[uid] = pod
-            self._settled_terminated += pod.is_terminated
             return
         self._pods.setdefault(node, {})[uid] = pod
         if pod.is_terminating:
@@ -210,9 +209,8 @@ class PodIndex:
 
     def _discard(self, pod: Pod) -> None:
         uid, node = pod.metadata.uid, pod.spec.node_name
-        if (known := self._settled.pop(uid, None)) is not None:
+        if self._settled.pop(uid, None) is not None:
             self._count -= 1
-            self._settled_terminated -= known.is_terminated
             return
         known = _take(self._pods, node, uid)
         if known is None and node:

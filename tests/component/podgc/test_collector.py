@@ -208,6 +208,7 @@ async def test_a_pod_held_by_a_finalizer_is_deleted_once_and_goes_when_it_is_let
             await asyncio.sleep(200)
             assert len(world.faults.sent("DELETE", "/pods/a")) == 1
             assert [pod.metadata.name for pod in collector.index.settled] == ["a"]
+            assert await world.left() == ["a", "b"]
             await world.admin.patch(PODS, "a", {"metadata": {"finalizers": None}}, "default")
             await asyncio.sleep(1)
             assert not collector.index.settled

@@ -1,0 +1,97 @@
+"""What the rules speak of: a few pods and nodes, the collector at work on them, and what is left."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from podlife.podgc import Collector
+from podlife.wire import Response
+from tests.component.podgc.world import NODE, World, running, serve
+from tests.virtual_time import virtual_time
+
+__all__ = ["P", "Q", "Row", "answer", "collect", "in_world", "make"]
+
+# The quarantine of the rules, at its default.
+Q = 40.0
+
+
+@dataclass(frozen=True)
+class P:
+    """A pod of a row; pods are made in the order of the row, each an hour younger than the one before."""
+
+    name: str
+    phase: str = "Running"
+    node: str = NODE
+    is_terminating: bool = False
+    reason: str = ""
+    finalizers: tuple[str, ...] = ()
+    namespace: str = "default"
+
+
+@dataclass(frozen=True)
+class Row:
+    pods: Sequence[P]
+    deleted: set[str]
+    patched: set[str]
+    threshold: int = 0
+
+
+def in_world(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
+    """Run a test in a world of its own, under virtual time."""
+
+    @functools.wraps(test)
+    async def run(tmp_path: Path, **parameters: Any) -> None:
+        async with serve(tmp_path) as world:
+            await test(world=world, **parameters)
+
+    # pytest reads from the signature what a test wants: the folder, and the test's own parameters.
+    import inspect
+
+    own = [each for each in inspect.signature(test).parameters.values() if each.name != "world"]
+    folder = inspect.Parameter("tmp_path", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    wrapped = virtual_time(run)
+    wrapped.__signature__ = inspect.Signature([folder, *own])  # type: ignore[attr-defined]
+    return wrapped
+
+
+async def make(world: World, pods: Sequence[P]) -> None:
+    for pod in pods:
+        await world.pod(
+            pod.name,
+            phase=pod.phase,
+            node=pod.node,
+            is_terminating=pod.is_terminating,
+            reason=pod.reason,
+            finalizers=pod.finalizers,
+            namespace=pod.namespace,
+        )
+
+
+async def collect(world: World, seconds: float = 100.0, **settings: Any) -> Collector:
+    """Let a collector run for so long."""
+    collector = world.collector(**settings)
+    async with running(collector):
+        await asyncio.sleep(seconds)
+    return collector
+
+
+async def expect(world: World, row: Row, collector: Collector) -> None:
+    names = {pod.name for pod in row.pods}
+    assert set(await world.left()) == names - row.deleted
+    assert set(world.patched()) == row.patched
+    assert sum(collector.metrics.deleted.values()) == len(row.deleted)
+    assert not collector.metrics.errors
+
+
+def answer(code: int) -> Callable[[object], Awaitable[Response]]:
+    """A fault: this code, whatever was asked."""
+
+    async def refuse(_: object) -> Response:
+        return Response(code, b'{"kind":"Status","apiVersion":"v1","status":"Failure"}')
+
+    return refuse
