@@ -1,0 +1,26 @@
+"""Where our collector leaves something else than kube-controller-manager's, on purpose: the state, the pods, why.
+
+The list is exact, as that of the API server's answers is: what is not listed fails, and so does a listed one that
+is gone. `docs/parity.md` shows the same list; `python -m tests.real.podgc` writes it there.
+"""
+
+from __future__ import annotations
+
+from tests.real.differential.differences import PARITY, Known
+
+__all__ = ["BEGIN", "DIFFERENCES", "END", "parity_table", "write_parity"]
+
+BEGIN, END = "<!-- podgc differential: begin -->", "<!-- podgc differential: end -->"
+
+DIFFERENCES: dict[str, Known] = {}
+
+
+def parity_table() -> str:
+    rows = [f"| {known.reason} | `{state}` |" for state, known in DIFFERENCES.items()]
+    return "\n".join(["| what differs, and why | seen in |", "|---|---|", *rows])
+
+
+def write_parity() -> None:
+    before, rest = PARITY.read_text().split(BEGIN)
+    after = rest.split(END)[1]
+    PARITY.write_text(f"{before}{BEGIN}\n{parity_table()}\n{END}{after}")
