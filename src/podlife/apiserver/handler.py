@@ -18,6 +18,7 @@ from podlife.apiserver.authentication import Authenticator, User
 from podlife.apiserver.authorization import Attributes, NodeView, authorize, forbidden
 from podlife.apiserver.metrics import Metrics
 from podlife.apiserver.registry import create, delete, patch, read, update, watch
+from podlife.apiserver.registry.body import with_json
 from podlife.apiserver.registry.scope import Registry, Scope
 from podlife.apiserver.resources import find
 from podlife.apiserver.storage.store import MismatchError, StoreError
@@ -123,7 +124,7 @@ class ApiHandler:
         if resource is None:
             raise _no_such_resource()
         scope = Scope(
-            request,
+            await with_json(request),
             user,
             resource,
             verb,

@@ -7,6 +7,8 @@ What comes out has passed the schema check, so the verbs and strategies behind i
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import replace
 from typing import Any
 
 from podlife.api import protobuf, schema
@@ -25,10 +27,12 @@ __all__ = [
     "unregistered",
     "unsupported_media_type",
     "why_not_convertible",
+    "with_json",
 ]
 
 _JSON = "application/json"
 _YAML = "application/yaml"
+_LONG_YAML_BYTES = 8 * 1024
 
 
 def bad_request(message: str) -> ApiError:
@@ -51,21 +55,30 @@ def media_type(request: Request) -> str:
 def decode_body(request: Request) -> Object:
     """The body as a dictionary; raises ValueError on broken input and ApiError (415) on a foreign format."""
     kind = media_type(request)
-    if kind in (_JSON, ""):
-        return decode_object(request.body)
     if kind == protobuf.MEDIA_TYPE:
         return protobuf.decode(request.body)
-    if kind != _YAML:
+    if kind not in (_JSON, _YAML, ""):
         raise unsupported_media_type((_JSON, _YAML, protobuf.MEDIA_TYPE))
-    import yaml
+    # YAML has become JSON before (`with_json`).
+    return decode_object(request.body)
+
+
+async def with_json(request: Request) -> Request:
+    """The request, its YAML turned into JSON if it has some; raises 400. All that is behind it sees JSON only.
+
+    YAML is slow to read: long documents are read beside the event loop, so that nobody waits for them."""
+    if not request.body or media_type(request) != _YAML:
+        return request
+    from podlife.api.yaml_documents import yaml_to_json
 
     try:
-        value = yaml.load(request.body, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - both are safe loaders
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise ValueError(f"error converting YAML to JSON: {' '.join(str(error).split())}") from None
-    if not isinstance(value, dict):
-        raise ValueError("expected a YAML mapping")
-    return value
+        if len(request.body) <= _LONG_YAML_BYTES:
+            body = yaml_to_json(request.body)
+        else:
+            body = await asyncio.to_thread(yaml_to_json, request.body)
+    except ValueError as error:
+        raise bad_request(f"error converting YAML to JSON: {error}") from None
+    return replace(request, body=body)
 
 
 def read_object(scope: Scope) -> Object:

@@ -1,0 +1,53 @@
+"""YAML becomes the JSON it means, and nothing in it can hurt its reader."""
+
+import json
+
+import pytest
+
+from podlife.api.yaml_documents import yaml_to_json
+
+
+def test_a_document_becomes_json() -> None:
+    text = b"kind: ConfigMap\nmetadata: {name: a}\ndata:\n  one: '1'\n  two: |\n    lines\nlist: [1, 2.5, true, null]\n"
+    assert json.loads(yaml_to_json(text)) == {
+        "kind": "ConfigMap",
+        "metadata": {"name": "a"},
+        "data": {"one": "1", "two": "lines\n"},
+        "list": [1, 2.5, True, None],
+    }
+
+
+def test_what_json_does_not_know_becomes_text() -> None:
+    assert json.loads(yaml_to_json(b"{1: 2020-01-01}")) == {"1": "2020-01-01"}
+
+
+@pytest.mark.parametrize("opening", [b"[", b"{a: ", b"- "])
+def test_nesting_that_would_overflow_a_stack_is_refused(opening: bytes) -> None:
+    with pytest.raises(ValueError, match="nested more than 256 levels deep"):
+        yaml_to_json(opening * 200_000)
+
+
+def test_usual_nesting_is_read() -> None:
+    assert yaml_to_json(b"[" * 200 + b"]" * 200) == b"[" * 200 + b"]" * 200
+
+
+@pytest.mark.parametrize(
+    "bomb",
+    [
+        b"a: &a [x]\nb: &b [*a, *a]\nc: [*b, *b]\n",
+        b"a: &a {x: y}\nb: &b {<<: [*a, *a]}\nc: {<<: [*b, *b]}\n",
+        b"a: &a [*a]\n",
+    ],
+)
+def test_what_would_multiply_is_refused(bomb: bytes) -> None:
+    with pytest.raises(ValueError, match="aliases are not taken here"):
+        yaml_to_json(bomb)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b"a: [", b"a: b: c", b"a: !!python/object:os.system x", b"\xff\xff", b"{[1]: 2}", b"a: 1\n---\nb: 2\n"],
+)
+def test_what_cannot_be_read_is_told(text: bytes) -> None:
+    with pytest.raises(ValueError, match=r"\S"):
+        yaml_to_json(text)
