@@ -3,6 +3,8 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 PYTHON ?= python3
+# Options of the command that a target starts: make up ARGS="--port 7443"
+ARGS   ?=
 VENV   := .venv
 BIN    := $(VENV)/bin
 UV     := $(BIN)/uv
@@ -18,10 +20,12 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help up test check lint types test-real real-parts bench crash fuzz cover lock schema clean
 
 help: ## list these targets
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  \033[1m%-11s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@if [ -t 1 ]; then on='\033[1m' off='\033[0m'; fi; \
+	  awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  '"$$on"'%-11s'"$$off"' %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(UV):
-	@$(PYTHON) -c 'import sys; sys.exit("podlife needs Python 3.11 or newer, this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'
+	@$(PYTHON) -c 'import sys; sys.exit("podlife needs Python 3.11 or newer, this is " + sys.version.split()[0] + ": name another with make PYTHON=...") if sys.version_info < (3, 11) else None'
+	@echo "installing into $(VENV), once: it takes about half a minute"
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
 
@@ -33,13 +37,13 @@ $(REAL): pyproject.toml uv.lock | $(UV)
 	$(UV) sync --quiet --frozen --group real
 	@touch $@ $(STAMP)
 
-up: $(STAMP) ## install and start a cluster on this machine (API server so far)
-	$(BIN)/podlife apiserver
+up: $(STAMP) ## install, and start the API server on this machine (ARGS="--port 7443" for options)
+	@$(BIN)/podlife apiserver $(ARGS)
 
-test: $(STAMP) ## the tests that need nothing but Python
+test: $(STAMP) ## the tests that need nothing but Python, a few minutes
 	$(PYTEST) -q tests/unit tests/component tests/conformance tests/property tests/crash tests/fuzz
 
-check: $(STAMP) lint types test ## what a developer runs before a commit
+check: $(STAMP) lint types test ## lint, types and test: what a developer runs before a commit
 
 lint: $(STAMP) ## formatting, lint and import contracts
 	$(BIN)/ruff format --check src tests bench tools

@@ -116,7 +116,7 @@ class ApiServer:
         bind, port = self._settings.bind, self._settings.port
         try:
             await face.start(bind, port)
-        except (OSError, OverflowError) as error:
+        except (OSError, OverflowError, UnicodeError) as error:
             raise ConfigError(_why_not_bound(bind, port, error)) from error
 
 
@@ -132,7 +132,7 @@ def _url(bind: str, port: int) -> str:
 
 
 def _why_not_bound(bind: str, port: int, error: Exception) -> str:
-    if isinstance(error, socket.gaierror):
+    if isinstance(error, socket.gaierror | UnicodeError):
         return f"{bind} is no address and no host name that is known here: choose another with --bind"
     match getattr(error, "errno", None):
         case errno.EADDRINUSE:

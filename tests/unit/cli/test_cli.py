@@ -136,8 +136,9 @@ def test_what_is_no_backup_makes_no_data_folder(tmp_path: Path, content: str | N
     assert not folder.exists()
 
 
-def test_an_address_that_cannot_be_one_is_one_line_without_numbers_of_errors() -> None:
-    result = podlife("apiserver", "--memory", "--port", "0", "--bind", "999.1.1.1")
+@pytest.mark.parametrize("bind", ["999.1.1.1", "a" * 64])
+def test_an_address_that_cannot_be_one_is_one_line_without_numbers_of_errors(bind: str) -> None:
+    result = podlife("apiserver", "--memory", "--port", "0", "--bind", bind)
     assert (result.returncode, len(result.stderr.splitlines())) == (1, 1)
     assert "choose another with --bind" in result.stderr
     assert "Errno" not in result.stderr

@@ -1,0 +1,210 @@
+"""README.md, word for word: what it tells people to type does what it says, on a server in a process of its own.
+
+Three things are changed on the way: a free port instead of 6443, loopback instead of every address, and a folder
+of the test's for the reader's home and for DIR and FILE.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.real_parts import free_port
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+SECONDS = 60.0
+
+Process = subprocess.Popen[str]
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
+
+
+def commands(program: str) -> list[str]:
+    """Every line of a shell block that runs the program, without its comment."""
+    lines = [line.partition("#")[0].strip() for block in blocks("") for line in block.splitlines()]
+    return [line for line in lines if line.split()[:1] == [program]]
+
+
+def is_server(command: str) -> bool:
+    return all(word.startswith("--") for word in command.split()[2:3])
+
+
+SERVERS = [command for command in commands("podlife") if is_server(command)]
+OTHERS = [command for command in commands("podlife") if not is_server(command)]
+
+
+class Reader:
+    """Somebody with an empty home who types what they read."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.port = free_port()
+        self.kubeconfig = home / ".local" / "share" / "podlife" / "admin.kubeconfig"
+        plain = {
+            name: value for name, value in os.environ.items() if name not in ("XDG_DATA_HOME", "KUBECONFIG")
+        }
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        self.environment = plain | {"HOME": str(home), "PATH": path, "PYTHONUNBUFFERED": "1"}
+
+    def arguments(self, command: str, **places: Path) -> list[str]:
+        places.setdefault("DIR", self.home / "elsewhere")
+        known = {name: str(place) for name, place in places.items()} | {"0.0.0.0": "127.0.0.1"}
+        words = [known.get(word, word) for word in shlex.split(command)]
+        return [*words, "--port", str(self.port)] if is_server(command) and "--port" not in words else words
+
+    def run(self, arguments: list[str], **environment: str) -> str:
+        """What a command that ends well writes."""
+        result = subprocess.run(
+            arguments, capture_output=True, text=True, timeout=SECONDS, env=self.environment | environment
+        )
+        assert result.returncode == 0, result.stderr
+        return result.stdout
+
+    @contextmanager
+    def running(self, arguments: list[str], **environment: str) -> Iterator[Process]:
+        """A command that goes on; Ctrl-C ends it when the block is left."""
+        process = subprocess.Popen(
+            arguments, stdout=subprocess.PIPE, text=True, env=self.environment | environment, cwd=self.home
+        )
+        try:
+            yield process
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=SECONDS)
+        finally:
+            process.kill()
+            process.communicate()
+
+
+def read_until(process: Process, text: str) -> str:
+    """What the process has written up to and with the line that holds the text."""
+    assert process.stdout is not None
+    seen = ""
+    deadline = threading.Timer(SECONDS, process.kill)
+    deadline.start()
+    try:
+        for line in process.stdout:
+            seen += line
+            if text in line:
+                return seen
+    finally:
+        deadline.cancel()
+    raise AssertionError(f"it ended without {text!r}:\n{seen}")
+
+
+@pytest.fixture(scope="module")
+def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
+    """After `make up`."""
+    reader = Reader(tmp_path_factory.mktemp("home"))
+    with reader.running(reader.arguments("podlife apiserver")) as server:
+        read_until(server, "Ctrl-C stops it.")
+        yield reader
+
+
+def test_the_commands_are_found() -> None:
+    """Else there would be nothing to try below, and nobody would notice."""
+    assert (len(SERVERS), len(OTHERS)) == (3, 4)
+
+
+@pytest.mark.parametrize("command", SERVERS)
+def test_every_way_to_start_a_server_serves_until_ctrl_c(tmp_path: Path, command: str) -> None:
+    reader = Reader(tmp_path)
+    with reader.running(reader.arguments(command)) as server:
+        welcome = read_until(server, "Ctrl-C stops it.")
+        assert "The API server is ready on https://127.0.0.1:" in welcome
+    assert server.returncode == 0
+
+
+@pytest.mark.parametrize("command", OTHERS)
+def test_every_other_command_of_the_server_works_beside_it(
+    reader: Reader, tmp_path: Path, command: str
+) -> None:
+    file = tmp_path / "backup"
+    if "restore" in command:
+        reader.run(reader.arguments("podlife apiserver backup FILE", FILE=file))
+    assert reader.run(reader.arguments(command, FILE=file, DIR=tmp_path / "restored"))
+
+
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
+def test_what_is_typed_in_the_other_terminal_works(reader: Reader) -> None:
+    (block,) = (block for block in blocks("") if "kubectl" in block)
+    shown = reader.run(["bash", "-euc", block])
+    assert "deployment.apps/hello" in shown
+    assert "pod/web" in shown
+
+
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
+def test_what_the_server_says_to_type_works(tmp_path: Path) -> None:
+    reader = Reader(tmp_path)
+    with reader.running(reader.arguments("podlife apiserver --memory")) as server:
+        welcome = read_until(server, "Ctrl-C stops it.")
+        typed = [line.strip() for line in welcome.splitlines() if line.startswith("  ")]
+        *once, lasting = typed
+        assert lasting == "kubectl get pods --watch"
+        reader.run(["bash", "-euc", "\n".join([*once, "kubectl get pods"])])
+        (export,) = (line for line in typed if line.startswith("export "))
+        kubeconfig = shlex.split(export)[1].partition("=")[2]
+        with reader.running(shlex.split(lasting), KUBECONFIG=kubeconfig) as watch:
+            read_until(watch, "web")
+
+
+def test_the_example_of_the_client_lists_and_then_tells_every_change(reader: Reader) -> None:
+    (example,) = blocks("python")
+    connect = {"KUBECONFIG": str(reader.kubeconfig)}
+    reader.run([sys.executable, "-c", create("first")], **connect)
+    process = subprocess.Popen(
+        [sys.executable, "-c", example],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=reader.environment | connect,
+    )
+    try:
+        read_until(process, "default first\n")
+        reader.run([sys.executable, "-c", create("second")], **connect)
+        read_until(process, "ADDED second\n")
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def create(name: str) -> str:
+    """A program that makes a pod, as a reader of the example would write it."""
+    return f"""
+import asyncio
+from podlife.client import PODS, Client, load
+
+async def main():
+    pod = {{"metadata": {{"name": "{name}"}}, "spec": {{"containers": [{{"name": "c", "image": "i"}}]}}}}
+    async with Client.connect(load()) as client:
+        await client.create(PODS, pod, "default")
+
+asyncio.run(main())
+"""
+
+
+def test_every_target_of_make_is_there() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    named = re.findall(r"(?:^|`)make ([a-z-]+)", README, re.MULTILINE)
+    assert {"up", "test"} <= set(named)
+    for target in named:
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+
+
+def test_every_link_leads_somewhere() -> None:
+    links = [link for link in re.findall(r"\]\(([^)]+)\)", README) if "://" not in link]
+    assert links
+    for link in links:
+        assert (ROOT / link).exists(), link
