@@ -153,7 +153,8 @@ def _parse(text: str) -> dict[bytes, User]:
 
 
 def _digest(token: str) -> bytes:
-    return sha256(token.encode()).digest()
+    # A header may hold any bytes; those that are no text stand in it as surrogates.
+    return sha256(token.encode(errors="surrogateescape")).digest()
 
 
 def _bearer_token(header: str) -> str:

@@ -16,6 +16,7 @@ from podlife.api.codec import encode
 from podlife.apiserver import binding, eviction, meta_endpoints, namespaces, review_endpoints, routes, scale
 from podlife.apiserver.authentication import Authenticator, User
 from podlife.apiserver.authorization import Attributes, NodeView, authorize, forbidden
+from podlife.apiserver.impersonation import act_as
 from podlife.apiserver.metrics import Metrics
 from podlife.apiserver.registry import create, delete, patch, read, update, watch
 from podlife.apiserver.registry.body import with_json
@@ -99,14 +100,14 @@ class ApiHandler:
         return response
 
     async def _answer_meta(self, request: Request) -> Response:
-        user = self.authenticator.authenticate(request)
+        user = self._identify(request)
         verb = request.method.lower()
         if not meta_endpoints.is_public(request.path):
             self._authorize(user, Attributes(verb=verb, path=request.path))
         return meta_endpoints.answer(request, self.registry.store, self.metrics)
 
     async def _answer(self, request: Request, route: routes.Route, verb: str) -> Response:
-        user = self.authenticator.authenticate(request)
+        user = self._identify(request)
         self._authorize(
             user,
             Attributes(
@@ -133,6 +134,9 @@ class ApiHandler:
             route.subresource,
         )
         return await self._run(scope)
+
+    def _identify(self, request: Request) -> User:
+        return act_as(self.authenticator.authenticate(request), request, self._authorize)
 
     def _authorize(self, user: User, asked: Attributes) -> None:
         decision = authorize(user, asked, self.nodes)

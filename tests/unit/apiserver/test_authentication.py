@@ -50,7 +50,18 @@ def test_a_user_needs_no_groups(authenticator: Authenticator) -> None:
 
 
 @pytest.mark.parametrize(
-    "header", [None, "", "Bearer", "Bearer ", "Bearer wrong", "secret", "Basic secret", "Bearer secret2"]
+    "header",
+    [
+        None,
+        "",
+        "Bearer",
+        "Bearer ",
+        "Bearer wrong",
+        "secret",
+        "Basic secret",
+        "Bearer secret2",
+        "Bearer \udcff",
+    ],
 )
 def test_no_or_a_wrong_token_is_401_in_the_real_words(
     authenticator: Authenticator, header: str | None
