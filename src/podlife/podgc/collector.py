@@ -27,7 +27,7 @@ from podlife.podgc import policy, sweep
 from podlife.podgc.crew import Crew
 from podlife.podgc.index import PodIndex
 from podlife.podgc.metrics import Metrics
-from podlife.podgc.policy import Plan, Victim
+from podlife.podgc.policy import Action, Plan, Victim
 from podlife.podgc.removal import Outcome, Removal, event_about, remove
 from podlife.podgc.settings import Reason, Selection, Settings
 from podlife.podgc.views import Pod
@@ -132,8 +132,14 @@ class Collector:
 
     def release(self, pod: Pod) -> None:
         """The pod is gone, or nothing is left to do for it."""
-        if self._claims.pop(pod.metadata.uid, None) is not None:
+        if self._give_up(pod.metadata.uid):
             self._queue.forget((_POD, pod.metadata.uid))
+
+    def _give_up(self, uid: str) -> bool:
+        claim = self._claims.pop(uid, None)
+        if claim is not None:
+            self.index.end_removal(claim.node, uid)
+        return claim is not None
 
     def has_claimed(self, pod: Pod) -> bool:
         return pod.metadata.uid in self._claims
@@ -221,7 +227,7 @@ class Collector:
             uid for uid, claim in self._claims.items() if claim.done_at is not None and claim.done_at <= until
         ]
         for uid in stale:
-            del self._claims[uid]
+            self._give_up(uid)
 
     # Acting
 
@@ -270,8 +276,10 @@ class Collector:
         victim = None if pod is None else policy.victim_of(self.index, self.settings, pod)
         if victim is None:
             # A node came back, somebody else deleted, the threshold is met: it is nobody's victim any more.
-            self._claims.pop(uid, None)
+            self._give_up(uid)
             return
+        if victim.action is not Action.DELETE and victim.reason is not Reason.TERMINATED:
+            self.index.begin_removal(victim.pod)
         loop = asyncio.get_running_loop()
         if not self._queue.retries((_POD, uid)):
             self.metrics.reaction_seconds.observe(loop.time() - claim.since)

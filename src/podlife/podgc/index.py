@@ -60,6 +60,7 @@ class PodIndex:
         self._terminating: dict[str, dict[str, Pod]] = {}
         self._terminated: SortedList[Order] = SortedList()
         self._settled: dict[str, Pod] = {}
+        self._leaving: set[str] = set()
         self._nodes: set[str] = set()
         self._out_of_service: set[str] = set()
         self._missing: dict[str, Absence] = {}
@@ -128,6 +129,22 @@ class PodIndex:
         if (absence := self._missing.get(name)) is not None:
             absence.checked_at = now
 
+    # What is being done to a pod
+
+    def begin_removal(self, pod: Pod) -> None:
+        """Whatever becomes of its phase from here on is our own doing and does not count for the threshold (GC-11):
+        if it did, each pod that is marked Failed on its way out would cost another one its life."""
+        self._leaving.add(pod.metadata.uid)
+
+    def end_removal(self, node: str, uid: str) -> None:
+        """It is gone, or it stays and is a pod like others again."""
+        if uid not in self._leaving:
+            return
+        self._leaving.discard(uid)
+        pod = self.pod(node, uid)
+        if pod is not None and pod.is_terminated and order_of(pod) not in self._terminated:
+            self._terminated.add(order_of(pod))
+
     # Questions
 
     def __len__(self) -> int:
@@ -158,7 +175,9 @@ class PodIndex:
             yield self._pods[node][uid]
 
     def is_among_first(self, pod: Pod, count: int) -> bool:
-        return count > 0 and pod.is_terminated and order_of(pod) <= self._terminated[count - 1]
+        if count <= 0 or not pod.is_terminated or pod.metadata.uid in self._leaving:
+            return False
+        return order_of(pod) <= self._terminated[count - 1]
 
     def pod(self, node: str, uid: str) -> Pod | None:
         """The pod, unless it is gone or settled."""
@@ -204,7 +223,7 @@ class PodIndex:
         self._pods.setdefault(node, {})[uid] = pod
         if pod.is_terminating:
             self._terminating.setdefault(node, {})[uid] = pod
-        if pod.is_terminated:
+        if pod.is_terminated and uid not in self._leaving:
             self._terminated.add(order_of(pod))
 
     def _discard(self, pod: Pod) -> None:

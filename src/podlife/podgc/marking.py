@@ -32,6 +32,8 @@ def marking_patch(pod: Pod, reason: Reason, gates: FeatureGates, now: datetime) 
     patch = status_patch(pod.metadata.uid, old, new)
     if patch is not None:
         patch["metadata"]["resourceVersion"] = pod.metadata.resource_version
+        # Of the conditions only our own is known here: to say where it stands would put it before the others.
+        patch["status"].pop("$setElementOrder/conditions", None)
     return patch
 
 
