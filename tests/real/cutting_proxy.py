@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Iterator
 
 __all__ = ["CuttingProxy"]
 
@@ -16,6 +17,7 @@ class CuttingProxy:
         self._server: asyncio.Server | None = None
         self._writers: set[asyncio.StreamWriter] = set()
         self._tasks: asyncio.TaskGroup | None = None
+        self._is_closed = False
         self.connections = 0
 
     @property
@@ -39,8 +41,21 @@ class CuttingProxy:
         for writer in list(self._writers):
             writer.transport.abort()
 
+    @contextlib.contextmanager
+    def closed(self) -> Iterator[None]:
+        """Nothing gets through while the block lasts."""
+        self._is_closed = True
+        self.cut()
+        try:
+            yield
+        finally:
+            self._is_closed = False
+
     async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
+        if self._is_closed:
+            writer.transport.abort()
+            return
         far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self._target)
         self._writers |= {writer, far_writer}
         try:
