@@ -6,7 +6,9 @@ They block, print nothing, and say what they found or did in a small report.
 
 from __future__ import annotations
 
+import errno
 import os
+import secrets
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -27,6 +29,8 @@ __all__ = ["BackupReport", "CheckReport", "RestoreReport", "backup", "check", "r
 # must not come to mean something else: the restored store goes on from one that the lost time did not reach.
 RESTORE_SKIPS = 1_000_000
 PROBLEMS_KEPT = 100
+# What a file system says that knows no second name of a file.
+_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +69,7 @@ def backup(folder: Path, target: Path) -> BackupReport:
     """Copy the store of a data folder into one file, as it stands now.
 
     Raises ConfigError when there is no store or the target exists, StoreError when it cannot be written."""
-    if target.exists():
+    if target.exists() or target.is_symlink():
         raise ConfigError(f"{target} exists already: a backup never overwrites")
     with closing(_open(folder)) as source, _partial(target) as partial:
         _copy(source, partial)
@@ -203,23 +207,36 @@ def _copy(source: Database, target: Path) -> None:
 
 @contextmanager
 def _partial(target: Path) -> Iterator[Path]:
-    """A file that takes the target's name once it is whole and durable, and is removed if it never is."""
-    partial = target.with_name(f".{target.name}.partial")
+    """A file that takes the target's name once it is whole and durable, and is removed if it never is.
+
+    It holds secrets, maybe in a folder where others write too: so it has a name that nobody can foresee, is made
+    anew for its owner only, and never takes the place of another file."""
+    partial = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
     try:
-        descriptor = os.open(partial, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
+        descriptor = os.open(partial, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         try:
             yield partial
             os.fsync(descriptor)
-            partial.rename(target)
+            _publish(partial, target)
             sync_folder(target.parent)
         finally:
             os.close(descriptor)
+    except FileExistsError:
+        raise ConfigError(f"{target} exists already: it is never overwritten") from None
     except (OSError, sqlite3.Error) as error:
-        # The name of the partial file in the error's own text means nothing to anybody.
-        reason = getattr(error, "strerror", None) or error
-        raise StoreError(f"{target} could not be written: {reason}") from error
+        raise StoreError(f"{target} could not be written: {error}") from error
     finally:
         partial.unlink(missing_ok=True)
+
+
+def _publish(partial: Path, target: Path) -> None:
+    try:
+        # Unlike a rename it fails where something has come to stand meanwhile.
+        os.link(partial, target)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        partial.rename(target)
 
 
 def _count_records(database: Database) -> int:

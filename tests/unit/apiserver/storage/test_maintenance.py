@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sqlite3
 import stat
 import subprocess
@@ -194,3 +195,44 @@ async def test_a_check_finds_a_damaged_file(store, folder) -> None:
 
     report = check(folder)
     assert any(problem.startswith("SQLite: ") for problem in report.problems)
+
+
+async def test_a_backup_writes_through_no_link_that_somebody_has_laid(tmp_path: Path) -> None:
+    store = await SqliteStore.open(tmp_path / "data")
+    await fill(store)
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    precious = tmp_path / "precious"
+    precious.write_text("untouched")
+    (shared / ".copy.db.partial").symlink_to(precious)
+    backup(tmp_path / "data", shared / "copy.db")
+    await store.close()
+    assert precious.read_text() == "untouched"
+    assert not (shared / "copy.db").is_symlink()
+    assert stat.S_IMODE((shared / "copy.db").stat().st_mode) == 0o600
+
+
+async def test_a_file_that_appears_while_a_backup_is_made_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = await SqliteStore.open(tmp_path / "data")
+    target = tmp_path / "copy.db"
+    sync = os.fsync
+
+    def appear(descriptor: int) -> None:
+        target.write_text("of somebody else")
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", appear)
+    with pytest.raises(ConfigError, match="exists already"):
+        backup(tmp_path / "data", target)
+    monkeypatch.undo()
+    await store.close()
+    assert target.read_text() == "of somebody else"
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+def test_a_link_to_nowhere_is_not_written_through(tmp_path: Path) -> None:
+    (tmp_path / "copy.db").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(ConfigError, match="exists already"):
+        backup(tmp_path, tmp_path / "copy.db")
