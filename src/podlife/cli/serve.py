@@ -37,7 +37,8 @@ def serve(settings: Settings) -> NoReturn:
         raise
     sys.stdout.flush()
     sys.stderr.flush()
-    arguments = [sys.executable, "-m", "podlife.cli.serving", _to_json(settings)]
+    # -P: the folder it is started in is the user's, or anybody's; no code is to be found there.
+    arguments = [sys.executable, "-P", "-m", "podlife.cli.serving", _to_json(settings)]
     os.execve(sys.executable, arguments, _environment())  # noqa: S606 - ourselves, with arguments of our own
 
 

@@ -58,9 +58,10 @@ class Process:
 
 
 @contextmanager
-def server(*arguments: str) -> Iterator[Process]:
+def server(*arguments: str, folder: Path | None = None) -> Iterator[Process]:
     process = subprocess.Popen(
-        [sys.executable, "-m", "podlife", "apiserver", *arguments],
+        [sys.executable, "-P", "-m", "podlife", "apiserver", *arguments],
+        cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -103,6 +104,13 @@ def test_it_serves_its_own_identities_and_nobody_else(tmp_path: Path) -> None:
         assert running.request("/livez", "") == (200, b"ok")
         for name in ("admin.kubeconfig", "controllers.kubeconfig", "tokens.csv", "pki/ca.pem", "store.db"):
             assert (tmp_path / name).stat().st_mode & 0o777 == 0o600, name
+
+
+def test_the_folder_it_is_started_in_brings_no_code_into_it(tmp_path: Path) -> None:
+    for module in ("aiohttp", "json", "podlife"):
+        (tmp_path / f"{module}.py").write_text("raise SystemExit('code of somebody else')\n")
+    with server("--memory", "--port", "0", folder=tmp_path) as running:
+        assert running.request("/api/v1/namespaces")[0] == 200
 
 
 def test_what_was_stored_and_who_was_known_is_there_after_a_restart(tmp_path: Path) -> None:
