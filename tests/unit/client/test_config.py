@@ -234,6 +234,13 @@ def test_a_user_that_cannot_be_used_is_refused_in_one_line(
     assert "\n" not in str(refused.value)
 
 
+def test_a_file_of_the_environment_that_is_missing_is_named(tmp_path: Path) -> None:
+    """To be told to set what is set would help nobody."""
+    missing = str(tmp_path / "missing")
+    with pytest.raises(ConfigError, match=f"KUBECONFIG names {missing}, which does not exist"):
+        load(environment={"HOME": str(tmp_path), "KUBECONFIG": missing})
+
+
 def test_without_any_configuration_the_user_is_told_what_to_set(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="set KUBECONFIG, or give --kubeconfig or --server"):
         load(environment={"HOME": str(tmp_path)})

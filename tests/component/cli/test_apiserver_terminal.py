@@ -1,0 +1,46 @@
+"""What becomes of a server, and of the folder it made for itself, when its terminal is closed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+def start(folder: Path, *before: str) -> subprocess.Popen[str]:
+    """A server that keeps nothing; its identities are in a temporary folder within this one."""
+    arguments = [*before, sys.executable, "-m", "podlife", "apiserver", "--memory", "--port", "0"]
+    server = subprocess.Popen(
+        arguments,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env=os.environ | {"TMPDIR": str(folder)},
+    )
+    assert server.stdout is not None
+    assert any("Ctrl-C stops it." in line for line in server.stdout)
+    assert list(folder.iterdir())
+    return server
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT, signal.SIGTERM])
+def test_a_server_that_is_stopped_leaves_no_credentials_behind(tmp_path: Path, number: int) -> None:
+    with start(tmp_path) as server:
+        server.send_signal(number)
+        assert server.wait(30) == 0
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux' /proc")
+def test_a_server_under_nohup_outlives_its_terminal(tmp_path: Path) -> None:
+    """Asked of the system: to wait and see that a process does not end would take for ever."""
+    with start(tmp_path, "nohup") as server:
+        status = Path(f"/proc/{server.pid}/status").read_text()
+        (ignored,) = (int(line.split()[1], 16) for line in status.splitlines() if line.startswith("SigIgn:"))
+        server.terminate()
+    assert ignored & 1 << (signal.SIGHUP - 1)
