@@ -1,0 +1,122 @@
+"""The health endpoints and metrics as a kubelet and Prometheus read them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import aiohttp
+import pytest
+from prometheus_client import CollectorRegistry
+from prometheus_client.parser import text_string_to_metric_families
+
+from podlife.aio import cancel_and_wait
+from podlife.controller import (
+    Again,
+    Controller,
+    Health,
+    HealthServer,
+    LeaderElector,
+    export_controllers,
+    export_election,
+    export_queues,
+)
+from podlife.errors import ConfigError
+from podlife.wire import Request, Response
+from podlife.workqueue import RateLimitedQueue
+from tests.component.embedded import LoopClock, connect
+
+
+@asynccontextmanager
+async def serving(
+    health: Health, registry: CollectorRegistry | None = None
+) -> AsyncIterator[aiohttp.ClientSession]:
+    server = HealthServer("127.0.0.1", 0, health, registry=registry)
+    running = asyncio.get_running_loop().create_task(server.run())
+    try:
+        async with aiohttp.ClientSession(f"http://127.0.0.1:{await server.port()}") as session:
+            yield session
+    finally:
+        await cancel_and_wait(running)
+
+
+async def get(session: aiohttp.ClientSession, path: str) -> tuple[int, str]:
+    async with session.get(path) as answer:
+        return answer.status, await answer.text()
+
+
+async def test_ready_and_not_ready_are_told_apart_from_alive() -> None:
+    health = Health()
+    why = "pods have not synced"
+    health.add("informer", lambda: why)
+    async with serving(health) as session:
+        assert await get(session, "/readyz") == (
+            503,
+            "[-]informer failed: pods have not synced\nreadyz check failed\n",
+        )
+        assert await get(session, "/healthz") == (200, "ok")
+        assert await get(session, "/livez") == (200, "ok")
+        why = ""
+        assert await get(session, "/readyz") == (200, "ok")
+        assert await get(session, "/readyz?verbose") == (200, "[+]informer ok\nreadyz check passed\n")
+
+
+async def test_what_is_not_there_is_not_found_and_nothing_can_be_written() -> None:
+    async with serving(Health()) as session:
+        assert (await get(session, "/"))[0] == 404
+        assert (await get(session, "/metrics"))[0] == 404
+        async with session.post("/readyz") as answer:
+            assert answer.status == 405
+        async with session.head("/readyz") as answer:
+            assert answer.status == 200
+
+
+async def test_an_address_that_cannot_be_had_is_told_in_a_line() -> None:
+    async with serving(Health()) as session:
+        port = session._base_url.port  # type: ignore[union-attr]
+        with pytest.raises(ConfigError, match=f"cannot listen on 127.0.0.1:{port}"):
+            await HealthServer("127.0.0.1", port or 0, Health()).run()
+
+
+async def test_queues_controllers_and_elections_are_shown_to_prometheus_under_their_known_names() -> None:
+    registry = CollectorRegistry()
+    queue: RateLimitedQueue[str] = RateLimitedQueue("pods")
+
+    async def reconcile(key: str) -> Again | None:
+        return Again(1000) if key == "later" else None
+
+    async def nobody(request: Request) -> Response:
+        raise AssertionError
+
+    controller = Controller("collector", queue, reconcile)
+    export_queues(registry, queue)
+    export_controllers(registry, controller)
+    export_election(registry, "gc", LeaderElector(connect(nobody), "ns", "gc", "me", clock=LoopClock()))
+    for key in ("a", "later"):
+        queue.add(key)
+    async with serving(Health(), registry) as session, asyncio.TaskGroup() as group:
+        group.create_task(controller.run())
+        async with asyncio.timeout(5):
+            while queue.metrics.work_seconds.total < 2:
+                await asyncio.sleep(0)
+        status, text = await get(session, "/metrics")
+        await queue.shut_down()
+    assert status == 200
+    samples = {
+        (sample.name, *sorted(sample.labels.values())): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+    assert samples["workqueue_depth", "pods"] == 0
+    assert samples["workqueue_adds_total", "pods"] == 2
+    assert samples["workqueue_retries_total", "pods"] == 1
+    assert samples["workqueue_queue_duration_seconds_count", "pods"] == 2
+    assert samples["workqueue_work_duration_seconds_bucket", "+Inf", "pods"] == 2
+    assert samples["workqueue_longest_running_processor_seconds", "pods"] == 0
+    assert samples["workqueue_unfinished_work_seconds", "pods"] == 0
+    assert samples["podlife_controller_reconcile_total", "collector", "success"] == 1
+    assert samples["podlife_controller_reconcile_total", "collector", "requeue_after"] == 1
+    assert samples["podlife_controller_reconcile_seconds_count", "collector"] == 2
+    assert samples["podlife_controller_active_workers", "collector"] == 0
+    assert samples["leader_election_master_status", "gc"] == 0

@@ -1,0 +1,180 @@
+"""What becomes of a key after each outcome of its reconcile, and what is left when a controller is stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+
+from podlife.aio import cancel_and_wait
+from podlife.controller import Again, Controller
+from podlife.errors import ConflictError, TerminalError
+from podlife.workqueue import ExponentialLimiter, RateLimitedQueue
+from tests.virtual_time import virtual_time
+
+Reconcile = Callable[[str], Awaitable[Again | None]]
+
+
+def now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+@asynccontextmanager
+async def running(reconcile: Reconcile, *, workers: int = 1) -> AsyncIterator[Controller[str]]:
+    queue: RateLimitedQueue[str] = RateLimitedQueue("pods", limiter=ExponentialLimiter(1, 100))
+    controller = Controller("collector", queue, reconcile, workers=workers)
+    task = asyncio.get_running_loop().create_task(controller.run())
+    try:
+        yield controller
+        assert not task.done()
+    finally:
+        await cancel_and_wait(task)
+
+
+@virtual_time
+async def test_a_key_that_is_done_does_not_come_again() -> None:
+    seen: list[str] = []
+
+    async def reconcile(key: str) -> None:
+        seen.append(key)
+
+    async with running(reconcile) as controller:
+        controller.queue.add("a")
+        await asyncio.sleep(1000)
+    assert seen == ["a"]
+    assert controller.metrics.results == {"success": 1}
+
+
+@virtual_time
+async def test_again_comes_again_after_its_time_and_forgets_earlier_failures() -> None:
+    seen: list[float] = []
+
+    async def reconcile(key: str) -> Again | None:
+        seen.append(now())
+        if len(seen) == 1:
+            raise ConflictError("somebody else was faster")
+        return Again(seconds=30) if len(seen) == 2 else None
+
+    async with running(reconcile) as controller:
+        controller.queue.add("a")
+        await asyncio.sleep(5)
+        assert controller.queue.retries("a") == 0
+        await asyncio.sleep(1000)
+    assert seen == [0, 1, 31]
+    assert controller.metrics.results == {"error": 1, "requeue_after": 1, "success": 1}
+
+
+@virtual_time
+async def test_a_failure_comes_again_with_growing_distance_and_success_forgets_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    seen: list[float] = []
+
+    async def reconcile(key: str) -> None:
+        seen.append(now())
+        if len(seen) < 5:
+            raise ConflictError("somebody else was faster")
+
+    async with running(reconcile) as controller:
+        controller.queue.add("a")
+        await asyncio.sleep(1000)
+    assert seen == [0, 1, 3, 7, 15]
+    assert controller.queue.retries("a") == 0
+    assert caplog.records[0].message == ("collector failed for a, and tries again: somebody else was faster")
+    assert caplog.records[0].exc_info is None, "what is raised on purpose says it in a line"
+
+
+@virtual_time
+async def test_a_terminal_error_is_told_and_not_tried_again(caplog: pytest.LogCaptureFixture) -> None:
+    seen: list[float] = []
+
+    async def reconcile(key: str) -> None:
+        seen.append(now())
+        raise TerminalError("its spec makes no sense")
+
+    async with running(reconcile) as controller:
+        controller.queue.add("a")
+        await asyncio.sleep(1000)
+        controller.queue.add("a")
+        await asyncio.sleep(1)
+    assert seen == [0, 1000], "a change brings it back"
+    assert controller.metrics.results == {"terminal_error": 2}
+    assert caplog.records[0].message == "collector gives up on a: its spec makes no sense"
+
+
+@virtual_time
+async def test_a_bug_in_one_key_is_told_with_its_trace_and_the_others_go_on(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    seen: list[str] = []
+
+    async def reconcile(key: str) -> None:
+        if key == "bad":
+            raise ZeroDivisionError("a bug")
+        seen.append(key)
+
+    async with running(reconcile) as controller:
+        for key in ("bad", "a", "b"):
+            controller.queue.add(key)
+        await asyncio.sleep(0.5)
+    assert seen == ["a", "b"]
+    (record,) = [record for record in caplog.records if record.levelno >= logging.WARNING]
+    assert record.exc_info is not None
+
+
+@virtual_time
+async def test_workers_work_at_once_but_never_on_the_same_key() -> None:
+    at_work: set[str] = set()
+    most = 0
+
+    async def reconcile(key: str) -> None:
+        nonlocal most
+        assert key not in at_work
+        at_work.add(key)
+        most = max(most, len(at_work))
+        controller.queue.add(key) if now() < 50 else None
+        await asyncio.sleep(1)
+        at_work.remove(key)
+
+    async with running(reconcile, workers=3) as controller:
+        for key in "abcdef":
+            controller.queue.add(key)
+        await asyncio.sleep(10)
+        assert controller.metrics.active_workers == 3
+        await asyncio.sleep(100)
+    assert most == 3
+    assert set(controller.metrics.results) == {"success"}
+    assert controller.metrics.seconds.total == controller.metrics.results["success"]
+
+
+@virtual_time
+async def test_what_is_being_worked_on_when_the_controller_is_cancelled_is_in_the_queue_again() -> None:
+    async def reconcile(key: str) -> None:
+        await asyncio.sleep(1000)
+
+    async with running(reconcile) as controller:
+        controller.queue.add("a")
+        await asyncio.sleep(1)
+        assert len(controller.queue) == 0
+    assert await controller.queue.get() == "a"
+
+
+@virtual_time
+async def test_a_controller_ends_when_its_queue_is_drained() -> None:
+    seen: list[str] = []
+
+    async def reconcile(key: str) -> None:
+        await asyncio.sleep(1)
+        seen.append(key)
+
+    queue: RateLimitedQueue[str] = RateLimitedQueue()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(Controller("collector", queue, reconcile, workers=2).run())
+        for key in "abc":
+            queue.add(key)
+        await asyncio.sleep(0)
+        await queue.shut_down(drain=True)
+    assert seen == ["a", "b", "c"]
