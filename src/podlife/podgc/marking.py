@@ -22,8 +22,7 @@ __all__ = ["marking_patch", "status_patch", "with_condition"]
 
 def marking_patch(pod: Pod, reason: Reason, gates: FeatureGates, now: datetime) -> Object | None:
     """The patch that marks the pod as Failed (GC-90); None when there is nothing to change."""
-    old: Object = msgspec.to_builtins(pod.status)
-    old = {field: value for field, value in old.items() if value}
+    old = _known_status(pod)
     new: Object = {**old, "phase": "Failed"}
     if pod.metadata.generation:
         new["observedGeneration"] = pod.metadata.generation
@@ -32,9 +31,19 @@ def marking_patch(pod: Pod, reason: Reason, gates: FeatureGates, now: datetime) 
     patch = status_patch(pod.metadata.uid, old, new)
     if patch is not None:
         patch["metadata"]["resourceVersion"] = pod.metadata.resource_version
-        # Of the conditions only our own is known here: to say where it stands would put it before the others.
-        patch["status"].pop("$setElementOrder/conditions", None)
     return patch
+
+
+def _known_status(pod: Pod) -> Object:
+    """What the collector knows of it: of most conditions only that they are there, which is enough to keep them."""
+    status = pod.status
+    known = {each.type: msgspec.to_builtins(each) for each in status.conditions}
+    fields: Object = {
+        "phase": status.phase,
+        "observedGeneration": status.observed_generation,
+        "conditions": [known.get(type_, {"type": type_}) for type_ in status.condition_types],
+    }
+    return {field: value for field, value in fields.items() if value}
 
 
 def _node_is_gone(pod: Pod, now: datetime) -> Object:

@@ -7,6 +7,7 @@ it in a precondition. Its owner is not among that; the answer to its deletion te
 from __future__ import annotations
 
 from datetime import datetime
+from functools import lru_cache
 from sys import intern
 
 import msgspec
@@ -57,12 +58,21 @@ class PodStatus(msgspec.Struct, rename="camel", gc=False):
     reason: str = ""
     observed_generation: int = 0
     conditions: tuple[Condition, ...] = ()
+    # No field of the API: the types of all conditions, in their order, for patches that keep it.
+    condition_types: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         self.phase, self.reason = intern(self.phase), intern(self.reason)
-        # Only the one that this controller writes matters to it (GC-100); the others weigh more than the pod.
         if self.conditions:
+            self.condition_types = _shared(tuple(each.type for each in self.conditions))
+            # Only the one that this controller writes matters to it (GC-100); the others weigh more than the pod.
             self.conditions = tuple(each for each in self.conditions if each.type == DISRUPTION_TARGET)
+
+
+@lru_cache(maxsize=256)
+def _shared(types: tuple[str, ...]) -> tuple[str, ...]:
+    """Pods differ little in the conditions they have: nearly all of them share a few tuples."""
+    return types
 
 
 class Pod(msgspec.Struct, gc=False):
