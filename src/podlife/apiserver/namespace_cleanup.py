@@ -76,6 +76,7 @@ class NamespaceCleanup:
     async def _empty(self, name: str) -> None:
         pause = _FIRST_PAUSE_SECONDS
         try:
+            await self._let_arrive()
             while self._find_terminating(name) is not None:
                 try:
                     await self._delete_contents(name)
@@ -88,6 +89,13 @@ class NamespaceCleanup:
                 pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
         finally:
             self._at_work.discard(name)
+
+    async def _let_arrive(self) -> None:
+        """Wait for what was let in before the namespace was seen to be Terminating and is still on its way to the
+        disk: it would come to stand in a namespace that is gone."""
+        # Who is on its way may have waited for another commit on the same key: then it begins when that one ends.
+        for _ in range(2):
+            await self._registry.store.commit()
 
     async def _delete_contents(self, name: str) -> None:
         for resource in _contents():

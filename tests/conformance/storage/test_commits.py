@@ -207,3 +207,14 @@ async def test_waiting_for_a_revision_ends_when_it_is_reached(store: Store) -> N
 
 async def test_waiting_for_a_revision_that_does_not_come_ends_in_time(store: Store) -> None:
     assert await store.wait_for_revision(1, seconds=0) is False
+
+
+async def test_a_commit_without_changes_waits_for_those_before_it_and_writes_nothing(store: Store) -> None:
+    async with asyncio.TaskGroup() as group:
+        for name in ("a", "b", "c"):
+            group.create_task(put(store, pod(name)))
+        await asyncio.sleep(0)
+
+        assert list(await store.commit()) == []
+        assert [record.key.name for record in store.list("pods")] == ["a", "b", "c"]
+    assert store.revision == 3

@@ -49,6 +49,9 @@ class SqliteStore(State):
 
     async def commit(self, *changes: Change) -> Sequence[Record]:
         self.refuse_when_closed()
+        if not changes and self._in_flight:
+            # Keys leave when they are settled, in the order in which they came: the last one is the newest.
+            await self._settled(next(reversed(self._in_flight.values())))
         while (earlier := self._first_in_flight(changes)) is not None:
             await self._settled(earlier)
             self.refuse_when_closed()

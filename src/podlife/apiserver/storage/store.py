@@ -188,7 +188,9 @@ class Store(Protocol):
         has begun is finished even if its caller is cancelled.
 
         Every `expected` speaks of what stood there before the commit: a change and the removal of the same
-        key in one commit both name the revision that was read."""
+        key in one commit both name the revision that was read.
+
+        Without changes it waits for the commits that were begun before it, and writes nothing."""
         ...
 
     def subscribe(self, resource: str, *, since: int) -> Subscription:
