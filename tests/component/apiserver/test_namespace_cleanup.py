@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Sequence
 from pathlib import Path
+from threading import Semaphore
+
+import pytest
 
 from podlife.apiserver.assembly import assemble
 from podlife.apiserver.authentication import ADMIN, Authenticator
@@ -12,10 +16,10 @@ from podlife.apiserver.handler import ApiHandler
 from podlife.apiserver.namespace_cleanup import NamespaceCleanup
 from podlife.apiserver.namespaces import create_system_namespaces
 from podlife.apiserver.storage import Key, SqliteStore
+from podlife.apiserver.storage.database import Database
+from podlife.apiserver.storage.state import Row
 from podlife.clock import SystemClock
 from podlife.wire import Peer, Request
-
-ROUNDS = 20
 
 
 async def send(handler: ApiHandler, method: str, path: str, body: object = None) -> int:
@@ -24,31 +28,42 @@ async def send(handler: ApiHandler, method: str, path: str, body: object = None)
     return answer.status
 
 
-async def test_what_is_created_while_its_namespace_is_deleted_goes_with_it(tmp_path: Path) -> None:
+async def pass_turns() -> None:
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+async def test_what_was_let_in_before_its_namespace_was_deleted_goes_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store = await SqliteStore.open(tmp_path)
     handler = assemble(store, clock=SystemClock(), authenticator=Authenticator())
     await create_system_namespaces(handler.registry, ADMIN)
+    await send(handler, "POST", "/api/v1/namespaces", {"metadata": {"name": "brief"}})
     namespaces = store.subscribe("namespaces", since=store.revision)
+    # The disk takes its time: a group of commits is written whenever the test says so.
+    groups = Semaphore(0)
+    insert = Database.insert
 
-    async def wait_until_gone(name: str) -> None:
-        while store.get(Key("namespaces", "", name)) is not None:
-            await namespaces.next()
+    def insert_when_told(database: Database, rows: Sequence[Row]) -> None:
+        groups.acquire()
+        insert(database, rows)
 
-    async def delete_while_creating(name: str) -> None:
-        await send(handler, "POST", "/api/v1/namespaces", {"metadata": {"name": name}})
-        async with asyncio.TaskGroup() as group:
-            group.create_task(send(handler, "DELETE", f"/api/v1/namespaces/{name}"))
-            for number in range(30):
-                # One more at every turn of the loop: some fall between the decision and its commit.
-                await asyncio.sleep(0)
-                body = {"metadata": {"name": f"late-{number}"}}
-                group.create_task(send(handler, "POST", f"/api/v1/namespaces/{name}/configmaps", body))
-
-    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+    monkeypatch.setattr(Database, "insert", insert_when_told)
+    async with asyncio.timeout(30), asyncio.TaskGroup() as group:
         cleanup = group.create_task(NamespaceCleanup(handler.registry).run())
-        for number in range(ROUNDS):
-            await delete_while_creating(f"n{number}")
-            await wait_until_gone(f"n{number}")
+        group.create_task(send(handler, "DELETE", "/api/v1/namespaces/brief"))
+        await pass_turns()
+        body = {"metadata": {"name": "late"}}
+        late = group.create_task(send(handler, "POST", "/api/v1/namespaces/brief/configmaps", body))
+        await pass_turns()
+        groups.release()
+        await namespaces.next()
+        await pass_turns()
+        groups.release(100)
+        assert await late == 201
+        while store.get(Key("namespaces", "", "brief")) is not None:
+            await namespaces.next()
+        assert list(store.list("configmaps", "brief")) == []
         cleanup.cancel()
-    assert [record.key for record in store.list("configmaps")] == []
     await store.close()
