@@ -145,10 +145,12 @@ def _shown(pod: Object) -> Object:
     """Without what must differ. A time is either the one that was given to the pod, or it was written since."""
     metadata, status = pod["metadata"], pod["status"]
     kept = ("generation", "deletionGracePeriodSeconds", "finalizers")
+    conditions = status.get("conditions", ())
     return {
         **{name: metadata[name] for name in kept if name in metadata},
         "isTerminating": "deletionTimestamp" in metadata,
-        "status": {**status, "conditions": [_timeless(each) for each in status.get("conditions", ())]},
+        "status": {**status, "conditions": {each["type"]: _timeless(each) for each in conditions}},
+        "conditionOrder": [each["type"] for each in conditions],
     }
 
 
