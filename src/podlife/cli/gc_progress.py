@@ -11,9 +11,6 @@ from podlife.podgc.sweep import Progress
 
 __all__ = ["shown_progress"]
 
-# Often enough to look alive; each time costs more than a deletion does.
-_REFRESH_SECONDS = 0.1
-
 
 @contextmanager
 def shown_progress() -> Iterator[Callable[[Progress], None]]:
@@ -32,27 +29,19 @@ def shown_progress() -> Iterator[Callable[[Progress], None]]:
         rich.TimeRemainingColumn(),
         console=Console(stderr=True),
         transient=True,
-        auto_refresh=False,
     )
     started = perf_counter()
-    shown_at = 0.0
     with bar:
-        task = bar.add_task("Deleting", total=None, rate="")
+        task = bar.add_task("Looking", total=None, rate="")
 
         def show(progress: Progress) -> None:
-            nonlocal shown_at
-            now = perf_counter()
-            if now - shown_at < _REFRESH_SECONDS and progress.done < progress.total:
-                return
-            shown_at = now
             waits = progress.waiting_seconds > 0
             bar.update(
                 task,
                 description=f"Quarantine ends in {progress.waiting_seconds:.0f} s" if waits else "Deleting",
                 total=progress.total,
                 completed=progress.done,
-                rate=f"{progress.done / max(now - started, 0.001):.0f}/s",
-                refresh=True,
+                rate=f"{progress.done / max(perf_counter() - started, 0.001):.0f}/s",
             )
 
         yield show

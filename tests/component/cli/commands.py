@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
+import pty
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -11,7 +13,17 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Result", "Running", "assert_one_line", "eventually", "podlife", "started", "write_kubeconfig"]
+__all__ = [
+    "Result",
+    "Running",
+    "Terminal",
+    "assert_one_line",
+    "eventually",
+    "on_terminal",
+    "podlife",
+    "started",
+    "write_kubeconfig",
+]
 
 SECONDS = 60.0
 
@@ -51,7 +63,7 @@ class Running:
 
     async def end(self, number: int = signal.SIGTERM) -> Result:
         """Send it a signal and wait for its end."""
-        self._process.send_signal(number)
+        _signal(self._process, number)
         return await self.result()
 
     async def result(self) -> Result:
@@ -60,6 +72,12 @@ class Running:
         assert self._process.returncode is not None
         self.log += err.decode()
         return Result(self._process.returncode, out.decode(), self.log)
+
+
+def _signal(process: asyncio.subprocess.Process, number: int) -> None:
+    """The process's own method would take the exit code of one that has just ended away from its watcher."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(process.pid, number)
 
 
 def _environment(**more: str) -> dict[str, str]:
@@ -84,8 +102,64 @@ async def started(*arguments: str, **environment: str) -> AsyncIterator[Running]
         yield Running(process)
     finally:
         if process.returncode is None:
-            process.kill()
+            _signal(process, signal.SIGKILL)
             await process.communicate()
+
+
+class Terminal:
+    """A command that believes to run on a terminal; `shown` is what stands there."""
+
+    def __init__(self, process: asyncio.subprocess.Process, number: int) -> None:
+        self._process = process
+        self._number = number
+        self.shown = ""
+        os.set_blocking(number, False)
+
+    async def wait_for(self, text: str) -> None:
+        async with asyncio.timeout(SECONDS):
+            while text not in self.shown:
+                await self._read()
+
+    async def _read(self) -> None:
+        try:
+            self.shown += os.read(self._number, 65536).decode(errors="replace")
+        except BlockingIOError:
+            await asyncio.sleep(0.02)
+        except OSError:
+            raise AssertionError(f"it has ended:\n{self.shown}") from None
+
+    def type(self, text: str) -> None:
+        os.write(self._number, text.encode())
+
+    async def exit_code(self) -> int:
+        async with asyncio.timeout(SECONDS):
+            return await self._process.wait()
+
+
+@asynccontextmanager
+async def on_terminal(*arguments: str) -> AsyncIterator[Terminal]:
+    """The command on a terminal of its own, for as long as the block lasts."""
+    ours, theirs = pty.openpty()
+    try:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "podlife",
+            *arguments,
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            env=_environment(TERM="xterm"),
+        )
+        os.close(theirs)
+        try:
+            yield Terminal(process, ours)
+        finally:
+            if process.returncode is None:
+                _signal(process, signal.SIGKILL)
+                await process.wait()
+    finally:
+        os.close(ours)
 
 
 async def podlife(*arguments: str, **environment: str) -> Result:

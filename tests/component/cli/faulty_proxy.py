@@ -15,8 +15,6 @@ from dataclasses import dataclass, field
 import aiohttp
 from aiohttp import web
 
-from tests.server_process import ServerProcess
-
 __all__ = ["Answer", "Cut", "Fault", "FaultyProxy", "Hang", "Seen", "Silence", "Truncate", "proxied"]
 
 _HOP_BY_HOP = {"transfer-encoding", "content-length", "connection", "content-encoding"}
@@ -64,15 +62,15 @@ class Silence:
 
 @dataclass(frozen=True)
 class Truncate:
-    """The answer ends in the middle, as if that were its end."""
+    """The answer, or the first piece of a stream, ends in the middle as if that were its end."""
 
 
 Fault = Answer | Cut | Hang | Silence | Truncate
 
 
 class FaultyProxy:
-    def __init__(self, server: ServerProcess) -> None:
-        self._server = server
+    def __init__(self, open_session: Callable[[], aiohttp.ClientSession]) -> None:
+        self._open_session = open_session
         self._session: aiohttp.ClientSession | None = None
         self._quit = asyncio.Event()
         self.port = 0
@@ -87,7 +85,7 @@ class FaultyProxy:
         return sum(request.matches(method, path) for request in self.seen)
 
     async def start(self) -> web.AppRunner:
-        self._session = self._server.session(seconds=None)
+        self._session = self._open_session()
         runner = web.AppRunner(_application(self._handle), shutdown_timeout=0.1)
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", 0)
@@ -119,10 +117,10 @@ class FaultyProxy:
             await response.prepare(request)
             await self._quit.wait()
             return response
-        if isinstance(fault, Truncate):
+        if isinstance(fault, Truncate) and not seen.is_watch:
             status, headers, body = await self._pass_on(request)
             return web.Response(status=status, headers=headers, body=body[: len(body) // 2])
-        return await self._relay(request)
+        return await self._relay(request, is_whole=fault is None)
 
     def _cut(self, request: web.Request) -> web.StreamResponse:
         if request.transport is not None:
@@ -140,13 +138,15 @@ class FaultyProxy:
         headers = {name: value for name, value in request.headers.items() if name.lower() != "host"}
         return self._session.request(request.method, request.rel_url, data=body or None, headers=headers)
 
-    async def _relay(self, request: web.Request) -> web.StreamResponse:
+    async def _relay(self, request: web.Request, *, is_whole: bool) -> web.StreamResponse:
         try:
             async with self._send(request, await request.read()) as answer:
                 response = web.StreamResponse(status=answer.status, headers=_headers(answer))
                 await response.prepare(request)
                 async for piece in answer.content.iter_any():
-                    await response.write(piece)
+                    await response.write(piece if is_whole else piece[: len(piece) // 2])
+                    if not is_whole:
+                        break
                 await response.write_eof()
                 return response
         except (aiohttp.ClientError, OSError):
@@ -164,9 +164,9 @@ def _application(handle: Callable[[web.Request], object]) -> web.Application:
 
 
 @asynccontextmanager
-async def proxied(server: ServerProcess) -> AsyncIterator[FaultyProxy]:
-    """A relay before the server, for as long as the block lasts."""
-    proxy = FaultyProxy(server)
+async def proxied(open_session: Callable[[], aiohttp.ClientSession]) -> AsyncIterator[FaultyProxy]:
+    """A relay before the server that a session leads to, for as long as the block lasts."""
+    proxy = FaultyProxy(open_session)
     runner = await proxy.start()
     try:
         yield proxy

@@ -58,7 +58,7 @@ def test_a_gate_is_switched_by_its_upstream_name() -> None:
         (["plan", "-l", "a=(b"], "cannot be read"),
         (["plan", "-o", "xml"], "'xml' is not one of"),
         (["plan", "--quarantine", "40"], "is not a duration"),
-        (["plan", "--terminated-pod-gc-threshold", "many"], "not a valid int"),
+        (["plan", "--terminated-pod-gc-threshold", "many"], "valid int"),
         (["plan", "--period", "20s"], "No such option"),
         (["sweep", "--request-timeout", "-1s"], "in the past"),
         (["run", "--period", "0s"], "--period must be longer than 0"),

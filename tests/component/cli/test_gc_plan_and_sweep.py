@@ -1,0 +1,326 @@
+"""`podlife gc plan` and `sweep` against a server, in every state that a pod can be in; and what goes wrong there."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+
+import pytest
+
+from podlife.client import Client
+from tests.component.cli.commands import assert_one_line, eventually, on_terminal, podlife, started
+from tests.component.cli.conftest import Server
+from tests.component.cli.faulty_proxy import Answer, Cut, Fault, FaultyProxy, Hang, Seen, Truncate
+from tests.gc_states import FINALIZER, States
+from tests.real_pki import Pki
+from tests.server_process import running_server
+
+PODS = "/api/v1/pods"
+ONE_POD = "/api/v1/namespaces/gc/pods/[^/]+"
+
+
+@pytest.fixture
+def admin(server: Server) -> list[str]:
+    return server.admin
+
+
+async def everything(states: States) -> None:
+    await states.terminated("done-0", "done-1", "done-2")
+    await states.orphaned("orphan")
+    await states.out_of_service("stuck")
+    await states.unscheduled("never")
+    await states.pod("alive")
+
+
+async def test_a_plan_tells_what_why_and_when_and_changes_nothing(states: States, admin: list[str]) -> None:
+    await everything(states)
+    before = await states.names()
+    result = await podlife("gc", "plan", *admin, "--terminated-pod-gc-threshold", "1", "-o", "json")
+    assert (result.code, result.err) == (0, "")
+    plan = json.loads(result.out)
+    assert {(pod["name"], pod["reason"], pod["action"]) for pod in plan["victims"]} == {
+        ("done-0", "terminated", "delete"),
+        ("done-1", "terminated", "delete"),
+        ("stuck", "out-of-service", "mark-failed-and-delete"),
+        ("never", "unscheduled", "mark-failed"),
+    }
+    assert [(item["node"], item["reason"], len(item["pods"])) for item in plan["later"]] == [
+        ("gc-gone", "orphaned", 1)
+    ]
+    assert 0 < plan["later"][0]["inSeconds"] <= 40
+    assert await states.names() == before
+
+
+async def test_nothing_to_collect_is_one_friendly_line(states: States, admin: list[str]) -> None:
+    await states.pod("alive")
+    result = await podlife("gc", "plan", *admin)
+    assert (result.code, result.out, result.err) == (0, "Nothing to collect now.\n", "")
+    result = await podlife("gc", "sweep", "--yes", *admin)
+    assert (result.code, result.out, result.err) == (0, "Nothing to collect.\n", "")
+
+
+async def test_a_selection_chooses_among_what_the_whole_cluster_decides(
+    client: Client, states: States, admin: list[str]
+) -> None:
+    other = States(client, "other")
+    await other.begin()
+    await states.pod("a", phase="Failed", labels={"app": "x"})
+    await states.pod("b", phase="Failed")
+    await other.pod("c", phase="Failed", labels={"app": "x"})
+    flags = ["--terminated-pod-gc-threshold", "1", "-o", "name", *admin]
+    assert (await podlife("gc", "plan", *flags)).out == "gc/pod/a\ngc/pod/b\n"
+    assert (await podlife("gc", "plan", "-A", *flags)).out == "gc/pod/a\ngc/pod/b\n"
+    assert (await podlife("gc", "plan", "-n", "gc", "-l", "app=x", *flags)).out == "pod/a\n"
+    assert (await podlife("gc", "plan", "-l", "app!=x", *flags)).out == "gc/pod/b\n"
+    # By itself namespace `other` has no more than may stay, and the threshold is the cluster's.
+    assert (await podlife("gc", "plan", "-n", "other", *flags)).out == ""
+    swept = await podlife("gc", "sweep", "--yes", "-l", "app=x", "--terminated-pod-gc-threshold", "1", *admin)
+    assert swept.code == 0
+    assert (await states.names(), await other.names()) == ({"b"}, {"c"})
+
+
+async def test_a_sweep_deletes_what_the_plan_says_after_the_quarantine_too(
+    states: States, admin: list[str]
+) -> None:
+    await everything(states)
+    flags = ["--terminated-pod-gc-threshold", "1", "--quarantine", "200ms"]
+    result = await podlife("gc", "sweep", "--yes", *flags, *admin)
+    assert (result.code, result.err) == (0, "")
+    assert result.out.startswith("4 pods deleted (2 terminated, 1 out-of-service, 1 orphaned) in ")
+    assert "1 pod deleted before and held by a finalizer: marked Failed" in result.out
+    assert await states.names() == {"done-2", "never", "alive"}
+    held = await states.get("never")
+    assert (held["status"]["phase"], held["metadata"]["finalizers"]) == ("Failed", [FINALIZER])
+    assert (await states.get("alive"))["status"]["phase"] == "Running"
+
+
+async def test_a_dry_run_shows_the_plan_and_deletes_nothing(states: States, admin: list[str]) -> None:
+    await states.out_of_service("stuck")
+    result = await podlife("gc", "sweep", "--dry-run", *admin)
+    assert (result.code, "stuck" in result.out) == (0, True)
+    assert await states.names() == {"stuck"}
+
+
+@pytest.mark.parametrize(("answer", "left"), [("n", {"stuck"}), ("", {"stuck"}), ("y", set())])
+async def test_on_a_terminal_it_asks_first(
+    states: States, admin: list[str], answer: str, left: set[str]
+) -> None:
+    await states.out_of_service("stuck")
+    async with on_terminal("gc", "sweep", *admin) as terminal:
+        await terminal.wait_for("Delete 1 pod now (1 out-of-service)? [y/N]")
+        assert await states.names() == {"stuck"}
+        terminal.type(f"{answer}\n")
+        await terminal.wait_for("1 pod deleted" if answer == "y" else "Nothing was deleted.")
+        assert await terminal.exit_code() == 0
+    assert await states.names() == left
+
+
+async def test_on_a_terminal_it_shows_how_far_it_is(
+    states: States, through: list[str], proxy: FaultyProxy
+) -> None:
+    await states.terminated("a", "b", "c")
+    proxy.fault = lambda seen: Hang() if seen.method == "DELETE" and seen.path.endswith("/b") else None
+    flags = ["--yes", "--terminated-pod-gc-threshold", "1", "--request-timeout", "1s", *through]
+    async with on_terminal("gc", "sweep", *flags) as terminal:
+        await terminal.wait_for("1/2")
+        await terminal.wait_for("1 pod deleted")
+        assert await terminal.exit_code() == 1
+
+
+async def test_wrong_credentials_are_one_line(server: Server, tmp_path: Path) -> None:
+    flags = ["--server", server.url, "--token", "wrong"]
+    for command in (["plan"], ["sweep", "--yes"], ["run"], ["run", "--no-leader-elect"]):
+        result = await podlife("gc", *command, *flags, HOME=str(tmp_path))
+        assert_one_line(result, server.url, "does not know who you are (401)")
+
+
+async def test_an_authority_that_did_not_sign_is_one_line(tmp_path: Path) -> None:
+    with running_server(tmp_path / "server") as server:
+        flags = ["--server", server.url, "--token", "t", "--certificate-authority"]
+        result = await podlife("gc", "plan", *flags, str(Pki(tmp_path / "pki").ca_file), HOME=str(tmp_path))
+    assert_one_line(result, server.url, "is not trusted", "check certificate-authority")
+
+
+@pytest.mark.parametrize(
+    ("command", "right"),
+    [
+        (["plan"], "list pods in the whole cluster"),
+        (["sweep", "--yes"], "list pods in the whole cluster"),
+        (["run", "--no-leader-elect"], "watch pods in the whole cluster"),
+        (["run"], "get leases.coordination.k8s.io in namespace kube-system"),
+    ],
+)
+async def test_a_missing_right_names_verb_and_resource(
+    server: Server, command: list[str], right: str
+) -> None:
+    result = await podlife("gc", *command, *server.nobody)
+    said = [line for line in result.err.splitlines() if not line.startswith("{")]
+    verb = right.split(maxsplit=1)[0]
+    assert (result.code, len(said)) == (1, 1), result
+    assert f"user nobody may not {right} (403): grant the verb {verb} on" in said[0]
+
+
+async def test_a_right_that_is_missing_for_the_deletion_is_told_once(
+    proxy: FaultyProxy, through: list[str], states: States
+) -> None:
+    await states.terminated("a", "b", "c")
+    message = 'pods "x" is forbidden: User "eve" cannot delete resource "pods" in API group "" in the namespace "gc"'
+    status = {"kind": "Status", "status": "Failure", "reason": "Forbidden", "code": 403, "message": message}
+    proxy.fault = lambda seen: Answer(403, json.dumps(status).encode()) if seen.method == "DELETE" else None
+    result = await podlife("gc", "sweep", "--yes", "--terminated-pod-gc-threshold", "1", *through)
+    assert (result.code, result.out) == (1, "Nothing was deleted.\n")
+    assert len(result.err.splitlines()) == 1
+    assert "2 pods not deleted (gc/a, gc/b): user eve may not delete pods in namespace gc (403)" in result.err
+    assert await states.names() == {"a", "b", "c"}
+
+
+def overloaded(retry_after: str = "0") -> Answer:
+    body = {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "status": "Failure",
+        "reason": "TooManyRequests",
+        "code": 429,
+    }
+    return Answer(429, json.dumps(body).encode(), {"Retry-After": retry_after})
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        (Truncate(), ["GET /api/v1/pods", "cannot be read"]),
+        (Answer(200, b"<html>a portal</html>"), ["GET /api/v1/pods", "cannot be read"]),
+        (Answer(500, b"no"), ["answered 500"]),
+        (overloaded("30"), ["overloaded (429)"]),
+        (Cut(), ["closed the connection"]),
+        (Hang(), ["did not answer GET /api/v1/pods in"]),
+    ],
+    ids=["truncated", "html", "500", "429", "cut", "hang"],
+)
+async def test_a_list_that_cannot_be_had_is_one_line_and_nothing_is_deleted(
+    proxy: FaultyProxy, through: list[str], states: States, fault: Fault, words: list[str]
+) -> None:
+    await states.out_of_service("stuck")
+    proxy.fault = lambda seen: fault if seen.path == PODS else None
+    result = await podlife("gc", "sweep", "--yes", "--request-timeout", "2s", *through)
+    assert_one_line(result, *words)
+    assert proxy.count("DELETE", ".*") == 0
+    assert await states.names() == {"stuck"}
+
+
+async def test_nodes_that_cannot_be_listed_delete_nobody(
+    proxy: FaultyProxy, through: list[str], states: States
+) -> None:
+    """GC-06"""
+    await states.terminated("a", "b")
+    proxy.fault = lambda seen: Truncate() if seen.path == "/api/v1/nodes" else None
+    result = await podlife("gc", "sweep", "--yes", "--terminated-pod-gc-threshold", "1", *through)
+    assert_one_line(result, "GET /api/v1/nodes")
+    assert await states.names() == {"a", "b"}
+
+
+@pytest.mark.parametrize("fault", [Answer(500), Hang(), Answer(200, b"{")], ids=["500", "hang", "truncated"])
+async def test_a_node_that_cannot_be_looked_for_keeps_its_pods(
+    proxy: FaultyProxy, through: list[str], states: States, fault: Fault
+) -> None:
+    """GC-52"""
+    await states.orphaned("orphan")
+    proxy.fault = lambda seen: fault if seen.path == "/api/v1/nodes/gc-gone" else None
+    flags = ["--quarantine", "0s", "--request-timeout", "2s", *through]
+    result = await podlife("gc", "sweep", "--yes", *flags)
+    assert (result.code, len(result.err.splitlines())) == (1, 1)
+    assert "node gc-gone could not be looked for, its pods stay" in result.err
+    assert await states.names() == {"orphan"}
+
+
+async def test_a_storm_of_429_is_waited_out_and_everything_is_deleted(
+    proxy: FaultyProxy, through: list[str], states: States
+) -> None:
+    names = [f"p-{number:02}" for number in range(30)]
+    await states.terminated(*names)
+    refused = 0
+
+    def storm(seen: Seen) -> Fault | None:
+        nonlocal refused
+        if seen.method == "DELETE" and refused < 60:
+            refused += 1
+            return overloaded()
+        return None
+
+    proxy.fault = storm
+    result = await podlife("gc", "sweep", "--yes", "--terminated-pod-gc-threshold", "1", *through)
+    assert (result.code, result.err) == (0, "")
+    assert refused == 60
+    assert await states.names() == {"p-29"}
+
+
+async def test_what_fails_is_told_and_the_rest_is_deleted(
+    proxy: FaultyProxy, through: list[str], states: States
+) -> None:
+    await states.terminated("a", "b", "c")
+    proxy.fault = lambda seen: (
+        Answer(500, b"broken") if seen.method == "DELETE" and seen.path.endswith("/a") else None
+    )
+    result = await podlife("gc", "sweep", "--yes", "--terminated-pod-gc-threshold", "1", *through)
+    assert result.code == 1
+    assert result.out.startswith("1 pod deleted (1 terminated)")
+    assert "1 pod not deleted (gc/a)" in result.err
+    assert await states.names() == {"a", "c"}
+
+
+async def test_an_answer_that_is_lost_is_no_second_victim(
+    proxy: FaultyProxy, through: list[str], states: States
+) -> None:
+    """The pod is deleted, the answer does not arrive, and somebody makes another under its name: that one lives."""
+    await states.terminated("a", "b")
+    is_first = True
+
+    def lose_the_answer(seen: Seen) -> Fault | None:
+        nonlocal is_first
+        if seen.method == "DELETE" and is_first:
+            is_first = False
+            return Cut(after=True)
+        return None
+
+    proxy.fault = lose_the_answer
+    result = await podlife("gc", "sweep", "--yes", "--terminated-pod-gc-threshold", "1", *through)
+    assert (result.code, result.err) == (0, "")
+    assert "1 pod gone already" in result.out
+    assert await states.names() == {"b"}
+
+
+@pytest.mark.parametrize("after", [0, 7, 18])
+async def test_killed_at_any_point_and_started_again_it_goes_on(
+    proxy: FaultyProxy, through: list[str], states: States, after: int
+) -> None:
+    names = [f"p-{number:02}" for number in range(20)]
+    await states.terminated(*names)
+    await states.pod("alive")
+    flags = ["gc", "sweep", "--yes", "--terminated-pod-gc-threshold", "1", *through]
+    proxy.fault = lambda _: Hang() if proxy.count("DELETE", ONE_POD) > after else None
+    async with started(*flags) as sweep:
+        await eventually(lambda: proxy.count("DELETE", ONE_POD) > after)
+        result = await sweep.end(signal.SIGKILL)
+    assert result.code == -signal.SIGKILL
+    left = await states.names()
+    assert {"alive", "p-19"} < left
+    proxy.fault = lambda _: None
+    assert (await podlife(*flags)).code == 0
+    assert await states.names() == {"alive", "p-19"}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+async def test_interrupted_it_finishes_the_calls_under_way_and_tells_what_was_done(
+    proxy: FaultyProxy, through: list[str], states: States, number: signal.Signals
+) -> None:
+    await states.terminated("a", "b")
+    await states.orphaned("orphan")
+    flags = ["--terminated-pod-gc-threshold", "1", "--quarantine", "1h", *through]
+    async with started("gc", "sweep", "--yes", *flags) as sweep:
+        await eventually(lambda: proxy.count("DELETE", ONE_POD) == 1)
+        result = await sweep.end(number)
+    assert result.code == 130
+    assert result.out.startswith("1 pod deleted (1 terminated)")
+    assert "interrupted: 1 pod left; started again, it goes on" in result.err
+    assert await states.names() == {"b", "orphan"}

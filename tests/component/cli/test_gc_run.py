@@ -1,0 +1,233 @@
+"""`podlife gc run` as a process: what it collects, what it says, how it ends, and what it survives."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from podlife.client import EVENTS, LEASES, PODS, Client, DeleteOptions, Flags, PatchType, load
+from tests.component.cli.commands import Running, eventually, podlife, started
+from tests.component.cli.conftest import Server
+from tests.component.cli.faulty_proxy import Answer, Fault, FaultyProxy, Seen, Truncate
+from tests.gc_states import States
+from tests.real_parts import free_port
+from tests.server_process import running_server
+
+QUICK = ["--quarantine", "300ms", "--period", "300ms"]
+ALONE = ["--no-leader-elect", *QUICK]
+ELECTION = [
+    "--leader-elect-lease-duration=1500ms",
+    "--leader-elect-renew-deadline=1s",
+    "--leader-elect-retry-period=200ms",
+    *QUICK,
+]
+GONE = b'{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","message":"too old","code":410}'
+
+
+@asynccontextmanager
+async def collecting(*flags: str) -> AsyncIterator[Running]:
+    async with started("gc", "run", *flags) as running:
+        await running.wait_for("watching over")
+        yield running
+
+
+def left(states: States, *names: str) -> Any:
+    async def are_left() -> bool:
+        return await states.names() == set(names)
+
+    return are_left
+
+
+async def test_what_becomes_collectable_is_collected_for_all_four_reasons(
+    server: Server, states: States, client: Client
+) -> None:
+    port = free_port()
+    flags = ["--terminated-pod-gc-threshold", "2", "--listen", f"127.0.0.1:{port}", *ELECTION]
+    async with collecting(*flags, *server.admin) as run:
+        await run.wait_for("leads by lease kube-system/podlife-gc")
+        await states.pod("alive")
+        await states.terminated("done-0", "done-1", "done-2")
+        await eventually(left(states, "alive", "done-1", "done-2"))
+        await states.orphaned("orphan")
+        await states.out_of_service("stuck")
+        await states.unscheduled("never")
+        await eventually(left(states, "alive", "done-1", "done-2", "never"))
+        metrics, ready = await fetch(port, "metrics"), await fetch(port, "readyz")
+        result = await run.end()
+    assert (result.code, result.out) == (0, "")
+    for reason in ("terminated", "orphaned", "out-of-service"):
+        assert f'pod_gc_collector_force_delete_pods_total{{namespace="gc",reason="{reason}"}}' in metrics[1]
+    assert 'leader_election_master_status{name="podlife-gc"} 1.0' in metrics[1]
+    assert ready == (200, "ok")
+    lease = await client.get(LEASES, "podlife-gc", "kube-system")
+    assert not lease["spec"].get("holderIdentity"), "the lease is given back"
+    events = [event["message"] for event in (await client.list_all(EVENTS, "gc")).items]
+    assert any("deleted pod orphan (orphaned): node gc-gone no longer exists" in text for text in events)
+    records = [json.loads(line) for line in result.err.splitlines()]
+    assert {"deleted: gc/orphan", "told to stop: finishing the calls under way"} <= {
+        record["message"] for record in records
+    }
+
+
+async def fetch(port: int, path: str) -> tuple[int, str]:
+    async with (
+        aiohttp.ClientSession() as session,
+        session.get(f"http://127.0.0.1:{port}/{path}") as answer,
+    ):
+        return answer.status, await answer.text()
+
+
+async def test_the_api_server_may_be_killed_and_come_back(tmp_path: Path) -> None:
+    port = free_port()
+    with running_server(tmp_path / "server") as server:
+        kubeconfig = ["--kubeconfig", str(server.kubeconfig)]
+        flags = ["--listen", f"127.0.0.1:{port}", *ALONE, *kubeconfig]
+        async with (
+            Client.connect(load(Flags(kubeconfig=str(server.kubeconfig)))) as client,
+            collecting(*flags) as run,
+        ):
+            states = States(client, "gc")
+            await states.begin()
+            await states.out_of_service("before")
+            await eventually(left(states))
+            server.kill()
+
+            async def is_ready(code: int) -> bool:
+                return (await fetch(port, "readyz"))[0] == code
+
+            await eventually(lambda: is_ready(503))
+            assert (await fetch(port, "healthz")) == (200, "ok")
+            server.start()
+            await eventually(lambda: is_ready(200))
+            await states.pod("alive")
+            await states.out_of_service("after")
+            await eventually(left(states, "alive"))
+            assert (await run.end()).code == 0
+
+
+@pytest.mark.parametrize("fault", [Answer(410, GONE), Truncate()], ids=["410", "truncated"])
+async def test_watches_that_break_are_begun_anew(
+    proxy: FaultyProxy, through: list[str], states: States, fault: Fault
+) -> None:
+    broken = 0
+
+    def break_every_other(seen: Seen) -> Fault | None:
+        nonlocal broken
+        if seen.is_watch and broken < 6:
+            broken += 1
+            return fault if broken % 2 else None
+        return None
+
+    proxy.fault = break_every_other
+    await states.pod("alive")
+    await states.out_of_service("first")
+    async with collecting(*ALONE, *through) as run:
+        await eventually(left(states, "alive"))
+        await states.out_of_service("second")
+        await eventually(left(states, "alive"))
+        assert (await run.end()).code == 0
+    assert broken
+
+
+async def test_a_storm_of_429_is_waited_out(proxy: FaultyProxy, through: list[str], states: States) -> None:
+    refused = 0
+
+    def storm(seen: Seen) -> Fault | None:
+        nonlocal refused
+        if seen.method == "DELETE" and refused < 40:
+            refused += 1
+            return Answer(429, b"{}", {"Retry-After": "0"})
+        return None
+
+    proxy.fault = storm
+    await states.terminated(*(f"p-{number:02}" for number in range(12)))
+    async with collecting("--terminated-pod-gc-threshold", "1", *ALONE, *through) as run:
+        await eventually(left(states, "p-11"))
+        assert (await run.end()).code == 0
+    assert refused == 40
+
+
+async def test_a_node_that_cannot_be_looked_for_keeps_its_pods(
+    proxy: FaultyProxy, through: list[str], states: States
+) -> None:
+    """GC-52"""
+    proxy.fault = lambda seen: Answer(503) if seen.path == "/api/v1/nodes/gc-gone" else None
+    await states.orphaned("orphan")
+    async with collecting(*ALONE, "--request-timeout", "1s", *through) as run:
+        await run.wait_for("node gc-gone could not be looked for, its pods stay")
+        assert await states.names() == {"orphan"}
+        proxy.fault = lambda _: None
+        await eventually(left(states))
+        assert (await run.end()).code == 0
+
+
+async def test_a_pod_made_anew_between_decision_and_deletion_lives(
+    proxy: FaultyProxy, through: list[str], states: States, client: Client
+) -> None:
+    await states.pod("twin", phase="Failed")
+    await states.pod("other", phase="Failed")
+    is_replaced = asyncio.Event()
+
+    def hold_back(seen: Seen) -> Fault | None:
+        return (
+            Answer(429, b"{}", {"Retry-After": "1"})
+            if seen.method == "DELETE" and not is_replaced.is_set()
+            else None
+        )
+
+    proxy.fault = hold_back
+    flags = ["--terminated-pod-gc-threshold", "1", *ALONE, *through]
+    async with collecting(*flags) as run:
+        await eventually(lambda: proxy.count("DELETE", ".*/pods/other"))
+        options = DeleteOptions(grace_period_seconds=0)
+        await client.delete(PODS, "other", "gc", options=options)
+        await states.pod("other")
+        is_replaced.set()
+        attempts = proxy.count("DELETE", ".*/pods/other")
+        await eventually(lambda: proxy.count("DELETE", ".*/pods/other") > attempts)
+        assert (await run.end()).code == 0
+    assert await states.names() == {"twin", "other"}
+    assert (await states.get("other"))["status"]["phase"] == "Running"
+
+
+async def test_losing_the_lease_is_the_end_with_one_line(server: Server, client: Client) -> None:
+    async with collecting(*ELECTION, *server.admin) as run:
+        await run.wait_for("leads by lease")
+        lease = await client.get(LEASES, "podlife-gc", "kube-system")
+        taken = {"spec": {**lease["spec"], "holderIdentity": "somebody-else"}}
+        await client.patch(LEASES, "podlife-gc", taken, "kube-system", type=PatchType.MERGE)
+        result = await run.result()
+    said = [line for line in result.err.splitlines() if not line.startswith("{")]
+    assert result.code == 1
+    assert said == ["podlife: lease kube-system/podlife-gc was taken by somebody-else"]
+
+
+async def test_one_of_two_works_and_the_other_takes_over_when_it_is_killed(
+    server: Server, states: States
+) -> None:
+    identities = (["--leader-elect-identity", name] for name in ("first", "second"))
+    async with (
+        collecting(*ELECTION, *next(identities), *server.admin) as first,
+        collecting(*ELECTION, *next(identities), *server.admin) as second,
+    ):
+        await first.wait_for("first leads by lease")
+        await first.end(signal.SIGKILL)
+        await second.wait_for("second leads by lease")
+        await states.out_of_service("stuck")
+        await eventually(left(states))
+
+
+async def test_an_address_that_is_taken_is_one_line(server: Server) -> None:
+    port = int(server.url.rpartition(":")[2])
+    result = await podlife("gc", "run", *ALONE, "--listen", f"127.0.0.1:{port}", *server.admin)
+    said = [line for line in result.err.splitlines() if not line.startswith("{")]
+    assert (result.code, len(said)) == (1, 1)
+    assert f"cannot listen on 127.0.0.1:{port}" in said[0]
