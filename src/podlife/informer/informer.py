@@ -31,8 +31,8 @@ T = TypeVar("T", bound=HasMetadata)
 T_contra = TypeVar("T_contra", contravariant=True)
 
 _DEFAULTS = WatchOptions()
-# How many objects a resync tells of before others have their turn.
-_RESYNC_BATCH = 500
+# How many objects are told of in one go before others on the loop have their turn.
+_BATCH = 500
 # The least time between two looks at the server's history.
 _CHECK_SECONDS = 1.0
 
@@ -188,6 +188,8 @@ class Informer(Generic[T]):
                         self._note_sync()
                     if self._cache.stale_events > stale:
                         self._in_doubt.set()
+                    if self.stats.events % _BATCH == 0:
+                        await asyncio.sleep(0)
         except ExpiredError:
             if not self._is_following:
                 # The pages of the list grow old faster than they are read: the next one is asked for in one piece.
@@ -270,7 +272,7 @@ class Informer(Generic[T]):
             objects = self._cache.list()
             self.stats.resyncs += 1
             for position, obj in enumerate(objects):
-                if position % _RESYNC_BATCH == 0:
+                if position % _BATCH == 0:
                     await asyncio.sleep(0)
                 metadata = obj.metadata
                 # What has changed since was told already.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -251,6 +252,32 @@ async def test_a_late_handler_that_fails_is_its_callers_to_know_and_nobody_elses
         await world.put("b")
         await world.caught_up(informer)
         assert notes.take() == ["+a", "+b"]
+
+
+@virtual_time
+async def test_a_long_list_and_a_long_resync_do_not_hold_up_the_others() -> None:
+    world = await World.start(*(f"m-{number}" for number in range(1500)))
+    informer = world.informer(resync_seconds=10)
+    loop = asyncio.get_running_loop()
+    # How many were told of each time that somebody else had a turn.
+    turns = [0]
+    told = 0
+
+    class Counting(Notes):
+        def on_add(self, obj: Any) -> None:
+            nonlocal told
+            told += 1
+            if told % 100 == 1:
+                loop.call_soon(lambda: turns.append(told))
+
+        def on_update(self, old: Any, new: Any) -> None:
+            self.on_add(new)
+
+    informer.add_handler(Counting())
+    async with run_informer(informer):
+        assert told == 1500
+        await until(lambda: told == 3000)
+    assert max(later - turn for turn, later in pairwise([*turns, 3000])) <= 600
 
 
 @virtual_time
