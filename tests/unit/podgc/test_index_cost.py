@@ -1,0 +1,118 @@
+"""Cost follows change, not size: counted in calls and bytes, not in time."""
+
+from __future__ import annotations
+
+import sys
+import tracemalloc
+from collections.abc import Callable
+from types import FrameType
+
+import msgspec
+
+from podlife.api.views import Metadata, Node
+from podlife.client.watch import EventType, WatchEvent
+from podlife.informer import Cache
+from podlife.podgc import PodIndex, Settings, policy
+from podlife.podgc.views import Pod
+
+NODES = 100
+
+
+def wire_pod(number: int, *, phase: str = "Running") -> bytes:
+    """A pod as a server sends it, with names as long as they are in clusters."""
+    second, minute = number % 60, number // 60 % 60
+    pod = {
+        "metadata": {
+            "name": f"some-deployment-name-7d4b9c6f5d-{number:07}",
+            "namespace": f"namespace-{number % 50}",
+            "uid": f"{number:08x}-1234-4321-8888-{number:012x}",
+            "resourceVersion": str(100_000_000 + number),
+            "generation": 1,
+            "creationTimestamp": f"2030-01-01T00:{minute:02}:{second:02}Z",
+            "labels": {"app": "some-deployment-name", "pod-template-hash": "7d4b9c6f5d"},
+            "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "x", "uid": "y"}],
+        },
+        "spec": {"nodeName": f"node-{number % NODES:05}.cluster.local", "containers": [{"name": "c"}]},
+        "status": {
+            "phase": phase,
+            "conditions": [{"type": kind, "status": "True"} for kind in ("PodScheduled", "Ready")],
+        },
+    }
+    return msgspec.json.encode(pod)
+
+
+def view(number: int, *, phase: str = "Running") -> Pod:
+    return msgspec.json.decode(wire_pod(number, phase=phase), type=Pod)
+
+
+def index_of(size: int, *, terminated: int = 0) -> PodIndex:
+    index = PodIndex()
+    for number in range(NODES):
+        index.put_node(Node(Metadata(name=f"node-{number:05}.cluster.local")))
+    for number in range(size):
+        index.add_pod(view(number, phase="Succeeded" if number < terminated else "Running"), 0.0)
+    return index
+
+
+def calls_of(action: Callable[[], object]) -> int:
+    """How many calls, of Python's functions and of built-in ones, it takes."""
+    count = 0
+
+    def note(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sys.setprofile(note)
+    try:
+        action()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def test_a_plan_with_nothing_to_do_costs_the_same_at_any_size() -> None:
+    settings = Settings(threshold=10_000)
+    small, large = index_of(10, terminated=5), index_of(5000, terminated=2500)
+    assert calls_of(lambda: policy.plan(large, settings, 0.0)) == calls_of(
+        lambda: policy.plan(small, settings, 0.0)
+    )
+
+
+def test_a_look_for_some_victims_costs_what_they_cost_not_what_is_behind_them() -> None:
+    index = index_of(5000, terminated=5000)
+
+    def first_ten() -> None:
+        found = policy.victims(index, Settings(threshold=1))
+        for _ in range(10):
+            next(found)
+
+    assert calls_of(first_ten) < 500
+
+
+def test_an_event_costs_little_more_at_a_hundred_times_the_size() -> None:
+    small, large = index_of(50, terminated=25), index_of(5000, terminated=2500)
+
+    def changes(index: PodIndex, number: int) -> Callable[[], object]:
+        old, new = view(number), view(number, phase="Failed")
+        return lambda: index.update_pod(old, new, 1.0)
+
+    assert calls_of(changes(large, 4000)) <= 2 * calls_of(changes(small, 40))
+
+
+def test_a_pod_costs_less_than_a_kibibyte_with_its_view_its_cache_and_its_place_in_the_index() -> None:
+    size = 20_000
+    raw = [wire_pod(number, phase="Succeeded" if number % 2 else "Running") for number in range(size)]
+    decoder = msgspec.json.Decoder(Pod)
+    tracemalloc.start()
+    try:
+        cache: Cache[Pod] = Cache()
+        index = PodIndex()
+        cache.begin_list()
+        for each in raw:
+            pod = decoder.decode(each)
+            cache.apply(WatchEvent(EventType.ADDED, pod, ""))
+            index.add_pod(pod, 0.0)
+        used, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert used / size <= 1024
