@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -27,6 +28,7 @@ __all__ = [
     "TokenFileAuth",
     "in_cluster",
     "is_in_cluster",
+    "is_this_machine",
     "load",
 ]
 
@@ -223,14 +225,21 @@ def read_file(path: Path, origin: str) -> bytes:
         raise ConfigError(f"{origin}: cannot read {path}: {reason}; check the path") from None
 
 
+def is_this_machine(host: str) -> bool:
+    """Whether what is sent there never leaves the machine. Names may lead anywhere, `127.example` too."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
 def proxy_for(server: str, environment: Mapping[str, str]) -> str:
     """The proxy that the environment asks for, with NO_PROXY's exceptions; loopback never has one."""
     # Not in the type stubs, but there since Python 3.
     from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined]
 
     url = urlsplit(server)
-    host = url.hostname or ""
-    if host in ("localhost", "::1") or host.startswith("127."):
+    if is_this_machine(url.hostname or ""):
         return ""
     given = {name.lower(): value for name, value in environment.items() if name.lower().endswith("_proxy")}
     if proxy_bypass_environment(url.netloc, {"no": given.get("no_proxy", "")}):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
 from podlife import __version__
-from podlife.client.config import Connection
+from podlife.client.config import Connection, is_this_machine
 from podlife.client.credentials import Credential, Credentials, credentials_for
 from podlife.client.transport import DeadlineError, NotSentError, SilenceError
 from podlife.errors import UnreachableError
@@ -36,8 +36,7 @@ class HttpTransport:
         self._connection = connection
         url = urlsplit(connection.server)
         self._origin = f"{url.scheme}://{url.netloc}{url.path.rstrip('/')}"
-        host = url.hostname or ""
-        is_private = url.scheme == "https" or host in ("localhost", "::1") or host.startswith("127.")
+        is_private = url.scheme == "https" or is_this_machine(url.hostname or "")
         self._credentials = credentials or credentials_for(connection.auth if is_private else None)
         self._is_tls = url.scheme == "https"
         self._pool: _Pool | None = None

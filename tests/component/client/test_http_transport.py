@@ -57,8 +57,9 @@ async def test_credentials_and_impersonation_go_with_every_request() -> None:
     assert seen[0].headers["Accept"] == "application/json"
 
 
-def test_over_plain_http_no_credential_leaves_this_machine() -> None:
-    transport = HttpTransport(Connection("http://api.example", auth=TokenAuth("abc")))
+@pytest.mark.parametrize("host", ["api.example", "127.0.0.1.example", "127.example", "localhost.example"])
+def test_over_plain_http_no_credential_leaves_this_machine(host: str) -> None:
+    transport = HttpTransport(Connection(f"http://{host}", auth=TokenAuth("abc")))
     assert asyncio.run(transport._credentials.current()) == Credential()
 
 
