@@ -10,6 +10,7 @@ Whether the caller may do so is decided before; errors are ApiError in upstream'
 from __future__ import annotations
 
 import asyncio
+import re
 import ssl
 from collections.abc import AsyncIterator, Callable
 from typing import Any
@@ -31,6 +32,7 @@ _ADDRESS_TYPES = ("Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "Exter
 _DEFAULT_PORT = 10250
 _MESSAGE_BYTES = 16 * 1024 * 1024
 _REFUSAL_BYTES = 50_000
+_is_host = re.compile(r"[A-Za-z0-9._:%-]+").fullmatch
 
 
 class NodeProxy:
@@ -103,7 +105,7 @@ class NodeProxy:
         for kind in _ADDRESS_TYPES:
             for address in addresses:
                 if address.get("type") == kind:
-                    return address.get("address", ""), endpoint.get("Port") or _DEFAULT_PORT
+                    return _host(address.get("address", "")), endpoint.get("Port") or _DEFAULT_PORT
         known = " ".join(f"{{{a.get('type')} {a.get('address')}}}" for a in addresses)
         raise ApiError(f"no preferred addresses found; known addresses: [{known}]", reason="")
 
@@ -214,6 +216,14 @@ async def _refusal(answer: aiohttp.ClientResponse, name: str) -> ApiError:
         reason=reason,
         details={"name": name, "kind": "pods/log"},
     )
+
+
+def _host(address: str) -> str:
+    """A node says itself where it is to be found. It must not choose more than that: what we ask there for, with
+    our own certificate, is not its to say."""
+    if _is_host(address) is None:
+        raise ApiError(f"the address of the node is not one: {address!r}", reason="")
+    return address
 
 
 def _node_name(pod: Object) -> str:

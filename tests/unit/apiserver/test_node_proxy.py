@@ -265,6 +265,16 @@ async def test_a_node_without_an_address_is_told(world: World) -> None:
         await world.log()
 
 
+@pytest.mark.parametrize("tail", ["/api/v1/secrets?", "/x#", "@localhost", "\\x", " ", ""])
+async def test_a_node_chooses_its_host_and_nothing_else_of_what_is_asked_there(
+    world: World, tail: str
+) -> None:
+    address = f"localhost:{world.port}{tail}" if tail else ""
+    world.objects[Key("nodes", "", "n1")]["status"]["addresses"] = [{"type": "Hostname", "address": address}]
+    with pytest.raises(ApiError, match="the address of the node is not one"):
+        await world.log()
+
+
 async def test_an_agent_of_another_authority_is_not_trusted(world: World, tmp_path: Path) -> None:
     other = Pki(tmp_path / "other", SystemClock())
     world.proxy = NodeProxy(
