@@ -31,13 +31,16 @@ def parse(path: str) -> Route | None:
         parts.pop()
     if parts[:2] == ["api", "v1"]:
         return _route("", "v1", parts[2:])
-    if parts[:1] == ["apis"] and len(parts) > 2:
+    # Without a group it is no path of an API: the core group has a place of its own.
+    if parts[:1] == ["apis"] and len(parts) > 2 and parts[1]:
         return _route(parts[1], parts[2], parts[3:])
     return None
 
 
 def _route(group: str, version: str, rest: list[str]) -> Route | None:
     namespace = ""
+    if not all(rest):
+        return None
     # `namespaces/x` is the namespace itself, `namespaces/x/pods` something in it; `namespaces/x/status` the former.
     if (
         len(rest) > 2
@@ -45,7 +48,7 @@ def _route(group: str, version: str, rest: list[str]) -> Route | None:
         and not (group == "" and len(rest) == 3 and rest[2] in ("status", "finalize"))
     ):
         namespace, rest = rest[1], rest[2:]
-    if not 1 <= len(rest) <= 3 or not all(rest):
+    if not 1 <= len(rest) <= 3:
         return None
     plural, name, subresource = (*rest, "", "")[:3]
     resource = find(group, version, plural)

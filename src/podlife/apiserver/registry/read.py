@@ -220,6 +220,8 @@ def _parsed(query: Query, key: str, parse: Callable[[str], Any]) -> Any:
 
 def _integer(query: Query, key: str) -> int | None:
     value: int | None = _parsed(query, key, int)
+    if value is not None and not -(2**63) <= value < 2**63:
+        raise bad_request(f'strconv.ParseInt: parsing "{query.get(key)}": value out of range')
     return value
 
 
