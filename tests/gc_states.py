@@ -8,7 +8,7 @@ from typing import Any
 
 from podlife.api.codec import Object
 from podlife.client import NAMESPACES, NODES, PODS, Client, DeleteOptions, PatchType
-from podlife.errors import AlreadyExistsError
+from podlife.errors import AlreadyExistsError, NotFoundError
 
 __all__ = ["FINALIZER", "OUT_OF_SERVICE", "States"]
 
@@ -98,3 +98,12 @@ class States:
     async def get(self, name: str) -> Object:
         found: Object = await self.client.get(PODS, name, self.namespace)
         return found
+
+    async def end(self) -> None:
+        """Take everything away again: pods with their finalizers, and the nodes."""
+        for name in await self.names():
+            with contextlib.suppress(NotFoundError):
+                await self.client.patch(PODS, name, {"metadata": {"finalizers": None}}, self.namespace)
+                await self.delete(name, grace_seconds=0)
+        for name in ("alive", "broken"):
+            await self.client.delete(NODES, self.node_name(name))

@@ -1,0 +1,137 @@
+"""`podlife gc plan`, `sweep` and `run` as processes against kube-apiserver, with pods in real states."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from podlife.client import EVENTS, LEASES, Client
+from tests.component.cli.commands import eventually, podlife, started
+from tests.gc_states import States
+from tests.real.podgc.cluster import connect
+from tests.real_parts import Server, part
+
+_NUMBERS = itertools.count(1)
+ELECTION = [
+    "--leader-elect-lease-duration=3s",
+    "--leader-elect-renew-deadline=2s",
+    "--leader-elect-retry-period=300ms",
+]
+
+
+@pytest.fixture
+async def client(gc_kube: Server) -> AsyncIterator[Client]:
+    async with connect(gc_kube) as connected:
+        yield connected
+
+
+@pytest.fixture
+async def states(client: Client) -> AsyncIterator[States]:
+    made = States(client, f"gc-{next(_NUMBERS)}")
+    await made.begin()
+    yield made
+    await made.end()
+
+
+@pytest.fixture
+def admin(gc_kube: Server) -> list[str]:
+    return ["--kubeconfig", str(gc_kube.kubeconfig)]
+
+
+async def everything(states: States) -> None:
+    await states.terminated("done-0", "done-1", "done-2")
+    await states.pod("evicted", phase="Failed", reason="Evicted")
+    await states.orphaned("orphan")
+    await states.out_of_service("stuck")
+    await states.unscheduled("never")
+    await states.pod("alive")
+
+
+async def test_a_plan_shows_each_reason_and_a_sweep_does_what_it_shows(
+    states: States, admin: list[str]
+) -> None:
+    await everything(states)
+    flags = ["--terminated-pod-gc-threshold", "2", "--quarantine", "1s", *admin]
+    planned = await podlife("gc", "plan", "-o", "json", *flags)
+    plan = json.loads(planned.out)
+    assert [(pod["name"], pod["reason"]) for pod in plan["victims"]] == [
+        ("evicted", "terminated"),
+        ("done-0", "terminated"),
+        ("stuck", "out-of-service"),
+        ("never", "unscheduled"),
+    ]
+    assert [pod["name"] for pod in plan["later"][0]["pods"]] == ["orphan"]
+
+    swept = await podlife("gc", "sweep", "--yes", *flags)
+    assert (swept.code, swept.err) == (0, "")
+    assert swept.out.startswith("4 pods deleted (2 terminated, 1 out-of-service, 1 orphaned)")
+    assert await states.names() == {"done-1", "done-2", "never", "alive"}
+    assert (await states.get("never"))["status"]["phase"] == "Failed"
+
+    again = await podlife("gc", "sweep", "--yes", *flags)
+    assert (again.code, again.out) == (0, "Nothing to collect.\n")
+
+
+async def test_a_running_collector_collects_tells_and_gives_its_lease_back(
+    states: States, client: Client, admin: list[str]
+) -> None:
+    flags = ["--terminated-pod-gc-threshold", "2", "--quarantine", "1s", "--period", "1s", *ELECTION, *admin]
+    async with started("gc", "run", *flags) as run:
+        await run.wait_for("leads by lease kube-system/podlife-gc")
+        await everything(states)
+
+        async def is_done() -> bool:
+            return await states.names() == {"done-1", "done-2", "never", "alive"}
+
+        await eventually(is_done)
+        result = await run.end()
+    assert result.code == 0, result.err
+    assert not [line for line in result.err.splitlines() if '"level": "error"' in line]
+    messages = [event["message"] for event in (await client.list_all(EVENTS, states.namespace)).items]
+    gone = f"podlife-gc deleted pod orphan (orphaned): node {states.node_name('gone')} no longer exists"
+    assert gone in messages
+    lease = await client.get(LEASES, "podlife-gc", "kube-system")
+    assert not lease["spec"].get("holderIdentity")
+
+
+async def test_a_sweep_that_is_killed_and_started_again_finishes(states: States, admin: list[str]) -> None:
+    names = [f"p-{number:03}" for number in range(150)]
+    async with asyncio.TaskGroup() as group:
+        for name in names:
+            group.create_task(states.terminated(name))
+    await states.pod("alive")
+    flags = ["gc", "sweep", "--yes", "--terminated-pod-gc-threshold", "1", *admin]
+
+    async def has_begun() -> bool:
+        return len(await states.names()) < 151
+
+    async with started(*flags) as sweep:
+        await eventually(has_begun)
+        await sweep.end(signal.SIGKILL)
+    assert (await podlife(*flags)).code == 0
+    left = await states.names()
+    assert len(left) == 2
+    assert "alive" in left
+
+
+def test_it_is_a_plug_in_of_kubectls(gc_kube: Server) -> None:
+    programs = Path(sys.executable).parent
+    assert (programs / "kubectl-podlife").exists()
+    result = subprocess.run(
+        [str(part("kubectl")), "podlife", "gc", "plan", "--kubeconfig", str(gc_kube.kubeconfig)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=os.environ | {"PATH": f"{programs}:{os.environ['PATH']}"},
+    )
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "collect" in result.stdout
