@@ -90,6 +90,8 @@ class Calls:
             self.limiter.leave(slot)
 
     async def _enter(self, deadline: float) -> Slot:
+        if (slot := self.limiter.enter_at_once()) is not None:
+            return slot
         try:
             async with asyncio.timeout_at(deadline):
                 return await self.limiter.enter()

@@ -27,6 +27,8 @@ __all__ = ["HttpTransport"]
 
 _REQUEST_CONNECTIONS = 128
 _STREAM_CONNECTIONS = 2048
+# How much may come in before it is read. A streaming list is read in large pieces; see `watch`.
+_REQUEST_BUFFER, _STREAM_BUFFER = 1 << 16, 1 << 19
 # What may stand in a path unquoted (RFC 3986).
 _PATH_SAFE = "/:@!$&'()*+,;=-._~"
 
@@ -129,9 +131,10 @@ class _Pool:
         context = tls_context(connection, certificate=identity[0], key=identity[1]) if is_tls else True
         encoding = "gzip" if connection.compression else "identity"
 
-        def session(limit: int) -> aiohttp.ClientSession:
+        def session(limit: int, buffer_bytes: int) -> aiohttp.ClientSession:
             opened = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=limit, ssl=context),
+                read_bufsize=buffer_bytes,
                 # The callers hold the deadlines: a total here would end every watch.
                 timeout=aiohttp.ClientTimeout(total=None),
                 cookie_jar=aiohttp.DummyCookieJar(),
@@ -142,8 +145,8 @@ class _Pool:
             opened._retry_connection = False
             return opened
 
-        self.requests = session(_REQUEST_CONNECTIONS)
-        self.streams = session(_STREAM_CONNECTIONS)
+        self.requests = session(_REQUEST_CONNECTIONS, _REQUEST_BUFFER)
+        self.streams = session(_STREAM_CONNECTIONS, _STREAM_BUFFER)
 
     async def leave(self) -> None:
         self.users -= 1
@@ -170,9 +173,15 @@ class HttpAnswer:
     async def next_piece(self, *, seconds: float | None) -> bytes:
         import aiohttp
 
+        content = self._response.content
         try:
+            # What is there already is not waited for: of most answers, all of it, and its end too.
+            if content.at_eof():
+                return b""
+            if piece := content.read_nowait():
+                return piece
             async with asyncio.timeout(seconds):
-                return await self._response.content.readany()
+                return await content.readany()
         except TimeoutError:
             raise SilenceError(f"the server was silent for {seconds or 0:.3g} s") from None
         except (aiohttp.ClientError, OSError) as error:

@@ -147,3 +147,18 @@ async def test_a_caller_cancelled_at_the_moment_it_is_let_in_gives_the_slot_back
     await asyncio.wait([waiting])
     assert waiting.cancelled()
     assert limiter.state.in_flight == 0
+
+
+@virtual_time
+async def test_at_once_means_without_a_wait_and_not_before_those_in_line() -> None:
+    limiter = Limiter(LimiterSettings(initial=1))
+    held = limiter.enter_at_once()
+    assert held is not None
+    assert limiter.enter_at_once() is None
+    waiting = asyncio.get_running_loop().create_task(limiter.enter())
+    await asyncio.sleep(0)
+    limiter.leave(held)
+    # The slot is free for the one in line, who has not run yet.
+    assert limiter.enter_at_once() is None
+    limiter.leave(await waiting)
+    assert limiter.state.in_flight == 0
