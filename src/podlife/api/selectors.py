@@ -8,8 +8,8 @@ Which field paths a resource offers is for the API server to say; here a path is
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from podlife.api.field_errors import FieldError, bad_value, not_supported
@@ -60,7 +60,7 @@ class LabelRequirement:
 class LabelSelector:
     """All requirements must hold. Without requirements it matches everything; `NOTHING` matches nothing."""
 
-    __slots__ = ("_checks", "_pairs", "matches_nothing", "requirements")
+    __slots__ = ("_hash", "_pairs", "_rest", "matches_nothing", "requirements")
 
     def __init__(
         self, requirements: Iterable[LabelRequirement] = (), *, matches_nothing: bool = False
@@ -68,8 +68,12 @@ class LabelSelector:
         self.requirements = tuple(sorted(requirements, key=lambda requirement: requirement.key))
         self.matches_nothing = matches_nothing
         # Nearly every selector is made of equalities: those need no call each.
-        self._pairs = tuple((r.key, r.values[0]) for r in self.requirements if r.operator in ("=", "=="))
-        self._checks = tuple(_check(r) for r in self.requirements if r.operator not in ("=", "=="))
+        pairs = ((r.key, r.values[0]) for r in self.requirements if r.operator in ("=", "=="))
+        self._pairs = tuple(dict.fromkeys(pairs))
+        others = [r for r in self.requirements if r.operator not in ("=", "==")]
+        self._rest = _Conditions(others) if others else None
+        # Asked for at every batch of a watch.
+        self._hash = hash((self.requirements, matches_nothing))
 
     def matches(self, labels: Labels | None) -> bool:
         if self.matches_nothing:
@@ -78,7 +82,7 @@ class LabelSelector:
         for key, value in self._pairs:
             if labels.get(key) != value:
                 return False
-        return all(check(labels) for check in self._checks)
+        return self._rest is None or self._rest.hold(labels)
 
     @property
     def is_empty(self) -> bool:
@@ -97,35 +101,61 @@ class LabelSelector:
         return self.requirements == other.requirements and self.matches_nothing == other.matches_nothing
 
     def __hash__(self) -> int:
-        return hash((self.requirements, self.matches_nothing))
+        return self._hash
 
 
-def _check(requirement: LabelRequirement) -> Callable[[Labels], bool]:
-    key, values = requirement.key, frozenset(requirement.values)
-    match requirement.operator:
-        case "in":
-            return lambda labels: labels.get(key) in values
-        case "notin" | "!=":
-            return lambda labels: labels.get(key) not in values
-        case "exists":
-            return lambda labels: key in labels
-        case "!":
-            return lambda labels: key not in labels
-        case "gt":
-            return _comparison(key, int(requirement.values[0]), above=True)
-        case "lt":
-            return _comparison(key, int(requirement.values[0]), above=False)
-    raise ValueError(f"{requirement.operator!r} is not an operator of label selectors")
+class _Conditions:
+    """What else must hold, put together by key: a selector of thousands of requirements costs no more at each
+    object than the labels that the object has."""
+
+    __slots__ = ("_absent", "_bounds", "_present", "_unwanted", "_wanted")
+
+    def __init__(self, requirements: Sequence[LabelRequirement]) -> None:
+        self._present = frozenset(r.key for r in requirements if r.operator == "exists")
+        self._absent = frozenset(r.key for r in requirements if r.operator == "!")
+        self._wanted: dict[str, frozenset[str]] = {}
+        self._unwanted: dict[str, set[str]] = {}
+        self._bounds: dict[str, tuple[int, int]] = {}
+        for requirement in requirements:
+            self._add(requirement)
+
+    def _add(self, requirement: LabelRequirement) -> None:
+        key, values = requirement.key, requirement.values
+        match requirement.operator:
+            case "in":
+                self._wanted[key] = self._wanted.get(key, frozenset(values)).intersection(values)
+            case "notin" | "!=":
+                self._unwanted.setdefault(key, set()).update(values)
+            case "gt" | "lt" as operator:
+                above, below = self._bounds.get(key, (-(2**63) - 1, 2**63))
+                bound = int(values[0])
+                self._bounds[key] = (
+                    (max(above, bound), below) if operator == "gt" else (above, min(below, bound))
+                )
+            case "exists" | "!":
+                pass
+            case operator:
+                raise ValueError(f"{operator!r} is not an operator of label selectors")
+
+    def hold(self, labels: Labels) -> bool:
+        return (
+            self._present <= labels.keys()
+            and self._absent.isdisjoint(labels)
+            and all(labels.get(key) in values for key, values in self._wanted.items())
+            and self._has_nothing_unwanted(labels)
+            and all(_is_between(labels.get(key, ""), *bounds) for key, bounds in self._bounds.items())
+        )
+
+    def _has_nothing_unwanted(self, labels: Labels) -> bool:
+        unwanted = self._unwanted
+        if len(unwanted) <= len(labels):
+            return all(labels.get(key) not in values for key, values in unwanted.items())
+        return all(value not in unwanted.get(key, ()) for key, value in labels.items())
 
 
-def _comparison(key: str, bound: int, *, above: bool) -> Callable[[Labels], bool]:
-    def check(labels: Labels) -> bool:
-        number = _int64(labels.get(key, ""))
-        if number is None:
-            return False
-        return number > bound if above else number < bound
-
-    return check
+def _is_between(text: str, above: int, below: int) -> bool:
+    number = _int64(text)
+    return number is not None and above < number < below
 
 
 def _int64(text: str) -> int | None:
@@ -302,16 +332,29 @@ class FieldSelector:
     """All requirements must hold; without any it matches everything."""
 
     requirements: tuple[FieldRequirement, ...] = ()
+    # The same, by path: however many requirements there are, an object has only a few fields to select by.
+    _wanted: dict[str, set[str]] = field(init=False, compare=False, repr=False, default_factory=dict)
+    _unwanted: dict[str, set[str]] = field(init=False, compare=False, repr=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for requirement in self.requirements:
+            by_path = self._wanted if requirement.operator == "=" else self._unwanted
+            by_path.setdefault(requirement.path, set()).add(requirement.value)
 
     def matches(self, fields: Mapping[str, str]) -> bool:
-        return all(
-            (fields.get(requirement.path, "") == requirement.value) == (requirement.operator == "=")
-            for requirement in self.requirements
-        )
+        for path, wanted in self._wanted.items():
+            if len(wanted) > 1 or fields.get(path, "") not in wanted:
+                return False
+        return all(fields.get(path, "") not in unwanted for path, unwanted in self._unwanted.items())
 
     @property
     def is_empty(self) -> bool:
         return not self.requirements
+
+    @property
+    def paths(self) -> Collection[str]:
+        """The fields that it looks at."""
+        return self._wanted.keys() | self._unwanted.keys()
 
     def exact(self, path: str) -> str | None:
         """The one value that the field must have, if the selector asks for one."""

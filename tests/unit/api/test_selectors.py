@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -233,3 +235,59 @@ def test_any_text_is_parsed_or_refused(text: str) -> None:
             assert str(refused)  # noqa: PT017 - both outcomes are fine, nothing else is
         else:
             assert parse(str(selector)) == selector
+
+
+@pytest.mark.parametrize(
+    ("text", "labels", "expected"),
+    [
+        ("a in (x,y),a in (y,z)", {"a": "y"}, True),
+        ("a in (x,y),a in (y,z)", {"a": "x"}, False),
+        ("a in (x),a in (y)", {"a": "x"}, False),
+        ("a!=x,a notin (y),b!=x", {"a": "z"}, True),
+        ("a!=x,a notin (y),b!=x", {"a": "y"}, False),
+        ("a!=x,a notin (y),b!=x", {"a": "z", "b": "x", "c": "", "d": ""}, False),
+        ("a!=", {}, True),
+        ("a!=", {"a": ""}, False),
+        ("n>1,n>3,n<9,n<7", {"n": "4"}, True),
+        ("n>1,n>3,n<9,n<7", {"n": "3"}, False),
+        ("n>1,n>3,n<9,n<7", {"n": "7"}, False),
+        ("a,b,!c", {"a": "", "b": ""}, True),
+        ("a,b,!c", {"a": "", "b": "", "c": ""}, False),
+        ("a,!a", {"a": ""}, False),
+        ("a=1,a=2", {"a": "1"}, False),
+        ("a=1,a=1", {"a": "1"}, True),
+    ],
+)
+def test_requirements_on_one_label_must_all_hold(text: str, labels: dict[str, str], expected: bool) -> None:
+    assert parse_label_selector(text).matches(labels) is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "fields", "expected"),
+    [
+        ("a=1,a=1", {"a": "1"}, True),
+        ("a=1,a=2", {"a": "1"}, False),
+        ("a!=1,a!=2", {"a": "3"}, True),
+        ("a!=1,a!=2", {"a": "2"}, False),
+        ("a=1,a!=1", {"a": "1"}, False),
+        ("a=,b!=x", {}, True),
+    ],
+)
+def test_requirements_on_one_field_must_all_hold(text: str, fields: dict[str, str], expected: bool) -> None:
+    assert parse_field_selector(text).matches(fields) is expected
+
+
+@pytest.mark.parametrize("form", ["!k{}", "k{}!=v", "k{} notin (a,b)"])
+def test_a_selector_of_thousands_of_requirements_costs_an_object_no_more_than_its_labels(form: str) -> None:
+    selector = parse_label_selector(",".join(form.format(number) for number in range(4_000)))
+    labels = {f"l{number}": "v" for number in range(8)}
+    began = time.process_time()
+    assert all(selector.matches(labels) for _ in range(20_000))
+    assert time.process_time() - began < 5.0
+
+
+def test_a_field_selector_of_thousands_of_requirements_costs_an_object_little() -> None:
+    selector = parse_field_selector(",".join(f"metadata.name!=n{number}" for number in range(4_000)))
+    began = time.process_time()
+    assert all(selector.matches({"metadata.name": "x"}) for _ in range(20_000))
+    assert time.process_time() - began < 5.0

@@ -102,7 +102,7 @@ class Selection:
 
     def _fields_of(self, record: Record) -> dict[str, str]:
         fields = {"metadata.name": record.key.name, "metadata.namespace": record.key.namespace}
-        if all(requirement.path in fields for requirement in self.fields.requirements):
+        if all(path in fields for path in self.fields.paths):
             return fields
         return fields | self._selected(record)
 
