@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 __all__ = ["Bookmark", "EventType", "WatchEvent", "connect", "watch"]
 
 _INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+# A streaming list comes object by object. Waiting this long lets many of them gather, to be read at once: it takes
+# a third of the work away, and nobody can use the list before it is whole.
+_GATHER_SECONDS = 0.01
 # A stream that ends sooner than this without having brought anything was no stream.
 _LEAST_SECONDS = 1.0
 
@@ -145,15 +148,21 @@ async def connect(
     lines = LineSplitter(most_bytes=options.most_line_bytes)
     answer = await calls.open(request)
     is_alive = options.on_alive or _nobody_asks
+    is_listing = "sendInitialEvents" in parameters
     try:
         is_alive()
         while piece := await answer.next_piece(seconds=options.read_seconds):
             is_alive()
             for line in _split(lines, piece):
                 try:
-                    yield decode_line(line, target.view)
+                    event = decode_line(line, target.view)
                 except BadAnswerError as error:
                     yield error
+                    continue
+                is_listing = is_listing and not (isinstance(event, Bookmark) and event.is_synced)
+                yield event
+            if is_listing:
+                await asyncio.sleep(_GATHER_SECONDS)
         if lines.rest():
             raise CutError("the stream ended within a line")
     finally:
