@@ -14,7 +14,7 @@ import asyncio
 import logging
 import socket
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 from urllib.parse import unquote
 
@@ -39,12 +39,23 @@ __all__ = ["HttpFace", "Limits"]
 
 log = logging.getLogger(__name__)
 
+Identify = Callable[[Request], object]
+
 
 class HttpFace:
     """Serves a handler on one address. `start` binds, `stop` ends streams and lets requests finish."""
 
-    def __init__(self, handler: Handler, *, tls: ssl.SSLContext | None, limits: Limits | None = None) -> None:
+    def __init__(
+        self,
+        handler: Handler,
+        *,
+        tls: ssl.SSLContext | None,
+        limits: Limits | None = None,
+        identify: Identify | None = None,
+    ) -> None:
+        """`identify` raises ApiError for a client that nobody knows: its body is not waited for."""
         self._handler = handler
+        self._identify = identify
         self._tls = tls
         self._limits = limits or Limits()
         self._listener: asyncio.Server | None = None
@@ -62,7 +73,7 @@ class HttpFace:
 
     async def start(self, host: str, port: int) -> None:
         """Listen; raises OSError when the address cannot be bound."""
-        self._server = _Server(self._handler, self._limits)
+        self._server = _Server(self._handler, self._limits, self._identify)
         self._listener = await asyncio.get_running_loop().create_server(
             self._server,
             host,
@@ -133,9 +144,10 @@ class _Connection(Reader):
 class _Server(web.Server):
     """Makes connections, and translates what arrives on them."""
 
-    def __init__(self, handler: Handler, limits: Limits) -> None:
+    def __init__(self, handler: Handler, limits: Limits, identify: Identify | None) -> None:
         super().__init__(self._serve)
         self._answer = handler
+        self._identify = identify
         self._limits = limits
         self._settings: dict[str, Any] = {
             "stall_seconds": limits.stall_seconds,
@@ -177,6 +189,9 @@ class _Server(web.Server):
     async def _receive(self, request: web.BaseRequest, connection: _Connection) -> bytes:
         if not request.can_read_body:
             return b""
+        if self._identify is not None and not request.content.is_eof():
+            # What is still to come would be kept until it is whole: not for everybody who can connect.
+            self._identify(_request(request, b"", connection.peer))
         connection.body_arrived = arrived = self._loop.create_future()
         try:
             return await read_body(request, self._limits)

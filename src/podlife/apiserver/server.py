@@ -68,7 +68,8 @@ class ApiServer:
             identities = prepare_identities(self._settings, folder, self._clock)
             handler = await self._assemble(stack, store, identities)
             tls = identities.pki.server_context(identities.serving_file)
-            face = HttpFace(handler, tls=tls, limits=self._limits)
+            identify = handler.authenticator.authenticate
+            face = HttpFace(handler, tls=tls, limits=self._limits, identify=identify)
             await self._bind(face)
             stack.push_async_callback(face.stop, seconds=self._settings.stop_seconds)
             serving = Serving(_url(self._settings.bind, face.port), folder)

@@ -17,6 +17,7 @@ from podlife.aio import cancel_and_wait
 from podlife.apiserver.certificates import Pki, Subject, names_for
 from podlife.apiserver.http import HttpFace, Limits
 from podlife.clock import SystemClock
+from podlife.errors import UnauthorizedError
 from podlife.wire import Channel, Handler, Request, Response, Upgrade
 
 LIMITS = Limits(lingering_seconds=0.5)
@@ -61,8 +62,10 @@ Serve = Callable[..., Awaitable[Client]]
 async def serve(pki: Pki) -> AsyncIterator[Serve]:
     running: list[Client] = []
 
-    async def start(handler: Handler, limits: Limits = LIMITS) -> Client:
-        face = HttpFace(handler, tls=server_tls(pki), limits=limits)
+    async def start(
+        handler: Handler, limits: Limits = LIMITS, identify: Callable[[Request], object] | None = None
+    ) -> Client:
+        face = HttpFace(handler, tls=server_tls(pki), limits=limits, identify=identify)
         await face.start("127.0.0.1", 0)
         session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(ssl=client_tls(pki)), timeout=aiohttp.ClientTimeout(DEADLINE)
@@ -262,6 +265,30 @@ async def test_a_body_over_the_limit_is_a_413_status(serve: Serve, chunked: bool
     assert answer.status == 413
     assert status["message"] == "Request entity too large: limit is 3145728"
     assert status["reason"] == "RequestEntityTooLarge"
+
+
+def known(request: Request) -> None:
+    if request.headers.get("Authorization") != "Bearer known":
+        raise UnauthorizedError("Unauthorized")
+
+
+async def test_the_body_of_somebody_unknown_is_not_waited_for(serve: Serve) -> None:
+    client = await serve(echo, identify=known)
+    reader, writer = await client.connect()
+    writer.write(b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 3000000\r\n\r\nbegin")
+    async with within():
+        answer = await reader.readuntil(b"}")
+    assert answer.startswith(b"HTTP/1.1 401 Unauthorized\r\n")
+    assert b"Connection: close" in answer
+    writer.close()
+
+
+async def test_the_body_of_somebody_known_is(serve: Serve) -> None:
+    client = await serve(echo, identify=known)
+    headers = {"Authorization": "Bearer known"}
+    async with client.session.post(client.url, data=io.BytesIO(b"x" * 1_000_000), headers=headers) as answer:
+        assert answer.status == 200
+        assert len((await answer.json())["body"]) == 1_000_000
 
 
 async def test_a_client_that_asks_first_is_told_to_send_its_body(serve: Serve) -> None:
