@@ -39,6 +39,7 @@ __all__ = [
     "Server",
     "Settings",
     "controller_manager",
+    "controller_manager_process",
     "kube_apiserver",
     "part",
     "podlife_apiserver",
@@ -243,6 +244,15 @@ def controller_manager(
     """kube-controller-manager with just these controllers, against any API server; gives its log.
 
     It speaks JSON, so that a server which does not offer protobuf can be its server too."""
+    with controller_manager_process(folder, server, controllers, *flags):
+        yield folder / "kube-controller-manager.log"
+
+
+@contextmanager
+def controller_manager_process(
+    folder: Path, server: Server, controllers: Sequence[str], *flags: str
+) -> Iterator[subprocess.Popen[bytes]]:
+    """The same; gives its process."""
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / "kube-controller-manager.log"
     port = free_port()
@@ -262,7 +272,7 @@ def controller_manager(
     ]
     with _process(command, log) as process:
         _wait_until(lambda: _answers(f"https://127.0.0.1:{port}/healthz"), process, log, READY_SECONDS)
-        yield log
+        yield process
 
 
 @contextmanager

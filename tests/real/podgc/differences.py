@@ -16,14 +16,9 @@ _HELD = (
     "a pod that is deleted at grace 0 and held by a finalizer does not count for the threshold: it is on its way, "
     "and another one must not go in its stead (upstream counts it, so here one more pod goes)"
 )
-_ORDER = (
-    "the condition of a marked pod comes before the others, not after: the collector knows no others, and the order "
-    "of conditions means nothing"
-)
 
 DIFFERENCES: dict[str, Known] = {
     "threshold-and-unscheduled-held": Known(_HELD, ("threshold-and-unscheduled-held/ended-0",)),
-    "orphans-keep-conditions": Known(_ORDER, ("orphans-keep-conditions/p.conditionOrder",)),
 }
 
 

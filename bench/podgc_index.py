@@ -1,0 +1,101 @@
+"""`python -m bench.podgc_index COUNT`: the collector, alone, with so many pods in its index; prints JSON.
+
+In a process of its own, so that its memory is all there is to measure. The pods come as they would from a server,
+by the watch that lists them, from a handler in the same process that makes them up as they are read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import os
+import sys
+from collections.abc import AsyncIterator
+from time import perf_counter
+
+import uvloop
+
+from bench.processes import resident_bytes
+from podlife.aio import cancel_and_wait
+from podlife.client import Client, InProcessTransport
+from podlife.podgc import Collector, Settings
+from podlife.wire import Request, Response
+
+_NODES = 5_000
+_PASSES = 200
+# One in so many has ended: the threshold is not reached.
+_ENDED_EACH = 100
+
+
+def _pod(number: int) -> str:
+    phase = "Succeeded" if number % _ENDED_EACH == 0 else "Running"
+    day, second = divmod(number, 86_400)
+    time = f"2030-01-{day % 28 + 1:02}T{second // 3600:02}:{second // 60 % 60:02}:{second % 60:02}Z"
+    return (
+        '{"type":"ADDED","object":{"kind":"Pod","apiVersion":"v1","metadata":{'
+        f'"name":"service-{number % 997}-7d9c5b8f6d-{number:07x}","namespace":"team-{number % 300}",'
+        f'"uid":"{number:08x}-0000-4000-8000-{number * 7919:012x}","resourceVersion":"{number + 1000}",'
+        f'"generation":1,"creationTimestamp":"{time}","labels":{{"app":"service"}}}},'
+        f'"spec":{{"nodeName":"node-{number % _NODES}","containers":[{{"name":"c","image":"i"}}]}},'
+        f'"status":{{"phase":"{phase}","conditions":[{{"type":"Ready","status":"True"}}],'
+        f'"podIP":"10.0.0.1"}}}}}}\n'
+    )
+
+
+def _node(number: int) -> str:
+    return (
+        '{"type":"ADDED","object":{"kind":"Node","apiVersion":"v1","metadata":{'
+        f'"name":"node-{number}","uid":"node-{number}","resourceVersion":"{number + 1}"}},'
+        '"spec":{},"status":{"conditions":[{"type":"Ready","status":"True"}]}}}\n'
+    )
+
+
+_END = (
+    '{"type":"BOOKMARK","object":{"kind":"%s","apiVersion":"v1","metadata":{"resourceVersion":"9000000000",'
+    '"annotations":{"k8s.io/initial-events-end":"true"}}}}\n'
+)
+
+
+def _handler(count: int):
+    async def stream(kind: str, number_of: int) -> AsyncIterator[bytes]:
+        make = _pod if kind == "Pod" else _node
+        for start in range(0, number_of, 200):
+            yield "".join(make(number) for number in range(start, min(start + 200, number_of))).encode()
+            await asyncio.sleep(0)
+        yield (_END % kind).encode()
+        await asyncio.Event().wait()
+
+    async def handle(request: Request) -> Response:
+        assert request.query.get("sendInitialEvents") == "true", "only the watch that lists is made up here"
+        is_pods = request.path.endswith("/pods")
+        return Response(200, stream("Pod", count) if is_pods else stream("Node", _NODES))
+
+    return handle
+
+
+async def _measure(count: int) -> dict[str, float]:
+    client = Client(InProcessTransport(_handler(count)))
+    # The period is the least time between two passes: they are what is measured.
+    collector = Collector(client, Settings(period_seconds=0.01))
+    gc.collect()
+    before, began = resident_bytes(os.getpid()), perf_counter()
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(collector.run())
+        passes = collector.metrics.pass_seconds
+        while passes.total == 0:
+            await asyncio.sleep(0.05)
+        synced = perf_counter() - began
+        assert len(collector.index) == count
+        gc.collect()
+        used = resident_bytes(os.getpid()) - before
+        first, first_sum = passes.total, passes.sum
+        while passes.total < first + _PASSES:
+            await asyncio.sleep(0.05)
+        idle = (passes.sum - first_sum) / (passes.total - first)
+        await cancel_and_wait(task)
+    return {"bytes_per_pod": used / count, "idle_pass_ms": idle * 1e3, "sync_seconds": synced}
+
+
+if __name__ == "__main__":
+    print(json.dumps(uvloop.run(_measure(int(sys.argv[1])))))
