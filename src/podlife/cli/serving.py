@@ -35,8 +35,6 @@ async def _serve(settings: Settings) -> None:
         # What is there now stays: the collector need not walk through it again and again.
         gc.collect()
         gc.freeze()
-        # A request leaves hardly any cycles behind, so looking for them can wait for many requests.
-        gc.set_threshold(50_000, 20, 50)
         # Who cannot be told (a closed pipe, a full disk) is served all the same.
         with suppress(OSError):
             print(_welcome(serving, settings), flush=True)

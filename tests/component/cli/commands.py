@@ -52,13 +52,13 @@ class Running:
         self._process = process
         self.log = ""
 
-    async def wait_for(self, text: str) -> None:
-        """Until the log has this text."""
+    async def wait_for(self, *texts: str) -> None:
+        """Until the log has one of these texts."""
         assert self._process.stderr is not None
         async with asyncio.timeout(SECONDS):
-            while text not in self.log:
+            while not any(text in self.log for text in texts):
                 line = await self._process.stderr.readline()
-                assert line, f"it ended without {text!r}:\n{self.log}"
+                assert line, f"it ended without {texts}:\n{self.log}"
                 self.log += line.decode()
 
     async def end(self, number: int = signal.SIGTERM) -> Result:

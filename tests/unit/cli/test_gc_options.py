@@ -18,6 +18,20 @@ from podlife.cli.gc_options import (
     parse_address,
 )
 from podlife.podgc import FeatureGates, Reason, Selection, Settings
+from tests.unit.cli.test_cli import imports_of, podlife
+
+
+def test_help_loads_nothing_heavy_and_names_every_flag() -> None:
+    heavy = {"aiohttp", "asyncio", "msgspec", "prometheus_client", "rich", "structlog", "yaml"}
+    assert not heavy & imports_of("gc", "--help")
+    assert not heavy & imports_of("gc", "run", "--help")
+    for command, flags in {
+        "plan": ["--namespace", "--all-namespaces", "--selector", "--output", "--context", "--as"],
+        "sweep": ["--yes", "--dry-run", "--selector", "--quarantine", "--request-timeout"],
+        "run": ["--period", "--collect", "--feature-gates", "--listen", "--leader-elect-lease-duration"],
+    }.items():
+        shown = podlife("gc", command, "--help").stdout
+        assert not [flag for flag in flags if flag not in shown]
 
 
 def test_the_defaults_are_the_collectors_own() -> None:

@@ -1,0 +1,289 @@
+"""The rights in `deploy/gc` on a kube-apiserver with RBAC: nothing is missing, and nothing is too much.
+
+The collector runs as the ServiceAccount of the manifests. With all of them it does everything it is for without one
+refusal; and without any single verb of any rule something it needs is refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import yaml
+
+from podlife.client import EVENTS, LEASES, Client, Connection, Ref, TokenAuth
+from podlife.errors import NotFoundError
+from tests.component.cli.commands import eventually, podlife, started
+from tests.gc_states import States
+from tests.real.podgc.cluster import connect
+from tests.real_parts import ROOT, Server, run_kubectl
+
+MANIFESTS = ROOT / "deploy" / "gc"
+NAMESPACE, ACCOUNT = "podlife-system", "podlife-gc"
+ROLES = Ref("rbac.authorization.k8s.io", "v1", "roles")
+CLUSTER_ROLES = Ref("rbac.authorization.k8s.io", "v1", "clusterroles", namespaced=False)
+REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+FLAGS = [
+    "--terminated-pod-gc-threshold=1",
+    "--quarantine=200ms",
+    "--period=500ms",
+    # What a pod finds in the folder of its service account.
+    f"--leader-elect-resource-namespace={NAMESPACE}",
+    "--leader-elect-lease-duration=3s",
+    "--leader-elect-renew-deadline=2s",
+    "--leader-elect-retry-period=300ms",
+    "-v=1",
+]
+_NUMBERS = itertools.count(1)
+
+
+@dataclass(frozen=True)
+class Right:
+    """One verb of one rule of one role."""
+
+    role: str
+    rule: int
+    verb: str
+    resource: str
+    group: str
+
+    def __str__(self) -> str:
+        return f"{self.verb} {self.resource}"
+
+
+def _rights() -> list[Right]:
+    rights = []
+    for document in yaml.safe_load_all((MANIFESTS / "rbac.yaml").read_text()):
+        for number, rule in enumerate(document.get("rules", ())):
+            [resource], [group] = rule["resources"], rule["apiGroups"]
+            rights += [Right(document["kind"], number, verb, resource, group) for verb in rule["verbs"]]
+    return rights
+
+
+@pytest.fixture(scope="module")
+def installed(gc_kube: Server) -> Server:
+    """The manifests as a user applies them."""
+    result = run_kubectl("apply", "-k", str(MANIFESTS), kubeconfig=gc_kube.kubeconfig)
+    assert result.returncode == 0, result.stderr
+    assert "would violate" not in result.stderr
+    return gc_kube
+
+
+@pytest.fixture
+async def client(installed: Server) -> AsyncIterator[Client]:
+    async with connect(installed) as connected:
+        yield connected
+
+
+@pytest.fixture
+async def token(client: Client) -> str:
+    path = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/{ACCOUNT}/token"
+    request = {
+        "apiVersion": "authentication.k8s.io/v1",
+        "kind": "TokenRequest",
+        "spec": {"expirationSeconds": 3600},
+    }
+    reply = await client.request("POST", path, body=request)
+    issued: str = yaml.safe_load(reply.body)["status"]["token"]
+    return issued
+
+
+@pytest.fixture
+def account(installed: Server, token: str) -> list[str]:
+    """The flags of somebody who is the service account."""
+    return ["--server", installed.url, "--certificate-authority", str(installed.ca_file), "--token", token]
+
+
+@pytest.fixture
+async def reviewer(installed: Server, token: str) -> AsyncIterator[Client]:
+    """Asks the server as the service account."""
+    authority = installed.ca_file.read_bytes()
+    connection = Connection(installed.url, auth=TokenAuth(token), certificate_authority=authority)
+    async with Client.connect(connection) as connected:
+        yield connected
+
+
+@pytest.fixture
+async def states(client: Client) -> AsyncIterator[States]:
+    made = States(client, f"rbac-{next(_NUMBERS)}")
+    await made.begin()
+    yield made
+    await made.end()
+    with suppress(NotFoundError):
+        await client.delete(LEASES, ACCOUNT, NAMESPACE)
+
+
+async def may(
+    client: Client, verb: str, resource: str, *, group: str = "", namespace: str = "", name: str = ""
+) -> bool:
+    resource, _, subresource = resource.partition("/")
+    attributes = {
+        "verb": verb,
+        "group": group,
+        "resource": resource,
+        "subresource": subresource,
+        "namespace": namespace,
+        "name": name,
+    }
+    body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview"}
+    reply = await client.request("POST", REVIEWS, body={**body, "spec": {"resourceAttributes": attributes}})
+    return bool(yaml.safe_load(reply.body)["status"]["allowed"])
+
+
+async def put_to_work(states: States) -> None:
+    """Every reason once; and one pod that is made and collected twice, so that its event is counted up."""
+    await states.pod("alive")
+    await states.terminated("done-0", "done-1")
+    await states.orphaned("orphan")
+    await states.unscheduled("never")
+    await states.out_of_service("stuck")
+    await eventually(is_gone(states, "stuck"))
+    await states.out_of_service("stuck")
+
+
+def is_gone(states: States, *names: str) -> Any:
+    async def are_gone() -> bool:
+        return not set(names) & await states.names()
+
+    return are_gone
+
+
+async def test_nothing_is_missing(states: States, client: Client, account: list[str]) -> None:
+    async with started("gc", "run", *FLAGS, *account) as run:
+        await run.wait_for("leads by lease")
+        await put_to_work(states)
+        await eventually(is_gone(states, "stuck", "orphan", "done-0"))
+
+        async def is_counted() -> bool:
+            events = (await client.list_all(EVENTS, states.namespace)).items
+            return any(event.get("count") == 2 for event in events)
+
+        async def is_marked() -> bool:
+            return bool((await states.get("never"))["status"]["phase"] == "Failed")
+
+        await eventually(is_counted)
+        await eventually(is_marked)
+        result = await run.end()
+    assert result.code == 0, result.err
+    assert "forbidden" not in result.err
+    assert await states.names() == {"alive", "done-1", "never"}
+    lease = await client.get(LEASES, ACCOUNT, NAMESPACE)
+    assert not lease["spec"].get("holderIdentity"), "the lease is given back"
+    for command in (["plan"], ["sweep", "--yes", "--quarantine=0s"]):
+        result = await podlife("gc", *command, *account)
+        assert (result.code, result.err) == (0, "")
+
+
+@pytest.mark.parametrize("right", _rights(), ids=str)
+async def test_without_any_single_verb_something_is_refused(
+    states: States, client: Client, reviewer: Client, account: list[str], right: Right
+) -> None:
+    async with AsyncExitStack() as stack:
+        await taken_away(client, right, stack)
+        name = ACCOUNT if right.resource == "leases" and right.verb != "create" else ""
+        namespace = NAMESPACE if right.role == "Role" else states.namespace
+
+        async def is_refused() -> bool:
+            return not await may(
+                reviewer, right.verb, right.resource, group=right.group, namespace=namespace, name=name
+            )
+
+        await eventually(is_refused)
+        said = await watch_it_fail(states, account, right)
+    assert f'cannot {right.verb} resource "{right.resource}"' in said or f"may not {right}" in said
+
+
+async def taken_away(client: Client, right: Right, stack: AsyncExitStack) -> None:
+    """Without the verb until the stack is left."""
+    ref, namespace = (ROLES, NAMESPACE) if right.role == "Role" else (CLUSTER_ROLES, "")
+    role = await client.get(ref, ACCOUNT, namespace)
+    rules = yaml.safe_load(yaml.safe_dump(role["rules"]))
+    stack.push_async_callback(client.patch, ref, ACCOUNT, {"rules": role["rules"]}, namespace)
+    rules[right.rule]["verbs"].remove(right.verb)
+    if not rules[right.rule]["verbs"]:
+        del rules[right.rule]
+    await client.patch(ref, ACCOUNT, {"rules": rules}, namespace)
+
+
+async def watch_it_fail(states: States, account: list[str], right: Right) -> str:
+    """What the commands say until one of them has said what is missing."""
+    if right.verb == "list":
+        return (await podlife("gc", "plan", *account)).err
+    async with started("gc", "run", *FLAGS, *account) as run, asyncio.TaskGroup() as group:
+        work = group.create_task(work_as_far_as_it_goes(states, right))
+        # In a record of the log the quotes are escaped.
+        await run.wait_for(f"may not {right}", f'cannot {right.verb} resource \\"{right.resource}\\"')
+        work.cancel()
+        return run.log.replace("\\", "")
+
+
+async def work_as_far_as_it_goes(states: States, right: Right) -> None:
+    await states.unscheduled("never")
+    await states.orphaned("orphan")
+    for _ in range(2):
+        await states.out_of_service("stuck")
+        if right.resource == "events":
+            await eventually(is_gone(states, "stuck"))
+        else:
+            return
+
+
+@pytest.mark.parametrize(
+    ("verb", "resource", "where"),
+    [
+        ("get", "pods", {}),
+        ("create", "pods", {}),
+        ("update", "pods", {}),
+        ("patch", "pods", {}),
+        ("deletecollection", "pods", {}),
+        ("create", "pods/exec", {}),
+        ("create", "pods/eviction", {}),
+        ("get", "pods/log", {}),
+        ("update", "pods/status", {}),
+        ("delete", "nodes", {}),
+        ("patch", "nodes", {}),
+        ("patch", "nodes/status", {}),
+        ("get", "secrets", {}),
+        ("list", "secrets", {}),
+        ("list", "configmaps", {}),
+        ("list", "namespaces", {}),
+        ("delete", "namespaces", {}),
+        ("create", "serviceaccounts/token", {}),
+        ("list", "events", {}),
+        ("delete", "events", {}),
+        ("get", "leases", {"group": "coordination.k8s.io", "namespace": "kube-system", "name": ACCOUNT}),
+        ("get", "leases", {"group": "coordination.k8s.io", "namespace": NAMESPACE, "name": "another"}),
+        ("update", "leases", {"group": "coordination.k8s.io", "namespace": NAMESPACE, "name": "another"}),
+        ("delete", "leases", {"group": "coordination.k8s.io", "namespace": NAMESPACE, "name": ACCOUNT}),
+        ("create", "leases", {"group": "coordination.k8s.io", "namespace": "kube-system"}),
+        ("delete", "deployments", {"group": "apps"}),
+        ("create", "clusterrolebindings", {"group": "rbac.authorization.k8s.io"}),
+    ],
+)
+async def test_nothing_else_is_allowed(
+    reviewer: Client, verb: str, resource: str, where: dict[str, str]
+) -> None:
+    assert not await may(reviewer, verb, resource, **where)
+
+
+def test_every_verb_of_the_manifests_is_one_of_these() -> None:
+    """So that whoever adds one sees that it is to be proven needed above."""
+    assert sorted(map(str, _rights())) == [
+        "create events",
+        "create leases",
+        "delete pods",
+        "get leases",
+        "get nodes",
+        "list nodes",
+        "list pods",
+        "patch events",
+        "patch pods/status",
+        "update leases",
+        "watch nodes",
+        "watch pods",
+    ]
