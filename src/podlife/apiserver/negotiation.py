@@ -65,6 +65,11 @@ class Representation:
     def api_version(self) -> str:
         return f"{_META_GROUP}/{self.version}"
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether objects go out as they are stored."""
+        return not self.kind and not self.pretty and self.media_type == JSON
+
     def finish(self, body: bytes) -> bytes:
         """Turn a JSON body into the form that was asked for."""
         if self.media_type == YAML:

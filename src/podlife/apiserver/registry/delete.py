@@ -119,7 +119,7 @@ async def delete_collection(registry: Registry, scope: Scope) -> Response:
     check_options(options)
     selection = Selection.from_request(scope)
     revision = registry.store.revision
-    chosen = select(registry, scope, selection)
+    chosen = await select(registry, scope, selection)
     remaining = iter(chosen)
     errors: list[ApiError | StoreError] = []
 

@@ -6,7 +6,8 @@ bare metadata, YAML and indented JSON are made from them where asked for.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
 from podlife.api.codec import Object, encode
 from podlife.apiserver.negotiation import JSON, Representation, negotiate
@@ -20,6 +21,8 @@ from podlife.wire import Headers, Response
 __all__ = ["Encoding", "headers", "many", "one", "unsaved", "watch_encoding"]
 
 _PLAIN = Representation()
+# A list of more objects than this is converted beside the event loop.
+_MADE_AT_ONCE = 500
 
 
 def representation(scope: Scope, *, streaming: bool = False) -> Representation:
@@ -51,14 +54,23 @@ def one(registry: Registry, scope: Scope, value: bytes, *, status: int = 200) ->
 def many(registry: Registry, scope: Scope, values: Sequence[bytes], meta: Object) -> Response:
     to = representation(scope)
     resource = scope.resource
-    if to.kind:
+    if to.is_plain:
+        return Response(200, list_body(resource, values, meta), to.media_type, headers(scope))
+    now = registry.clock.now().timestamp()
+
+    def make() -> bytes:
+        if not to.kind:
+            return to.finish(b"".join(list_body(resource, values, meta)))
         objects = [whole(resource, value) for value in values]
-        body = convert_list(resource, objects, meta, to, now=registry.clock.now().timestamp())
-        return Response(200, to.finish(body), to.media_type, headers(scope))
-    pieces = list_body(resource, values, meta)
-    if to.pretty or to.media_type != JSON:
-        return Response(200, to.finish(b"".join(pieces)), to.media_type, headers(scope))
-    return Response(200, pieces, to.media_type, headers(scope))
+        return to.finish(convert_list(resource, objects, meta, to, now=now))
+
+    body = make() if len(values) <= _MADE_AT_ONCE else _made_aside(make)
+    return Response(200, body, to.media_type, headers(scope))
+
+
+async def _made_aside(make: Callable[[], bytes]) -> AsyncIterator[bytes]:
+    """What takes long to make is made in a thread, so that nobody else waits for it."""
+    yield await asyncio.to_thread(make)
 
 
 def headers(scope: Scope) -> Headers:

@@ -54,7 +54,6 @@ async def _stream(
     revision = options.revision or 0
     # Without a revision, and with "0" ("any"), a watch begins with what is there unless told not to.
     has_initial = options.send_initial_events or (options.send_initial_events is None and revision == 0)
-    records = select(registry, scope, selection) if has_initial else []
     since = store.revision if has_initial or revision == 0 else min(revision, store.revision)
     try:
         subscription = store.subscribe(scope.resource.storage_key, since=since)
@@ -62,6 +61,8 @@ async def _stream(
         yield encoding.error(status.failure(expired(error)))
         return
     try:
+        # Nothing has happened since the subscription began: what is there now is what it goes on from.
+        records = await select(registry, scope, selection) if has_initial else []
         chunk: list[bytes] = []
         size = 0
         for record in records:
