@@ -191,7 +191,10 @@ def _int_or_string(raw: bytes) -> int | str:
 
 def _raw_extension(raw: bytes) -> Any:
     inner = dict(_fields(raw)).get(1, b"")
-    return msgspec.json.decode(inner) if inner else None
+    try:
+        return msgspec.json.decode(inner) if inner else None
+    except RecursionError:
+        raise ValueError("the JSON in the protobuf message is nested too deeply") from None
 
 
 _SCALARS: dict[str, Reader] = {

@@ -93,3 +93,9 @@ def test_no_bytes_do_more_than_be_refused(kind: str, body: bytes) -> None:
     except ValueError:
         return
     assert read["kind"] == kind
+
+
+def test_json_inside_a_message_may_not_be_nested_without_end() -> None:
+    body = message((2, message((1, "[" * 100_000))))
+    with pytest.raises(ValueError, match="nested too deeply"):
+        protobuf.decode(envelope("apps/v1", "ControllerRevision", body))
