@@ -36,15 +36,17 @@ def blocks(language: str) -> list[str]:
 def commands(program: str) -> list[str]:
     """Every line of a shell block that runs the program, without its comment."""
     lines = [line.partition("#")[0].strip() for block in blocks("") for line in block.splitlines()]
-    return [line for line in lines if line.split()[:1] == [program]]
+    return [line for line in lines if f"{line} ".startswith(f"{program} ")]
 
 
 def is_server(command: str) -> bool:
-    return all(word.startswith("--") for word in command.split()[2:3])
+    words = command.split()
+    return words[1] == "apiserver" and all(word.startswith("--") for word in words[2:3])
 
 
 SERVERS = [command for command in commands("podlife") if is_server(command)]
-OTHERS = [command for command in commands("podlife") if not is_server(command)]
+OTHERS = [command for command in commands("podlife apiserver") if not is_server(command)]
+COLLECTOR = commands("podlife gc")
 
 
 class Reader:
@@ -116,7 +118,7 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
 
 def test_the_commands_are_found() -> None:
     """Else there would be nothing to try below, and nobody would notice."""
-    assert (len(SERVERS), len(OTHERS)) == (3, 4)
+    assert (len(SERVERS), len(OTHERS), len(COLLECTOR)) == (3, 4, 4)
 
 
 @pytest.mark.parametrize("command", SERVERS)
@@ -136,6 +138,27 @@ def test_every_other_command_of_the_server_works_beside_it(
     if "restore" in command:
         reader.run(reader.arguments("podlife apiserver backup FILE", FILE=file))
     assert reader.run(reader.arguments(command, FILE=file, DIR=tmp_path / "restored"))
+
+
+@pytest.mark.parametrize("command", COLLECTOR)
+def test_every_command_of_the_collector_works_on_a_cluster(reader: Reader, command: str) -> None:
+    connect = {"KUBECONFIG": str(reader.kubeconfig)}
+    if " run " not in command:
+        # Here nobody can be asked.
+        confirmed = ["--yes"] if " sweep " in command else []
+        assert reader.run([*shlex.split(command), *confirmed], **connect)
+        return
+    arguments = [word.replace(":8080", ":0") for word in shlex.split(command)]
+    process = subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True, env=reader.environment | connect)
+    try:
+        assert process.stderr is not None
+        assert any("leads" in line or "leader" in line for line in process.stderr)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=SECONDS)
+        assert process.returncode in (0, 130)
+    finally:
+        process.kill()
+        process.communicate()
 
 
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
