@@ -144,7 +144,7 @@ def _told(settings: Settings) -> dict[str, Any]:
         "threshold": settings.threshold,
         "quarantine_seconds": settings.quarantine_seconds,
         "period_seconds": settings.period_seconds,
-        "collect": sorted(settings.collect),
+        "collect": ",".join(sorted(settings.collect)),
     }
 
 

@@ -7,7 +7,9 @@ to results.
 from __future__ import annotations
 
 import logging
+import os
 import sys
+from collections.abc import MutableMapping
 from typing import Annotated, Any, TextIO
 
 import typer
@@ -48,7 +50,7 @@ def set_up_logs(verbosity: int, stream: TextIO | None = None) -> None:
         structlog.stdlib.add_log_level,
         structlog.stdlib.add_logger_name,
         structlog.stdlib.ExtraAdder(),
-        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        _time_stamper(stream),
     ]
     structlog.configure(
         processors=[
@@ -65,7 +67,10 @@ def set_up_logs(verbosity: int, stream: TextIO | None = None) -> None:
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=shared,
-            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *_renderers(stream)],
+            processors=[
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                *_renderers(stream, verbosity),
+            ],
         )
     )
     root = logging.getLogger()
@@ -74,13 +79,35 @@ def set_up_logs(verbosity: int, stream: TextIO | None = None) -> None:
     logging.getLogger("podlife").setLevel(logging.DEBUG if verbosity >= 1 else logging.INFO)
 
 
-def _renderers(stream: TextIO) -> list[Any]:
+def _time_stamper(stream: TextIO) -> Any:
     import structlog
 
     if stream.isatty():
-        return [structlog.dev.ConsoleRenderer(colors=True)]
+        return structlog.processors.TimeStamper(fmt="%H:%M:%S", utc=False)
+    return structlog.processors.TimeStamper(fmt="iso", utc=True)
+
+
+def _renderers(stream: TextIO, verbosity: int) -> list[Any]:
+    import structlog
+
+    if stream.isatty():
+        console = structlog.dev.ConsoleRenderer(
+            colors="NO_COLOR" not in os.environ,
+            pad_event_to=0,
+            pad_level=False,
+            # Its other one shows the values of variables, and tokens are among them.
+            exception_formatter=structlog.dev.plain_traceback,
+        )
+        return [console] if verbosity else [_leave_out_details, console]
     return [
         structlog.processors.format_exc_info,
         structlog.processors.EventRenamer("message"),
         structlog.processors.JSONRenderer(sort_keys=True),
     ]
+
+
+def _leave_out_details(_: Any, __: str, record: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """People read the message and the reason; what repeats it is for programs."""
+    for key in ("logger", "pod", "uid", "node"):
+        record.pop(key, None)
+    return record

@@ -67,9 +67,20 @@ def test_an_exception_is_in_its_record_and_not_behind_it() -> None:
 def test_on_a_terminal_it_is_for_people() -> None:
     stream = Terminal()
     set_up_logs(0, stream)
-    structlog.get_logger("podlife").info("deleted a pod", namespace="ns")
+    structlog.get_logger("podlife.podgc").info("deleted a pod", reason="orphaned", uid="a-b-c")
     assert "deleted a pod" in stream.getvalue()
+    assert "orphaned" in stream.getvalue()
     assert not stream.getvalue().startswith("{")
+    assert "a-b-c" not in stream.getvalue()
+    assert "podlife.podgc" not in stream.getvalue()
+
+
+def test_on_a_terminal_details_are_shown_on_request() -> None:
+    stream = Terminal()
+    set_up_logs(1, stream)
+    structlog.get_logger("podlife.podgc").info("deleted a pod", uid="a-b-c")
+    assert "a-b-c" in stream.getvalue()
+    assert "podlife.podgc" in stream.getvalue()
 
 
 def test_what_is_told_grows_with_the_level() -> None:
