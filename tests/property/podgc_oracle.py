@@ -28,6 +28,8 @@ class Oracle:
     pods: dict[str, Pod] = field(default_factory=dict)
     nodes: dict[str, Node] = field(default_factory=dict)
     missing: dict[str, Missing] = field(default_factory=dict)
+    # Pods that are being removed for another reason: their phase is the collector's own doing.
+    leaving: set[str] = field(default_factory=set)
 
     def look(self, now: float) -> None:
         """After each change: which nodes are missed, from when on. Those of settled pods alone are not."""
@@ -80,7 +82,8 @@ class Oracle:
         settings = self.settings
         live = [pod for pod in self.pods.values() if not self.is_settled(pod)]
         if Reason.TERMINATED in settings.collect and settings.threshold > 0:
-            terminated = sorted((pod for pod in live if is_terminated(pod)), key=victim_order)
+            counted = [pod for pod in live if is_terminated(pod) and pod.metadata.uid not in self.leaving]
+            terminated = sorted(counted, key=victim_order)
             for pod in terminated[: max(0, len(terminated) - settings.threshold)]:
                 planned[pod.metadata.uid] = Reason.TERMINATED
         if Reason.OUT_OF_SERVICE in settings.collect and settings.gates.node_out_of_service_volume_detach:

@@ -107,6 +107,25 @@ class Collecting(RuleBasedStateMachine):
         # The last state of a pod may tell of a node that no event had named.
         last = pod if pod.spec.node_name or not is_news else Pod(pod.metadata, PodSpec(node), pod.status)
         self.index.remove_pod(last, self.now)
+        self.oracle.leaving.discard(uid)
+        self.index.end_removal(pod.spec.node_name, uid)
+
+    @precondition(lambda self: {uid for uid, reason in self.oracle.plan() if reason is not Reason.TERMINATED})
+    @rule(data=st.data())
+    def begin_removal(self, data: Any) -> None:
+        victims = sorted(uid for uid, reason in self.oracle.plan() if reason is not Reason.TERMINATED)
+        uid = data.draw(st.sampled_from(victims))
+        pod = self.oracle.pods[uid]
+        if not pod.is_terminated:
+            self.oracle.leaving.add(uid)
+            self.index.begin_removal(pod)
+
+    @precondition(lambda self: self.oracle.leaving)
+    @rule(data=st.data())
+    def give_up_removal(self, data: Any) -> None:
+        uid = data.draw(st.sampled_from(sorted(self.oracle.leaving)))
+        self.oracle.leaving.discard(uid)
+        self.index.end_removal(self.oracle.pods[uid].spec.node_name, uid)
 
     @rule(name=st.sampled_from(NODES), ready=st.sampled_from(("", "True", "False")), tainted=st.booleans())
     def put_node(self, name: str, ready: str, tainted: bool) -> None:

@@ -25,6 +25,7 @@ from podlife.events import Recorder
 from podlife.informer import Informer
 from podlife.podgc import policy, sweep
 from podlife.podgc.crew import Crew
+from podlife.podgc.feeding import NodeHandler, PodHandler
 from podlife.podgc.index import PodIndex
 from podlife.podgc.metrics import Metrics
 from podlife.podgc.policy import Action, Plan, Victim
@@ -108,8 +109,8 @@ class Collector:
 
     async def run(self) -> None:
         """Collect until cancelled. Raises what ended an informer, and nothing else."""
-        self._pods.add_handler(_PodHandler(self))
-        self._nodes.add_handler(_NodeHandler(self))
+        self._pods.add_handler(PodHandler(self))
+        self._nodes.add_handler(NodeHandler(self))
         settings = self.settings
         crew = Crew(
             self._queue, self._work, count=settings.most_in_flight, stop_seconds=settings.stop_seconds
@@ -314,44 +315,3 @@ class Collector:
         self.metrics.errors[metadata.namespace, victim.reason] += 1
         told = {"pod": victim.pod.key, "uid": metadata.uid, "reason": str(victim.reason)}
         log.warning("pod %s was not deleted: %s", victim.pod.key, error, extra=told)
-
-
-class _PodHandler:
-    def __init__(self, collector: Collector) -> None:
-        self._collector = collector
-
-    def on_add(self, pod: Pod) -> None:
-        self._collector.note(self._collector.index.add_pod(pod, _now()))
-
-    def on_update(self, old: Pod, new: Pod) -> None:
-        collector = self._collector
-        is_news = collector.index.update_pod(old, new, _now())
-        if collector.index.is_settled(new):
-            # It leaves its place among the victims to the next.
-            collector.release(new)
-        elif collector.has_claimed(new):
-            # Our own marking or deletion, mostly: its worker decides on what the index holds.
-            return
-        collector.note(is_news)
-
-    def on_delete(self, pod: Pod) -> None:
-        self._collector.index.remove_pod(pod, _now())
-        self._collector.release(pod)
-
-
-class _NodeHandler:
-    def __init__(self, collector: Collector) -> None:
-        self._collector = collector
-
-    def on_add(self, node: Node) -> None:
-        self._collector.note(self._collector.index.put_node(node))
-
-    def on_update(self, old: Node, new: Node) -> None:
-        self._collector.note(self._collector.index.put_node(new))
-
-    def on_delete(self, node: Node) -> None:
-        self._collector.note(self._collector.index.remove_node(node, _now()))
-
-
-def _now() -> float:
-    return asyncio.get_running_loop().time()

@@ -1,0 +1,55 @@
+"""From the informers' events to the index, and word to the collector where something may have become collectable."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from podlife.api.views import Node
+from podlife.podgc.views import Pod
+
+if TYPE_CHECKING:
+    from podlife.podgc.collector import Collector
+
+__all__ = ["NodeHandler", "PodHandler"]
+
+
+class PodHandler:
+    def __init__(self, collector: Collector) -> None:
+        self._collector = collector
+
+    def on_add(self, pod: Pod) -> None:
+        self._collector.note(self._collector.index.add_pod(pod, _now()))
+
+    def on_update(self, old: Pod, new: Pod) -> None:
+        collector = self._collector
+        is_news = collector.index.update_pod(old, new, _now())
+        if collector.index.is_settled(new):
+            # It leaves its place among the victims to the next.
+            collector.release(new)
+        elif collector.has_claimed(new):
+            # Our own marking or deletion, mostly: its worker decides on what the index holds.
+            return
+        collector.note(is_news)
+
+    def on_delete(self, pod: Pod) -> None:
+        self._collector.index.remove_pod(pod, _now())
+        self._collector.release(pod)
+
+
+class NodeHandler:
+    def __init__(self, collector: Collector) -> None:
+        self._collector = collector
+
+    def on_add(self, node: Node) -> None:
+        self._collector.note(self._collector.index.put_node(node))
+
+    def on_update(self, old: Node, new: Node) -> None:
+        self._collector.note(self._collector.index.put_node(new))
+
+    def on_delete(self, node: Node) -> None:
+        self._collector.note(self._collector.index.remove_node(node, _now()))
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
