@@ -202,5 +202,5 @@ async def test_clients_are_sent_to_an_address_they_can_reach(tmp_path: Path, bin
 
 async def test_a_name_that_does_not_resolve_is_a_config_error(tmp_path: Path) -> None:
     apiserver = ApiServer(Settings(data=tmp_path, in_memory=True, bind="no-such-host.invalid", port=0))
-    with pytest.raises(ConfigError, match="no-such-host.invalid is no address"):
+    with pytest.raises(ConfigError, match=r"no-such-host\.invalid is no address"):
         await apiserver.run()
