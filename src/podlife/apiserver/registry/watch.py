@@ -71,6 +71,8 @@ async def _stream(
             if size > _CHUNK_BYTES:
                 yield b"".join(chunk)
                 chunk, size = [], 0
+                # Others get their turn, also while the reader is as fast as we are.
+                await asyncio.sleep(0)
         if options.send_initial_events and options.bookmarks:
             chunk.append(encoding.bookmark(since, {_INITIAL_EVENTS_END: "true"}))
         if chunk:
