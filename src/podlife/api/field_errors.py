@@ -26,6 +26,10 @@ __all__ = [
 ]
 
 
+# A megabyte of mistakes would be answered with a hundred.
+_MOST_TOLD = 1_000
+
+
 @dataclass(frozen=True, slots=True)
 class FieldError:
     """`reason` is the machine's word (FieldValueRequired …), `text` what stands behind the path."""
@@ -86,6 +90,7 @@ def too_many(path: str, actual: int, limit: int) -> FieldError:
 
 def invalid(kind: str, group: str, name: str, errors: Sequence[FieldError]) -> InvalidError:
     """The 422 of an object that failed validation: one cause per error, all of them in the message."""
+    errors = errors[:_MOST_TOLD]
     texts = list(dict.fromkeys(str(error) for error in errors))
     listed = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     shown_kind = f"{kind}.{group}" if group else kind

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from podlife.api.codec import Object
+from podlife.api.names import generate_name
 from podlife.apiserver.admission import Attributes, Operation
 from podlife.apiserver.registry import output
+from podlife.apiserver.registry.aside import aside, is_large
 from podlife.apiserver.registry.body import bad_request, read_object
 from podlife.apiserver.registry.metadata import (
     adopt_namespace,
@@ -25,7 +27,7 @@ _NAME_DRAWS = 8
 
 async def create(registry: Registry, scope: Scope) -> Response:
     dry_run = scope.dry_run("CreateOptions")
-    obj = read_object(scope)
+    obj = await aside(scope, lambda: read_object(scope))
     if scope.resource.to_stored is not None:
         obj = scope.resource.to_stored(obj)
     value = await create_object(registry, scope, obj, dry_run=dry_run)
@@ -40,23 +42,29 @@ async def create_object(registry: Registry, scope: Scope, obj: Object, *, dry_ru
     meta.pop("resourceVersion", None)
     clean_for_create(meta)
     adopt_namespace(scope, meta)
-    strategy = scope.strategy
-    strategy.default(obj)
     is_generated = not meta.get("name")
-    for draw in range(_NAME_DRAWS):
-        give_identity(meta, registry.clock.now())
-        if draw == 0:
-            _admit(registry, scope, obj)
-            _prepare(scope, obj)
+    await aside(scope, lambda: _make_ready(registry, scope, obj))
+    if is_large(scope):
+        # Time has passed: the namespace may be going by now.
+        _admit(registry, scope, obj)
+    for _ in range(_NAME_DRAWS):
         try:
             return await _store(registry, scope, obj, dry_run=dry_run)
         except MismatchError:
             if not is_generated:
                 raise scope.already_exists(meta["name"]) from None
-            del meta["name"]
+            meta["name"] = generate_name(meta["generateName"])
     raise scope.already_exists(
         meta["generateName"], ", the server was not able to generate a unique name for the object"
     )
+
+
+def _make_ready(registry: Registry, scope: Scope, obj: Object) -> None:
+    """Everything that can be done to a new object, and against it, before it is stored."""
+    scope.strategy.default(obj)
+    give_identity(obj["metadata"], registry.clock.now())
+    _admit(registry, scope, obj)
+    _prepare(scope, obj)
 
 
 def _admit(registry: Registry, scope: Scope, obj: Object) -> None:

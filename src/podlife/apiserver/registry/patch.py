@@ -19,6 +19,7 @@ from podlife.api.patch import (
     unknown_operation_fields,
 )
 from podlife.apiserver.registry import output
+from podlife.apiserver.registry.aside import aside
 from podlife.apiserver.registry.body import (
     bad_request,
     media_type,
@@ -42,7 +43,7 @@ _APPLY = ("application/apply-patch+yaml", "application/apply-patch+cbor")
 async def patch(registry: Registry, scope: Scope) -> Response:
     dry_run = scope.dry_run("PatchOptions")
     resource = scope.resource
-    change = Patch.from_request(scope)
+    change = await aside(scope, lambda: Patch.from_request(scope))
 
     def transform(stored: Object) -> Object:
         obj = resource.from_stored(stored) if resource.from_stored is not None else stored

@@ -11,6 +11,7 @@ from podlife.api.codec import Object
 from podlife.apiserver.admission import Attributes, Operation
 from podlife.apiserver.deletion import is_finished_by_update
 from podlife.apiserver.registry import output
+from podlife.apiserver.registry.aside import aside
 from podlife.apiserver.registry.body import bad_request, read_object
 from podlife.apiserver.registry.create import create_object
 from podlife.apiserver.registry.metadata import adopt_namespace, carry_over, check_updated
@@ -28,7 +29,7 @@ Transform = Callable[[Object], Object]
 
 async def update(registry: Registry, scope: Scope) -> Response:
     dry_run = scope.dry_run("UpdateOptions")
-    obj = read_object(scope)
+    obj = await aside(scope, lambda: read_object(scope))
     if scope.resource.to_stored is not None:
         obj = scope.resource.to_stored(obj)
     meta = obj["metadata"]
@@ -74,12 +75,17 @@ async def apply_change(
     """Change the stored object, by the rules of its resource and subresource; the bytes of the result.
 
     The caller holds the lock of the key."""
+    new, old = await aside(scope, lambda: _changed(registry, scope, record, transform))
+    return await commit_change(registry, record, new, old, dry_run=dry_run)
+
+
+def _changed(registry: Registry, scope: Scope, record: Record, transform: Transform) -> tuple[Object, Object]:
+    """The object as it will be, by all the rules, and as it was."""
     old = thaw(record.value)
     new = transform(old)
     _check_version(scope, new["metadata"], record)
     adopt_namespace(scope, new["metadata"])
-    strategy = scope.strategy
-    strategy.default(new)
+    scope.strategy.default(new)
     registry.admission.admit(
         Attributes(
             Operation.UPDATE,
@@ -93,7 +99,7 @@ async def apply_change(
         )
     )
     _prepare(scope, new, old)
-    return await commit_change(registry, record, new, old, dry_run=dry_run)
+    return new, old
 
 
 def _check_version(scope: Scope, meta: Object, record: Record) -> None:
