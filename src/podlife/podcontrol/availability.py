@@ -1,0 +1,47 @@
+"""When a pod that is ready becomes available, and when to look again. Pure but for the clock it is given.
+
+A status is counted at one moment and the next look is planned at a later one. A pod that became available in between
+must not be missed, so the plan is made for the moment of the count (AV-04).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from podlife.clock import Clock
+from podlife.podcontrol.states import is_ready, ready_since
+from podlife.podcontrol.views import Pod
+
+__all__ = ["is_available", "next_availability_check", "seconds_to_next_check"]
+
+
+def is_available(pod: Pod, min_ready_seconds: int, now: datetime) -> bool:
+    """Ready, and for long enough."""
+    if not is_ready(pod):
+        return False
+    if min_ready_seconds <= 0:
+        return True
+    since = ready_since(pod)
+    return since is not None and since + timedelta(seconds=min_ready_seconds) <= now
+
+
+def next_availability_check(pod: Pod, min_ready_seconds: int, now: datetime) -> timedelta | None:
+    """In which time the pod becomes available by itself; None if it is or will not."""
+    since = ready_since(pod)
+    if since is None or min_ready_seconds <= 0:
+        return None
+    wait = since + timedelta(seconds=min_ready_seconds) - now
+    return wait if wait > timedelta(0) else None
+
+
+def seconds_to_next_check(
+    pods: Iterable[Pod], min_ready_seconds: int, evaluated_at: datetime, clock: Clock
+) -> float | None:
+    """When the first of the pods becomes available that was not when the status was evaluated: 0 if that has come
+    already, None if there is no such pod."""
+    waits = (next_availability_check(pod, min_ready_seconds, evaluated_at) for pod in pods)
+    soonest = min((wait for wait in waits if wait is not None), default=None)
+    if soonest is None:
+        return None
+    return max(0.0, (evaluated_at + soonest - clock.now()).total_seconds())

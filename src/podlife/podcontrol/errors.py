@@ -1,0 +1,90 @@
+"""What goes wrong with pods that are handled for somebody, where callers branch on it.
+
+Input that cannot work is a `TerminalError`: a reconcile that raises it is not tried again until something changes.
+A pod that is gone stays a `NotFoundError`, also when another one has its name by now.
+"""
+
+from __future__ import annotations
+
+from podlife.errors import ApiError, ForbiddenError, NotFoundError, PodlifeError, TerminalError
+
+__all__ = [
+    "AdoptionRefusedError",
+    "ClaimError",
+    "InvalidControllerRefError",
+    "InvalidInputError",
+    "InvalidOwnerError",
+    "InvalidTemplateError",
+    "NamespaceTerminatingError",
+    "PodDeleteError",
+    "PodReplacedError",
+    "SelectorMismatchError",
+    "as_namespace_terminating",
+    "replaced",
+]
+
+
+class InvalidInputError(TerminalError):
+    """What was asked for can never work; nothing was sent."""
+
+
+class InvalidControllerRefError(InvalidInputError):
+    """The owner reference is not one of a controller."""
+
+
+class InvalidOwnerError(InvalidInputError):
+    """The object that acts does not say who it is."""
+
+
+class InvalidTemplateError(InvalidInputError):
+    """No pod can be made of the template."""
+
+
+class SelectorMismatchError(InvalidTemplateError):
+    """The pods of the template would not be those that the selector selects."""
+
+
+class PodReplacedError(NotFoundError):
+    """The pod that was meant is gone, and another one has its name: nothing was done to that."""
+
+
+class NamespaceTerminatingError(ForbiddenError):
+    """The namespace is going: nothing new comes into it, and trying again does not help."""
+
+
+class PodDeleteError(PodlifeError):
+    """The pod could not be deleted; `cause` is why, in its own type."""
+
+    def __init__(self, cause: PodlifeError) -> None:
+        super().__init__(f"unable to delete pods: {cause}")
+        self.cause = cause
+
+
+class AdoptionRefusedError(PodlifeError):
+    """The owner may not take the object: it is going itself, has been replaced, or could not be asked."""
+
+
+class ClaimError(PodlifeError):
+    """More than one object could not be adopted or released; `errors` says why, one by one."""
+
+    def __init__(self, errors: tuple[PodlifeError, ...]) -> None:
+        super().__init__(f"[{', '.join(map(str, errors))}]")
+        self.errors = errors
+
+
+def as_namespace_terminating(error: PodlifeError) -> NamespaceTerminatingError | None:
+    """The same refusal in the type callers branch on, if it is because the namespace is going."""
+    causes = error.details.get("causes") if isinstance(error, ApiError) else None
+    if not isinstance(error, ApiError) or not isinstance(causes, list):
+        return None
+    if not any(isinstance(cause, dict) and cause.get("reason") == "NamespaceTerminating" for cause in causes):
+        return None
+    return NamespaceTerminatingError(
+        error.message, code=error.code, reason=error.reason, details=error.details
+    )
+
+
+def replaced(namespace: str, name: str, uid: str, error: ApiError) -> PodReplacedError:
+    """Says that the pod which was meant is not there any more, with what the server answered."""
+    message = f"pod {namespace}/{name} with UID {uid} is gone, another one has its name: {error}"
+    return PodReplacedError(message, code=error.code, reason=error.reason, details=error.details)

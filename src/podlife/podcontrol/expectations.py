@@ -1,0 +1,159 @@
+"""What a controller has asked for and not yet seen: it does nothing more for a key until that has come.
+
+A cache is always a little behind. A controller that counts pods right after it created some would create them again;
+so it notes what it expects before it asks, every event it sees lowers the count, and every request that failed does.
+Should an event never come, the expectation ends by itself after a time.
+
+Keys are namespace and name of the owner. Two kinds of owners may have the same: each has a store of its own
+(EX-11). Any thread may observe. Counts below zero are satisfied too: seeing more than was expected is no harm.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, replace
+
+__all__ = ["Expectation", "Expectations", "UidTrackedExpectations"]
+
+log = logging.getLogger(__name__)
+
+_TIMEOUT_SECONDS = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """How many creations and deletions are still to be seen, and when that was set."""
+
+    creations: int
+    deletions: int
+    set_at: float
+
+    @property
+    def is_fulfilled(self) -> bool:
+        return self.creations <= 0 and self.deletions <= 0
+
+
+def _loop_time() -> float:
+    return asyncio.get_running_loop().time()
+
+
+class Expectations:
+    """`seconds` tells the time; the event loop's unless given."""
+
+    def __init__(
+        self, *, timeout_seconds: float = _TIMEOUT_SECONDS, seconds: Callable[[], float] = _loop_time
+    ) -> None:
+        self._timeout_seconds = timeout_seconds
+        self._seconds = seconds
+        self._expected: dict[Hashable, Expectation] = {}
+        self._lock = threading.Lock()
+
+    def get(self, key: Hashable) -> Expectation | None:
+        return self._expected.get(key)
+
+    def expect(self, key: Hashable, *, creations: int = 0, deletions: int = 0) -> None:
+        """From now on exactly this is expected: what was before is forgotten, and the clock starts again."""
+        expectation = Expectation(creations, deletions, self._seconds())
+        with self._lock:
+            self._expected[key] = expectation
+
+    def expect_creations(self, key: Hashable, count: int) -> None:
+        """So many creations, and no deletions."""
+        self.expect(key, creations=count)
+
+    def expect_deletions(self, key: Hashable, count: int) -> None:
+        """So many deletions, and no creations."""
+        self.expect(key, deletions=count)
+
+    def add(self, key: Hashable, *, creations: int = 0, deletions: int = 0) -> None:
+        """Expect so many more or, with negative numbers, fewer. A key of which nothing is expected stays so; the
+        clock goes on."""
+        with self._lock:
+            known = self._expected.get(key)
+            if known is not None:
+                self._expected[key] = replace(
+                    known, creations=known.creations + creations, deletions=known.deletions + deletions
+                )
+
+    def observe_creation(self, key: Hashable) -> None:
+        """One came, or will not come since the request for it failed."""
+        self.add(key, creations=-1)
+
+    def observe_deletion(self, key: Hashable) -> None:
+        self.add(key, deletions=-1)
+
+    def is_satisfied(self, key: Hashable) -> bool:
+        """Whether the controller may act: nothing is expected any more, or it has been for too long."""
+        known = self._expected.get(key)
+        if known is None or known.is_fulfilled:
+            return True
+        if self._seconds() - known.set_at > self._timeout_seconds:
+            log.warning("%s: expectations were not met in %g s: %s", key, self._timeout_seconds, known)
+            return True
+        return False
+
+    def forget(self, key: Hashable) -> None:
+        """The owner is gone: nothing is expected of its key."""
+        with self._lock:
+            self._expected.pop(key, None)
+
+
+class UidTrackedExpectations:
+    """Expectations that know which pods are to go: each counts once, however often its end is seen.
+
+    A pod that is deleted with grace is seen twice, as it begins to go and when it is gone. Name pods by UID: one
+    that was created again under its name is another."""
+
+    def __init__(
+        self, *, timeout_seconds: float = _TIMEOUT_SECONDS, seconds: Callable[[], float] = _loop_time
+    ) -> None:
+        self._counts = Expectations(timeout_seconds=timeout_seconds, seconds=seconds)
+        self._uids: dict[Hashable, set[str]] = {}
+        self._lock = threading.Lock()
+
+    def get(self, key: Hashable) -> Expectation | None:
+        return self._counts.get(key)
+
+    def uids(self, key: Hashable) -> frozenset[str] | None:
+        """The pods that are still to go; None where no deletions were ever expected."""
+        with self._lock:
+            pending = self._uids.get(key)
+            return None if pending is None else frozenset(pending)
+
+    def expect_creations(self, key: Hashable, count: int) -> None:
+        self._counts.expect_creations(key, count)
+
+    def expect_deletions(self, key: Hashable, uids: Iterable[str]) -> None:
+        """These pods are to go, and no creations are expected. Those that were to go before are forgotten."""
+        wanted = set(uids)
+        with self._lock:
+            if pending := self._uids.get(key):
+                log.error("%s: deletions of %s were still expected and are forgotten", key, sorted(pending))
+            self._uids[key] = wanted
+            self._counts.expect_deletions(key, len(wanted))
+
+    def add(self, key: Hashable, *, creations: int = 0) -> None:
+        """Expect so many creations more or, with a negative number, fewer."""
+        self._counts.add(key, creations=creations)
+
+    def observe_creation(self, key: Hashable) -> None:
+        self._counts.observe_creation(key)
+
+    def observe_deletion(self, key: Hashable, uid: str) -> None:
+        """It goes, or will not since the request for it failed. One that is not expected changes nothing."""
+        with self._lock:
+            pending = self._uids.get(key)
+            if pending is not None and uid in pending:
+                pending.remove(uid)
+                self._counts.observe_deletion(key)
+
+    def is_satisfied(self, key: Hashable) -> bool:
+        return self._counts.is_satisfied(key)
+
+    def forget(self, key: Hashable) -> None:
+        with self._lock:
+            self._uids.pop(key, None)
+            self._counts.forget(key)

@@ -1,0 +1,52 @@
+"""Pods by node and by controller: indexers for an informer, and the pods of an owner from them.
+
+informer = Informer(client, PODS, view=Pod, indexers=POD_INDEXERS)
+pods = pods_of_owner(informer.cache, owner, with_orphans=True)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
+
+from podlife.api.views import OwnerReference, controller_of
+from podlife.informer import CacheReader
+from podlife.informer.indexes import Indexer
+from podlife.podcontrol.errors import InvalidOwnerError
+from podlife.podcontrol.owner import ControllerRef, Owner
+from podlife.podcontrol.views import Pod
+
+__all__ = ["BY_CONTROLLER", "BY_NODE", "POD_INDEXERS", "controller_index_key", "pods_of_owner"]
+
+BY_CONTROLLER = "podController"
+BY_NODE = "spec.nodeName"
+
+T = TypeVar("T")
+
+
+def controller_index_key(namespace: str, ref: ControllerRef | Owner | OwnerReference | None) -> str:
+    """Where the pods of this controller stand; None: those in the namespace that have none."""
+    return namespace if ref is None else f"{namespace}/{ref.kind}/{ref.name}/{ref.uid}"
+
+
+def _by_controller(pod: Pod) -> Iterable[str]:
+    return (controller_index_key(pod.metadata.namespace, controller_of(pod.metadata)),)
+
+
+def _by_node(pod: Pod) -> Iterable[str]:
+    return (pod.spec.node_name,) if pod.spec.node_name else ()
+
+
+POD_INDEXERS: Mapping[str, Indexer[Pod]] = {BY_CONTROLLER: _by_controller, BY_NODE: _by_node}
+
+
+def pods_of_owner(cache: CacheReader[T], owner: Owner, *, with_orphans: bool = False) -> list[T]:
+    """The pods that the owner controls, by its UID and not by its name alone; with orphans, also those of its
+    namespace that nobody does. Raises InvalidOwnerError for an owner that does not say who it is."""
+    for what in ("namespace", "name", "uid", "kind"):
+        if not getattr(owner, what):
+            raise InvalidOwnerError(f"no owner {what} provided")
+    pods = list(cache.by_index(BY_CONTROLLER, controller_index_key(owner.namespace, owner)))
+    if with_orphans:
+        pods += cache.by_index(BY_CONTROLLER, controller_index_key(owner.namespace, None))
+    return pods

@@ -1,0 +1,130 @@
+"""Who acts, and the reference that makes a pod theirs. Pure.
+
+An `Owner` is taken from an API object (a dictionary) or made by hand; it is what events are about, what a pod's
+controller reference points to and by what an owner's pods are found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from podlife.api.codec import Object
+from podlife.client import Ref
+from podlife.podcontrol.errors import InvalidControllerRefError, InvalidOwnerError
+
+__all__ = ["ControllerRef", "Owner", "Parent", "controller_ref_of", "owner_of", "validate_controller_ref"]
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerRef:
+    """An entry of `metadata.ownerReferences`; as it stands by default, that of a controller."""
+
+    api_version: str
+    kind: str
+    name: str
+    uid: str
+    controller: bool | None = True
+    block_owner_deletion: bool | None = True
+
+    def to_object(self) -> Object:
+        reference: Object = {
+            "apiVersion": self.api_version,
+            "kind": self.kind,
+            "name": self.name,
+            "uid": self.uid,
+        }
+        if self.controller is not None:
+            reference["controller"] = self.controller
+        if self.block_owner_deletion is not None:
+            reference["blockOwnerDeletion"] = self.block_owner_deletion
+        return reference
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """The object on whose behalf something is done. One without a namespace is of the whole cluster."""
+
+    api_version: str
+    kind: str
+    name: str
+    uid: str
+    namespace: str = ""
+    resource_version: str = ""
+    # Its deletion has been asked for.
+    is_deleting: bool = False
+
+    def controller_ref(self) -> ControllerRef:
+        """The reference that makes an object this owner's. Raises InvalidOwnerError where it could point to
+        nobody, or to anybody of the same name."""
+        for what in ("api_version", "kind", "name", "uid"):
+            if not getattr(self, what):
+                raise InvalidOwnerError(f"no owner {what.replace('_', ' ')} provided")
+        return ControllerRef(self.api_version, self.kind, self.name, self.uid)
+
+    def object_reference(self) -> dict[str, str]:
+        """What an event about it names."""
+        return {
+            "kind": self.kind,
+            "namespace": self.namespace,
+            "name": self.name,
+            "uid": self.uid,
+            "apiVersion": self.api_version,
+            "resourceVersion": self.resource_version,
+        }
+
+
+Parent = Owner | Mapping[str, Any]
+"""Who acts: an `Owner`, or the API object itself."""
+
+
+def owner_of(parent: Parent, kind: Ref | ControllerRef | None = None) -> Owner:
+    """Who the object is. `kind` says what it is where the object does not, as items of a list do not. Raises
+    InvalidOwnerError for what has no metadata."""
+    if isinstance(parent, Owner):
+        return parent
+    # Python does not hold anybody to the types: nothing at all is no object either.
+    given: object = parent
+    metadata = given.get("metadata") if isinstance(given, Mapping) else None
+    if not isinstance(metadata, Mapping):
+        raise InvalidOwnerError("object does not implement the Object interfaces")
+    return Owner(
+        api_version=parent.get("apiVersion") or (kind.api_version if kind else ""),
+        kind=parent.get("kind") or (kind.kind if kind else ""),
+        name=metadata.get("name") or "",
+        uid=metadata.get("uid") or "",
+        namespace=metadata.get("namespace") or "",
+        resource_version=metadata.get("resourceVersion") or "",
+        is_deleting=metadata.get("deletionTimestamp") is not None,
+    )
+
+
+def controller_ref_of(obj: Mapping[str, Any]) -> ControllerRef | None:
+    """The one owner that manages the object, if it has one."""
+    for entry in (obj.get("metadata") or {}).get("ownerReferences") or ():
+        if entry.get("controller"):
+            return ControllerRef(
+                entry.get("apiVersion", ""),
+                entry.get("kind", ""),
+                entry.get("name", ""),
+                entry.get("uid", ""),
+                block_owner_deletion=entry.get("blockOwnerDeletion"),
+            )
+    return None
+
+
+def validate_controller_ref(ref: ControllerRef | None) -> ControllerRef:
+    """The reference, if a pod may be created with it (PC-01 to PC-05). Raises InvalidControllerRefError. Name and
+    UID are left to the server (PC-06)."""
+    if ref is None:
+        raise InvalidControllerRefError("controllerRef is nil")
+    if not ref.api_version:
+        raise InvalidControllerRefError("controllerRef has empty APIVersion")
+    if not ref.kind:
+        raise InvalidControllerRefError("controllerRef has empty Kind")
+    if not ref.controller:
+        raise InvalidControllerRefError("controllerRef.Controller is not set to true")
+    if not ref.block_owner_deletion:
+        raise InvalidControllerRefError("controllerRef.BlockOwnerDeletion is not set")
+    return ref

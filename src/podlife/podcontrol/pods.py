@@ -1,0 +1,196 @@
+"""Pods created, deleted and patched for an owner, and what the owner is told of it as events.
+
+It guarantees that input which cannot work is refused before anything is sent, that a delete means the pod with the
+UID it names, and that a pod which is gone (404) or has been replaced (409, 422) is never mistaken for a failure.
+What to create and when to try again is for the controllers.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Protocol
+
+from podlife.api.codec import Object
+from podlife.client import PODS, Client, DeleteOptions, PatchType
+from podlife.errors import ConflictError, InvalidError, NotFoundError, PodlifeError
+from podlife.podcontrol.errors import (
+    InvalidInputError,
+    InvalidOwnerError,
+    InvalidTemplateError,
+    PodDeleteError,
+    as_namespace_terminating,
+    replaced,
+)
+from podlife.podcontrol.owner import (
+    ControllerRef,
+    Owner,
+    Parent,
+    controller_ref_of,
+    owner_of,
+    validate_controller_ref,
+)
+from podlife.podcontrol.template import Template, pod_from_template
+
+__all__ = ["EventRecorder", "PodControl", "PodOperations", "WriteHook"]
+
+log = logging.getLogger(__name__)
+
+WriteHook = Callable[[Object, ControllerRef | None], None]
+"""Told of a pod as the server has just written it, and of its controller."""
+
+
+class EventRecorder(Protocol):
+    """What is needed of `podlife.events.Recorder`."""
+
+    def event(self, regarding: dict[str, str], type_: str, reason: str, message: str, /) -> None: ...
+
+
+class PodOperations(Protocol):
+    """What controllers need: `PodControl` does it, `RecordingPodControl` notes it."""
+
+    async def create_pods(
+        self, namespace: str, template: Template, parent: Parent, controller_ref: ControllerRef | None
+    ) -> Object: ...
+
+    async def create_pods_with_generate_name(
+        self,
+        namespace: str,
+        template: Template,
+        parent: Parent,
+        controller_ref: ControllerRef | None,
+        generate_name: str,
+    ) -> Object: ...
+
+    async def delete_pod(self, namespace: str, name: str, parent: Parent, *, uid: str | None) -> None: ...
+
+    async def patch_pod(self, namespace: str, name: str, patch: Object) -> Object: ...
+
+
+class PodControl:
+    def __init__(self, client: Client, recorder: EventRecorder, *, on_write: WriteHook | None = None) -> None:
+        self._client = client
+        self._recorder = recorder
+        self._on_write = on_write
+
+    # Creating. Each makes one pod and returns it as the server holds it.
+
+    async def create_pods(
+        self, namespace: str, template: Template, parent: Parent, controller_ref: ControllerRef | None
+    ) -> Object:
+        """Make a pod of the template, owned by `controller_ref`; the parent is told with an event.
+
+        Raises InvalidInputError (in its kinds) with nothing sent, NamespaceTerminatingError with no event, and
+        what the server answered."""
+        return await self.create_pods_with_generate_name(namespace, template, parent, controller_ref, "")
+
+    async def create_pods_with_controller_ref(
+        self, namespace: str, template: Template, parent: Parent, controller_ref: ControllerRef | None
+    ) -> Object:
+        """The older name of `create_pods`, from when that made pods without an owner too."""
+        return await self.create_pods(namespace, template, parent, controller_ref)
+
+    async def create_pods_with_generate_name(
+        self,
+        namespace: str,
+        template: Template,
+        parent: Parent,
+        controller_ref: ControllerRef | None,
+        generate_name: str,
+    ) -> Object:
+        """As `create_pods`, with a prefix of its name other than the parent's; empty is the parent's."""
+        ref = validate_controller_ref(controller_ref)
+        pod = pod_from_template(template, parent, ref, generate_name=generate_name)
+        return await self.create_pod(namespace, pod, parent, ref)
+
+    async def create_pods_on_node(
+        self,
+        node_name: str,
+        namespace: str,
+        template: Template,
+        parent: Parent,
+        controller_ref: ControllerRef | None,
+    ) -> Object:
+        """As `create_pods`, bound to the node from the start: no scheduler sees it."""
+        ref = validate_controller_ref(controller_ref)
+        pod = pod_from_template(template, parent, ref)
+        if node_name:
+            pod["spec"]["nodeName"] = node_name
+        return await self.create_pod(namespace, pod, parent, ref)
+
+    async def create_pod(
+        self, namespace: str, pod: Object, parent: Parent, controller_ref: ControllerRef | None = None
+    ) -> Object:
+        """Send a pod that is made already. Raises as `create_pods`."""
+        if not pod.get("metadata", {}).get("labels"):
+            # No selector could ever find it again.
+            raise InvalidTemplateError("unable to create pods, no labels")
+        try:
+            created: Object = await self._client.create(PODS, pod, namespace)
+        except PodlifeError as error:
+            if (terminating := as_namespace_terminating(error)) is not None:
+                raise terminating from error
+            self._tell(parent, controller_ref, "Warning", "FailedCreate", f"Error creating: {error}")
+            raise
+        if self._on_write is not None:
+            self._on_write(created, controller_ref)
+        name = created["metadata"]["name"]
+        self._tell(parent, controller_ref, "Normal", "SuccessfulCreate", f"Created pod: {name}")
+        return created
+
+    # Deleting and patching
+
+    async def delete_pod(self, namespace: str, name: str, parent: Parent, *, uid: str | None) -> None:
+        """Delete the pod that has this UID, with its own grace period; None means whichever has the name.
+
+        Raises NotFoundError when it is gone (PodReplacedError when another one has its name), which needs no
+        event; PodDeleteError for anything else; InvalidInputError with nothing sent."""
+        try:
+            owner = owner_of(parent)
+        except InvalidOwnerError as error:
+            raise InvalidOwnerError(f"object does not have ObjectMeta, {error}") from None
+        if uid == "":
+            raise InvalidInputError(
+                f"no UID of the pod {namespace}/{name} provided: it would be any of that name"
+            )
+        log.debug("%s %s/%s deletes pod %s", owner.kind, owner.namespace, owner.name, name)
+        try:
+            await self._client.delete(PODS, name, namespace, options=DeleteOptions(uid=uid or ""))
+        except NotFoundError:
+            raise
+        except PodlifeError as error:
+            if uid and isinstance(error, ConflictError):
+                raise replaced(namespace, name, uid, error) from error
+            self._record(owner, "Warning", "FailedDelete", f"Error deleting: {error}")
+            raise PodDeleteError(error) from error
+        self._record(owner, "Normal", "SuccessfulDelete", f"Deleted pod: {name}")
+
+    async def patch_pod(self, namespace: str, name: str, patch: Object) -> Object:
+        """Patch the pod (strategic merge) and return it; `metadata.uid` in the patch says which one is meant.
+
+        Raises NotFoundError when it is gone (PodReplacedError when another one has its name), and what else the
+        server answered. No events."""
+        try:
+            patched: Object = await self._client.patch(PODS, name, patch, namespace, type=PatchType.STRATEGIC)
+        except InvalidError as error:
+            uid = (patch.get("metadata") or {}).get("uid", "")
+            # How a server says that the pod of this name has another UID.
+            causes = error.details.get("causes") or ()
+            if uid and any(cause.get("field") == "metadata.uid" for cause in causes):
+                raise replaced(namespace, name, uid, error) from error
+            raise
+        if self._on_write is not None:
+            self._on_write(patched, controller_ref_of(patched))
+        return patched
+
+    def _tell(self, parent: Parent, ref: ControllerRef | None, type_: str, reason: str, message: str) -> None:
+        try:
+            owner = owner_of(parent, ref)
+        except InvalidOwnerError as error:
+            # The pod is what counts (PC-28): nobody can be told of it, and it is there all the same.
+            log.error("no event %s: %s", reason, error)
+            return
+        self._record(owner, type_, reason, message)
+
+    def _record(self, owner: Owner, type_: str, reason: str, message: str) -> None:
+        self._recorder.event(owner.object_reference(), type_, reason, message)

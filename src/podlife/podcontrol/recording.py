@@ -1,0 +1,81 @@
+"""Pod control for the tests of controllers: notes what it is asked for, and sends nothing.
+
+It fails when it is told to, and notes the request even then; only a create past its limit leaves no trace but its
+count (PC-45, PC-46). Templates are noted as copies: unlike upstream's, the caller's stays as it is (PC-47).
+"""
+
+from __future__ import annotations
+
+from podlife.api.codec import Object
+from podlife.errors import PodlifeError
+from podlife.podcontrol.owner import ControllerRef, Parent
+from podlife.podcontrol.template import Template, pod_from_template
+
+__all__ = ["RecordingPodControl"]
+
+
+class RecordingPodControl:
+    """`error`, while it is set, is what every call raises; `create_limit` 0 is none."""
+
+    def __init__(self, *, create_limit: int = 0) -> None:
+        self.error: PodlifeError | None = None
+        self.create_limit = create_limit
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget what was asked for."""
+        self.create_calls = 0
+        self.templates: list[Object] = []
+        self.controller_refs: list[ControllerRef | None] = []
+        self.deleted: list[str] = []
+        self.patches: list[Object] = []
+
+    async def create_pods(
+        self, namespace: str, template: Template, parent: Parent, controller_ref: ControllerRef | None
+    ) -> Object:
+        return await self.create_pods_with_generate_name(namespace, template, parent, controller_ref, "")
+
+    async def create_pods_with_generate_name(
+        self,
+        namespace: str,
+        template: Template,
+        parent: Parent,
+        controller_ref: ControllerRef | None,
+        generate_name: str,
+    ) -> Object:
+        self.create_calls += 1
+        if 0 < self.create_limit < self.create_calls:
+            limit, calls = self.create_limit, self.create_calls
+            raise PodlifeError(f"not creating pod, limit {limit} already reached (create call {calls})")
+        metadata = {**(template.get("metadata") or {}), "generateName": generate_name}
+        self.templates.append({**template, "metadata": metadata})
+        self.controller_refs.append(controller_ref)
+        self._fail_if_told()
+        pod = pod_from_template(template, parent, controller_ref, generate_name=generate_name)
+        metadata = pod["metadata"]
+        metadata.update(
+            namespace=namespace,
+            name=f"{metadata['generateName']}{self.create_calls}",
+            uid=f"uid-{self.create_calls}",
+        )
+        return pod
+
+    async def delete_pod(
+        self,
+        namespace: str,
+        name: str,
+        parent: Parent,
+        *,
+        uid: str | None,
+    ) -> None:
+        self.deleted.append(name)
+        self._fail_if_told()
+
+    async def patch_pod(self, namespace: str, name: str, patch: Object) -> Object:
+        self.patches.append(patch)
+        self._fail_if_told()
+        return {"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": namespace, "name": name}}
+
+    def _fail_if_told(self) -> None:
+        if self.error is not None:
+            raise self.error

@@ -1,0 +1,55 @@
+"""Doing the same thing many times, without failing many times: batches that begin with one and double.
+
+When something is wrong for all alike (a quota that is used up, a template that is refused) the server and the events
+see a few failures instead of thousands.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+__all__ = ["INITIAL_BATCH", "SlowStart", "slow_start"]
+
+INITIAL_BATCH = 1
+
+
+@dataclass(frozen=True, slots=True)
+class SlowStart:
+    """What came of it: `skipped` were not tried, since one before them failed."""
+
+    succeeded: int
+    skipped: int
+    errors: tuple[Exception, ...] = ()
+
+    def raise_error(self) -> None:
+        """Raises the first error, if there was one."""
+        if self.errors:
+            raise self.errors[0]
+
+
+async def slow_start(
+    count: int, act: Callable[[], Awaitable[object]], *, initial_batch: int = INITIAL_BATCH
+) -> SlowStart:
+    """Act so many times: the batch that has a failure is finished, and is the last one. Raises nothing that `act`
+    does; who expects all of them has to expect `count - succeeded` less."""
+    succeeded, remaining = 0, count
+    batch = min(remaining, initial_batch)
+    while batch > 0:
+        outcomes = await asyncio.gather(*(_attempt(act) for _ in range(batch)))
+        errors = tuple(error for error in outcomes if error is not None)
+        succeeded += batch - len(errors)
+        remaining -= batch
+        if errors:
+            return SlowStart(succeeded, remaining, errors)
+        batch = min(2 * batch, remaining)
+    return SlowStart(succeeded, 0)
+
+
+async def _attempt(act: Callable[[], Awaitable[object]]) -> Exception | None:
+    try:
+        await act()
+    except Exception as error:  # noqa: BLE001 - whatever it was, the caller has to know how many succeeded
+        return error
+    return None

@@ -1,0 +1,50 @@
+"""What state a pod is in, for those who count pods. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from podlife.api.selectors import LabelSelector
+from podlife.api.views import controller_of
+from podlife.podcontrol.views import Pod
+
+__all__ = ["claimed_pods", "is_active", "is_ready", "is_terminal", "is_terminating", "ready_since"]
+
+
+def is_terminal(pod: Pod) -> bool:
+    """It has run to its end, one way or the other."""
+    return pod.status.phase in ("Succeeded", "Failed")
+
+
+def is_active(pod: Pod) -> bool:
+    """It counts as one that is wanted: neither at its end nor asked to go (AP-01)."""
+    return not is_terminal(pod) and pod.metadata.deletion_timestamp is None
+
+
+def is_terminating(pod: Pod) -> bool:
+    """It was asked to go and has not come to its end (AP-02)."""
+    return not is_terminal(pod) and pod.metadata.deletion_timestamp is not None
+
+
+def is_ready(pod: Pod) -> bool:
+    return any(each.type == "Ready" and each.status == "True" for each in pod.status.conditions)
+
+
+def ready_since(pod: Pod) -> datetime | None:
+    """When it became ready; None if it is not, or does not say."""
+    for condition in pod.status.conditions:
+        if condition.type == "Ready":
+            return condition.last_transition_time if condition.status == "True" else None
+    return None
+
+
+def claimed_pods(uid: str, selector: LabelSelector, pods: Iterable[Pod]) -> list[Pod]:
+    """Those that the controller with this UID owns and still selects (AP-03)."""
+    return [
+        pod
+        for pod in pods
+        if (ref := controller_of(pod.metadata)) is not None
+        and ref.uid == uid
+        and selector.matches(pod.metadata.labels)
+    ]
