@@ -133,7 +133,7 @@ def test_parents_name_is_the_prefix(name: str, prefix: str) -> None:
 @pytest.mark.parametrize("parent", [{}, {"metadata": None}, None])
 def test_parent_without_metadata_is_refused(parent: Object) -> None:
     """PC-16."""
-    with pytest.raises(InvalidOwnerError, match="^parentObject does not have ObjectMeta, "):
+    with pytest.raises(InvalidOwnerError, match=r"^parentObject does not have ObjectMeta, "):
         pod_from_template(TEMPLATE, parent)
 
 
@@ -213,7 +213,7 @@ async def test_pod_without_labels_is_refused_before_anything_is_sent(world: Worl
 async def test_refusal_is_told_and_raised_as_it_is(world: World) -> None:
     """PC-23, PC-27."""
     world.answers["POST"] = refusal(403, "Forbidden")
-    with pytest.raises(ForbiddenError, match="^no: 403$") as caught:
+    with pytest.raises(ForbiddenError, match=r"^no: 403$") as caught:
         await world.control.create_pods("default", TEMPLATE, replica_set(), REF)
     assert type(caught.value) is ForbiddenError
     assert world.events == [("Warning", "FailedCreate", "Error creating: no: 403")]

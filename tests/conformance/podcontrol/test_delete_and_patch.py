@@ -87,7 +87,7 @@ async def test_conflict_of_a_delete_without_a_uid_is_a_failure(world: World) -> 
 
 async def test_delete_for_a_parent_without_metadata_is_refused(world: World) -> None:
     """PC-34."""
-    with pytest.raises(InvalidOwnerError, match="^object does not have ObjectMeta, "):
+    with pytest.raises(InvalidOwnerError, match=r"^object does not have ObjectMeta, "):
         await world.control.delete_pod("default", "p", {}, uid="1")
     assert world.sent == []
 
