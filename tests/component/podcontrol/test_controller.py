@@ -6,8 +6,8 @@ are, what its events say."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
 from podlife.aio import cancel_and_wait
@@ -191,18 +191,31 @@ async def test_quota_that_refuses_is_told_and_tried_again_ever_more_slowly() -> 
     await client.close()
 
 
+async def late(body: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
+    async with aclosing(body):
+        async for piece in body:
+            await asyncio.sleep(2)
+            yield piece
+
+
 @virtual_time
 async def test_controller_that_is_behind_its_cache_never_creates_twice() -> None:
-    client = connect(await start())
+    async def slow_watch(request: Request, to_server: Handler) -> Response:
+        response = await to_server(request)
+        if "watch" in request.query:
+            response.body = late(response.body)  # type: ignore[arg-type]
+        return response
+
+    client = connect(await start(), slow_watch)
     await make_replica_set(client, 10)
     most = 0
     async with keeping(client) as keeper:
-        for _ in range(200):
-            # Woken at every turn, long before the cache has what was created.
+        for _ in range(300):
+            # Woken again and again, long before the cache has what was created.
             keeper.queue.add(KEY)
-            await asyncio.sleep(0)
+            await asyncio.sleep(0.1)
             most = max(most, len(await pods(client)))
-        await asyncio.sleep(5)
+        assert len(keeper.pods.cache) == 10
     assert (most, len(await pods(client))) == (10, 10)
     await client.close()
 

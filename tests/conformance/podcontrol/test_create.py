@@ -201,6 +201,29 @@ async def test_prefix_of_the_name_may_be_given(world: World, given: str, used: s
     assert metadata["ownerReferences"] == [REF.to_object()]
 
 
+@pytest.mark.parametrize("node", ["node-1", ""])
+async def test_pod_may_be_bound_to_a_node_from_the_start(world: World, node: str) -> None:
+    """PC-20, PC-25: its template stays as it is."""
+    created = await world.control.create_pods_on_node(node, "default", TEMPLATE, replica_set(), REF)
+    stored = (await world.pods())[0]
+    assert stored["spec"].get("nodeName", "") == node
+    assert stored["metadata"]["ownerReferences"] == [REF.to_object()]
+    assert world.events == [("Normal", "SuccessfulCreate", f"Created pod: {created['metadata']['name']}")]
+    assert "nodeName" not in TEMPLATE["spec"]
+
+
+async def test_older_name_of_create_does_the_same(world: World) -> None:
+    """PC-20."""
+    await world.control.create_pods_with_controller_ref("default", TEMPLATE, replica_set(), REF)
+    assert world.sent[0][2] == pod_from_template(TEMPLATE, replica_set(), REF)
+
+
+async def test_parent_that_does_not_say_its_kind_is_told_by_that_of_the_reference(world: World) -> None:
+    """PC-25."""
+    await world.control.create_pods("default", TEMPLATE, {"metadata": replica_set()["metadata"]}, REF)
+    assert (world.about[0]["kind"], world.about[0]["apiVersion"]) == ("ReplicaSet", "apps/v1")
+
+
 async def test_pod_without_labels_is_refused_before_anything_is_sent(world: World) -> None:
     """PC-22."""
     template = {"metadata": {"labels": {}}, "spec": TEMPLATE["spec"]}
