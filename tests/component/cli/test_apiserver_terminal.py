@@ -6,13 +6,18 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 
-def start(folder: Path, *before: str) -> subprocess.Popen[str]:
-    """A server that keeps nothing; its identities are in a temporary folder within this one."""
+@contextmanager
+def started(folder: Path, *before: str) -> Iterator[subprocess.Popen[str]]:
+    """A server that keeps nothing; its identities are in a temporary folder within this one.
+
+    Tests may themselves be run to outlive their terminal; what they start begins as from a shell."""
     arguments = [*before, sys.executable, "-m", "podlife", "apiserver", "--memory", "--port", "0"]
     server = subprocess.Popen(
         arguments,
@@ -21,16 +26,21 @@ def start(folder: Path, *before: str) -> subprocess.Popen[str]:
         stderr=subprocess.DEVNULL,
         text=True,
         env=os.environ | {"TMPDIR": str(folder)},
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
     )
-    assert server.stdout is not None
-    assert any("Ctrl-C stops it." in line for line in server.stdout)
-    assert list(folder.iterdir())
-    return server
+    try:
+        assert server.stdout is not None
+        assert any("Ctrl-C stops it." in line for line in server.stdout)
+        assert list(folder.iterdir())
+        yield server
+    finally:
+        server.kill()
+        server.communicate()
 
 
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT, signal.SIGTERM])
 def test_a_server_that_is_stopped_leaves_no_credentials_behind(tmp_path: Path, number: int) -> None:
-    with start(tmp_path) as server:
+    with started(tmp_path) as server:
         server.send_signal(number)
         assert server.wait(30) == 0
     assert not list(tmp_path.iterdir())
@@ -39,7 +49,7 @@ def test_a_server_that_is_stopped_leaves_no_credentials_behind(tmp_path: Path, n
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux' /proc")
 def test_a_server_under_nohup_outlives_its_terminal(tmp_path: Path) -> None:
     """Asked of the system: to wait and see that a process does not end would take for ever."""
-    with start(tmp_path, "nohup") as server:
+    with started(tmp_path, "nohup") as server:
         status = Path(f"/proc/{server.pid}/status").read_text()
         (ignored,) = (int(line.split()[1], 16) for line in status.splitlines() if line.startswith("SigIgn:"))
         server.terminate()
