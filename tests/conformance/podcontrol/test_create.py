@@ -255,6 +255,16 @@ async def test_namespace_that_is_going_gives_no_event(world: World) -> None:
     assert (world.events, world.written) == ([], [])
 
 
+async def test_refusal_for_another_cause_is_told(world: World) -> None:
+    """PC-23, PC-24."""
+    causes = [{"reason": "FieldValueInvalid", "message": "no", "field": "spec"}]
+    world.answers["POST"] = refusal(403, "Forbidden", details={"causes": causes})
+    with pytest.raises(ForbiddenError) as caught:
+        await world.control.create_pods("default", TEMPLATE, replica_set(), REF)
+    assert not isinstance(caught.value, NamespaceTerminatingError)
+    assert len(world.events) == 1
+
+
 async def test_pod_for_a_parent_without_metadata_is_created_and_nobody_told(world: World) -> None:
     """PC-28."""
     pod = pod_from_template(TEMPLATE, replica_set(), REF)
