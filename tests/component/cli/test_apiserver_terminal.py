@@ -26,7 +26,7 @@ def started(folder: Path, *before: str) -> Iterator[subprocess.Popen[str]]:
         stderr=subprocess.DEVNULL,
         text=True,
         env=os.environ | {"TMPDIR": str(folder)},
-        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # noqa: PLW1509 - no threads here
     )
     try:
         assert server.stdout is not None
