@@ -30,7 +30,7 @@ from tests.crash.server_clients import (
 )
 from tests.server_process import ServerProcess
 
-ROUNDS = int(os.environ.get("PODLIFE_CRASH_ROUNDS", "8"))
+ROUNDS = int(os.environ.get("PODLIFE_CRASH_ROUNDS", "4"))
 WRITERS = 8
 Standing = dict[tuple[str, str], Object]
 

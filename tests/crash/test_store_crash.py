@@ -1,6 +1,6 @@
 """`kill -9` at any moment: nothing acknowledged or shown is lost, revisions never go back, history is whole.
 
-Ten rounds on one folder; `PODLIFE_CRASH_ROUNDS` asks for more."""
+Five rounds on one folder; `PODLIFE_CRASH_ROUNDS` asks for more."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from podlife.apiserver.storage import Event, Key, Limits, SqliteStore
 from podlife.apiserver.storage.maintenance import check
 
-ROUNDS = int(os.environ.get("PODLIFE_CRASH_ROUNDS", "10"))
+ROUNDS = int(os.environ.get("PODLIFE_CRASH_ROUNDS", "5"))
 WRITER = Path(__file__).with_name("store_writer.py")
 LIMITS = Limits(events=2_000)
 

@@ -15,9 +15,7 @@ import pytest
 
 @contextmanager
 def started(folder: Path, *before: str) -> Iterator[subprocess.Popen[str]]:
-    """A server that keeps nothing; its identities are in a temporary folder within this one.
-
-    Tests may themselves be run to outlive their terminal; what they start begins as from a shell."""
+    """A server that keeps nothing; its identities are in a temporary folder within this one."""
     arguments = [*before, sys.executable, "-m", "podlife", "apiserver", "--memory", "--port", "0"]
     server = subprocess.Popen(
         arguments,
@@ -26,7 +24,6 @@ def started(folder: Path, *before: str) -> Iterator[subprocess.Popen[str]]:
         stderr=subprocess.DEVNULL,
         text=True,
         env=os.environ | {"TMPDIR": str(folder)},
-        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # noqa: PLW1509 - no threads here
     )
     try:
         assert server.stdout is not None

@@ -1,0 +1,13 @@
+"""What holds for every test."""
+
+from __future__ import annotations
+
+import signal
+
+
+def pytest_configure() -> None:
+    # Tests that are run in the background, or to outlive their terminal, have these signals ignored, and every program
+    # that they start would inherit that: here what is tested begins as from a shell.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    if hasattr(signal, "SIGHUP"):
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
