@@ -10,10 +10,8 @@ import logging
 import os
 import sys
 from collections.abc import MutableMapping
-from datetime import UTC, datetime
 from typing import Annotated, Any, TextIO
 
-import msgspec
 import typer
 
 __all__ = ["VerbosityOption", "set_up_logs"]
@@ -66,42 +64,19 @@ def set_up_logs(verbosity: int, stream: TextIO | None = None) -> None:
         cache_logger_on_first_use=True,
     )
     handler = logging.StreamHandler(stream)
-    formatter = structlog.stdlib.ProcessorFormatter(
-        foreign_pre_chain=shared,
-        processors=[
-            structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-            *_renderers(stream, verbosity),
-        ],
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=shared,
+            processors=[
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                *_renderers(stream, verbosity),
+            ],
+        )
     )
-    handler.setFormatter(formatter if stream.isatty() else _JsonLines(formatter))
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(logging.DEBUG if verbosity >= 4 else logging.WARNING)
     logging.getLogger("podlife").setLevel(logging.DEBUG if verbosity >= 1 else logging.INFO)
-
-
-class _JsonLines(logging.Formatter):
-    """A plain record as its one line of JSON. A collector at work writes one for every pod, and on the long way
-    through the processors each costs as much as the deletion; only what is not plain takes it."""
-
-    def __init__(self, long_way: logging.Formatter) -> None:
-        super().__init__()
-        self._long_way = long_way
-        self._encoder = msgspec.json.Encoder(enc_hook=repr, order="sorted")
-        self._known = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime"}
-
-    def format(self, record: logging.LogRecord) -> str:
-        if type(record.msg) is not str or record.exc_info or record.stack_info:
-            return self._long_way.format(record)
-        line = {name: value for name, value in record.__dict__.items() if name not in self._known}
-        time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="microseconds")
-        line.update(
-            message=record.getMessage(),
-            level=record.levelname.lower(),
-            logger=record.name,
-            timestamp=f"{time.removesuffix('+00:00')}Z",
-        )
-        return self._encoder.encode(line).decode()
 
 
 def _time_stamper(stream: TextIO) -> Any:

@@ -54,19 +54,6 @@ def test_the_standard_librarys_loggers_take_the_same_way() -> None:
     assert second["logger"] == "aiohttp"
 
 
-def test_a_record_of_either_kind_of_logger_has_the_same_form() -> None:
-    stream = io.StringIO()
-    set_up_logs(0, stream)
-    extra = {"uid": "a-b-c", "number": 3, "odd": KeyError("x")}
-    logging.getLogger("podlife.podgc").info("deleted: %s", "ns/pod", extra=extra)
-    structlog.get_logger("podlife.podgc").info("deleted: ns/pod", **extra)
-    first, second = map(json.loads, stream.getvalue().splitlines())
-    assert list(first) == list(second)
-    times = [record.pop("timestamp") for record in (first, second)]
-    assert first == second
-    assert len(times[0]) == len(times[1])
-
-
 def test_an_exception_is_in_its_record_and_not_behind_it() -> None:
     stream = io.StringIO()
     set_up_logs(0, stream)
