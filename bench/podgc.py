@@ -34,7 +34,7 @@ NAMESPACE = "ended"
 ENDED = f"/api/v1/namespaces/{NAMESPACE}/pods"
 OTHERS = "/api/v1/namespaces/default/pods"
 MERGE = "application/merge-patch+json"
-LOOK_SECONDS = 0.02
+LOOK_SECONDS = 0.1
 
 
 @dataclass(frozen=True)

@@ -157,6 +157,24 @@ async def test_a_running_pod_is_deleted_gracefully(client: Client, namespace: st
         await client.get(PODS, "p", namespace)
 
 
+async def test_of_a_deleted_object_only_the_metadata_may_be_asked_for(client: Client, namespace: str) -> None:
+    held = pod("p", nodeName="node-x")
+    held["metadata"]["finalizers"] = ["example.com/held"]
+    await client.create(PODS, held, namespace)
+    now = DeleteOptions(grace_period_seconds=0)
+    answer = await client.delete(PODS, "p", namespace, options=now, metadata_only=True)
+    assert (answer["kind"], answer["metadata"]["finalizers"]) == (
+        "PartialObjectMetadata",
+        ["example.com/held"],
+    )
+    assert "spec" not in answer
+    await client.patch(PODS, "p", {"metadata": {"finalizers": None}}, namespace)
+    await client.create(CONFIG_MAPS, config_map("a"), namespace)
+    # Where the answer is a Status, it stays one.
+    gone = await client.delete(CONFIG_MAPS, "a", namespace, metadata_only=True)
+    assert (gone["kind"], gone["status"]) == ("Status", "Success")
+
+
 async def test_a_delete_that_means_another_object_is_a_conflict(client: Client, namespace: str) -> None:
     await client.create(CONFIG_MAPS, config_map("a"), namespace)
     other = DeleteOptions(uid="99999999-9999-9999-9999-999999999999")

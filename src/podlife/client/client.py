@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["Client"]
 
 _PAGE = 500
+_METADATA_ONLY = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1, application/json"
 # A page that holds any list.
 _EVERYTHING = 1_000_000_000
 
@@ -292,10 +293,14 @@ class Client:
         *,
         options: DeleteOptions | None = None,
         view: type[T] | None = None,
+        metadata_only: bool = False,
     ) -> T:
-        """The answer is the object as it stands now, or a Status. Name the UID you mean in the options."""
+        """The answer is the object as it stands now, or a Status. Name the UID you mean in the options.
+
+        With `metadata_only` a server that can leaves out everything else of the object."""
         path = ref.path(namespace, _required(name))
-        reply = await self.request("DELETE", path, body=(options or DeleteOptions()).body())
+        headers = {"Accept": _METADATA_ONLY} if metadata_only else None
+        reply = await self.request("DELETE", path, body=(options or DeleteOptions()).body(), headers=headers)
         return decode(reply.body, view, f"DELETE {path}")
 
     async def delete_collection(

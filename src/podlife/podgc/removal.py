@@ -89,7 +89,9 @@ async def _delete(client: Client, victim: Victim) -> Removal:
     # Grace 0, as upstream; the UID is ours (GC-94).
     options = DeleteOptions(grace_period_seconds=0, uid=pod.uid)
     try:
-        answer = await client.delete(PODS, pod.name, pod.namespace, options=options, view=Deleted)
+        answer = await client.delete(
+            PODS, pod.name, pod.namespace, options=options, view=Deleted, metadata_only=True
+        )
     except NotFoundError:
         return Removal(Outcome.GONE)
     except ConflictError:
