@@ -15,7 +15,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -127,12 +127,14 @@ class Cluster:
         with urllib.request.urlopen(request, timeout=10) as answer:
             return int(json.load(answer).get("count", 0))
 
-    def measure(self, start: Callable[[], object], seconds: float = 600.0) -> Sweep:
+    def measure(
+        self, start: Callable[[], AbstractContextManager[subprocess.Popen[bytes]]], seconds: float = 600.0
+    ) -> Sweep:
         """Start the collector, wait for its last deletion, and put everything back."""
         time.sleep(3)  # what the servers do after a restore is not what is measured
         began = time.perf_counter()
-        total, first_at, last = self.left(), 0.0, None
-        with start() as process:  # type: ignore[attr-defined]
+        total, first_at, first, last = self.left(), 0.0, 0, None
+        with start() as process:
             while (left := self.left()) > 1:
                 now = time.perf_counter()
                 if left < total and not first_at:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+import logging
 import os
 import sys
 from collections.abc import AsyncIterator
@@ -98,4 +99,6 @@ async def _measure(count: int) -> dict[str, float]:
 
 
 if __name__ == "__main__":
+    # That it is not synced for a while is no news here.
+    logging.disable(logging.WARNING)
     print(json.dumps(uvloop.run(_measure(int(sys.argv[1])))))
