@@ -161,6 +161,8 @@ class _Pool:
     async def close(self) -> None:
         await self.requests.close()
         await self.streams.close()
+        # What was broken off a moment ago is closed by the loop in its next turn: it may be the last one.
+        await asyncio.sleep(0)
 
 
 class HttpAnswer:
@@ -188,7 +190,11 @@ class HttpAnswer:
             raise UnreachableError(f"the answer was cut off: {_described(error)}") from None
 
     async def close(self) -> None:
-        # A body that was read to its end gives its connection back; any other ends it.
+        # A body that was read to its end has given its connection back. Any other ends with it, and at once: a
+        # farewell over TLS would wait for the server's, and nobody waits for that any more.
+        connection = self._response.connection
+        if connection is not None and connection.transport is not None:
+            connection.transport.abort()
         self._response.release()
         pool, self._pool = self._pool, None
         if pool is not None:

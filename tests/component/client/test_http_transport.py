@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import socket
 import ssl
+import threading
+import warnings
+from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
 
@@ -353,6 +358,42 @@ async def test_a_stream_that_its_reader_leaves_ends_at_the_server_too() -> None:
         await stream.aclose()
         async with asyncio.timeout(5):
             await has_ended.wait()
+
+
+def test_a_stream_that_is_left_waits_for_no_farewell_of_its_server(
+    authority: Authority, tmp_path: Path
+) -> None:
+    context = server_context(authority, tmp_path)
+    is_over = threading.Event()
+
+    def stay_silent(listener: socket.socket) -> None:
+        # After the first piece it neither reads nor writes: the end of TLS that a client offers is not answered.
+        with context.wrap_socket(listener.accept()[0], server_side=True) as connection:
+            connection.recv(4096)
+            connection.sendall(HEAD + b"Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n")
+            is_over.wait(10)
+
+    async def read_a_piece(port: int) -> None:
+        connection = Connection(f"https://127.0.0.1:{port}", certificate_authority=authority.pem)
+        async with Client.connect(connection) as client:
+            pieces = client.logs("a", "ns", LogOptions(follow=True))
+            async with aclosing(pieces):
+                assert await anext(pieces) == b"a"
+
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listener,
+        warnings.catch_warnings(record=True) as warned,
+    ):
+        warnings.simplefilter("always")
+        server = threading.Thread(target=stay_silent, args=(listener,))
+        server.start()
+        try:
+            asyncio.run(read_a_piece(listener.getsockname()[1]))
+        finally:
+            is_over.set()
+            server.join()
+        gc.collect()
+    assert not [str(each.message) for each in warned if "transport" in str(each.message)]
 
 
 async def test_watches_take_no_connection_away_from_requests() -> None:
