@@ -9,19 +9,26 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from podlife.controller.control_plane import ControlPlane, Runnable
+    from podlife.controller.enqueue import Enqueue
     from podlife.controller.health import Health, HealthServer
     from podlife.controller.leader_election import LeaderElector, LeaseLostError, make_identity
     from podlife.controller.metrics import export_controllers, export_election, export_queues
+    from podlife.controller.own_writes import OwnWrites
     from podlife.controller.reconcile import Again, Controller, ControllerMetrics
 
 __all__ = [
     "Again",
+    "ControlPlane",
     "Controller",
     "ControllerMetrics",
+    "Enqueue",
     "Health",
     "HealthServer",
     "LeaderElector",
     "LeaseLostError",
+    "OwnWrites",
+    "Runnable",
     "export_controllers",
     "export_election",
     "export_queues",
@@ -29,7 +36,7 @@ __all__ = [
 ]
 
 # Where to look, the cheapest first.
-_MODULES = ("reconcile", "health", "leader_election", "metrics")
+_MODULES = ("reconcile", "enqueue", "own_writes", "control_plane", "health", "leader_election", "metrics")
 
 
 def __getattr__(name: str) -> object:

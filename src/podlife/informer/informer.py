@@ -123,6 +123,11 @@ class Informer(Generic[T]):
         """Why it has not synced or is not live, where a failure is the reason."""
         return self._trouble
 
+    @property
+    def revision(self) -> int:
+        """How far the cache has come: 0 while a list is under way, and where revisions are no numbers."""
+        return self._cache.revision
+
     def add_handler(self, handler: Handler[T]) -> None:
         """From now on the handler is told of everything; first, here and now, of all that is in the cache."""
         for obj in self._cache.list():

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Generic, TypeVar
 
 from podlife.podcontrol.states import is_ready, ready_since
 from podlife.podcontrol.views import Pod
@@ -25,6 +26,8 @@ __all__ = [
     "logging_order",
 ]
 
+P = TypeVar("P", bound=Pod)
+
 POD_DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 
 # Any other phase ranks like the first (RK-03).
@@ -35,10 +38,10 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
-class _Facts:
+class _Facts(Generic[P]):
     """What the comparison needs of a pod, worked out once."""
 
-    pod: Pod
+    pod: P
     # Decides before the times do: smaller goes first.
     before: tuple[int, ...]
     ready_at: datetime | None
@@ -46,14 +49,14 @@ class _Facts:
     created_at: datetime | None
 
 
-def deletion_order(pods: Iterable[Pod]) -> list[Pod]:
+def deletion_order(pods: Iterable[P]) -> list[P]:
     """The pods, those to be deleted first in front (RK-01 to RK-05)."""
     return _sorted([_facts(pod, _stage(pod)) for pod in pods], None)
 
 
 def deletion_order_with_ranks(
-    pods: Iterable[Pod], ranks: Sequence[int], now: datetime | None, *, use_deletion_cost: bool = True
-) -> list[Pod]:
+    pods: Iterable[P], ranks: Sequence[int], now: datetime | None, *, use_deletion_cost: bool = True
+) -> list[P]:
     """The same with a rank for each pod, of which the higher goes first, and with deletion costs, which count more
     (RK-10 to RK-22). `now` is the reference for ages; None compares them plainly. Raises ValueError when there
     are not as many ranks as pods."""
@@ -64,7 +67,7 @@ def deletion_order_with_ranks(
     return _sorted(facts, now)
 
 
-def logging_order(pods: Iterable[Pod]) -> list[Pod]:
+def logging_order(pods: Iterable[P]) -> list[P]:
     """The pods, the best one to read logs from in front (RK-30, RK-31)."""
     facts = [_facts(pod, ()) for pod in pods]
     return [each.pod for each in sorted(facts, key=functools.cmp_to_key(_compare_for_logs))]
@@ -82,7 +85,7 @@ def deletion_cost(annotations: Mapping[str, str]) -> int:
     return cost if -(2**31) <= cost < 2**31 else 0
 
 
-def _sorted(facts: list[_Facts], now: datetime | None) -> list[Pod]:
+def _sorted(facts: list[_Facts[P]], now: datetime | None) -> list[P]:
     compare = functools.partial(_compare, now=now)
     return [each.pod for each in sorted(facts, key=functools.cmp_to_key(compare))]
 
@@ -91,7 +94,7 @@ def _stage(pod: Pod) -> tuple[int, int, int]:
     return (int(bool(pod.spec.node_name)), _PHASES.get(pod.status.phase, 0), int(is_ready(pod)))
 
 
-def _facts(pod: Pod, before: tuple[int, ...]) -> _Facts:
+def _facts(pod: P, before: tuple[int, ...]) -> _Facts[P]:
     return _Facts(pod, before, ready_since(pod), _restarts(pod), pod.metadata.creation_timestamp)
 
 
@@ -103,7 +106,7 @@ def _restarts(pod: Pod) -> tuple[int, int]:
     return max(regular, default=0), max(beside, default=0)
 
 
-def _compare(one: _Facts, other: _Facts, now: datetime | None) -> int:
+def _compare(one: _Facts[P], other: _Facts[P], now: datetime | None) -> int:
     if one.before != other.before:
         return -1 if one.before < other.before else 1
     if one.ready_at != other.ready_at:
@@ -116,7 +119,7 @@ def _compare(one: _Facts, other: _Facts, now: datetime | None) -> int:
 
 
 def _compare_ages(
-    one: _Facts, other: _Facts, times: tuple[datetime | None, datetime | None], now: datetime | None
+    one: _Facts[P], other: _Facts[P], times: tuple[datetime | None, datetime | None], now: datetime | None
 ) -> int:
     first, second = times
     if now is None or first is None or second is None:
@@ -140,7 +143,7 @@ def _age_rank(moment: datetime, now: datetime) -> int:
     return nanoseconds.bit_length() - 1 if nanoseconds > 0 else -1
 
 
-def _compare_for_logs(one: _Facts, other: _Facts) -> int:
+def _compare_for_logs(one: _Facts[P], other: _Facts[P]) -> int:
     (scheduled, phase, ready), (other_scheduled, other_phase, other_ready) = (
         _stage(one.pod),
         _stage(other.pod),

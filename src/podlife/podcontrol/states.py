@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
+from typing import TypeVar
 
 from podlife.api.selectors import LabelSelector
 from podlife.api.views import controller_of
 from podlife.podcontrol.views import Pod
 
 __all__ = ["claimed_pods", "is_active", "is_ready", "is_terminal", "is_terminating", "ready_since"]
+
+P = TypeVar("P", bound=Pod)
 
 
 def is_terminal(pod: Pod) -> bool:
@@ -39,7 +42,7 @@ def ready_since(pod: Pod) -> datetime | None:
     return None
 
 
-def claimed_pods(uid: str, selector: LabelSelector, pods: Iterable[Pod]) -> list[Pod]:
+def claimed_pods(uid: str, selector: LabelSelector, pods: Iterable[P]) -> list[P]:
     """Those that the controller with this UID owns and still selects (AP-03)."""
     return [
         pod

@@ -1,0 +1,133 @@
+"""Several controllers in one process, with the informers and recorders they share.
+
+    plane = ControlPlane(client, clock=SystemClock())
+    plane.add(ReplicaSetController(plane))
+    await plane.run()
+
+Controllers that ask for the same view of the same resource get the same informer: one watch, one cache. No controller
+begins before every cache has synced. Whatever ends unexpectedly ends all of it with its reason. Who may run at all
+(leader election) and what is told about it (health, metrics) is for whoever starts it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, TypeVar
+
+from podlife.client import Client, Ref
+from podlife.clock import Clock, SystemClock
+from podlife.events import Recorder
+from podlife.informer import Informer
+from podlife.informer.cache import HasMetadata
+from podlife.informer.indexes import Indexer
+
+__all__ = ["ControlPlane", "Runnable"]
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T", bound=HasMetadata)
+
+# How often it is said that a cache is still being waited for.
+_PATIENCE_SECONDS = 30.0
+_FLUSH_SECONDS = 3.0
+
+
+class Runnable(Protocol):
+    """A controller: `podlife.controller.Controller`, or anything that runs until it is cancelled."""
+
+    @property
+    def name(self) -> str: ...
+
+    async def run(self) -> None: ...
+
+
+class ControlPlane:
+    """Constructing it and adding to it starts nothing; `run` does."""
+
+    def __init__(self, client: Client, *, clock: Clock | None = None) -> None:
+        self.client = client
+        self.clock: Clock = clock or SystemClock()
+        self._informers: dict[tuple[Ref, type], Informer[Any]] = {}
+        self._indexers: dict[tuple[Ref, type], Mapping[str, Indexer[Any]]] = {}
+        self._recorders: dict[str, Recorder] = {}
+        self._controllers: list[Runnable] = []
+
+    def informer(
+        self, ref: Ref, *, view: type[T], indexers: Mapping[str, Indexer[T]] | None = None
+    ) -> Informer[T]:
+        """The informer of this resource in this view, for all namespaces. Raises ValueError when it was asked for
+        with other indexes before: they cannot be added any more."""
+        key = (ref, view)
+        if key not in self._informers:
+            self._indexers[key] = indexers or {}
+            self._informers[key] = Informer(self.client, ref, view=view, indexers=indexers)
+        elif self._indexers[key] != (indexers or {}):
+            raise ValueError(f"the informer of {ref} as {view.__name__} has other indexes already")
+        return self._informers[key]
+
+    def recorder(self, component: str) -> Recorder:
+        """The recorder of the events of this component."""
+        if component not in self._recorders:
+            self._recorders[component] = Recorder(self.client, component, clock=self.clock)
+        return self._recorders[component]
+
+    def add(self, controller: Runnable) -> None:
+        self._controllers.append(controller)
+
+    @property
+    def controllers(self) -> Sequence[Runnable]:
+        return tuple(self._controllers)
+
+    @property
+    def informers(self) -> Mapping[Ref, Informer[Any]]:
+        return {ref: informer for (ref, _), informer in self._informers.items()}
+
+    @property
+    def recorders(self) -> Sequence[Recorder]:
+        return tuple(self._recorders.values())
+
+    @property
+    def complaint(self) -> str:
+        """Why it is not at work; empty when every cache has synced and is live."""
+        for (ref, _), informer in self._informers.items():
+            if not informer.has_synced or not informer.is_live:
+                why = f": {informer.trouble}" if informer.trouble else ""
+                return f"the cache of {ref} is {'not live' if informer.has_synced else 'not synced'}{why}"
+        return ""
+
+    async def run(self) -> None:
+        """Run everything until cancelled. Raises, in a group, what ended any of its parts."""
+        async with asyncio.TaskGroup() as beside:
+            recorders = [
+                beside.create_task(recorder.run(), name=f"events of {component}")
+                for component, recorder in self._recorders.items()
+            ]
+            try:
+                await self._run_controllers()
+            finally:
+                await self._flush()
+                for recorder in recorders:
+                    recorder.cancel()
+
+    async def _run_controllers(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            for (ref, _), informer in self._informers.items():
+                group.create_task(informer.run(), name=f"informer of {ref}")
+            await self._wait_for_caches()
+            for controller in self._controllers:
+                group.create_task(controller.run(), name=controller.name)
+            log.info("running: %s", ", ".join(controller.name for controller in self._controllers))
+
+    async def _wait_for_caches(self) -> None:
+        for (ref, _), informer in self._informers.items():
+            # An informer that ends without having synced has raised, and the group ends with it.
+            while not await informer.wait_for_sync(seconds=_PATIENCE_SECONDS):
+                log.info("still waiting for the first list of %s", ref)
+
+    async def _flush(self) -> None:
+        """What was told by then is sent, within a bound for all of them together."""
+        async with asyncio.TaskGroup() as group:
+            for recorder in self._recorders.values():
+                group.create_task(recorder.flush(seconds=_FLUSH_SECONDS))

@@ -1,0 +1,119 @@
+"""What becomes of pods, told to the controllers of one kind of workload: a handler for the informer of pods.
+
+A pod's event lowers what its owner expects and enqueues the owner; the pod of an owner of the same name but another
+UID is nobody's. A pod without an owner enqueues all who select it, since one of them may adopt it. A pod that is asked
+to go counts as gone (EX rules): it is seen twice, and counts once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Generic, Protocol, TypeVar
+
+from podlife.api.selectors import LabelSelector
+from podlife.api.views import OwnerReference, controller_of
+from podlife.client import Ref
+from podlife.informer import CacheReader
+from podlife.informer.cache import HasMetadata
+from podlife.informer.indexes import Indexer, Key
+from podlife.podcontrol import UidTrackedExpectations
+from podlife.workloads.views import Pod
+from podlife.workqueue import Queue
+
+__all__ = ["BY_NAMESPACE", "OWNER_INDEXERS", "OwnedPods", "key_of"]
+
+W = TypeVar("W", bound=HasMetadata)
+
+BY_NAMESPACE = "namespace"
+OWNER_INDEXERS: Mapping[str, Indexer[HasMetadata]] = {BY_NAMESPACE: lambda obj: (obj.metadata.namespace,)}
+"""For the informer of the owners: those of a namespace are looked through for who selects an orphan."""
+
+
+def key_of(obj: HasMetadata) -> Key:
+    return (obj.metadata.namespace, obj.metadata.name)
+
+
+class Observer(Protocol):
+    """What is told of pods that came and went, before their owner is enqueued; see `podcontrol.expectations`."""
+
+    def observe_creation(self, key: Key, /) -> None: ...
+    def observe_deletion(self, key: Key, uid: str, /) -> None: ...
+
+
+class OwnedPods(Generic[W]):
+    """`selector_of` says which pods an owner selects; one that raises ValueError selects none."""
+
+    def __init__(
+        self,
+        ref: Ref,
+        owners: CacheReader[W],
+        queue: Queue[Key],
+        selector_of: Callable[[W], LabelSelector],
+        expectations: Observer | UidTrackedExpectations | None = None,
+    ) -> None:
+        self._ref = ref
+        self._owners = owners
+        self._queue = queue
+        self._selector_of = selector_of
+        self._expectations = expectations
+
+    def on_add(self, pod: Pod) -> None:
+        if pod.metadata.deletion_timestamp is not None:
+            # A restart may see it first when it is already on its way out.
+            self.on_delete(pod)
+            return
+        if (reference := controller_of(pod.metadata)) is None:
+            self._enqueue_who_selects(pod)
+        elif (owner := self.owner(pod.metadata.namespace, reference)) is not None:
+            if self._expectations is not None:
+                self._expectations.observe_creation(key_of(owner))
+            self._queue.add(key_of(owner))
+
+    def on_update(self, old: Pod, new: Pod) -> None:
+        if old.metadata.uid != new.metadata.uid:
+            self.on_delete(old)
+        if new.metadata.deletion_timestamp is not None:
+            self.on_delete(new)
+            if old.metadata.labels != new.metadata.labels:
+                self.on_delete(old)
+            return
+        before, after = controller_of(old.metadata), controller_of(new.metadata)
+        has_changed_hands = (before and before.uid) != (after and after.uid)
+        if has_changed_hands and before is not None:
+            self._enqueue_owner(old, before)
+        if after is not None:
+            self._enqueue_owner(new, after)
+        elif has_changed_hands or old.metadata.labels != new.metadata.labels:
+            self._enqueue_who_selects(new)
+
+    def on_delete(self, pod: Pod) -> None:
+        reference = controller_of(pod.metadata)
+        if reference is None or (owner := self.owner(pod.metadata.namespace, reference)) is None:
+            return
+        if self._expectations is not None:
+            self._expectations.observe_deletion(key_of(owner), pod.metadata.uid)
+        self._queue.add(key_of(owner))
+
+    def owner(self, namespace: str, reference: OwnerReference) -> W | None:
+        """Whom the reference means, by kind, name and UID."""
+        if reference.kind != self._ref.kind or reference.api_version.rpartition("/")[0] != self._ref.group:
+            return None
+        owner = self._owners.get(namespace, reference.name)
+        return owner if owner is not None and owner.metadata.uid == reference.uid else None
+
+    def _enqueue_owner(self, pod: Pod, reference: OwnerReference) -> None:
+        if (owner := self.owner(pod.metadata.namespace, reference)) is not None:
+            self._queue.add(key_of(owner))
+
+    def _enqueue_who_selects(self, pod: Pod) -> None:
+        labels = pod.metadata.labels
+        if not labels:
+            return
+        for owner in self._owners.by_index(BY_NAMESPACE, pod.metadata.namespace):
+            try:
+                selector = self._selector_of(owner)
+            except ValueError:
+                continue
+            # One that selects everything was not meant so: no workload may have an empty selector.
+            if not selector.is_empty and selector.matches(labels):
+                self._queue.add(key_of(owner))

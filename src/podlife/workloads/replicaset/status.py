@@ -1,0 +1,60 @@
+"""The status of a ReplicaSet, counted from its pods. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from podlife.podcontrol import is_available, is_ready
+from podlife.workloads.conditions import Condition, find_condition, with_condition, without_condition
+from podlife.workloads.replicaset.views import ReplicaSet
+from podlife.workloads.views import Pod, Status
+
+__all__ = ["REPLICA_FAILURE", "new_status"]
+
+REPLICA_FAILURE = "ReplicaFailure"
+
+
+def new_status(
+    replica_set: ReplicaSet,
+    active: Sequence[Pod],
+    terminating: Sequence[Pod],
+    failure: Exception | None,
+    now: datetime,
+) -> Status:
+    """What the status should be; `failure` is what went wrong as pods were created or deleted just now."""
+    spec = replica_set.spec
+    labels = (spec.template.get("metadata") or {}).get("labels") or {}
+    ready = [pod for pod in active if is_ready(pod)]
+    counts = {
+        "fullyLabeledReplicas": sum(1 for pod in active if labels.items() <= pod.metadata.labels.items()),
+        "readyReplicas": len(ready),
+        "availableReplicas": sum(1 for pod in ready if is_available(pod, spec.min_ready_seconds, now)),
+        "observedGeneration": replica_set.metadata.generation,
+    }
+    status: Status = {
+        **replica_set.status,
+        "replicas": len(active),
+        "terminatingReplicas": len(terminating),
+    }
+    for name, count in counts.items():
+        status.pop(name, None)
+        if count:
+            status[name] = count
+    conditions = _conditions(replica_set, len(active), failure, now)
+    status.pop("conditions", None)
+    return {**status, "conditions": conditions} if conditions else status
+
+
+def _conditions(
+    replica_set: ReplicaSet, active: int, failure: Exception | None, now: datetime
+) -> list[dict[str, object]]:
+    known = replica_set.status.get("conditions") or []
+    if failure is None:
+        return without_condition(known, REPLICA_FAILURE)
+    if find_condition(known, REPLICA_FAILURE) is not None:
+        return list(known)
+    wanted = replica_set.spec.replicas
+    reason = "FailedCreate" if active < wanted else "FailedDelete" if active > wanted else ""
+    condition = Condition(REPLICA_FAILURE, "True", reason, str(failure))
+    return with_condition(known, condition.to_object(now))

@@ -1,0 +1,28 @@
+"""What is decoded of a ReplicaSet."""
+
+from __future__ import annotations
+
+import msgspec
+
+from podlife.api.selectors import LabelSelector, label_selector_from_dict
+from podlife.workloads.views import LabelSelectorDict, Metadata, Status, Template
+
+__all__ = ["ReplicaSet", "ReplicaSetSpec", "selector_of"]
+
+
+class ReplicaSetSpec(msgspec.Struct, rename="camel"):
+    replicas: int = 1
+    min_ready_seconds: int = 0
+    selector: LabelSelectorDict = {}
+    template: Template = {}
+
+
+class ReplicaSet(msgspec.Struct):
+    metadata: Metadata
+    spec: ReplicaSetSpec = msgspec.field(default_factory=ReplicaSetSpec)
+    status: Status = {}
+
+
+def selector_of(replica_set: ReplicaSet) -> LabelSelector:
+    """Raises ValueError for one that cannot be."""
+    return label_selector_from_dict(replica_set.spec.selector)

@@ -1,0 +1,54 @@
+"""Writing a workload's status: only what has changed, and only onto the object it was decided for.
+
+A status is a dictionary as the server encodes it: counts that are zero are left out where the server leaves them out.
+The patch names UID and resourceVersion. A write that somebody overtook is tried once more on the newest state, as
+upstream does; what else goes wrong is raised, and the key comes again.
+"""
+
+from __future__ import annotations
+
+from podlife.api.codec import Object
+from podlife.client import Client, Ref
+from podlife.errors import ConflictError, NotFoundError
+from podlife.workloads.views import Metadata, Status
+
+__all__ = ["changed_fields", "write_status"]
+
+
+def changed_fields(old: Status, new: Status) -> Status:
+    """The merge patch from one to the other: None takes a field away."""
+    names = [*new, *(name for name in old if name not in new)]
+    return {name: new.get(name) for name in names if old.get(name) != new.get(name)}
+
+
+async def write_status(
+    client: Client, ref: Ref, metadata: Metadata, old: Status, new: Status
+) -> Object | None:
+    """The object as it was written; None when there was nothing to write, or nobody to write it for any more.
+
+    Raises ConflictError when it was overtaken twice, and what else the server answered."""
+    patch = changed_fields(old, new)
+    if not patch:
+        return None
+    name, namespace = metadata.name, metadata.namespace
+    try:
+        try:
+            return await _patch(client, ref, metadata, patch, metadata.resource_version)
+        except ConflictError:
+            fresh: Object = await client.get(ref, name, namespace)
+            if fresh["metadata"]["uid"] != metadata.uid:
+                return None
+            patch = changed_fields(fresh.get("status") or {}, new)
+            return await _patch(client, ref, metadata, patch, fresh["metadata"]["resourceVersion"])
+    except NotFoundError:
+        return None
+
+
+async def _patch(
+    client: Client, ref: Ref, metadata: Metadata, status: Status, resource_version: str
+) -> Object:
+    about = {"uid": metadata.uid, "resourceVersion": resource_version}
+    written: Object = await client.patch(
+        ref, metadata.name, {"metadata": about, "status": status}, metadata.namespace, subresource="status"
+    )
+    return written
