@@ -18,9 +18,8 @@ from podlife.informer.cache import HasMetadata
 from podlife.informer.indexes import Indexer, Key
 from podlife.podcontrol import UidTrackedExpectations
 from podlife.workloads.views import Pod
-from podlife.workqueue import Queue
 
-__all__ = ["BY_NAMESPACE", "OWNER_INDEXERS", "OwnedPods", "key_of"]
+__all__ = ["BY_NAMESPACE", "OWNER_INDEXERS", "Keys", "OwnedPods", "key_of"]
 
 W = TypeVar("W", bound=HasMetadata)
 
@@ -40,6 +39,12 @@ class Observer(Protocol):
     def observe_deletion(self, key: Key, uid: str, /) -> None: ...
 
 
+class Keys(Protocol):
+    """Where owners are enqueued: a work queue, or what passes keys on to one a little later."""
+
+    def add(self, key: Key, /) -> None: ...
+
+
 class OwnedPods(Generic[W]):
     """`selector_of` says which pods an owner selects; one that raises ValueError selects none."""
 
@@ -47,7 +52,7 @@ class OwnedPods(Generic[W]):
         self,
         ref: Ref,
         owners: CacheReader[W],
-        queue: Queue[Key],
+        queue: Keys,
         selector_of: Callable[[W], LabelSelector],
         expectations: Observer | UidTrackedExpectations | None = None,
     ) -> None:
