@@ -1,0 +1,294 @@
+"""ControllerRevisions: what the template of a StatefulSet or a DaemonSet was at each of its revisions.
+
+A revision holds a patch that restores the template. It is written, byte for byte, as kube-controller-manager writes it,
+and named by the same hash: a workload that either of them has managed gets no new revision, and so no rollout, from
+the other. Which revision is wanted and which may go is for the controllers; what is here only finds, claims and writes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+
+from podlife.api.codec import Object
+from podlife.api.selectors import LabelSelector
+from podlife.api.views import controller_of
+from podlife.client import CONTROLLER_REVISIONS, Client, DeleteOptions, PatchType, Ref
+from podlife.errors import AlreadyExistsError, ConflictError, NotFoundError
+from podlife.informer import CacheReader
+from podlife.informer.indexes import Indexer
+from podlife.podcontrol import ClaimSettings, ControllerRefManager, Owner, controller_index_key, recheck_owner
+from podlife.workloads.views import Metadata, Template
+
+__all__ = [
+    "HASH_LABEL",
+    "REVISION_INDEXERS",
+    "ControllerRevision",
+    "Draft",
+    "History",
+    "canonical_json",
+    "in_order",
+    "is_revision_of",
+    "is_written_as",
+    "next_number",
+    "revision_hash",
+    "revision_name",
+    "surplus",
+    "template_of",
+    "template_patch",
+]
+
+HASH_LABEL = "controller.kubernetes.io/hash"
+
+_BY_CONTROLLER = "controller"
+# Leaves room for the hash in a name of 253 characters.
+_MOST_OF_OWNER_NAME = 223
+_SAFE_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
+_LONG_NUMBER = re.compile(rb"\d{16}")
+_BEGINNING = datetime.min.replace(tzinfo=UTC)
+
+
+class ControllerRevision(msgspec.Struct):
+    metadata: Metadata
+    revision: int = 0
+    # Any JSON at all may stand here: whose revision it is knows what to make of it.
+    data: Any = None
+
+
+def _by_controller(revision: ControllerRevision) -> tuple[str, ...]:
+    return (controller_index_key(revision.metadata.namespace, controller_of(revision.metadata)),)
+
+
+REVISION_INDEXERS: Mapping[str, Indexer[ControllerRevision]] = {_BY_CONTROLLER: _by_controller}
+"""For the informer of ControllerRevisions, which all who keep a history share."""
+
+
+# What a revision says. Pure.
+
+
+def canonical_json(value: object) -> bytes:
+    """As Go writes what it has read as plain JSON: keys in order, numbers by way of floats, `<`, `>` and `&` and two
+    separators of lines escaped."""
+    data = msgspec.json.encode(value, order="deterministic")
+    if _LONG_NUMBER.search(data):
+        data = msgspec.json.encode(_through_floats(value), order="deterministic")
+    for plain, escaped in _ESCAPES:
+        data = data.replace(plain, escaped)
+    return data
+
+
+_ESCAPES = [(letter.encode(), b"\\u%04x" % ord(letter)) for letter in "<>&\u2028\u2029"]
+
+
+def _through_floats(value: object) -> object:
+    if isinstance(value, Mapping):
+        return {key: _through_floats(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_through_floats(each) for each in value]
+    if isinstance(value, int) and not isinstance(value, bool):
+        return int(Decimal(repr(float(value))))
+    return value
+
+
+def template_patch(template: Template) -> bytes:
+    """The patch that restores this template, as it stands in a revision's data."""
+    return canonical_json({"spec": {"template": {**template, "$patch": "replace"}}})
+
+
+def template_of(revision: ControllerRevision) -> Template | None:
+    """The template that the revision restores; None if it says nothing of one."""
+    data = revision.data
+    spec = data.get("spec") if isinstance(data, Mapping) else None
+    template = spec.get("template") if isinstance(spec, Mapping) else None
+    if not isinstance(template, Mapping):
+        return None
+    return {name: value for name, value in template.items() if name != "$patch"}
+
+
+def is_written_as(revision: ControllerRevision, patch: bytes) -> bool:
+    return canonical_json(revision.data) == patch
+
+
+def is_revision_of(revision: ControllerRevision, template: Template) -> bool:
+    """Whether to restore the revision would change nothing, although it may be written in another way: servers before
+    1.34 wrote empty times as null (what upstream calls the semantic comparison)."""
+    restored = template_of(revision)
+    return restored is not None and canonical_json(_without_nulls(restored)) == canonical_json(
+        _without_nulls(template)
+    )
+
+
+def _without_nulls(value: object) -> object:
+    if isinstance(value, Mapping):
+        return {key: _without_nulls(each) for key, each in value.items() if each is not None}
+    if isinstance(value, list | tuple):
+        return [_without_nulls(each) for each in value]
+    return value
+
+
+# Order, names and numbers. Pure.
+
+
+def in_order(revisions: Iterable[ControllerRevision]) -> list[ControllerRevision]:
+    """From the oldest to the newest: by number, then by age, then by name."""
+    return sorted(
+        revisions,
+        key=lambda each: (
+            each.revision,
+            each.metadata.creation_timestamp or _BEGINNING,
+            each.metadata.name,
+        ),
+    )
+
+
+def next_number(revisions: Iterable[ControllerRevision]) -> int:
+    return max((each.revision for each in revisions), default=0) + 1
+
+
+def revision_hash(data: bytes, collision_count: int | None) -> str:
+    """FNV-1 of 32 bits over the data and the count, in letters that make no words."""
+    number = 0x811C9DC5
+    for byte in data + (b"" if collision_count is None else str(collision_count).encode()):
+        number = (number * 0x01000193 & 0xFFFFFFFF) ^ byte
+    return "".join(_SAFE_LETTERS[ord(digit) % len(_SAFE_LETTERS)] for digit in str(number))
+
+
+def revision_name(owner_name: str, hash_: str) -> str:
+    return f"{owner_name[:_MOST_OF_OWNER_NAME]}-{hash_}"
+
+
+def surplus(
+    revisions: Sequence[ControllerRevision], live: Collection[str], limit: int
+) -> list[ControllerRevision]:
+    """Those to be deleted, the oldest first, so that no more than the limit are left besides the live ones. The
+    revisions come in order; a negative limit is none."""
+    history = [each for each in revisions if each.metadata.name not in live]
+    return history[: len(history) - limit] if 0 <= limit < len(history) else []
+
+
+# Finding, claiming and writing
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A revision to be made."""
+
+    data: bytes
+    number: int
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    # The label that has the hash for its value.
+    hash_label: str = HASH_LABEL
+
+    def to_object(self, owner: Owner, collision_count: int) -> Object:
+        hash_ = revision_hash(self.data, collision_count)
+        return {
+            "apiVersion": CONTROLLER_REVISIONS.api_version,
+            "kind": CONTROLLER_REVISIONS.kind,
+            "metadata": {
+                "name": revision_name(owner.name, hash_),
+                "namespace": owner.namespace,
+                "labels": {**self.labels, self.hash_label: hash_},
+                "annotations": dict(self.annotations),
+                "ownerReferences": [owner.controller_ref().to_object()],
+            },
+            # Sent as it is: a server keeps the bytes, and they are compared.
+            "data": msgspec.Raw(self.data),
+            "revision": self.number,
+        }
+
+
+class History:
+    """The revisions of the workloads of one kind. `on_write` is told what the server has answered to each write."""
+
+    def __init__(
+        self,
+        client: Client,
+        revisions: CacheReader[ControllerRevision],
+        kind: Ref,
+        *,
+        on_write: Callable[[Owner, Object], None] = lambda owner, written: None,
+    ) -> None:
+        self._client = client
+        self._revisions = revisions
+        self._kind = kind
+        self._on_write = on_write
+
+    async def claim(self, owner: Owner, selector: LabelSelector) -> list[ControllerRevision]:
+        """The owner's revisions in order, after adopting orphans that it selects and releasing what it does not.
+
+        Raises AdoptionRefusedError, ClaimError, and what the server answered."""
+
+        async def patch(namespace: str, name: str, body: Object) -> None:
+            written = await self._client.patch(
+                CONTROLLER_REVISIONS, name, body, namespace, type=PatchType.STRATEGIC
+            )
+            self._on_write(owner, written)
+
+        references: ControllerRefManager[ControllerRevision] = ControllerRefManager(
+            owner,
+            selector,
+            patch,
+            can_adopt=recheck_owner(self._client, self._kind, owner),
+            settings=ClaimSettings(kind="ControllerRevision"),
+        )
+        claim = await references.claim(self._of(owner))
+        claim.raise_errors()
+        return in_order(claim.claimed)
+
+    async def create(
+        self, owner: Owner, draft: Draft, collision_count: int
+    ) -> tuple[ControllerRevision, int]:
+        """Make the revision. One that is there already with the same data is as good; where the name is taken by
+        other data the next name is tried. Returns the count of collisions by then, too."""
+        body = draft.to_object(owner, collision_count)
+        while True:
+            try:
+                written: Object = await self._client.create(CONTROLLER_REVISIONS, body, owner.namespace)
+                self._on_write(owner, written)
+                return msgspec.convert(written, ControllerRevision), collision_count
+            except AlreadyExistsError:
+                found = await self._client.get(
+                    CONTROLLER_REVISIONS, body["metadata"]["name"], owner.namespace, view=ControllerRevision
+                )
+                if is_written_as(found, draft.data):
+                    return found, collision_count
+            collision_count += 1
+            # The label keeps the first hash, as upstream's does.
+            body["metadata"]["name"] = revision_name(owner.name, revision_hash(draft.data, collision_count))
+
+    async def renumber(self, owner: Owner, revision: ControllerRevision, number: int) -> ControllerRevision:
+        """Make it the newest, by its number. Raises what the server answered, NotFoundError if it is gone."""
+        if revision.revision == number:
+            return revision
+        metadata = revision.metadata
+        body = {"metadata": {"uid": metadata.uid}, "revision": number}
+        written: Object = await self._client.patch(
+            CONTROLLER_REVISIONS, metadata.name, body, metadata.namespace
+        )
+        self._on_write(owner, written)
+        return msgspec.convert(written, ControllerRevision)
+
+    async def delete(self, revision: ControllerRevision) -> None:
+        """One that is gone already, or has been replaced, is fine."""
+        metadata = revision.metadata
+        try:
+            await self._client.delete(
+                CONTROLLER_REVISIONS,
+                metadata.name,
+                metadata.namespace,
+                options=DeleteOptions(uid=metadata.uid),
+            )
+        except (NotFoundError, ConflictError):
+            return
+
+    def _of(self, owner: Owner) -> list[ControllerRevision]:
+        own = controller_index_key(owner.namespace, owner)
+        orphans = controller_index_key(owner.namespace, None)
+        return [each for key in (own, orphans) for each in self._revisions.by_index(_BY_CONTROLLER, key)]
