@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ConnectionOptions", "connected", "explained", "load_connection"]
 
+_GC_RIGHTS = "deploy/gc/rbac.yaml"
+
 
 @dataclass(frozen=True, slots=True)
 class ConnectionOptions:
@@ -73,8 +75,11 @@ def load_connection(options: ConnectionOptions) -> Connection:
 
 
 @asynccontextmanager
-async def connected(options: ConnectionOptions, connection: Connection) -> AsyncIterator[Client]:
-    """A client for as long as the block lasts; what a server refuses in it leaves as a line to act on."""
+async def connected(
+    options: ConnectionOptions, connection: Connection, *, rights: str = _GC_RIGHTS
+) -> AsyncIterator[Client]:
+    """A client for as long as the block lasts; what a server refuses in it leaves as a line to act on. `rights` is
+    the file with all the rights that are needed in it."""
     from podlife.client import Client
 
     client = Client.connect(connection, timeout_seconds=options.request_timeout or 60.0)
@@ -82,17 +87,17 @@ async def connected(options: ConnectionOptions, connection: Connection) -> Async
         async with client:
             yield client
     except ApiError as error:
-        raise explained(error, connection) from error
+        raise explained(error, connection, rights=rights) from error
     except ExceptionGroup as group:
         # Of those who failed together, the first tells enough.
-        raise _first(group, connection) from group
+        raise _first(group, connection, rights) from group
 
 
-def _first(group: ExceptionGroup[Exception], connection: Connection) -> Exception:
+def _first(group: ExceptionGroup[Exception], connection: Connection, rights: str) -> Exception:
     error = group.exceptions[0]
     if isinstance(error, ExceptionGroup):
-        return _first(error, connection)
-    return explained(error, connection) if isinstance(error, ApiError) else error
+        return _first(error, connection, rights)
+    return explained(error, connection, rights=rights) if isinstance(error, ApiError) else error
 
 
 _FORBIDDEN = re.compile(
@@ -101,7 +106,7 @@ _FORBIDDEN = re.compile(
 )
 
 
-def explained(error: ApiError, connection: Connection) -> PodlifeError:
+def explained(error: ApiError, connection: Connection, *, rights: str = _GC_RIGHTS) -> PodlifeError:
     """The refusal, as one line that says what to do about it."""
     if isinstance(error, UnauthorizedError):
         return ConfigError(
@@ -109,7 +114,7 @@ def explained(error: ApiError, connection: Connection) -> PodlifeError:
             f"of {connection.origin}"
         )
     if isinstance(error, ForbiddenError):
-        return ConfigError(_missing_right(error.message))
+        return ConfigError(_missing_right(error.message, rights))
     if isinstance(error, TooManyRequestsError):
         return PodlifeError(
             f"{connection.server} is overloaded (429): try again later, or longer with --request-timeout"
@@ -117,7 +122,7 @@ def explained(error: ApiError, connection: Connection) -> PodlifeError:
     return PodlifeError(f"{connection.server} answered {error.code} {error.reason}: {error.message}")
 
 
-def _missing_right(message: str) -> str:
+def _missing_right(message: str, rights: str) -> str:
     """Names the verb and the resource that are missing, and where to grant them."""
     match = _FORBIDDEN.search(message)
     if match is None:
@@ -127,5 +132,5 @@ def _missing_right(message: str) -> str:
     role = "Role" if match["namespace"] else "ClusterRole"
     return (
         f"user {match['user']} may not {match['verb']} {match['resource']}{group} {where} (403): grant the verb "
-        f"{match['verb']} on {match['resource']}{group} by a {role}; deploy/gc/rbac.yaml has all that is needed"
+        f"{match['verb']} on {match['resource']}{group} by a {role}; {rights} has all that is needed"
     )

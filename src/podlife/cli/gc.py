@@ -9,9 +9,10 @@ from typing import Annotated
 import typer
 
 from podlife.cli.connecting import ConnectionOptions
-from podlife.cli.gc_options import ElectionOptions, PolicyOptions, SelectionOptions
+from podlife.cli.election import ElectionOptions
+from podlife.cli.gc_options import PolicyOptions, SelectionOptions
 from podlife.cli.logs import VerbosityOption
-from podlife.cli.options import parse_duration, with_groups
+from podlife.cli.options import GoCommand, ListenOption, parse_address, parse_duration, with_groups
 
 __all__ = ["app"]
 
@@ -33,7 +34,7 @@ class Format(StrEnum):
 FormatOption = Annotated[Format, typer.Option("-o", "--output", help="How to show it.")]
 
 
-@app.command()
+@app.command(cls=GoCommand)
 @with_groups
 def plan(
     selection: SelectionOptions,
@@ -47,7 +48,7 @@ def plan(
     show_plan(connection, policy.settings(), selection.selection(), str(output))
 
 
-@app.command()
+@app.command(cls=GoCommand)
 @with_groups
 def sweep(
     selection: SelectionOptions,
@@ -68,7 +69,7 @@ def sweep(
     sys.exit(run_sweep(connection, settings, chosen, is_confirmed=yes))
 
 
-@app.command()
+@app.command(cls=GoCommand)
 @with_groups
 def run(
     policy: PolicyOptions,
@@ -83,20 +84,14 @@ def run(
             help="Look at everything again this long after the last look; what changes is seen at once.",
         ),
     ] = 20.0,
-    listen: Annotated[
-        str,
-        typer.Option(
-            metavar="HOST:PORT", help="Where to serve /metrics, /healthz and /readyz; off when left out."
-        ),
-    ] = "",
+    listen: ListenOption = "",
     v: VerbosityOption = 0,
 ) -> None:
     """Collect for as long as it runs. Ctrl-C or SIGTERM ends it after the calls that are under way."""
-    from podlife.cli.gc_options import check_period, parse_address
-    from podlife.cli.gc_run import Options, run_collector
+    from podlife.cli.gc_options import check_period
+    from podlife.cli.gc_run import run_collector
+    from podlife.cli.service import Options
 
     address = parse_address(listen) if listen else None
-    options = Options(
-        connection, policy.settings(period=check_period(period)), election.checked(), address, v
-    )
-    run_collector(options)
+    settings = policy.settings(period=check_period(period))
+    run_collector(Options(connection, election.checked(), address, v), settings)

@@ -16,9 +16,7 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector as Source
 
-from podlife.client import Limiter
 from podlife.controller.metrics import histogram
-from podlife.events import Recorder
 from podlife.podgc import Collector
 from podlife.podgc.metrics import DELETED_TOTAL, ERRORS_TOTAL
 from podlife.workqueue import Distribution
@@ -29,10 +27,8 @@ __all__ = ["GcMetrics"]
 class GcMetrics(Source):
     """Register it with a registry: `GcMetrics(...).register(registry)`."""
 
-    def __init__(self, collector: Collector, limiter: Limiter, recorder: Recorder) -> None:
+    def __init__(self, collector: Collector) -> None:
         self._collector = collector
-        self._limiter = limiter
-        self._recorder = recorder
 
     def register(self, registry: CollectorRegistry) -> None:
         registry.register(self)
@@ -40,7 +36,6 @@ class GcMetrics(Source):
     def collect(self) -> Iterator[Metric]:
         yield from self._actions()
         yield from self._index()
-        yield from self._server()
 
     def _actions(self) -> Iterator[Metric]:
         metrics = self._collector.metrics
@@ -81,20 +76,6 @@ class GcMetrics(Source):
             ),
         ):
             yield GaugeMetricFamily(f"podlife_gc_{name}", help_, float(number))
-
-    def _server(self) -> Iterator[Metric]:
-        state = self._limiter.state
-        for name, help_, number in (
-            ("limit", "Requests that may be under way at once.", state.limit),
-            ("in_flight", "Requests that are under way.", state.in_flight),
-            ("waiting", "Requests that wait to be let in.", self._limiter.waiting),
-        ):
-            yield GaugeMetricFamily(f"podlife_client_{name}", help_, float(number))
-        counts = self._recorder.counts
-        events = CounterMetricFamily("podlife_events_total", "What has become of events.", labels=("result",))
-        for result in ("sent", "dropped", "filtered", "failed"):
-            events.add_metric((result,), getattr(counts, result))
-        yield events
 
 
 def _histogram(name: str, help_: str, distribution: Distribution) -> Metric:

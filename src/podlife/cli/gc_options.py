@@ -7,20 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from podlife.cli.options import parse_duration
+from podlife.cli.options import parse_boolean, parse_duration, words
 
 if TYPE_CHECKING:
     from podlife.podgc import Selection, Settings
 
-__all__ = [
-    "GATES",
-    "REASONS",
-    "ElectionOptions",
-    "PolicyOptions",
-    "SelectionOptions",
-    "check_period",
-    "parse_address",
-]
+__all__ = ["GATES", "REASONS", "PolicyOptions", "SelectionOptions", "check_period"]
 
 # As in podlife.podgc, which a command that only shows its help does not load; a test holds them together.
 REASONS = ("terminated", "out-of-service", "orphaned", "unscheduled")
@@ -29,7 +21,6 @@ GATES = {
     "NodeOutOfServiceVolumeDetach": "node_out_of_service_volume_detach",
     "PodDisruptionConditions": "pod_disruption_conditions",
 }
-_BOOLEANS = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +99,7 @@ class PolicyOptions:
         """What the collector decides by; raises BadParameter."""
         from podlife.podgc import FeatureGates, Reason, Settings
 
-        reasons = _words(self.collect) or REASONS
+        reasons = words(self.collect) or REASONS
         if unknown := sorted(set(reasons) - set(REASONS)):
             raise typer.BadParameter(f"--collect knows no {unknown[0]!r}: there are {', '.join(REASONS)}")
         return Settings(
@@ -120,86 +111,16 @@ class PolicyOptions:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class ElectionOptions:
-    """Which of several collectors works; the names are kube-controller-manager's."""
-
-    leader_elect: Annotated[
-        bool, typer.Option(help="Work only while this one holds the lease; without it, at once.")
-    ] = True
-    leader_elect_lease_duration: Annotated[
-        float,
-        typer.Option(
-            metavar="DURATION",
-            parser=parse_duration,
-            show_default="15s",
-            help="How long others wait after they last saw the lease renewed.",
-        ),
-    ] = 15.0
-    leader_elect_renew_deadline: Annotated[
-        float,
-        typer.Option(
-            metavar="DURATION",
-            parser=parse_duration,
-            show_default="10s",
-            help="How long the holder tries to renew before it stops working.",
-        ),
-    ] = 10.0
-    leader_elect_retry_period: Annotated[
-        float,
-        typer.Option(
-            metavar="DURATION", parser=parse_duration, show_default="2s", help="How long between two tries."
-        ),
-    ] = 2.0
-    leader_elect_resource_name: Annotated[
-        str, typer.Option(metavar="NAME", help="The name of the lease.")
-    ] = "podlife-gc"
-    leader_elect_resource_namespace: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help="The namespace of the lease.",
-            show_default="the pod's own, or kube-system",
-        ),
-    ] = ""
-    leader_elect_identity: Annotated[
-        str, typer.Option(metavar="NAME", help="What this one calls itself.", show_default="HOST_UUID")
-    ] = ""
-
-    def checked(self) -> ElectionOptions:
-        """Itself; raises BadParameter when two could hold the lease at once."""
-        lease, renew = self.leader_elect_lease_duration, self.leader_elect_renew_deadline
-        retry = self.leader_elect_retry_period
-        if lease <= renew:
-            raise typer.BadParameter(
-                "--leader-elect-lease-duration must be longer than --leader-elect-renew-deadline"
-            )
-        # The factor is client-go's: a retry comes up to that much later.
-        if renew <= retry * 1.2:
-            raise typer.BadParameter(
-                "--leader-elect-renew-deadline must be longer than 1.2 times --leader-elect-retry-period"
-            )
-        if retry <= 0:
-            raise typer.BadParameter("--leader-elect-retry-period must be longer than 0")
-        if not self.leader_elect_resource_name:
-            raise typer.BadParameter("--leader-elect-resource-name must not be empty")
-        return self
-
-
-def _words(given: list[str] | None) -> list[str]:
-    return [word.strip() for text in given or () for word in text.split(",") if word.strip()]
-
-
 def _gates(given: list[str] | None) -> dict[str, bool]:
     """The switches by the names that podlife.podgc has for them."""
     gates = {}
-    for word in _words(given):
+    for word in words(given):
         name, _, value = word.partition("=")
         if name not in GATES:
             raise typer.BadParameter(f"--feature-gates knows no {name!r}: there are {', '.join(GATES)}")
-        if value.lower() not in _BOOLEANS:
+        if (is_on := parse_boolean(value)) is None:
             raise typer.BadParameter(f"--feature-gates {word!r} must be {name}=true or {name}=false")
-        gates[GATES[name]] = _BOOLEANS[value.lower()]
+        gates[GATES[name]] = is_on
     return gates
 
 
@@ -207,12 +128,3 @@ def check_period(seconds: float) -> float:
     if seconds <= 0:
         raise typer.BadParameter("--period must be longer than 0")
     return seconds
-
-
-def parse_address(text: str) -> tuple[str, int]:
-    """Host and port of HOST:PORT, [HOST]:PORT or :PORT."""
-    host, colon, port = text.rpartition(":")
-    host = host.removeprefix("[").removesuffix("]")
-    if not colon or not port.isdecimal() or int(port) > 65_535:
-        raise typer.BadParameter(f"--listen {text!r} is no address: write HOST:PORT, as 127.0.0.1:8080")
-    return host, int(port)

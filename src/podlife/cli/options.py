@@ -11,11 +11,22 @@ import functools
 import inspect
 import re
 from collections.abc import Callable
-from typing import Any, TypeVar, get_type_hints
+from typing import Annotated, Any, TypeVar, get_type_hints
 
 import typer
+from typer.core import TyperCommand, TyperOption
 
-__all__ = ["format_duration", "parse_duration", "parse_timeout", "with_groups"]
+__all__ = [
+    "GoCommand",
+    "ListenOption",
+    "format_duration",
+    "parse_address",
+    "parse_boolean",
+    "parse_duration",
+    "parse_timeout",
+    "with_groups",
+    "words",
+]
 
 R = TypeVar("R")
 
@@ -23,6 +34,42 @@ _UNIT_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "
 _NUMBER = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)"
 _PART = re.compile(rf"({_NUMBER})({'|'.join(_UNIT_SECONDS)})")
 _DURATION = re.compile(rf"([-+]?)((?:{_PART.pattern})+)")
+_BOOLEANS = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
+
+ListenOption = Annotated[
+    str,
+    typer.Option(
+        metavar="HOST:PORT", help="Where to serve /metrics, /healthz and /readyz; off when left out."
+    ),
+]
+
+
+class GoCommand(TyperCommand):
+    """A command whose switches take a value too, as those of Kubernetes' own programs do: --leader-elect=false is
+    --no-leader-elect."""
+
+    # Any: which class it is depends on the version of typer.
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Raises BadParameter for a value that is neither true nor false."""
+        switches = {
+            name: option
+            for option in self.get_params(ctx)
+            if isinstance(option, TyperOption) and option.is_flag and not option.count
+            for name in option.opts
+        }
+        return super().parse_args(ctx, [word for text in args for word in _switched(ctx, text, switches)])
+
+
+def _switched(ctx: Any, text: str, switches: dict[str, TyperOption]) -> list[str]:
+    """A switch with a value as the words that mean the same to the parser; anything else as it is."""
+    name, sign, value = text.partition("=")
+    if not sign or name not in switches or not name.startswith("--"):
+        return [text]
+    is_on = parse_boolean(value)
+    if is_on is None:
+        raise typer.BadParameter(f"{text!r} must be {name}=true or {name}=false", ctx=ctx)
+    # A switch that can only be turned on is off when nothing is said.
+    return [name] if is_on else switches[name].secondary_opts[:1]
 
 
 def with_groups(command: Callable[..., R]) -> Callable[..., R]:
@@ -91,3 +138,22 @@ def format_duration(seconds: float) -> str:
         if count:
             parts.append(f"{count}{unit}")
     return "".join(parts[:2]) or "0s"
+
+
+def parse_boolean(text: str) -> bool | None:
+    """What Go reads as a boolean; None for anything else."""
+    return _BOOLEANS.get(text.lower())
+
+
+def words(given: list[str] | None) -> list[str]:
+    """The words of an option that takes several, with commas or repeated."""
+    return [word.strip() for text in given or () for word in text.split(",") if word.strip()]
+
+
+def parse_address(text: str) -> tuple[str, int]:
+    """Host and port of HOST:PORT, [HOST]:PORT or :PORT."""
+    host, colon, port = text.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not colon or not port.isdecimal() or int(port) > 65_535:
+        raise typer.BadParameter(f"--listen {text!r} is no address: write HOST:PORT, as 127.0.0.1:8080")
+    return host, int(port)

@@ -9,11 +9,17 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from podlife.controller.control_plane import ControlPlane, Runnable
+    from podlife.controller.control_plane import ControlPlane, Followed, Runnable
     from podlife.controller.enqueue import Enqueue
     from podlife.controller.health import Health, HealthServer
     from podlife.controller.leader_election import LeaderElector, LeaseLostError, make_identity
-    from podlife.controller.metrics import export_controllers, export_election, export_queues
+    from podlife.controller.metrics import (
+        export_client,
+        export_controllers,
+        export_election,
+        export_informers,
+        export_queues,
+    )
     from podlife.controller.own_writes import OwnWrites
     from podlife.controller.reconcile import Again, Controller, ControllerMetrics
 
@@ -23,14 +29,17 @@ __all__ = [
     "Controller",
     "ControllerMetrics",
     "Enqueue",
+    "Followed",
     "Health",
     "HealthServer",
     "LeaderElector",
     "LeaseLostError",
     "OwnWrites",
     "Runnable",
+    "export_client",
     "export_controllers",
     "export_election",
+    "export_informers",
     "export_queues",
     "make_identity",
 ]

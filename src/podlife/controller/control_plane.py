@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from podlife.client import Client, Ref
 from podlife.clock import Clock, SystemClock
@@ -23,7 +23,7 @@ from podlife.informer import Informer
 from podlife.informer.cache import HasMetadata
 from podlife.informer.indexes import Indexer
 
-__all__ = ["ControlPlane", "Runnable"]
+__all__ = ["ControlPlane", "Followed", "Runnable"]
 
 log = logging.getLogger(__name__)
 
@@ -43,26 +43,56 @@ class Runnable(Protocol):
     async def run(self) -> None: ...
 
 
+@runtime_checkable
+class _Complaining(Protocol):
+    """A controller that has caches of its own, and says why they are not at work."""
+
+    @property
+    def complaint(self) -> str: ...
+
+
+class Followed(NamedTuple):
+    """What an informer of a control plane follows, and as what."""
+
+    ref: Ref
+    view: type
+    namespace: str = ""
+    label_selector: str = ""
+
+
 class ControlPlane:
     """Constructing it and adding to it starts nothing; `run` does."""
 
     def __init__(self, client: Client, *, clock: Clock | None = None) -> None:
         self.client = client
         self.clock: Clock = clock or SystemClock()
-        self._informers: dict[tuple[Ref, type], Informer[Any]] = {}
-        self._indexers: dict[tuple[Ref, type], Mapping[str, Indexer[Any]]] = {}
+        self._informers: dict[Followed, Informer[Any]] = {}
+        self._indexers: dict[Followed, Mapping[str, Indexer[Any]]] = {}
         self._recorders: dict[str, Recorder] = {}
         self._controllers: list[Runnable] = []
 
     def informer(
-        self, ref: Ref, *, view: type[T], indexers: Mapping[str, Indexer[T]] | None = None
+        self,
+        ref: Ref,
+        *,
+        view: type[T],
+        indexers: Mapping[str, Indexer[T]] | None = None,
+        namespace: str = "",
+        label_selector: str = "",
     ) -> Informer[T]:
-        """The informer of this resource in this view, for all namespaces. Raises ValueError when it was asked for
-        with other indexes before: they cannot be added any more."""
-        key = (ref, view)
+        """The informer of this resource in this view; for all namespaces and whatever its labels, unless said
+        otherwise. Raises ValueError when it was asked for with other indexes before: they cannot be added any more."""
+        key = Followed(ref, view, namespace, label_selector)
         if key not in self._informers:
             self._indexers[key] = indexers or {}
-            self._informers[key] = Informer(self.client, ref, view=view, indexers=indexers)
+            self._informers[key] = Informer(
+                self.client,
+                ref,
+                view=view,
+                namespace=namespace,
+                label_selector=label_selector,
+                indexers=indexers,
+            )
         elif self._indexers[key] != (indexers or {}):
             raise ValueError(f"the informer of {ref} as {view.__name__} has other indexes already")
         return self._informers[key]
@@ -82,7 +112,12 @@ class ControlPlane:
 
     @property
     def informers(self) -> Mapping[Ref, Informer[Any]]:
-        return {ref: informer for (ref, _), informer in self._informers.items()}
+        """By what they follow; of several views of one resource the last."""
+        return {followed.ref: informer for followed, informer in self._informers.items()}
+
+    @property
+    def all_informers(self) -> Mapping[Followed, Informer[Any]]:
+        return dict(self._informers)
 
     @property
     def recorders(self) -> Sequence[Recorder]:
@@ -91,10 +126,14 @@ class ControlPlane:
     @property
     def complaint(self) -> str:
         """Why it is not at work; empty when every cache has synced and is live."""
-        for (ref, _), informer in self._informers.items():
+        for followed, informer in self._informers.items():
             if not informer.has_synced or not informer.is_live:
                 why = f": {informer.trouble}" if informer.trouble else ""
-                return f"the cache of {ref} is {'not live' if informer.has_synced else 'not synced'}{why}"
+                state = "not live" if informer.has_synced else "not synced"
+                return f"the cache of {followed.ref} is {state}{why}"
+        for controller in self._controllers:
+            if isinstance(controller, _Complaining) and controller.complaint:
+                return f"{controller.name}: {controller.complaint}"
         return ""
 
     async def run(self) -> None:
@@ -113,18 +152,18 @@ class ControlPlane:
 
     async def _run_controllers(self) -> None:
         async with asyncio.TaskGroup() as group:
-            for (ref, _), informer in self._informers.items():
-                group.create_task(informer.run(), name=f"informer of {ref}")
+            for followed, informer in self._informers.items():
+                group.create_task(informer.run(), name=f"informer of {followed.ref}")
             await self._wait_for_caches()
             for controller in self._controllers:
                 group.create_task(controller.run(), name=controller.name)
             log.info("running: %s", ", ".join(controller.name for controller in self._controllers))
 
     async def _wait_for_caches(self) -> None:
-        for (ref, _), informer in self._informers.items():
+        for followed, informer in self._informers.items():
             # An informer that ends without having synced has raised, and the group ends with it.
             while not await informer.wait_for_sync(seconds=_PATIENCE_SECONDS):
-                log.info("still waiting for the first list of %s", ref)
+                log.info("still waiting for the first list of %s", followed.ref)
 
     async def _flush(self) -> None:
         """What was told by then is sent, within a bound for all of them together."""

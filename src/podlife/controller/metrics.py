@@ -13,11 +13,21 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
+from podlife.client import Limiter
+from podlife.controller.control_plane import ControlPlane, Followed
 from podlife.controller.leader_election import LeaderElector
 from podlife.controller.reconcile import Controller
+from podlife.events import Recorder
 from podlife.workqueue import Distribution, Queue
 
-__all__ = ["export_controllers", "export_election", "export_queues", "histogram"]
+__all__ = [
+    "export_client",
+    "export_controllers",
+    "export_election",
+    "export_informers",
+    "export_queues",
+    "histogram",
+]
 
 K = TypeVar("K", bound=Hashable)
 
@@ -42,6 +52,16 @@ def export_controllers(registry: CollectorRegistry, *controllers: Controller[K])
 def export_election(registry: CollectorRegistry, name: str, elector: LeaderElector) -> None:
     """client-go's `leader_election_master_status`."""
     registry.register(_Families(lambda: _election_families(name, elector)))
+
+
+def export_informers(registry: CollectorRegistry, plane: ControlPlane) -> None:
+    """The caches of a control plane, by resource and by the view that is kept of it."""
+    registry.register(_Families(lambda: _informer_families(plane)))
+
+
+def export_client(registry: CollectorRegistry, limiter: Limiter, *recorders: Recorder) -> None:
+    """What is asked of the server, and what has become of events."""
+    registry.register(_Families(lambda: _client_families(limiter, recorders)))
 
 
 def histogram(family: HistogramMetricFamily, labels: list[str], distribution: Distribution) -> None:
@@ -113,3 +133,48 @@ def _election_families(name: str, elector: LeaderElector) -> Iterable[Metric]:
     status = GaugeMetricFamily("leader_election_master_status", "1 for the one who leads.", labels=["name"])
     status.add_metric([name], float(elector.is_leader))
     yield status
+
+
+def _informer_families(plane: ControlPlane) -> Iterable[Metric]:
+    labels = ["resource", "view"]
+    objects = GaugeMetricFamily("podlife_informer_objects", "Objects in the cache.", labels=labels)
+    live = GaugeMetricFamily(
+        "podlife_informer_live", "Whether the server is being followed right now.", labels=labels
+    )
+    counters = [
+        CounterMetricFamily("podlife_informer_events", "Changes that were told.", labels=labels),
+        CounterMetricFamily("podlife_informer_lists", "Lists that were made.", labels=labels),
+        CounterMetricFamily(
+            "podlife_informer_interruptions", "Times that the watch was interrupted.", labels=labels
+        ),
+        CounterMetricFamily("podlife_informer_misfits", "Objects that could not be read.", labels=labels),
+    ]
+    for followed, informer in plane.all_informers.items():
+        values = [str(followed.ref), _view_name(followed)]
+        objects.add_metric(values, len(informer.cache))
+        live.add_metric(values, float(informer.has_synced and informer.is_live))
+        stats = informer.stats
+        counts = (stats.events, stats.lists, stats.interruptions, stats.misfits)
+        for counter, count in zip(counters, counts, strict=True):
+            counter.add_metric(values, count)
+    yield from (objects, live, *counters)
+
+
+def _view_name(followed: Followed) -> str:
+    """Whose view it is tells one from another: many have the same name."""
+    selection = "".join(f" {part}" for part in (followed.namespace, followed.label_selector) if part)
+    return f"{followed.view.__module__}.{followed.view.__qualname__}{selection}"
+
+
+def _client_families(limiter: Limiter, recorders: tuple[Recorder, ...]) -> Iterable[Metric]:
+    state = limiter.state
+    for name, help_, number in (
+        ("limit", "Requests that may be under way at once.", state.limit),
+        ("in_flight", "Requests that are under way.", state.in_flight),
+        ("waiting", "Requests that wait to be let in.", limiter.waiting),
+    ):
+        yield GaugeMetricFamily(f"podlife_client_{name}", help_, float(number))
+    events = CounterMetricFamily("podlife_events_total", "What has become of events.", labels=("result",))
+    for result in ("sent", "dropped", "filtered", "failed"):
+        events.add_metric((result,), sum(getattr(recorder.counts, result) for recorder in recorders))
+    yield events

@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Generic
 
+from podlife.aio import cancel_and_wait, spawn
 from podlife.errors import PodlifeError, TerminalError
 from podlife.workqueue import Distribution, RateLimitedQueue, ShutDownError
 from podlife.workqueue.queue import K
@@ -40,6 +41,9 @@ class ControllerMetrics:
 
 
 class Controller(Generic[K]):
+    """`stop_seconds` is how long it may take to finish what is being worked on when it is cancelled; by default that is
+    cut off there and then, as the end of the process would do."""
+
     def __init__(
         self,
         name: str,
@@ -47,10 +51,12 @@ class Controller(Generic[K]):
         reconcile: Callable[[K], Awaitable[Again | None]],
         *,
         workers: int = 1,
+        stop_seconds: float = 0.0,
     ) -> None:
         self.name = name
         self.queue = queue
         self.metrics = ControllerMetrics()
+        self.stop_seconds = stop_seconds
         self._reconcile = reconcile
         self._workers = workers
 
@@ -70,7 +76,7 @@ class Controller(Generic[K]):
             self.metrics.active_workers += 1
             started = asyncio.get_running_loop().time()
             try:
-                self.metrics.results[await self._handle(key)] += 1
+                self.metrics.results[await self._finish(key)] += 1
             except asyncio.CancelledError:
                 self.queue.add(key)
                 raise
@@ -78,6 +84,20 @@ class Controller(Generic[K]):
                 self.metrics.seconds.observe(asyncio.get_running_loop().time() - started)
                 self.metrics.active_workers -= 1
                 self.queue.done(key)
+
+    async def _finish(self, key: K) -> str:
+        """Handle the key to its end even when cancelled, within the time that there is for that."""
+        if self.stop_seconds <= 0:
+            return await self._handle(key)
+        handling = spawn(self._handle(key), name=f"{self.name} {key}", on_failure=_is_awaited)
+        try:
+            return await asyncio.shield(handling)
+        except asyncio.CancelledError:
+            try:
+                await asyncio.wait((handling,), timeout=self.stop_seconds)
+            finally:
+                await cancel_and_wait(handling)
+            raise
 
     async def _handle(self, key: K) -> str:
         """Reconcile the key and arrange what comes after; the name of the result."""
@@ -96,6 +116,10 @@ class Controller(Generic[K]):
             return "success"
         self.queue.add_after(key, outcome.seconds)
         return "requeue_after"
+
+
+def _is_awaited(_: BaseException) -> None:
+    """Its worker takes the failure from the task itself."""
 
 
 def _log_failure(name: str, key: object, error: Exception) -> None:

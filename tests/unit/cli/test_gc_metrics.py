@@ -5,6 +5,7 @@ from __future__ import annotations
 from podlife.cli.gc_metrics import GcMetrics
 from podlife.client import Client, InProcessTransport
 from podlife.clock import ManualClock
+from podlife.controller import export_client
 from podlife.events import Recorder
 from podlife.podgc import Collector, Reason
 from podlife.wire import Request, Response
@@ -21,7 +22,8 @@ async def test_every_number_has_its_name_and_upstreams_names_are_kept() -> None:
     recorder = Recorder(client, "podlife-gc", clock=ManualClock())
     collector = Collector(client, recorder=recorder)
     registry = CollectorRegistry()
-    GcMetrics(collector, client.limiter, recorder).register(registry)
+    GcMetrics(collector).register(registry)
+    export_client(registry, client.limiter, recorder)
     collector.metrics.deleted["ns", Reason.ORPHANED] += 3
     collector.metrics.errors["ns", Reason.TERMINATED] += 1
     collector.metrics.reaction_seconds.observe(0.02)

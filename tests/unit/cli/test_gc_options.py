@@ -9,14 +9,9 @@ import typer
 from typer.testing import CliRunner
 
 from podlife.cli.app import app
-from podlife.cli.gc_options import (
-    GATES,
-    REASONS,
-    ElectionOptions,
-    PolicyOptions,
-    SelectionOptions,
-    parse_address,
-)
+from podlife.cli.election import ElectionOptions
+from podlife.cli.gc_options import GATES, REASONS, PolicyOptions, SelectionOptions
+from podlife.cli.options import parse_address
 from podlife.podgc import FeatureGates, Reason, Selection, Settings
 from tests.unit.cli.test_cli import imports_of, podlife
 

@@ -9,7 +9,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from podlife.cli.options import format_duration, parse_duration, parse_timeout, with_groups
+from podlife.cli.options import GoCommand, format_duration, parse_duration, parse_timeout, with_groups
 
 
 @pytest.mark.parametrize(
@@ -77,3 +77,42 @@ def test_a_group_of_options_arrives_as_one_value() -> None:
     assert CliRunner().invoke(app, []).stdout == "12\n"
     assert CliRunner().invoke(app, ["-H", "5", "--width", "2", "--factor", "10"]).stdout == "100\n"
     assert CliRunner().invoke(app, ["--size", "2"]).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ([], (True, False)),
+        (["--elect"], (True, False)),
+        (["--no-elect"], (False, False)),
+        (["--elect=false"], (False, False)),
+        (["--elect=FALSE"], (False, False)),
+        (["--elect=0"], (False, False)),
+        (["--elect=true"], (True, False)),
+        (["--elect=t", "--dry-run=true"], (True, True)),
+        (["--dry-run=false"], (True, False)),
+        (["--name", "--elect=false"], (True, False)),
+    ],
+)
+def test_a_switch_takes_a_value_as_those_of_kubernetes_do(given: list[str], meant: tuple[bool, bool]) -> None:
+    seen: list[tuple[bool, bool]] = []
+    result = CliRunner().invoke(_switches(seen), given)
+    assert (result.exit_code, seen) == (0, [meant]), result.output
+
+
+def test_a_switch_whose_value_is_neither_true_nor_false_is_a_wrong_use() -> None:
+    result = CliRunner().invoke(_switches([]), ["--elect=perhaps"])
+    assert result.exit_code == 2
+    assert "'--elect=perhaps' must be --elect=true or --elect=false" in result.output
+
+
+def _switches(seen: list[tuple[bool, bool]]) -> typer.Typer:
+    app = typer.Typer(rich_markup_mode=None)
+
+    @app.command(cls=GoCommand)
+    def run(
+        elect: bool = True, dry_run: Annotated[bool, typer.Option("--dry-run")] = False, name: str = ""
+    ) -> None:
+        seen.append((elect, dry_run))
+
+    return app

@@ -178,3 +178,45 @@ async def test_a_controller_ends_when_its_queue_is_drained() -> None:
         await asyncio.sleep(0)
         await queue.shut_down(drain=True)
     assert seen == ["a", "b", "c"]
+
+
+@virtual_time
+async def test_a_controller_with_time_to_stop_finishes_what_it_is_at_and_begins_nothing_more() -> None:
+    begun: list[str] = []
+    ended: list[str] = []
+
+    async def reconcile(key: str) -> None:
+        begun.append(key)
+        await asyncio.sleep(2)
+        ended.append(key)
+
+    queue: RateLimitedQueue[str] = RateLimitedQueue("pods")
+    controller = Controller("collector", queue, reconcile, stop_seconds=3)
+    task = asyncio.get_running_loop().create_task(controller.run())
+    queue.add("a")
+    queue.add("b")
+    await asyncio.sleep(1)
+    await cancel_and_wait(task)
+    assert (begun, ended, task.cancelled()) == (["a"], ["a"], True)
+    assert now() == 2
+
+
+@virtual_time
+async def test_what_takes_longer_than_there_is_time_to_stop_is_cut_off() -> None:
+    is_cut_off = False
+
+    async def reconcile(key: str) -> None:
+        nonlocal is_cut_off
+        try:
+            await asyncio.sleep(1000)
+        except asyncio.CancelledError:
+            is_cut_off = True
+            raise
+
+    queue: RateLimitedQueue[str] = RateLimitedQueue("pods")
+    controller = Controller("collector", queue, reconcile, stop_seconds=3)
+    task = asyncio.get_running_loop().create_task(controller.run())
+    queue.add("a")
+    await asyncio.sleep(1)
+    await cancel_and_wait(task)
+    assert (is_cut_off, now(), task.cancelled()) == (True, 4, True)
