@@ -16,7 +16,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from podlife.client.calls import Reply
+    from podlife.client.calls import Reply, WithdrawnError
     from podlife.client.client import Client
     from podlife.client.config import (
         BasicAuth,
@@ -119,6 +119,7 @@ __all__ = [
     "Transport",
     "WatchEvent",
     "WatchOptions",
+    "WithdrawnError",
     "WriteOptions",
     "in_cluster",
     "load",

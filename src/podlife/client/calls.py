@@ -19,9 +19,13 @@ from podlife.client.transport import Answer, DeadlineError, Transport, read_all
 from podlife.errors import ApiError, PodlifeError, UnreachableError
 from podlife.wire import Request
 
-__all__ = ["Calls", "Reply"]
+__all__ = ["Calls", "Reply", "WithdrawnError"]
 
 _WARNING = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
+
+
+class WithdrawnError(PodlifeError):
+    """The request was not sent: its caller had withdrawn by the time it was its turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +50,17 @@ class Calls:
         self.limiter = limiter
         self.timeout_seconds = timeout_seconds
         self.on_warning = on_warning
+        self._is_withdrawn = False
+        # Those who stand in line, or wait to try again.
+        self._waits: set[asyncio.Timeout] = set()
+
+    def withdraw(self) -> None:
+        """Send nothing more. What is on the wire is finished; whoever waits gets WithdrawnError, at once."""
+        self._is_withdrawn = True
+        now = asyncio.get_running_loop().time()
+        for wait in self._waits:
+            if not wait.expired():
+                wait.reschedule(now)
 
     async def call(self, request: Request) -> Reply:
         """Send the request until it is answered, within the deadline. Raises ApiError or UnreachableError."""
@@ -59,9 +74,9 @@ class Calls:
             except (ApiError, UnreachableError) as error:
                 failures += 1
                 delay = retry_seconds(request.method, error, failures)
-                if delay is None or loop.time() + delay >= deadline:
+                if delay is None or loop.time() + delay >= deadline or self._is_withdrawn:
                     raise
-            await asyncio.sleep(delay)
+            await self._pause(delay)
 
     async def open(self, request: Request) -> Answer:
         """Begin a stream, which has no deadline as a whole. One attempt; the slot is free once it has begun."""
@@ -90,15 +105,42 @@ class Calls:
             self.limiter.leave(slot)
 
     async def _enter(self, deadline: float) -> Slot:
+        if self._is_withdrawn:
+            raise _withdrawn()
         if (slot := self.limiter.enter_at_once()) is not None:
             return slot
+        return await self._wait_in_line(deadline)
+
+    async def _wait_in_line(self, deadline: float) -> Slot:
         try:
-            async with asyncio.timeout_at(deadline):
-                return await self.limiter.enter()
+            async with asyncio.timeout_at(deadline) as wait:
+                self._waits.add(wait)
+                try:
+                    slot = await self.limiter.enter()
+                finally:
+                    self._waits.discard(wait)
         except TimeoutError:
+            if self._is_withdrawn:
+                raise _withdrawn() from None
             raise DeadlineError(
                 f"the request was held back for {self.timeout_seconds:g} s: the server is overloaded"
             ) from None
+        if self._is_withdrawn:
+            # It was let in at the very moment it withdrew.
+            self.limiter.leave(slot)
+            raise _withdrawn()
+        return slot
+
+    async def _pause(self, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(None) as wait:
+                self._waits.add(wait)
+                try:
+                    await asyncio.sleep(seconds)
+                finally:
+                    self._waits.discard(wait)
+        except TimeoutError:
+            raise _withdrawn() from None
 
     async def _send(self, request: Request, slot: Slot, deadline: float, *, is_stream: bool) -> Answer:
         try:
@@ -126,6 +168,10 @@ class Calls:
         if self.on_warning is not None and "warning" in headers:
             for text in _WARNING.findall(headers["warning"]):
                 self.on_warning(re.sub(r"\\(.)", r"\1", text))
+
+
+def _withdrawn() -> WithdrawnError:
+    return WithdrawnError("the request was withdrawn before it was sent")
 
 
 def _left(deadline: float) -> float:

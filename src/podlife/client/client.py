@@ -82,6 +82,15 @@ class Client:
         other._without_streaming = self._without_streaming
         return other
 
+    def apart(self) -> Client:
+        """The same client in every way, for a caller who may withdraw from it by itself."""
+        return self.with_timeout(self._calls.timeout_seconds)
+
+    def withdraw(self) -> None:
+        """Send nothing more: what is on the wire is finished, and every other request of this client's raises
+        WithdrawnError at once, also those that wait already. Others on the same connection do not notice."""
+        self._calls.withdraw()
+
     @property
     def limiter(self) -> Limiter:
         return self._calls.limiter

@@ -3,7 +3,8 @@
 No watch is needed and nothing is kept, so that a sweep that was killed is simply started again. Pods are listed
 before nodes: a pod's node was there before it. A missing node is first seen here, so its quarantine is waited for
 at the end, and the server asked once more. What fails for a passing reason is tried a few times; what fails for
-good is told with its reason.
+good is told with its reason. Told to stop, it sends nothing more: calls on the wire are finished, those that wait
+for their turn are not sent, and what that leaves undone is counted.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import msgspec
 
 from podlife.aio import wait_until_set
 from podlife.api.views import MetadataOnly, Node
-from podlife.client import NODES, PODS, Client, ListOptions
+from podlife.client import NODES, PODS, Client, ListOptions, WithdrawnError
 from podlife.client.retry import backoff_seconds, is_passing
 from podlife.clock import Clock
 from podlife.errors import NotFoundError, PodlifeError
@@ -45,12 +46,15 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """`total` grows when a node's quarantine ends; until then `waiting_seconds` says how long that still is."""
+    """`total` grows when a node's quarantine ends; until then `waiting_seconds` says how long that still is, and
+    `waiting_pods` how many pods wait for it."""
 
     total: int = 0
     done: int = 0
     failed: int = 0
     waiting_seconds: float = 0.0
+    waiting_pods: int = 0
+    is_stopping: bool = False
 
 
 @dataclass(slots=True)
@@ -61,7 +65,7 @@ class Summary:
     failures: list[Failure] = field(default_factory=list)
     # Nodes that could not be looked for: their pods were left alone.
     unknown_nodes: dict[str, PodlifeError] = field(default_factory=dict)
-    # How many pods had not been begun with when the sweep was told to stop.
+    # How many pods were not dealt with because the sweep was told to stop.
     left: int = 0
 
     @property
@@ -127,7 +131,8 @@ class Sweep:
         *,
         report: Callable[[Victim, Removal], None] | None = None,
     ) -> None:
-        self._client = client
+        # The calls are withdrawn when it is told to stop; others who use the client go on.
+        self._client = client.apart()
         self._settings = settings
         self._clock = clock
         self._report = report or (lambda victim, removal: None)
@@ -137,8 +142,11 @@ class Sweep:
         self._is_stopping = asyncio.Event()
 
     def stop(self) -> None:
-        """Begin with nothing more: `run` comes back when the calls under way are done."""
-        self._is_stopping.set()
+        """Send nothing more: `run` comes back when the calls on the wire are answered."""
+        if not self._is_stopping.is_set():
+            self._is_stopping.set()
+            self._client.withdraw()
+            self._tell(is_stopping=True)
 
     async def run(
         self,
@@ -146,40 +154,42 @@ class Sweep:
         selection: Selection | None = None,
         plan: Plan | None = None,
     ) -> Summary:
-        """Remove the victims of the plan, or of one that is made now."""
+        """Remove the victims of the plan, or of one that is made now. Raises what kept it from making one."""
         self._on_progress = on_progress or self._on_progress
         started = asyncio.get_running_loop().time()
         if plan is None:
             plan = await plan_once(self._client, self._settings, selection)
         await self._remove_all(plan.victims)
         if plan.later:
-            await self._wait_until(started + max(later.seconds for later in plan.later))
+            pods = sum(len(later.pods) for later in plan.later)
+            await self._wait_until(started + max(later.seconds for later in plan.later), pods)
             if self._is_stopping.is_set():
-                self._summary.left += sum(len(later.pods) for later in plan.later)
+                self._summary.left += pods
             else:
                 await self._remove_all(await self._orphans(plan.later))
         return self._summary
 
-    def _tell(self, **changes: float) -> None:
+    def _tell(self, **changes: float | bool) -> None:
         self._progress = replace(self._progress, **changes)  # type: ignore[arg-type]
         self._on_progress(self._progress)
 
-    async def _wait_until(self, moment: float) -> None:
+    async def _wait_until(self, moment: float, pods: int) -> None:
         loop = asyncio.get_running_loop()
         while (left := moment - loop.time()) > 0 and not self._is_stopping.is_set():
-            self._tell(waiting_seconds=left)
+            self._tell(waiting_seconds=left, waiting_pods=pods)
             await wait_until_set(self._is_stopping, seconds=min(1.0, left))
-        self._tell(waiting_seconds=0.0)
+        self._tell(waiting_seconds=0.0, waiting_pods=0)
 
     async def _orphans(self, missing: Sequence[Later]) -> list[Victim]:
         """One look at the server for each node before its pods are believed to be orphans (GC-52)."""
         orphans: list[Victim] = []
-        waiting = {later.node: len(later.pods) for later in missing}
+        undecided = {later.node: len(later.pods) for later in missing}
 
         async def look(later: Later) -> None:
-            del waiting[later.node]
             try:
                 await self._client.get(NODES, later.node, view=MetadataOnly)
+            except WithdrawnError:
+                return
             except NotFoundError:
                 why = f"node {later.node} no longer exists"
                 orphans.extend(
@@ -187,14 +197,17 @@ class Sweep:
                 )
             except PodlifeError as error:
                 self._summary.unknown_nodes[later.node] = error
+            del undecided[later.node]
 
         await self._for_each(missing, look)
-        self._summary.left += sum(waiting.values())
+        self._summary.left += sum(undecided.values())
         return orphans
 
     async def _remove_all(self, victims: Sequence[Victim]) -> None:
         self._tell(total=self._progress.total + len(victims))
-        self._summary.left += await self._for_each(victims, self._remove)
+        # In two steps: the workers count into it meanwhile.
+        not_begun = await self._for_each(victims, self._remove)
+        self._summary.left += not_begun
 
     async def _for_each(self, items: Iterable[X], work: Callable[[X], Awaitable[None]]) -> int:
         """Says how many were not begun with, being told to stop."""
@@ -213,6 +226,9 @@ class Sweep:
         for failures in range(1, _MOST_TRIES + 1):
             try:
                 removal = await self._try(victim)
+            except WithdrawnError:
+                self._summary.left += 1
+                return
             except PodlifeError as error:
                 if failures == _MOST_TRIES or not is_passing(error) or self._is_stopping.is_set():
                     self._summary.failures.append(Failure(victim, error))
@@ -232,10 +248,12 @@ class Sweep:
             if removal.outcome is not Outcome.CHANGED:
                 return removal
             metadata = victim.pod.metadata
-            try:
-                pod = await self._client.get(PODS, metadata.name, metadata.namespace, view=Pod)
-            except NotFoundError:
+            # As a list of one: whoever may sweep may list, and needs no right to get besides.
+            options = ListOptions(field_selector=f"metadata.name={metadata.name}")
+            page = await self._client.list(PODS, metadata.namespace, options=options, view=Pod)
+            if not page.items:
                 return Removal(Outcome.GONE)
+            [pod] = page.items
             if pod.metadata.uid != metadata.uid:
                 return Removal(Outcome.REPLACED)
             victim = policy.victim_for(self._settings, pod, victim.reason, victim.why)

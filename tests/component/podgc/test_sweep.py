@@ -167,6 +167,34 @@ async def test_a_pod_that_changed_since_the_list_is_decided_about_as_it_is_now(t
 
 
 @virtual_time
+async def test_a_pod_that_changed_since_the_list_is_read_again_by_whoever_may_only_list(
+    tmp_path: Path,
+) -> None:
+    """The rights of deploy/gc have no `get pods`: a conflict must not need it."""
+    async with serve(tmp_path) as world:
+        await world.pod("a", phase="Running", node="", is_terminating=True)
+        await world.pod("b", phase="Running", node="", is_terminating=True)
+        is_first = True
+
+        async def change(request: Request) -> None:
+            nonlocal is_first
+            if is_first:
+                is_first = False
+                await world.plant("a", metadata={"labels": {"changed": "yes"}})
+
+        async def replace(request: Request) -> None:
+            await world.replace("b")
+
+        world.faults.put("GET", "/pods/[^/]+$", lambda _: status(403))
+        world.faults.put("PATCH", "/a/status$", change)
+        world.faults.put("PATCH", "/b/status$", replace)
+        summary = await world.collector().sweep_once()
+        assert summary.is_complete
+        assert not is_first
+        assert await world.left() == ["b"]
+
+
+@virtual_time
 async def test_sweeping_again_after_a_sweep_was_cut_off_finishes_the_work(tmp_path: Path) -> None:
     async with serve(tmp_path) as world:
         await world.node()
