@@ -128,12 +128,16 @@ class UidTrackedExpectations:
 
     def expect_deletions(self, key: Hashable, uids: Iterable[str]) -> None:
         """These pods are to go, and no creations are expected. Those that were to go before are forgotten."""
-        wanted = set(uids)
+        self.expect(key, deletions=uids)
+
+    def expect(self, key: Hashable, *, creations: int = 0, deletions: Iterable[str] = ()) -> None:
+        """From now on exactly this is expected: so many pods to come, and these to go."""
+        wanted = set(deletions)
         with self._lock:
             if pending := self._uids.get(key):
                 log.error("%s: deletions of %s were still expected and are forgotten", key, sorted(pending))
             self._uids[key] = wanted
-            self._counts.expect_deletions(key, len(wanted))
+            self._counts.expect(key, creations=creations, deletions=len(wanted))
 
     def add(self, key: Hashable, *, creations: int = 0) -> None:
         """Expect so many creations more or, with a negative number, fewer."""

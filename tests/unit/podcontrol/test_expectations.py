@@ -36,3 +36,15 @@ def test_owner_that_is_gone_leaves_nothing_expected_to_its_successor() -> None:
     expectations.forget(KEY)
     assert expectations.is_satisfied(KEY)
     assert expectations.get(KEY) is None
+
+
+def test_pods_to_come_and_pods_to_go_may_be_expected_at_once() -> None:
+    tracked = UidTrackedExpectations(seconds=lambda: 0.0)
+    tracked.expect(KEY, creations=1, deletions=["a", "b"])
+    tracked.observe_deletion(KEY, "a")
+    # It is seen twice, as it begins to go and when it is gone.
+    tracked.observe_deletion(KEY, "a")
+    tracked.observe_creation(KEY)
+    assert not tracked.is_satisfied(KEY)
+    tracked.observe_deletion(KEY, "b")
+    assert tracked.is_satisfied(KEY)
