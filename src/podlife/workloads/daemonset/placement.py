@@ -1,0 +1,77 @@
+"""On which nodes the pods of a DaemonSet belong. Pure.
+
+Whether a pod should be on a node and whether one that is there may stay are two questions: a NoSchedule taint keeps
+new pods away, and only a NoExecute taint drives out those that are there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from podlife.informer.indexes import Key
+from podlife.workloads.daemonset.node_affinity import NodeRequirement
+from podlife.workloads.daemonset.tolerations import (
+    NO_EXECUTE,
+    NO_SCHEDULE,
+    has_untolerated,
+    with_daemon_tolerations,
+)
+from podlife.workloads.daemonset.views import DaemonSet, Node
+from podlife.workloads.views import Template
+
+__all__ = ["Fit", "Placement", "Placements"]
+
+
+class Fit(Enum):
+    """How a node suits the daemon."""
+
+    SHOULD_RUN = "should run"
+    # Nothing new comes here, and what is here may stay.
+    MAY_STAY = "may stay"
+    MUST_NOT = "must not"
+
+
+class Placement:
+    """Of one template: what it asks of nodes, read once."""
+
+    def __init__(self, template: Template) -> None:
+        spec = template.get("spec") or {}
+        self._node_name: str = spec.get("nodeName") or ""
+        self._requirement = NodeRequirement(spec)
+        self._tolerations = with_daemon_tolerations(spec)
+
+    def fit(self, node: Node) -> Fit:
+        name = node.metadata.name
+        if self._node_name not in ("", name) or not self._requirement.matches(name, node.metadata.labels):
+            return Fit.MUST_NOT
+        taints = node.spec.taints
+        if not taints or not has_untolerated(taints, self._tolerations, NO_SCHEDULE, NO_EXECUTE):
+            return Fit.SHOULD_RUN
+        return Fit.MUST_NOT if has_untolerated(taints, self._tolerations, NO_EXECUTE) else Fit.MAY_STAY
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    uid: str
+    generation: int
+    placement: Placement
+
+
+class Placements:
+    """Those of all DaemonSets, each read again only when its spec has changed: every event of a node asks them."""
+
+    def __init__(self) -> None:
+        self._known: dict[Key, _Known] = {}
+
+    def of(self, daemon_set: DaemonSet) -> Placement:
+        metadata = daemon_set.metadata
+        key = (metadata.namespace, metadata.name)
+        known = self._known.get(key)
+        if known is None or (known.uid, known.generation) != (metadata.uid, metadata.generation):
+            known = _Known(metadata.uid, metadata.generation, Placement(daemon_set.spec.template))
+            self._known[key] = known
+        return known.placement
+
+    def forget(self, key: Key) -> None:
+        self._known.pop(key, None)

@@ -1,0 +1,66 @@
+"""The pod of a DaemonSet for a node: its template, and how a pod tells which node it is for. Pure.
+
+The scheduler binds daemon pods like all others; that it can only be this node is said as a required affinity to the
+node's name. What else the template requires of nodes holds already where a pod is made, and so is replaced by it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from podlife.workloads.daemonset.tolerations import with_daemon_tolerations
+from podlife.workloads.views import Pod, Template
+
+__all__ = ["HASH_LABEL", "daemon_template", "for_node", "is_updated", "target_node"]
+
+HASH_LABEL = "controller-revision-hash"
+_GENERATION_LABEL = "pod-template-generation"
+_NAME = "metadata.name"
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+def daemon_template(template: Template, generation: str, hash_: str) -> Template:
+    """The template with what every daemon pod has: labels that tell its revision, and its tolerations."""
+    metadata, spec = template.get("metadata") or {}, template.get("spec") or {}
+    labels = dict(metadata.get("labels") or {})
+    if generation:
+        labels[_GENERATION_LABEL] = generation
+    if hash_:
+        labels[HASH_LABEL] = hash_
+    return {
+        **template,
+        "metadata": {**metadata, "labels": labels},
+        "spec": {**spec, "tolerations": with_daemon_tolerations(spec)},
+    }
+
+
+def for_node(template: Template, node_name: str) -> Template:
+    """The template of a pod that only this node can take."""
+    spec = template["spec"]
+    affinity = spec.get("affinity") or {}
+    is_node = {"key": _NAME, "operator": "In", "values": [node_name]}
+    required: dict[str, Any] = {"nodeSelectorTerms": [{"matchFields": [is_node]}]}
+    node_affinity = {**(affinity.get("nodeAffinity") or {}), _REQUIRED: required}
+    return {**template, "spec": {**spec, "affinity": {**affinity, "nodeAffinity": node_affinity}}}
+
+
+def target_node(pod: Pod) -> str:
+    """The node that the pod is on or for; empty when it does not say."""
+    if pod.spec.node_name:
+        return pod.spec.node_name
+    affinity = pod.spec.affinity
+    required = affinity.node_affinity.required if affinity and affinity.node_affinity else None
+    for term in required.node_selector_terms if required else ():
+        for field in term.match_fields:
+            if field.get("key") == _NAME and field.get("operator") == "In":
+                values: list[str] = field.get("values") or []
+                return values[0] if len(values) == 1 else ""
+    return ""
+
+
+def is_updated(pod: Pod, generation: str, hash_: str) -> bool:
+    """Whether it was made of the template as it is now: by its revision or, for pods of long ago, by its number."""
+    labels = pod.metadata.labels
+    if hash_ and labels.get(HASH_LABEL) == hash_:
+        return True
+    return bool(generation) and labels.get(_GENERATION_LABEL) == generation

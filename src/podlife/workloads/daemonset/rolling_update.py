@@ -1,0 +1,114 @@
+"""Which pods are replaced next as a DaemonSet goes over to a new revision. Pure.
+
+Without surge the old pods are deleted, as many as may be unavailable at a time, and new ones come as on any node
+without a pod. With surge new pods are made beside the old ones, which go when the new ones serve. Pods that do not
+serve anyway are replaced at once, and nodes with too many pods are left to `node_pods`, counted as unavailable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from podlife.podcontrol import is_available
+from podlife.workloads.daemonset.limits import Limits
+from podlife.workloads.daemonset.node_pods import Revision
+from podlife.workloads.daemonset.placement import Fit
+from podlife.workloads.daemonset.pod_template import is_updated
+from podlife.workloads.views import Pod
+
+__all__ = ["Replacement", "replace_next"]
+
+
+@dataclass(slots=True)
+class Replacement:
+    delete: list[Pod] = field(default_factory=list)
+    create_on: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """What a node has of each; `is_clear` is false where it has more than one."""
+
+    new: Pod | None = None
+    old: Pod | None = None
+    is_clear: bool = True
+
+
+def replace_next(
+    pods: Mapping[str, Sequence[Pod]],
+    fits: Mapping[str, Fit],
+    revision: Revision,
+    limits: Limits,
+    now: datetime,
+) -> Replacement:
+    """`pods` by node; `fits` of all nodes there are."""
+    wanted = {name: pods.get(name, ()) for name, fit in fits.items() if fit is Fit.SHOULD_RUN}
+    pairs = {name: _pair(found, revision) for name, found in {**wanted, **pods}.items()}
+    if limits.max_surge == 0:
+        return _replace_in_place(pairs, revision, limits.max_unavailable, now)
+    return _replace_beside(pairs, fits, revision, limits.max_surge, now)
+
+
+def _replace_in_place(
+    pairs: Mapping[str, _Pair], revision: Revision, max_unavailable: int, now: datetime
+) -> Replacement:
+    unavailable = 0
+    replacement = Replacement()
+    candidates: list[Pod] = []
+    for pair in pairs.values():
+        only = pair.new or pair.old
+        if only is None or (pair.new and pair.old):
+            unavailable += 1
+            continue
+        serves = is_available(only, revision.min_ready_seconds, now)
+        if not serves:
+            unavailable += 1
+        if only is pair.old:
+            (candidates if serves else replacement.delete).append(only)
+    replacement.delete += candidates[: max(0, max_unavailable - unavailable)]
+    return replacement
+
+
+def _replace_beside(
+    pairs: Mapping[str, _Pair], fits: Mapping[str, Fit], revision: Revision, max_surge: int, now: datetime
+) -> Replacement:
+    surging = available = 0
+    replacement = Replacement()
+    candidates: list[str] = []
+    misplaced: list[Pod] = []
+    for name, pair in pairs.items():
+        if not pair.is_clear:
+            surging += 1
+            continue
+        serving = pair.old or pair.new
+        serves = serving is not None and is_available(serving, revision.min_ready_seconds, now)
+        available += serves
+        if pair.old is None:
+            continue
+        if pair.new is not None:
+            if is_available(pair.new, revision.min_ready_seconds, now):
+                replacement.delete.append(pair.old)
+            else:
+                surging += 1
+        elif fits.get(name) is Fit.SHOULD_RUN:
+            (candidates if serves else replacement.create_on).append(name)
+        elif name in fits:
+            (misplaced if serves else replacement.delete).append(pair.old)
+    desired = sum(1 for fit in fits.values() if fit is Fit.SHOULD_RUN)
+    # Who surges wants to be served all the time: a pod where none should be goes once enough serve elsewhere.
+    replacement.delete += misplaced[: max(0, available - desired)]
+    replacement.create_on += candidates[: max(0, max_surge - surging)]
+    return replacement
+
+
+def _pair(pods: Sequence[Pod], revision: Revision) -> _Pair:
+    new: list[Pod] = []
+    old: list[Pod] = []
+    for pod in pods:
+        if pod.metadata.deletion_timestamp is None:
+            (new if is_updated(pod, revision.generation, revision.hash) else old).append(pod)
+    if len(new) > 1 or len(old) > 1:
+        return _Pair(is_clear=False)
+    return _Pair(new[0] if new else None, old[0] if old else None)

@@ -1,0 +1,46 @@
+"""The status of a DaemonSet, counted from its nodes and pods. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from podlife.podcontrol import is_available, is_ready
+from podlife.workloads.daemonset.node_pods import Revision, oldest_first
+from podlife.workloads.daemonset.placement import Fit
+from podlife.workloads.daemonset.pod_template import is_updated
+from podlife.workloads.daemonset.views import DaemonSet
+from podlife.workloads.views import Pod, Status
+
+__all__ = ["new_status"]
+
+# The server writes these also when they are zero.
+_ALWAYS = ("currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady")
+
+
+def new_status(
+    daemon_set: DaemonSet,
+    pods: Mapping[str, Sequence[Pod]],
+    fits: Mapping[str, Fit],
+    revision: Revision,
+    now: datetime,
+) -> Status:
+    """What the status should be, without the generation, which only who has acted on it may set. `pods` by node;
+    `fits` of all nodes there are. On a node with several pods the oldest counts."""
+    counts = dict.fromkeys((*_ALWAYS, "updatedNumberScheduled", "numberAvailable"), 0)
+    for name, fit in fits.items():
+        found = pods.get(name)
+        if fit is not Fit.SHOULD_RUN:
+            counts["numberMisscheduled"] += bool(found)
+            continue
+        counts["desiredNumberScheduled"] += 1
+        if not found:
+            continue
+        pod = found[0] if len(found) == 1 else oldest_first(found)[0]
+        counts["currentNumberScheduled"] += 1
+        counts["numberReady"] += is_ready(pod)
+        counts["numberAvailable"] += is_available(pod, revision.min_ready_seconds, now)
+        counts["updatedNumberScheduled"] += is_updated(pod, revision.generation, revision.hash)
+    counts["numberUnavailable"] = counts["desiredNumberScheduled"] - counts["numberAvailable"]
+    status = {name: value for name, value in daemon_set.status.items() if name not in counts}
+    return status | {name: count for name, count in counts.items() if count or name in _ALWAYS}

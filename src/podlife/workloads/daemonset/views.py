@@ -1,0 +1,108 @@
+"""What is decoded of a DaemonSet, and of the nodes it may run on."""
+
+from __future__ import annotations
+
+from sys import intern
+
+import msgspec
+
+from podlife.api import views as api
+from podlife.api.selectors import LabelSelector, label_selector_from_dict
+from podlife.client import DAEMON_SETS
+from podlife.podcontrol import Owner
+from podlife.workloads.views import LabelSelectorDict, Metadata, Status, Template
+
+__all__ = [
+    "ROLLING_UPDATE",
+    "DaemonSet",
+    "DaemonSetSpec",
+    "Node",
+    "NodeMetadata",
+    "NodeSpec",
+    "RollingUpdate",
+    "Taint",
+    "UpdateStrategy",
+    "owner_of_daemon_set",
+    "selector_of",
+    "template_generation",
+]
+
+ROLLING_UPDATE = "RollingUpdate"
+_TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
+
+
+class RollingUpdate(msgspec.Struct, rename="camel"):
+    """Numbers, or percentages of the nodes that should run it."""
+
+    max_unavailable: int | str = 1
+    max_surge: int | str = 0
+
+
+class UpdateStrategy(msgspec.Struct, rename="camel"):
+    type: str = ROLLING_UPDATE
+    rolling_update: RollingUpdate | None = None
+
+
+class DaemonSetSpec(msgspec.Struct, rename="camel"):
+    min_ready_seconds: int = 0
+    revision_history_limit: int = 10
+    selector: LabelSelectorDict | None = None
+    template: Template = {}
+    update_strategy: UpdateStrategy = msgspec.field(default_factory=UpdateStrategy)
+
+
+class DaemonSet(msgspec.Struct):
+    metadata: Metadata
+    spec: DaemonSetSpec = msgspec.field(default_factory=DaemonSetSpec)
+    status: Status = {}
+
+
+class NodeMetadata(api.Metadata, gc=False):
+    labels: dict[str, str] = {}
+
+
+class Taint(msgspec.Struct, gc=False):
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+
+    def __post_init__(self) -> None:
+        self.key, self.value, self.effect = intern(self.key), intern(self.value), intern(self.effect)
+
+
+class NodeSpec(msgspec.Struct, gc=False):
+    taints: tuple[Taint, ...] = ()
+
+
+class Node(msgspec.Struct, gc=False):
+    """What decides whether daemon pods belong on it. A heartbeat changes none of it."""
+
+    metadata: NodeMetadata
+    spec: NodeSpec = msgspec.field(default_factory=NodeSpec)
+
+
+def selector_of(daemon_set: DaemonSet) -> LabelSelector:
+    """Raises ValueError for one that cannot be."""
+    return label_selector_from_dict(daemon_set.spec.selector)
+
+
+def owner_of_daemon_set(daemon_set: DaemonSet) -> Owner:
+    metadata = daemon_set.metadata
+    return Owner(
+        DAEMON_SETS.api_version,
+        DAEMON_SETS.kind,
+        metadata.name,
+        metadata.uid,
+        metadata.namespace,
+        metadata.resource_version,
+        is_deleting=metadata.deletion_timestamp is not None,
+    )
+
+
+def template_generation(daemon_set: DaemonSet) -> str:
+    """How often the template was changed, as an old version of the API counts it; empty where it says nothing."""
+    text = daemon_set.metadata.annotations.get(_TEMPLATE_GENERATION, "")
+    try:
+        return str(int(text))
+    except ValueError:
+        return ""

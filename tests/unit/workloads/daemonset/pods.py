@@ -1,0 +1,76 @@
+"""Pods, nodes and DaemonSets as the controller sees them, for the tests of its decisions."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from podlife.podcontrol import PodCondition
+from podlife.workloads.daemonset.pod_template import HASH_LABEL, for_node
+from podlife.workloads.daemonset.views import (
+    DaemonSet,
+    DaemonSetSpec,
+    Node,
+    NodeMetadata,
+    NodeSpec,
+    RollingUpdate,
+    Taint,
+    UpdateStrategy,
+)
+from podlife.workloads.views import Affinity, Metadata, Pod, PodMetadata, PodSpec, PodStatus
+
+NOW = datetime(2030, 1, 1, 12, 0, tzinfo=UTC)
+NEW, OLD = "new", "old"
+
+
+def node(name: str = "n1", *taints: Taint, **labels: str) -> Node:
+    shown = {key.replace("_", "-"): value for key, value in labels.items()}
+    return Node(NodeMetadata(name=name, uid=f"uid-{name}", labels=shown), NodeSpec(taints))
+
+
+def daemon_set(*, spec: dict[str, Any] | None = None, **rolling: int | str) -> DaemonSet:
+    template = {"metadata": {"labels": {"app": "d"}}, "spec": spec or {"containers": []}}
+    strategy = UpdateStrategy(rolling_update=RollingUpdate(**rolling))
+    metadata = Metadata(name="d", namespace="default", uid="uid-d", generation=1)
+    return DaemonSet(metadata, DaemonSetSpec(template=template, update_strategy=strategy))
+
+
+def pod(
+    name: str,
+    *,
+    on: str = "n1",
+    revision: str = NEW,
+    phase: str = "Running",
+    ready_for: float | None = None,
+    age: float = 100,
+    going: bool = False,
+    is_bound: bool = True,
+    generation: str = "",
+) -> Pod:
+    labels = {HASH_LABEL: revision} | ({"pod-template-generation": generation} if generation else {})
+    metadata = PodMetadata(
+        name=name,
+        namespace="default",
+        uid=f"uid-{name}",
+        labels=labels,
+        creation_timestamp=NOW - timedelta(seconds=age),
+        deletion_timestamp=NOW if going else None,
+    )
+    conditions = (
+        ()
+        if ready_for is None
+        else (PodCondition("Ready", "True", last_transition_time=NOW - timedelta(seconds=ready_for)),)
+    )
+    spec = PodSpec(node_name=on) if is_bound else PodSpec(affinity=_affinity(on))
+    return Pod(metadata, spec, PodStatus(phase=phase, conditions=conditions))
+
+
+def _affinity(name: str) -> Affinity:
+    template = for_node({"spec": {}}, name)
+    return msgspec.convert(template["spec"]["affinity"], Affinity)
+
+
+def names(pods: list[Pod]) -> list[str]:
+    return [each.metadata.name for each in pods]

@@ -1,0 +1,80 @@
+"""What is done about the pods of one node."""
+
+from __future__ import annotations
+
+from podlife.workloads.daemonset.node_pods import NodeChange, Revision, by_node, decide, oldest_first
+from podlife.workloads.daemonset.placement import Fit
+from podlife.workloads.views import Pod
+from tests.unit.workloads.daemonset.pods import NEW, NOW, OLD, names, pod
+
+RUN, STAY, NOT = Fit.SHOULD_RUN, Fit.MAY_STAY, Fit.MUST_NOT
+IN_PLACE = Revision(NEW)
+SURGE = Revision(NEW, min_ready_seconds=10, is_surging=True)
+
+
+def change(fit: Fit, *pods: Pod, revision: Revision = IN_PLACE) -> NodeChange:
+    return decide(fit, pods, revision, NOW)
+
+
+def test_node_without_a_pod_gets_one_only_if_it_should_run_it() -> None:
+    assert change(RUN).needs_pod
+    assert change(STAY) == change(NOT) == NodeChange()
+
+
+def test_pod_on_a_node_where_it_must_not_be_is_deleted_once() -> None:
+    assert names(change(NOT, pod("a"), pod("b", going=True)).delete) == ["a"]
+
+
+def test_pod_on_a_node_that_takes_no_new_ones_stays() -> None:
+    assert change(STAY, pod("a")) == NodeChange()
+
+
+def test_of_too_many_pods_the_oldest_that_is_on_the_node_stays() -> None:
+    pods = [pod("young", age=1), pod("unbound", age=900, is_bound=False), pod("old", age=500)]
+    assert names(change(RUN, *pods).delete) == ["young", "unbound"]
+    assert names(oldest_first([pod("b", age=5), pod("a", age=5)])) == ["a", "b"]
+
+
+def test_pod_that_is_going_keeps_the_next_one_away() -> None:
+    assert change(RUN, pod("a", going=True)) == NodeChange()
+
+
+def test_pods_that_have_ended_are_told_apart_and_do_not_count_as_running() -> None:
+    found = change(RUN, pod("f", phase="Failed"), pod("s", phase="Succeeded"), pod("a"))
+    assert (names(found.failed), names(found.succeeded), found.delete) == (["f"], ["s"], [])
+    assert not found.needs_pod
+
+
+def test_pod_that_is_going_does_not_keep_a_surge_away() -> None:
+    assert change(RUN, pod("a", going=True), revision=SURGE).needs_pod
+    assert not change(STAY, pod("a", going=True), revision=SURGE).needs_pod
+    # One that failed is deleted, and another one may come at once.
+    failed = change(RUN, pod("a", phase="Failed"), revision=SURGE)
+    assert (failed.needs_pod, names(failed.failed)) == (True, ["a"])
+
+
+def test_surge_keeps_the_old_pod_while_it_serves_and_the_new_one_does_not() -> None:
+    old = pod("old", revision=OLD, ready_for=50)
+    assert change(RUN, old, pod("new"), revision=SURGE) == NodeChange()
+    # Ready, but not for ten seconds yet.
+    assert change(RUN, old, pod("new", ready_for=9), revision=SURGE) == NodeChange()
+    assert names(change(RUN, old, pod("new", ready_for=10), revision=SURGE).delete) == ["old"]
+    assert names(change(RUN, pod("old", revision=OLD), pod("new"), revision=SURGE).delete) == ["old"]
+
+
+def test_surge_keeps_one_pod_of_each_revision_at_most() -> None:
+    pods = [
+        pod("old-1", revision=OLD, ready_for=50, age=90),
+        pod("old-2", revision=OLD, ready_for=50, age=80),
+        pod("new-1", age=20),
+        pod("new-2", age=10),
+    ]
+    assert names(change(RUN, *pods, revision=SURGE).delete) == ["new-2", "old-2"]
+    assert names(change(RUN, *pods[2:], revision=SURGE).delete) == ["new-2"]
+
+
+def test_pods_are_grouped_by_the_node_they_are_on_or_for() -> None:
+    nowhere = pod("nowhere", on="")
+    ended = pod("ended", phase="Failed", going=True)
+    found = by_node([pod("a"), pod("b", on="n2", is_bound=False), nowhere, ended, pod("going", going=True)])
+    assert {name: names(pods) for name, pods in found.items()} == {"n1": ["a", "going"], "n2": ["b"]}
