@@ -97,7 +97,7 @@ async def own_controllers(
     for name, factory in CONTROLLERS.items():
         if name in needed:
             plane.add(factory(plane))
-    if importlib.util.find_spec("podlife.ownergc") is not None:
+    if importlib.util.find_spec("podlife.ownergc") and importlib.util.find_spec("podlife.ownergc.collector"):
         plane.add(importlib.import_module("podlife.ownergc").OwnerGarbageCollector(plane))
     async with at_work(plane.run):
         yield plane
