@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from podlife import __version__
-from podlife.cli import apiserver, gc
+from podlife.cli import apiserver, controllers, gc
 
 __all__ = ["app"]
 
@@ -21,6 +21,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(apiserver.app, name="apiserver")
+app.add_typer(controllers.app, name="controllers")
 app.add_typer(gc.app, name="gc")
 
 

@@ -10,7 +10,7 @@ from podlife.cli.gc_output import format_plan
 from podlife.client import Connection
 from podlife.clock import SystemClock
 from podlife.podgc import Selection, Settings
-from podlife.podgc.policy import Plan
+from podlife.podgc.policy import Plan, due_now
 from podlife.podgc.sweep import plan_once
 
 __all__ = ["show_plan"]
@@ -19,7 +19,7 @@ __all__ = ["show_plan"]
 def show_plan(options: ConnectionOptions, settings: Settings, selection: Selection, output: str) -> None:
     """Print the plan in the form that was asked for. Raises PodlifeError when it cannot be made."""
     connection = load_connection(options)
-    plan = loop.run(_make_plan(options, connection, settings, selection))
+    plan = due_now(loop.run(_make_plan(options, connection, settings, selection)), settings)
     now = SystemClock().now()
     sys.stdout.write(format_plan(plan, output, now, is_one_namespace=bool(selection.namespace)))
 

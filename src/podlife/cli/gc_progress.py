@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import perf_counter
 
+from podlife.cli.gc_output import counted
 from podlife.podgc.sweep import Progress
 
-__all__ = ["shown_progress"]
+__all__ = ["describe", "shown_progress"]
 
 
 @contextmanager
@@ -24,7 +25,7 @@ def shown_progress() -> Iterator[Callable[[Progress], None]]:
     bar = rich.Progress(
         rich.TextColumn("{task.description}"),
         rich.BarColumn(),
-        rich.MofNCompleteColumn(),
+        rich.TextColumn("{task.fields[count]}"),
         rich.TextColumn("{task.fields[rate]}"),
         rich.TimeRemainingColumn(),
         console=Console(stderr=True),
@@ -32,16 +33,28 @@ def shown_progress() -> Iterator[Callable[[Progress], None]]:
     )
     started = perf_counter()
     with bar:
-        task = bar.add_task("Looking", total=None, rate="")
+        task = bar.add_task("Looking", total=None, count="", rate="")
 
         def show(progress: Progress) -> None:
-            waits = progress.waiting_seconds > 0
+            rate = f"{progress.done / max(perf_counter() - started, 0.001):.0f}/s" if progress.done else ""
             bar.update(
                 task,
-                description=f"Quarantine ends in {progress.waiting_seconds:.0f} s" if waits else "Deleting",
-                total=progress.total,
+                description=describe(progress),
+                # A bar without an end moves to and fro: something is waited for, and nothing counted yet.
+                total=progress.total or None,
                 completed=progress.done,
-                rate=f"{progress.done / max(perf_counter() - started, 0.001):.0f}/s",
+                count=f"{progress.done}/{progress.total}" if progress.total else "",
+                rate=rate,
             )
 
         yield show
+
+
+def describe(progress: Progress) -> str:
+    """What it does at this moment, or waits for."""
+    if progress.is_stopping:
+        return "Stopping after the calls on the wire"
+    if progress.waiting_seconds > 0:
+        pods = counted(progress.waiting_pods)
+        return f"Quarantine of {pods} ends in {progress.waiting_seconds:.0f} s"
+    return "Deleting"

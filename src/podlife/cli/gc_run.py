@@ -7,34 +7,41 @@ from typing import TYPE_CHECKING, Any
 from podlife.cli.service import Options, Service, run_service
 from podlife.client import Client
 from podlife.clock import Clock
-from podlife.controller import export_client, export_queues
+from podlife.controller import export_queues
 from podlife.events import Recorder
 from podlife.podgc import Collector, Settings
+from podlife.workqueue import Queue
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
-__all__ = ["run_collector"]
+__all__ = ["Collecting", "run_collector"]
 
 
 def run_collector(options: Options, settings: Settings) -> None:
     """Collect until a signal comes. Raises PodlifeError when it cannot, or may not any more."""
 
-    def make(client: Client, clock: Clock, recorder: Recorder) -> _Collecting:
-        return _Collecting(client, settings, clock, recorder)
+    def make(client: Client, clock: Clock, recorder: Recorder) -> Collecting:
+        return Collecting(client, settings, clock, recorder)
 
     run_service(Service("podlife-gc", "deploy/gc/rbac.yaml", make, _told(settings)), options)
 
 
-class _Collecting:
+class Collecting:
     def __init__(self, client: Client, settings: Settings, clock: Clock, recorder: Recorder) -> None:
         self._collector = Collector(client, settings, clock=clock, recorder=recorder)
-        self._client = client
-        self._recorder = recorder
+
+    @property
+    def queue(self) -> Queue[Any]:
+        return self._collector.queue
 
     @property
     def complaint(self) -> str:
         return "" if self._collector.is_fit else "not synced, or the server is silent: nothing is deleted"
+
+    @property
+    def recorders(self) -> tuple[Recorder, ...]:
+        return ()
 
     async def run(self) -> None:
         await self._collector.run()
@@ -43,8 +50,7 @@ class _Collecting:
         from podlife.cli.gc_metrics import GcMetrics
 
         GcMetrics(self._collector).register(registry)
-        export_client(registry, self._client.limiter, self._recorder)
-        export_queues(registry, self._collector.queue)
+        export_queues(registry, self.queue)
 
 
 def _told(settings: Settings) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -20,7 +20,7 @@ from podlife.cli.election import ElectionOptions, lease_of, make_elector
 from podlife.cli.logs import set_up_logs
 from podlife.client import LEASES, Client, Connection
 from podlife.clock import Clock, SystemClock
-from podlife.controller import Health, HealthServer, LeaderElector, export_election
+from podlife.controller import Health, HealthServer, LeaderElector, export_client, export_election
 from podlife.errors import NotFoundError
 from podlife.events import Recorder
 
@@ -51,6 +51,10 @@ class Work(Protocol):
     @property
     def complaint(self) -> str:
         """Why it is not at work; empty when it is."""
+
+    @property
+    def recorders(self) -> Sequence[Recorder]:
+        """Those of its own; it runs them itself."""
 
     async def run(self) -> None: ...
 
@@ -99,7 +103,7 @@ async def _run(service: Service, options: Options, connection: Connection) -> No
         async with asyncio.TaskGroup() as group:
             beside = [group.create_task(recorder.run(), name="events")]
             if options.address is not None:
-                registry = _registry(service.name, parts)
+                registry = _registry(service.name, client, parts)
                 server = HealthServer(*options.address, _checks(parts), registry=registry)
                 beside.append(group.create_task(server.run(), name="health"))
                 log.info("health and metrics are on port %d", await server.port())
@@ -145,12 +149,13 @@ def _checks(parts: _Parts) -> Health:
     return health
 
 
-def _registry(name: str, parts: _Parts) -> CollectorRegistry:
+def _registry(name: str, client: Client, parts: _Parts) -> CollectorRegistry:
     from prometheus_client import CollectorRegistry, ProcessCollector
 
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
     parts.work.export(registry)
+    export_client(registry, client.limiter, parts.recorder, *parts.work.recorders)
     if parts.elector is not None:
         export_election(registry, name, parts.elector)
     return registry

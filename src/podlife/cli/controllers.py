@@ -1,0 +1,112 @@
+"""`podlife controllers`: Kubernetes' own controllers, any of them, against any API server."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from podlife.cli.connecting import ConnectionOptions
+from podlife.cli.election import ElectionOptions
+from podlife.cli.logs import VerbosityOption
+from podlife.cli.options import GoCommand, ListenOption, parse_address, with_groups, words
+
+__all__ = ["ControllersElection", "SyncOptions", "app"]
+
+app = typer.Typer(
+    help="Run Kubernetes' own controllers: ReplicaSets, Deployments, Jobs, garbage collection and more.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ControllersElection(ElectionOptions):
+    leader_elect_resource_name: Annotated[
+        str, typer.Option(metavar="NAME", help="The name of the lease.")
+    ] = "podlife-controllers"
+
+
+def _syncs(of: str) -> typer.models.OptionInfo:
+    option: typer.models.OptionInfo = typer.Option(
+        metavar="NUMBER", min=1, help=f"How many {of} are worked on at once."
+    )
+    return option
+
+
+@dataclass(frozen=True, slots=True)
+class SyncOptions:
+    """The names and the numbers are kube-controller-manager's."""
+
+    concurrent_replicaset_syncs: Annotated[int, _syncs("ReplicaSets")] = 5
+    concurrent_statefulset_syncs: Annotated[int, _syncs("StatefulSets")] = 5
+    concurrent_job_syncs: Annotated[int, _syncs("Jobs")] = 5
+    concurrent_ttl_after_finished_syncs: Annotated[int, _syncs("Jobs that are over")] = 5
+    concurrent_daemonset_syncs: Annotated[int, _syncs("DaemonSets")] = 2
+    concurrent_deployment_syncs: Annotated[int, _syncs("Deployments")] = 5
+    concurrent_gc_syncs: Annotated[int, _syncs("owned objects")] = 20
+    terminated_pod_gc_threshold: Annotated[
+        int,
+        typer.Option(
+            metavar="NUMBER",
+            help="How many terminated pods may stay in the cluster; 0 or less keeps all of them.",
+        ),
+    ] = 12_500
+
+    def of(self, name: str) -> dict[str, int]:
+        """What the controller of this name is made with."""
+        if name == "pod-garbage-collector-controller":
+            return {"threshold": self.terminated_pod_gc_threshold}
+        subject = name.removesuffix("-controller").replace("-", "_")
+        subject = "gc" if subject == "garbage_collector" else subject
+        workers = getattr(self, f"concurrent_{subject}_syncs", None)
+        return {} if workers is None else {"workers": workers}
+
+
+@app.command(cls=GoCommand)
+@with_groups
+def run(
+    controllers: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAMES",
+            show_default="*",
+            help="Which: names (see `podlife controllers list`), * for all, -name for all but that "
+            "(with commas, or repeated).",
+        ),
+    ] = None,
+    *,
+    syncs: SyncOptions,
+    election: ControllersElection,
+    connection: ConnectionOptions,
+    listen: ListenOption = "",
+    v: VerbosityOption = 0,
+) -> None:
+    """Run controllers. Ctrl-C or SIGTERM ends them after the calls that are under way."""
+    from podlife.cli.controllers_catalog import choose
+
+    # What is wrong with the options is said before anything is loaded or connected to.
+    chosen = choose(["*"] if controllers is None else words(controllers))
+    address, checked = parse_address(listen) if listen else None, election.checked()
+    from podlife.cli.controllers_run import run_controllers
+    from podlife.cli.service import Options
+
+    run_controllers(Options(connection, checked, address, v), chosen, syncs)
+
+
+@app.command(name="list")
+def list_controllers(
+    names: Annotated[bool, typer.Option("--names", help="Only the names, one a line.")] = False,
+) -> None:
+    """Show the controllers there are."""
+    from podlife.cli.controllers_catalog import known_controllers
+
+    known = known_controllers()
+    if names:
+        print("\n".join(each.name for each in known))
+        return
+    rows = [("NAME", "SHORT", "WHAT IT KEEPS"), *((each.name, each.short, each.about) for each in known)]
+    widths = [max(len(row[column]) for row in rows) for column in range(2)]
+    for name, short, about in rows:
+        print(f"{name:<{widths[0]}}   {short:<{widths[1]}}   {about}".rstrip())

@@ -1,0 +1,103 @@
+"""Which controllers there are: their names, what each is for, and how one is made. None is imported before that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
+
+from podlife.errors import ConfigError
+from podlife.workloads import CONTROLLERS
+
+if TYPE_CHECKING:
+    from podlife.controller import ControlPlane, Runnable
+
+__all__ = ["OWNER_GC", "POD_GC", "Known", "choose", "known_controllers"]
+
+OWNER_GC = "garbage-collector-controller"
+POD_GC = "pod-garbage-collector-controller"
+
+_ABOUT = {
+    "replicaset-controller": "as many pods of one template as are asked for",
+    "statefulset-controller": "pods with a name, an order and volumes of their own",
+    "job-controller": "pods that run to their end, counted exactly",
+    "ttl-after-finished-controller": "Jobs that are over go after their time to live",
+    "daemonset-controller": "one pod on every node that fits",
+    "deployment-controller": "ReplicaSets that follow one another: rollouts, their history and their deadline",
+    OWNER_GC: "what was owned goes with its owner: background, foreground, orphan",
+    POD_GC: "pods that nobody else finishes; the same as `podlife gc run`",
+}
+# What kube-controller-manager called them before 1.28, and still understands, where that is not the short name.
+_OLDER = {OWNER_GC: ("garbagecollector",), POD_GC: ("podgc",)}
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """`make` is given a control plane, and options of the controller's class."""
+
+    name: str
+    make: Callable[..., Runnable]
+
+    @property
+    def short(self) -> str:
+        return self.name.removesuffix("-controller")
+
+    @property
+    def about(self) -> str:
+        return _ABOUT.get(self.name, "")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.name, self.short, *_OLDER.get(self.name, ()))
+
+
+def known_controllers() -> tuple[Known, ...]:
+    """In the order in which they are shown and started."""
+    workloads = tuple(Known(name, make) for name, make in CONTROLLERS.items())
+    return (*workloads, Known(OWNER_GC, _make_owner_gc), Known(POD_GC, _make_pod_gc))
+
+
+def choose(words: Iterable[str]) -> tuple[Known, ...]:
+    """Those that are meant by names, `*` and `-name`. Raises ConfigError for a name that nobody has, for one that is
+    both wanted and not, and when nothing is left."""
+    known = known_controllers()
+    by_name = {name: each.name for each in known for name in each.names}
+    wanted: set[str] = set()
+    unwanted: set[str] = set()
+    is_all = False
+    for word in words:
+        if word == "*":
+            is_all = True
+            continue
+        name = word.removeprefix("-")
+        if name not in by_name:
+            raise ConfigError(_unknown(name, by_name))
+        (unwanted if word.startswith("-") else wanted).add(by_name[name])
+    if both := sorted(wanted & unwanted):
+        raise ConfigError(f"--controllers both names and leaves out {both[0]}")
+    chosen = tuple(each for each in known if each.name in wanted or (is_all and each.name not in unwanted))
+    if not chosen and not unwanted:
+        raise ConfigError("--controllers names none: `podlife controllers list` shows all there are")
+    if not chosen:
+        rest = ",".join(f"-{name}" for name in sorted(unwanted))
+        raise ConfigError(f"--controllers leaves nothing to run: for all the others write '*,{rest}'")
+    return chosen
+
+
+def _unknown(name: str, known: Iterable[str]) -> str:
+    near = get_close_matches(name, known, n=1, cutoff=0.5)
+    meant = f"did you mean {near[0]}? " if near else ""
+    return f"--controllers knows no {name!r}: {meant}`podlife controllers list` shows all there are"
+
+
+def _make_owner_gc(plane: ControlPlane, **options: Any) -> Runnable:
+    from podlife.ownergc import OwnerGarbageCollector
+
+    return OwnerGarbageCollector(plane, **options)
+
+
+def _make_pod_gc(plane: ControlPlane, **options: Any) -> Runnable:
+    from podlife.cli.controllers_run import PodGarbageCollector
+
+    return PodGarbageCollector(plane, **options)

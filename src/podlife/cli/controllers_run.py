@@ -1,0 +1,111 @@
+"""`podlife controllers run`: controllers on one control plane as the work of a process."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from podlife.cli.controllers import SyncOptions
+from podlife.cli.controllers_catalog import POD_GC, Known
+from podlife.cli.election import ElectionOptions
+from podlife.cli.gc_run import Collecting
+from podlife.cli.service import Options, Service, run_service
+from podlife.client import Client
+from podlife.clock import Clock
+from podlife.controller import (
+    Controller,
+    ControlPlane,
+    export_controllers,
+    export_informers,
+    export_queues,
+)
+from podlife.events import Recorder
+from podlife.podgc import Settings
+from podlife.workqueue import Queue
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
+
+__all__ = ["Controlling", "PodGarbageCollector", "run_controllers", "stop_seconds"]
+
+NAME = "podlife-controllers"
+# How long what is under way may take when a signal comes.
+_STOP_SECONDS = 10.0
+
+
+def run_controllers(options: Options, chosen: Sequence[Known], syncs: SyncOptions) -> None:
+    """Run them until a signal comes. Raises PodlifeError when they cannot, or may not any more."""
+
+    def make(client: Client, clock: Clock, recorder: Recorder) -> Controlling:
+        plane = ControlPlane(client, clock=clock)
+        for known in chosen:
+            plane.add(known.make(plane, **syncs.of(known.name)))
+        return Controlling(plane, stop_seconds(options.election))
+
+    told = {"controllers": ",".join(known.name for known in chosen)}
+    run_service(Service(NAME, "deploy/controllers/rbac.yaml", make, told), options)
+
+
+def stop_seconds(election: ElectionOptions) -> float:
+    """Whoever has lost the lease must have ended before somebody else may begin."""
+    if not election.leader_elect:
+        return _STOP_SECONDS
+    spare = election.leader_elect_lease_duration - election.leader_elect_renew_deadline
+    return min(_STOP_SECONDS, spare / 2)
+
+
+@runtime_checkable
+class Exporting(Protocol):
+    def export(self, registry: CollectorRegistry) -> None: ...
+
+
+class Controlling:
+    """The work: all controllers of a control plane."""
+
+    def __init__(self, plane: ControlPlane, seconds: float) -> None:
+        self._plane = plane
+        for loop in self._loops():
+            loop.stop_seconds = seconds
+
+    @property
+    def complaint(self) -> str:
+        return self._plane.complaint
+
+    @property
+    def recorders(self) -> Sequence[Recorder]:
+        return self._plane.recorders
+
+    async def run(self) -> None:
+        await self._plane.run()
+
+    def export(self, registry: CollectorRegistry) -> None:
+        plane = self._plane
+        export_queues(registry, *self._queues())
+        export_controllers(registry, *self._loops())
+        export_informers(registry, plane)
+        for each in plane.controllers:
+            # One that has more to show shows its queues itself.
+            if isinstance(each, Exporting):
+                each.export(registry)
+
+    def _loops(self) -> list[Controller[Any]]:
+        return _found(self._plane, Controller)
+
+    def _queues(self) -> list[Queue[Any]]:
+        return _found(self._plane, Queue)
+
+
+def _found(plane: ControlPlane, kind: type[Any]) -> list[Any]:
+    """What the controllers have of this kind: most have one, some several."""
+    owners = [vars(each).values() for each in plane.controllers if not isinstance(each, Exporting)]
+    return [part for parts in owners for part in parts if isinstance(part, kind)]
+
+
+class PodGarbageCollector(Collecting):
+    """The pod collector as one controller of many; it has caches of its own, since it keeps less of a pod."""
+
+    name = POD_GC
+
+    def __init__(self, plane: ControlPlane, *, threshold: int) -> None:
+        settings = Settings(threshold=threshold)
+        super().__init__(plane.client, settings, plane.clock, plane.recorder("podlife-gc"))
