@@ -17,7 +17,7 @@ from podlife.informer import CacheReader
 from podlife.informer.cache import HasMetadata
 from podlife.informer.indexes import Indexer, Key
 from podlife.podcontrol import UidTrackedExpectations
-from podlife.workloads.views import Pod
+from podlife.workloads.views import Metadata, PodMetadata
 
 __all__ = ["BY_NAMESPACE", "OWNER_INDEXERS", "Keys", "OwnedPods", "key_of"]
 
@@ -30,6 +30,13 @@ OWNER_INDEXERS: Mapping[str, Indexer[HasMetadata]] = {BY_NAMESPACE: lambda obj: 
 
 def key_of(obj: HasMetadata) -> Key:
     return (obj.metadata.namespace, obj.metadata.name)
+
+
+class Owned(Protocol):
+    """A pod; or whatever else a workload owns and adopts by its labels: ControllerRevisions, ReplicaSets."""
+
+    @property
+    def metadata(self) -> PodMetadata | Metadata: ...
 
 
 class Observer(Protocol):
@@ -62,7 +69,7 @@ class OwnedPods(Generic[W]):
         self._selector_of = selector_of
         self._expectations = expectations
 
-    def on_add(self, pod: Pod) -> None:
+    def on_add(self, pod: Owned) -> None:
         if pod.metadata.deletion_timestamp is not None:
             # A restart may see it first when it is already on its way out.
             self.on_delete(pod)
@@ -74,7 +81,7 @@ class OwnedPods(Generic[W]):
                 self._expectations.observe_creation(key_of(owner))
             self._queue.add(key_of(owner))
 
-    def on_update(self, old: Pod, new: Pod) -> None:
+    def on_update(self, old: Owned, new: Owned) -> None:
         if old.metadata.uid != new.metadata.uid:
             self.on_delete(old)
         if new.metadata.deletion_timestamp is not None:
@@ -91,7 +98,7 @@ class OwnedPods(Generic[W]):
         elif has_changed_hands or old.metadata.labels != new.metadata.labels:
             self._enqueue_who_selects(new)
 
-    def on_delete(self, pod: Pod) -> None:
+    def on_delete(self, pod: Owned) -> None:
         reference = controller_of(pod.metadata)
         if reference is None or (owner := self.owner(pod.metadata.namespace, reference)) is None:
             return
@@ -106,11 +113,11 @@ class OwnedPods(Generic[W]):
         owner = self._owners.get(namespace, reference.name)
         return owner if owner is not None and owner.metadata.uid == reference.uid else None
 
-    def _enqueue_owner(self, pod: Pod, reference: OwnerReference) -> None:
+    def _enqueue_owner(self, pod: Owned, reference: OwnerReference) -> None:
         if (owner := self.owner(pod.metadata.namespace, reference)) is not None:
             self._queue.add(key_of(owner))
 
-    def _enqueue_who_selects(self, pod: Pod) -> None:
+    def _enqueue_who_selects(self, pod: Owned) -> None:
         labels = pod.metadata.labels
         if not labels:
             return
