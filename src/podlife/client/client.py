@@ -16,6 +16,8 @@ from podlife.api.codec import Object, encode
 from podlife.client.calls import Calls, Reply
 from podlife.client.limiter import Limiter
 from podlife.client.options import (
+    METADATA_ONLY,
+    METADATA_ONLY_LIST,
     DeleteOptions,
     ListOptions,
     LogOptions,
@@ -36,7 +38,6 @@ if TYPE_CHECKING:
 __all__ = ["Client"]
 
 _PAGE = 500
-_METADATA_ONLY = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1, application/json"
 # A page that holds any list.
 _EVERYTHING = 1_000_000_000
 
@@ -144,7 +145,9 @@ class Client:
         """One page: all there is, unless the options have a limit. An object that does not fit the view is left
         out and told to `report`; without it, it is raised."""
         path = ref.path(namespace)
-        reply = await self.request("GET", path, query=(options or ListOptions()).parameters())
+        options = options or ListOptions()
+        headers = {"Accept": METADATA_ONLY_LIST} if options.metadata_only else None
+        reply = await self.request("GET", path, query=options.parameters(), headers=headers)
         return decode_page(reply.body, view, f"GET {path}", report)
 
     async def pages(
@@ -216,6 +219,7 @@ class Client:
             label_selector=options.label_selector,
             field_selector=options.field_selector,
             limit=options.page_limit or _EVERYTHING,
+            metadata_only=options.metadata_only,
         )
 
         def read_pages() -> AsyncGenerator[Page[T], None]:
@@ -308,7 +312,7 @@ class Client:
 
         With `metadata_only` a server that can leaves out everything else of the object."""
         path = ref.path(namespace, _required(name))
-        headers = {"Accept": _METADATA_ONLY} if metadata_only else None
+        headers = {"Accept": METADATA_ONLY} if metadata_only else None
         reply = await self.request("DELETE", path, body=(options or DeleteOptions()).body(), headers=headers)
         return decode(reply.body, view, f"DELETE {path}")
 

@@ -12,6 +12,10 @@ from podlife.errors import PodlifeError
 
 __all__ = ["DeleteOptions", "ListOptions", "LogOptions", "PatchType", "WatchOptions", "WriteOptions"]
 
+# The plain form comes second: whoever does not know the first gives that, and no second request is needed.
+METADATA_ONLY = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1, application/json"
+METADATA_ONLY_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1, application/json"
+
 
 class PatchType(StrEnum):
     JSON = "application/json-patch+json"
@@ -29,6 +33,8 @@ class ListOptions:
     continue_token: str = ""
     resource_version: str = ""
     resource_version_match: str = ""
+    # A server that can leaves out everything else of the objects; one that cannot sends them whole.
+    metadata_only: bool = False
 
     def selection(self) -> dict[str, str]:
         return {"labelSelector": str(self.label_selector), "fieldSelector": str(self.field_selector)}
@@ -57,6 +63,8 @@ class WatchOptions:
     most_line_bytes: int = 32 * 1024 * 1024
     # How many objects a page of the initial list may have, where the server offers no streaming lists; 0 is all.
     page_limit: int = 500
+    # A server that can leaves out everything else of the objects; one that cannot sends them whole.
+    metadata_only: bool = False
     # Told of every sign of life of the stream: that the server has opened it, and each piece that comes of it.
     on_alive: Callable[[], None] | None = None
     # Told of everything that a watch got over: a cut, a silence, an object that did not fit its view. Without

@@ -22,6 +22,7 @@ import msgspec
 
 from podlife.api.status import from_status
 from podlife.client.lines import LineSplitter, LineTooLongError
+from podlife.client.options import METADATA_ONLY
 from podlife.client.retry import backoff_seconds, is_passing
 from podlife.client.views import BadAnswerError, T, decode, envelope_decoder, misfit
 from podlife.errors import ApiError, PodlifeError, UnreachableError
@@ -144,7 +145,8 @@ async def connect(
         **parameters,
     }
     raw = urlencode({name: value for name, value in query.items() if value})
-    request = Request("GET", target.path, Query(raw), {"Accept": "application/json"})
+    accept = METADATA_ONLY if options.metadata_only else "application/json"
+    request = Request("GET", target.path, Query(raw), {"Accept": accept})
     lines = LineSplitter(most_bytes=options.most_line_bytes)
     answer = await calls.open(request)
     is_alive = options.on_alive or _nobody_asks

@@ -79,6 +79,7 @@ class Informer(Generic[T]):
         indexers: Mapping[str, Indexer[T]] | None = None,
         resync_seconds: float = 0.0,
         read_seconds: float = _DEFAULTS.read_seconds,
+        metadata_only: bool = False,
     ) -> None:
         self._client = client
         self._ref = ref
@@ -89,6 +90,7 @@ class Informer(Generic[T]):
         self._handlers: tuple[Handler[T], ...] = ()
         self._resync_seconds = resync_seconds
         self._read_seconds = read_seconds
+        self._metadata_only = metadata_only
         self.stats = Stats()
         self._patience = Patience()
         self._page_limit = _DEFAULTS.page_limit
@@ -177,6 +179,7 @@ class Informer(Generic[T]):
             # The revision is worth keeping for as long as the server knows it: no list is made before it says no.
             resume_seconds=math.inf,
             page_limit=self._page_limit,
+            metadata_only=self._metadata_only,
             on_alive=self._note_life,
             report=self._take_report,
         )
@@ -251,6 +254,7 @@ class Informer(Generic[T]):
             label_selector=self._selection.label_selector,
             field_selector=self._selection.field_selector,
             limit=1,
+            metadata_only=self._metadata_only,
         )
         while True:
             await self._in_doubt.wait()

@@ -205,3 +205,19 @@ async def test_a_server_that_does_not_answer_at_all_says_nothing_about_streaming
     async with aclosing(client.follow(PODS)) as events:
         assert await take(events, 1) == ["synced 8"]
     assert "sendInitialEvents" in server.requests[1].query
+
+
+@virtual_time
+async def test_metadata_alone_is_asked_for_in_lists_and_watches_with_whole_objects_as_the_second_choice() -> (
+    None
+):
+    server = Server(refusal(400, "BadRequest"), page(pod("a", 5)), [added("b", 9), 60.0])
+    async with aclosing(server.client().follow(PODS, options=WatchOptions(metadata_only=True))) as events:
+        assert await take(events, 3) == ["ADDED a", "synced 8", "ADDED b 9"]
+    accepted = [request.headers["Accept"].split(", ") for request in server.requests]
+    assert [first.split(";")[1] for first, _ in accepted] == [
+        "as=PartialObjectMetadata",
+        "as=PartialObjectMetadataList",
+        "as=PartialObjectMetadata",
+    ]
+    assert {second for _, second in accepted} == {"application/json"}
