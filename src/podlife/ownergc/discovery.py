@@ -1,0 +1,174 @@
+"""Which resources there are: those whose objects can be followed and deleted, and which resource a kind is.
+
+Reads the aggregated documents where the server offers them, else one document per group and version. A part that the
+server cannot answer for (an aggregated API that is down) is named in `unknown`: what was known of it still holds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import msgspec
+
+from podlife.client import Client, Ref
+from podlife.client.views import decode
+from podlife.errors import ApiError, PodlifeError
+
+__all__ = ["Catalogue", "discover"]
+
+log = logging.getLogger(__name__)
+
+_AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList, application/json"
+_NEEDED = frozenset(("delete", "list", "watch"))
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    # What is to be followed: each resource in the version its group prefers.
+    followed: frozenset[Ref] = frozenset()
+    # The resource of each apiVersion and kind, in any version that is served.
+    kinds: Mapping[tuple[str, str], Ref] = field(default_factory=dict)
+    # The apiVersions of which nothing could be learned.
+    unknown: frozenset[str] = frozenset()
+
+
+class _Resource(msgspec.Struct, rename="camel"):
+    """Of one version's own document."""
+
+    name: str
+    kind: str = ""
+    namespaced: bool = False
+    verbs: tuple[str, ...] = ()
+
+
+class _ResourceList(msgspec.Struct):
+    resources: tuple[_Resource, ...] = ()
+
+
+class _GroupVersion(msgspec.Struct):
+    version: str = ""
+
+
+class _Group(msgspec.Struct, rename="camel"):
+    name: str = ""
+    versions: tuple[_GroupVersion, ...] = ()
+    preferred_version: _GroupVersion | None = None
+
+
+class _ResponseKind(msgspec.Struct):
+    kind: str = ""
+
+
+class _AggregatedResource(msgspec.Struct, rename="camel"):
+    resource: str
+    response_kind: _ResponseKind | None = None
+    scope: str = ""
+    verbs: tuple[str, ...] = ()
+
+
+class _AggregatedVersion(msgspec.Struct):
+    version: str
+    resources: tuple[_AggregatedResource, ...] = ()
+    freshness: str = "Current"
+
+
+class _Name(msgspec.Struct):
+    name: str = ""
+
+
+class _AggregatedGroup(msgspec.Struct):
+    metadata: _Name = msgspec.field(default_factory=_Name)
+    versions: tuple[_AggregatedVersion, ...] = ()
+
+
+class _Root(msgspec.Struct):
+    """The answer to /api or /apis, in whichever of its three forms."""
+
+    kind: str = ""
+    items: tuple[_AggregatedGroup, ...] = ()
+    groups: tuple[_Group, ...] = ()
+    versions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Version:
+    """One version of a group, those that the group prefers in front. Without resources nothing is known of it."""
+
+    group: str
+    version: str
+    resources: tuple[_Resource, ...] | None
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+
+async def discover(client: Client) -> Catalogue:
+    """Raises ApiError or UnreachableError when the server says nothing at all about what it has."""
+    core, others = await asyncio.gather(_read_root(client, "/api"), _read_root(client, "/apis"))
+    return catalogue_of([*core, *others])
+
+
+def catalogue_of(versions: Iterable[_Version]) -> Catalogue:
+    followed: dict[tuple[str, str], Ref] = {}
+    kinds: dict[tuple[str, str], Ref] = {}
+    unknown = set()
+    chosen: set[tuple[str, str]] = set()
+    for version in versions:
+        if version.resources is None:
+            unknown.add(version.api_version)
+            continue
+        for resource in version.resources:
+            if "/" in resource.name:
+                continue
+            ref = Ref(version.group, version.version, resource.name, resource.namespaced, resource.kind)
+            kinds.setdefault((ref.api_version, ref.kind), ref)
+            if (ref.group, ref.plural) in chosen:
+                continue
+            # Also where it cannot be followed in this version: another one would show the same objects twice.
+            chosen.add((ref.group, ref.plural))
+            if _NEEDED.issubset(resource.verbs):
+                followed[ref.group, ref.plural] = ref
+    return Catalogue(frozenset(followed.values()), kinds, frozenset(unknown))
+
+
+async def _read_root(client: Client, path: str) -> list[_Version]:
+    reply = await client.request("GET", path, headers={"Accept": _AGGREGATED})
+    root = decode(reply.body, _Root, f"GET {path}")
+    if root.kind == "APIGroupDiscoveryList":
+        return [_from_aggregated(group, version) for group in root.items for version in group.versions]
+    groups = [("", version) for version in root.versions]
+    for group in root.groups:
+        preferred = group.preferred_version.version if group.preferred_version else ""
+        names = sorted((each.version for each in group.versions), key=lambda name: name != preferred)
+        groups += [(group.name, name) for name in names]
+    return list(await asyncio.gather(*(_read_version(client, *each) for each in groups)))
+
+
+def _from_aggregated(group: _AggregatedGroup, version: _AggregatedVersion) -> _Version:
+    name = group.metadata.name
+    if version.freshness == "Stale":
+        return _Version(name, version.version, None)
+    resources = tuple(
+        _Resource(each.resource, each.response_kind.kind, each.scope == "Namespaced", each.verbs)
+        for each in version.resources
+        if each.response_kind is not None
+    )
+    return _Version(name, version.version, resources)
+
+
+async def _read_version(client: Client, group: str, version: str) -> _Version:
+    path = f"/apis/{group}/{version}" if group else f"/api/{version}"
+    try:
+        reply = await client.request("GET", path)
+        return _Version(group, version, decode(reply.body, _ResourceList, f"GET {path}").resources)
+    except ApiError as error:
+        if error.code == 404:
+            return _Version(group, version, ())
+        log.info("the server cannot say what it has at %s: %s", path, error)
+    except PodlifeError as error:
+        log.info("the server cannot say what it has at %s: %s", path, error)
+    return _Version(group, version, None)

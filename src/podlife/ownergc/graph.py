@@ -1,0 +1,266 @@
+"""Who owns what: every object of the cluster by its UID, kept up to date by events. Pure.
+
+An owner that is referred to but was never seen is in the graph as a virtual node, under the coordinates that its
+dependent gives it; it stays until it is seen or the server says that it is not there. Dependents may disagree about an
+owner's coordinates: what is disproved for some says nothing about the others.
+
+Each change says what now needs a look (`Changes`): whether anything is done about it is for `decision` to say. The
+cost of a change follows the dependents and owners of the one object that changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from podlife.ownergc.views import Identity, Metadata, OwnerReference
+
+__all__ = ["Changes", "Graph", "Node"]
+
+_NOBODY: dict[str, None] = {}
+
+
+class Node:
+    """`seen` is the object's last known state; None is a virtual node. `dependents` are UIDs, in order of coming."""
+
+    __slots__ = ("dependents", "identity", "seen")
+
+    def __init__(self, identity: Identity, seen: Metadata | None = None) -> None:
+        self.identity = identity
+        self.seen = seen
+        self.dependents = _NOBODY
+
+    @property
+    def owners(self) -> Sequence[OwnerReference]:
+        return self.seen.owner_references if self.seen is not None else ()
+
+    @property
+    def is_virtual(self) -> bool:
+        return self.seen is None
+
+    @property
+    def is_deleting_dependents(self) -> bool:
+        return self.seen is not None and self.seen.is_deleting_dependents
+
+    def __repr__(self) -> str:
+        return f"<Node {self.identity}{' virtual' if self.is_virtual else ''}>"
+
+
+@dataclass(slots=True)
+class Changes:
+    """What needs a look after a change, by UID, and what is known by it. Duplicates are for the queues to collapse."""
+
+    delete: list[str] = field(default_factory=list)
+    orphan: list[str] = field(default_factory=list)
+    # Owners that are gone for good.
+    absent: list[Identity] = field(default_factory=list)
+    # Dependents whose owner is in another namespace, with the reference that says so.
+    invalid: list[tuple[Identity, OwnerReference]] = field(default_factory=list)
+
+
+class Graph:
+    def __init__(self) -> None:
+        self._nodes: dict[str, Node] = {}
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    def get(self, uid: str) -> Node | None:
+        return self._nodes.get(uid)
+
+    def dependents(self, node: Node) -> list[Node]:
+        return [self._nodes[uid] for uid in node.dependents]
+
+    def blocking_dependents(self, node: Node) -> list[Node]:
+        """Those that ask their owner to wait for them in foreground deletion."""
+        uid = node.identity.uid
+        return [
+            dependent
+            for dependent in self.dependents(node)
+            if any(owner.uid == uid and owner.block_owner_deletion for owner in dependent.owners)
+        ]
+
+    # Changes
+
+    def observe(self, identity: Identity, seen: Metadata) -> Changes:
+        """The object is there, in this state."""
+        changes = Changes()
+        node = self._nodes.get(identity.uid)
+        if node is None:
+            node = self._nodes[identity.uid] = Node(identity)
+        elif node.is_virtual and node.identity != identity:
+            self._doubt_dependents(node, identity, changes)
+        before, node.seen, node.identity = node.seen, seen, identity
+        old_owners = before.owner_references if before is not None else ()
+        if old_owners != seen.owner_references:
+            self._change_owners(node, old_owners, seen.owner_references, changes)
+        self._begin_waiting(node, before, seen, changes)
+        return changes
+
+    def lose(self, identity: Identity) -> Changes:
+        """The object is gone: it was seen to go. Its UID will not come back, whatever name it is called by."""
+        changes = Changes()
+        node = self._nodes.get(identity.uid)
+        if node is not None:
+            node.identity = identity
+            self._remove(node, changes)
+        return changes
+
+    def disprove(self, identity: Identity) -> Changes:
+        """The server was asked, and there is no such object under these coordinates and this UID."""
+        changes = Changes()
+        node = self._nodes.get(identity.uid)
+        if node is None:
+            return changes
+        matching, others = self._partition(node, identity)
+        if node.identity == identity and not (node.is_virtual and others):
+            self._remove(node, changes)
+            return changes
+        # It was never seen there, or was seen elsewhere: only those who look for it there have lost it.
+        if matching:
+            changes.absent.append(identity)
+            changes.delete += [dependent.identity.uid for dependent in matching]
+        if node.is_virtual and node.identity == identity:
+            alternative = _next_identity(identity, others)
+            if alternative is not None:
+                node.identity = alternative
+        return changes
+
+    def drop(self, uid: str) -> Changes:
+        """The object's resource is not served any more: nothing is known of it, not even that it is gone."""
+        changes = Changes()
+        node = self._nodes.get(uid)
+        if node is None or node.is_virtual:
+            return changes
+        self._leave_owners(node, node.owners, changes)
+        node.seen = None
+        if node.dependents:
+            changes.delete.append(uid)
+        else:
+            del self._nodes[uid]
+        return changes
+
+    # Parts of them
+
+    def _change_owners(
+        self,
+        node: Node,
+        before: Sequence[OwnerReference],
+        after: Sequence[OwnerReference],
+        changes: Changes,
+    ) -> None:
+        old = {owner.uid: owner for owner in before}
+        new = {owner.uid: owner for owner in after}
+        for uid, owner in old.items():
+            kept = new.get(uid)
+            if owner.block_owner_deletion and not (kept is not None and kept.block_owner_deletion):
+                changes.delete += [uid] if uid in self._nodes else []
+        self._join_owners(node, [owner for owner in after if old.get(owner.uid) != owner], changes)
+        self._leave_owners(node, [owner for uid, owner in old.items() if uid not in new])
+
+    def _join_owners(self, node: Node, owners: Iterable[OwnerReference], changes: Changes) -> None:
+        uid, namespace = node.identity.uid, node.identity.namespace
+        is_doubtful = False
+        for reference in owners:
+            owner = self._nodes.get(reference.uid)
+            is_known = owner is not None
+            if owner is None:
+                owner = self._nodes[reference.uid] = Node(reference.identity(namespace))
+                changes.delete.append(reference.uid)
+            if owner.dependents is _NOBODY:
+                owner.dependents = {}
+            owner.dependents[uid] = None
+            if not is_known or _is_good(reference, node.identity, owner):
+                continue
+            is_doubtful = True
+            if not owner.is_virtual and _is_elsewhere(owner.identity, namespace):
+                changes.invalid.append((node.identity, reference))
+        if is_doubtful:
+            changes.delete.append(uid)
+
+    def _leave_owners(
+        self, node: Node, owners: Iterable[OwnerReference], changes: Changes | None = None
+    ) -> None:
+        """With `changes`, the node is leaving altogether: an owner that waits for it is to look again."""
+        for reference in owners:
+            owner = self._nodes.get(reference.uid)
+            if owner is None:
+                continue
+            if node.identity.uid in owner.dependents:
+                del owner.dependents[node.identity.uid]
+                self._forget_if_unused(owner)
+            if changes is not None and owner.is_deleting_dependents:
+                changes.delete.append(reference.uid)
+
+    def _forget_if_unused(self, node: Node) -> None:
+        if not node.dependents:
+            node.dependents = _NOBODY
+            if node.is_virtual:
+                self._nodes.pop(node.identity.uid, None)
+
+    def _doubt_dependents(self, node: Node, identity: Identity, changes: Changes) -> None:
+        """A virtual node turns out to be somebody else than its dependents say."""
+        _, others = self._partition(node, identity)
+        for dependent in others:
+            if _is_elsewhere(identity, dependent.identity.namespace):
+                reference = next(owner for owner in dependent.owners if owner.uid == identity.uid)
+                changes.invalid.append((dependent.identity, reference))
+            changes.delete.append(dependent.identity.uid)
+
+    def _begin_waiting(self, node: Node, before: Metadata | None, seen: Metadata, changes: Changes) -> None:
+        uid = node.identity.uid
+        if seen.is_orphaning_dependents and not (before is not None and before.is_orphaning_dependents):
+            changes.orphan.append(uid)
+        elif seen.is_deleting_dependents and not (before is not None and before.is_deleting_dependents):
+            changes.delete += node.dependents
+            changes.delete.append(uid)
+
+    def _remove(self, node: Node, changes: Changes) -> None:
+        del self._nodes[node.identity.uid]
+        if node.dependents:
+            changes.absent.append(node.identity)
+            changes.delete += node.dependents
+        self._leave_owners(node, node.owners, changes)
+
+    def _partition(self, node: Node, identity: Identity) -> tuple[list[Node], list[Node]]:
+        """The dependents that refer to the node by this identity, and those that do so by another one; a dependent
+        with several references may be both."""
+        matching, others = [], []
+        for dependent in self.dependents(node):
+            is_elsewhere = _is_elsewhere(identity, dependent.identity.namespace)
+            references = [owner for owner in dependent.owners if owner.uid == identity.uid]
+            fits = [not is_elsewhere and reference.names(identity) for reference in references]
+            if any(fits):
+                matching.append(dependent)
+            if not all(fits):
+                others.append(dependent)
+        return matching, others
+
+
+def _is_elsewhere(owner: Identity, namespace: str) -> bool:
+    return owner.namespace not in ("", namespace)
+
+
+def _is_good(reference: OwnerReference, dependent: Identity, owner: Node) -> bool:
+    """Whether the reference fits what is known of its owner. An unseen owner that a cluster-scoped object named may
+    be of a namespaced kind, which nobody has noticed yet: then this dependent has to be looked at by itself."""
+    if _is_elsewhere(owner.identity, dependent.namespace) or not reference.names(owner.identity):
+        return False
+    return not (owner.is_virtual and owner.identity.namespace != dependent.namespace)
+
+
+def _next_identity(absent: Identity, dependents: Iterable[Node]) -> Identity | None:
+    """The next coordinates by which dependents call an owner that is not where it was looked for: in order, and from
+    the beginning after the last, so that each has its turn."""
+    alternatives = set()
+    for dependent in dependents:
+        for reference in dependent.owners:
+            if reference.uid != absent.uid:
+                continue
+            namespace = dependent.identity.namespace
+            if not absent.namespace and (reference.kind, reference.api_version) == absent[:2]:
+                # The server has just said that this kind has no namespace.
+                namespace = ""
+            alternatives.add(reference.identity(namespace))
+    alternatives.discard(absent)
+    return min((each for each in alternatives if each > absent), default=min(alternatives, default=None))

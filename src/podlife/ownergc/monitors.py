@@ -1,0 +1,236 @@
+"""An informer for each resource whose objects can be deleted, as resources come and go.
+
+The server is asked every half minute what it has. A resource that it will not let us follow is left out, which is said
+once, and asked for again the next time. One that is no longer served is forgotten; one that the server cannot answer
+for at the moment is kept. What went while nobody followed it is told when it is followed again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import Protocol
+
+from podlife.client import Client, Ref
+from podlife.client.retry import backoff_seconds
+from podlife.errors import PodlifeError
+from podlife.informer import Informer
+from podlife.ownergc.discovery import Catalogue, discover
+from podlife.ownergc.views import Identity, Metadata, Partial
+
+__all__ = ["PATIENCE_SECONDS", "Listener", "Monitor", "Monitors"]
+
+log = logging.getLogger(__name__)
+
+_PERIOD_SECONDS = 30.0
+# How long the first list of a resource may take before the others go on without it; kube-controller-manager's wait.
+PATIENCE_SECONDS = 30.0
+
+
+class Listener(Protocol):
+    """Told of every object of every resource."""
+
+    def observe(self, identity: Identity, seen: Metadata) -> None: ...
+    def lose(self, identity: Identity) -> None: ...
+    def drop(self, uid: str) -> None: ...
+
+
+class Monitor:
+    """One resource. A handler of its own informers, of which there is one at a time."""
+
+    def __init__(self, client: Client, ref: Ref, listener: Listener, known: Mapping[str, Identity]) -> None:
+        self.ref = ref
+        # Why the server does not let it be followed, if it does not.
+        self.refusal: PodlifeError | None = None
+        self._client = client
+        self._listener = listener
+        # What earlier informers had seen: what of it is not there at the next sync has gone meanwhile.
+        self._known = dict(known)
+        self._informer = self._new_informer()
+        self._task: asyncio.Task[None] | None = None
+        self._started_at = 0.0
+
+    @property
+    def has_synced(self) -> bool:
+        return self._informer.has_synced
+
+    @property
+    def is_live(self) -> bool:
+        return self._informer.is_live
+
+    @property
+    def trouble(self) -> PodlifeError | None:
+        return self.refusal or self._informer.trouble
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether it is not live, but may be soon. One that the server refuses, or whose first list takes too long, is
+        not waited for."""
+        if self.is_live or self.refusal is not None:
+            return False
+        waited = asyncio.get_running_loop().time() - self._started_at
+        return self.has_synced or waited < PATIENCE_SECONDS
+
+    @property
+    def known(self) -> Mapping[str, Identity]:
+        """Everything it has told of that has not gone since, as far as it knows, by UID."""
+        return self._known | {obj.metadata.uid: self._identity(obj) for obj in self._informer.cache.list()}
+
+    async def wait_for_sync(self, *, seconds: float) -> bool:
+        return await self._informer.wait_for_sync(seconds=seconds)
+
+    def keep_going(self, group: asyncio.TaskGroup) -> None:
+        """Start it, or start it anew after a refusal."""
+        if self._task is None or self._task.done():
+            if self._task is not None:
+                self._known = dict(self.known)
+                self._informer = self._new_informer()
+            self._started_at = asyncio.get_running_loop().time()
+            self._task = group.create_task(self._run(), name=f"{self.ref} of the owner collector")
+        elif self.has_synced:
+            self._catch_up()
+
+    def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _run(self) -> None:
+        try:
+            await self._informer.run()
+        except PodlifeError as error:
+            if self.refusal is None:
+                log.warning("%s are left out, since they cannot be followed: %s", self.ref, error)
+            self.refusal = error
+
+    def _catch_up(self) -> None:
+        if self.refusal is not None:
+            log.info("%s can be followed again", self.ref)
+        self.refusal = None
+        if self._known:
+            left = {obj.metadata.uid for obj in self._informer.cache.list()}
+            known, self._known = self._known, {}
+            for uid, identity in known.items():
+                if uid not in left:
+                    self._listener.lose(identity)
+
+    def _new_informer(self) -> Informer[Partial]:
+        informer = Informer(self._client, self.ref, view=Partial, metadata_only=True)
+        informer.add_handler(self)
+        return informer
+
+    def on_add(self, obj: Partial) -> None:
+        self._listener.observe(self._identity(obj), obj.metadata)
+
+    def on_update(self, old: Partial, new: Partial) -> None:
+        self._listener.observe(self._identity(new), new.metadata)
+
+    def on_delete(self, obj: Partial) -> None:
+        self._listener.lose(self._identity(obj))
+
+    def _identity(self, obj: Partial) -> Identity:
+        metadata = obj.metadata
+        return Identity(self.ref.kind, self.ref.api_version, metadata.namespace, metadata.name, metadata.uid)
+
+
+class Monitors:
+    def __init__(
+        self,
+        client: Client,
+        listener: Listener,
+        *,
+        ignored: Collection[tuple[str, str]],
+        period_seconds: float = _PERIOD_SECONDS,
+    ) -> None:
+        self.catalogue = Catalogue()
+        self._client = client
+        self._listener = listener
+        self._ignored = frozenset(ignored)
+        self._period_seconds = period_seconds
+        self._is_known = asyncio.Event()
+        self._monitors: dict[Ref, Monitor] = {}
+        self._by_kind: dict[tuple[str, str], Monitor] = {}
+
+    @property
+    def followed(self) -> Mapping[Ref, Monitor]:
+        return self._monitors
+
+    def is_live(self, identity: Identity) -> bool:
+        """Whether what is known of this object is kept up to date at the moment."""
+        monitor = self._by_kind.get((identity.api_version, identity.kind))
+        return monitor is not None and monitor.is_live
+
+    def awaited(self) -> Monitor | None:
+        """A resource that is not being followed at this moment: who needs to know all dependents waits for it."""
+        return next((monitor for monitor in self._monitors.values() if monitor.is_awaited), None)
+
+    async def wait_for_sync(self, *, seconds: float) -> None:
+        """Until everything has been listed once, or refused; `seconds` after it is known what there is, at most."""
+        await self._is_known.wait()
+        waits = [monitor.wait_for_sync(seconds=seconds) for monitor in self._monitors.values()]
+        await asyncio.gather(*waits)
+
+    @property
+    def complaint(self) -> str:
+        """Why not everything is followed; empty when it is. What the server refuses is left out, and no complaint."""
+        if not self._monitors:
+            return "the server has not said yet which resources it has"
+        for ref, monitor in self._monitors.items():
+            if monitor.refusal is None and not monitor.is_live:
+                why = f": {monitor.trouble}" if monitor.trouble else ""
+                return f"the metadata of {ref} are {'not live' if monitor.has_synced else 'not synced'}{why}"
+        return ""
+
+    async def run(self) -> None:
+        """Follow everything until it is cancelled."""
+        failures = 0
+        async with asyncio.TaskGroup() as group:
+            while True:
+                delay = self._period_seconds
+                try:
+                    catalogue = await discover(self._client)
+                except PodlifeError as error:
+                    failures += 1
+                    delay = min(delay, backoff_seconds(failures))
+                    log.warning("the server does not say which resources it has: %s", error)
+                else:
+                    failures = 0
+                    self._follow(catalogue, group)
+                await asyncio.sleep(delay)
+
+    def _follow(self, catalogue: Catalogue, group: asyncio.TaskGroup) -> None:
+        if not catalogue.followed:
+            # No server has nothing: it is one that has only just begun.
+            return
+        # Of what the server cannot answer for, what it said before still holds.
+        kinds = {key: ref for key, ref in self.catalogue.kinds.items() if key[0] in catalogue.unknown}
+        self.catalogue = replace(catalogue, kinds={**kinds, **catalogue.kinds})
+        wanted = {ref for ref in catalogue.followed if (ref.group, ref.plural) not in self._ignored}
+        wanted |= {
+            ref
+            for ref, monitor in self._monitors.items()
+            if ref.api_version in catalogue.unknown and monitor.has_synced
+        }
+        self._replace({(ref.group, ref.plural): ref for ref in wanted})
+        self._by_kind = {(ref.api_version, ref.kind): monitor for ref, monitor in self._monitors.items()}
+        for monitor in self._monitors.values():
+            monitor.keep_going(group)
+        self._is_known.set()
+
+    def _replace(self, wanted: dict[tuple[str, str], Ref]) -> None:
+        known: dict[Ref, Mapping[str, Identity]] = {}
+        for ref, monitor in [*self._monitors.items()]:
+            successor = wanted.get((ref.group, ref.plural))
+            if successor == ref:
+                continue
+            monitor.stop()
+            del self._monitors[ref]
+            if successor is not None:
+                known[successor] = monitor.known
+                continue
+            log.info("%s are not served any more", ref)
+            for uid in monitor.known:
+                self._listener.drop(uid)
+        for ref in sorted(set(wanted.values()) - self._monitors.keys(), key=str):
+            self._monitors[ref] = Monitor(self._client, ref, self._listener, known.get(ref, {}))

@@ -1,0 +1,178 @@
+"""What is asked of the server about single objects: metadata only, and never about another object of the same name.
+
+404, and another UID under the same name, both mean that the object is gone. A strategic patch says only what is to
+change; where a resource knows none (custom resources), a merge patch of the fresh state does the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from podlife.api.codec import Object
+from podlife.client import Client, DeleteOptions, PatchType, Ref
+from podlife.client.options import METADATA_ONLY
+from podlife.client.views import decode
+from podlife.errors import ApiError, ConflictError, NotFoundError, PodlifeError, TerminalError
+from podlife.ownergc.views import Identity, Metadata, Partial
+
+__all__ = ["Objects", "UnknownKindError"]
+
+# How often a write is tried that others overtake.
+_TRIES = 4
+_UNSUPPORTED_MEDIA_TYPE = 415
+
+# What no path can hold.
+_UNFIT = frozenset("/%")
+
+References = list[dict[str, Any]]
+
+
+class UnknownKindError(PodlifeError):
+    """The server has no such kind, or does not yet: what refers to it is left alone."""
+
+
+class Objects:
+    """`kinds` says which resource an apiVersion and kind are."""
+
+    def __init__(self, client: Client, kinds: Callable[[], Mapping[tuple[str, str], Ref]]) -> None:
+        self._client = client
+        self._kinds = kinds
+
+    def ref(self, identity: Identity) -> Ref:
+        """Raises UnknownKindError, and TerminalError for a namespaced kind without a namespace to look in: only a
+        cluster-scoped object that names a namespaced owner leads there."""
+        ref = self._kinds().get((identity.api_version, identity.kind))
+        if ref is None:
+            raise UnknownKindError(f"the server knows no {identity.kind} of {identity.api_version}")
+        if ref.namespaced and not identity.namespace:
+            raise TerminalError(
+                f"a cluster-scoped object names {identity} as its owner, which has a namespace"
+            )
+        if not identity.name or not _UNFIT.isdisjoint(identity.name) or identity.name in (".", ".."):
+            # An empty name would ask for the whole collection, and its answer would pass for "not there".
+            raise TerminalError(f"no object can have the name of {identity}")
+        return ref
+
+    def located(self, identity: Identity) -> Identity:
+        """The same without a namespace, if its kind has none: a reference does not say. Raises UnknownKindError."""
+        return identity if self.ref(identity).namespaced else identity._replace(namespace="")
+
+    async def get(self, identity: Identity) -> Metadata | None:
+        """The object as it is now; None when it is gone."""
+        ref = self.ref(identity)
+        path = ref.path(_namespace(ref, identity), identity.name)
+        try:
+            reply = await self._client.request("GET", path, headers={"Accept": METADATA_ONLY})
+        except NotFoundError:
+            return None
+        metadata = decode(reply.body, Partial, f"GET {path}").metadata
+        return metadata if metadata.uid == identity.uid else None
+
+    async def delete(self, identity: Identity, policy: str, resource_version: str = "") -> bool:
+        """Whether it was there to be deleted. Raises ConflictError when it has changed since `resource_version`."""
+        ref = self.ref(identity)
+        options = DeleteOptions(
+            uid=identity.uid, resource_version=resource_version, propagation_policy=policy
+        )
+        try:
+            await self._client.delete(
+                ref, identity.name, _namespace(ref, identity), options=options, metadata_only=True
+            )
+        except NotFoundError:
+            return False
+        return True
+
+    async def drop_references(self, identity: Identity, uids: tuple[str, ...]) -> bool:
+        """Take these owners out of the object's references; whether it was there."""
+        strategic = [{"$patch": "delete", "uid": uid} for uid in uids]
+        return await self._patch_references(
+            identity,
+            strategic,
+            lambda references: [each for each in references if each.get("uid") not in uids],
+        )
+
+    async def unblock_owners(self, identity: Identity, uids: tuple[str, ...]) -> bool:
+        """Let these owners go without the object; whether it was there."""
+        strategic: References = [{"uid": uid, "blockOwnerDeletion": False} for uid in uids]
+        return await self._patch_references(
+            identity,
+            strategic,
+            lambda references: [
+                {**each, "blockOwnerDeletion": False} if each.get("uid") in uids else each
+                for each in references
+            ],
+        )
+
+    async def remove_finalizer(self, identity: Identity, finalizer: str, seen: Metadata | None) -> None:
+        """Beginning with the state that was seen; where it is out of date, with a fresh one."""
+        for _ in range(_TRIES):
+            latest = seen or await self.get(identity)
+            if latest is None or finalizer not in latest.finalizers:
+                return
+            left = [each for each in latest.finalizers if each != finalizer]
+            about = {"uid": identity.uid, "resourceVersion": latest.resource_version}
+            try:
+                await self._patch(identity, {**about, "finalizers": left or None}, PatchType.MERGE)
+            except NotFoundError:
+                return
+            except ConflictError:
+                seen = None
+                continue
+            return
+        raise ConflictError(f"the finalizer {finalizer} of {identity} was overtaken {_TRIES} times")
+
+    async def _patch_references(
+        self, identity: Identity, strategic: References, change: Callable[[References], References]
+    ) -> bool:
+        about = {"uid": identity.uid, "ownerReferences": strategic}
+        try:
+            await self._patch(identity, about, PatchType.STRATEGIC)
+        except NotFoundError:
+            return False
+        except ConflictError:
+            if await self.get(identity) is None:
+                return False
+            raise
+        except ApiError as error:
+            if error.code != _UNSUPPORTED_MEDIA_TYPE:
+                raise
+            return await self._replace_references(identity, change)
+        return True
+
+    async def _replace_references(
+        self, identity: Identity, change: Callable[[References], References]
+    ) -> bool:
+        ref = self.ref(identity)
+        for _ in range(_TRIES):
+            try:
+                latest: Object = await self._client.get(ref, identity.name, _namespace(ref, identity))
+                metadata = latest["metadata"]
+                if metadata["uid"] != identity.uid:
+                    return False
+                references = metadata.get("ownerReferences") or []
+                changed = change(references)
+                if changed == references:
+                    return True
+                about = {"uid": identity.uid, "resourceVersion": metadata["resourceVersion"]}
+                await self._patch(identity, {**about, "ownerReferences": changed or None}, PatchType.MERGE)
+            except NotFoundError:
+                return False
+            except ConflictError:
+                continue
+            return True
+        raise ConflictError(f"the owners of {identity} were overtaken {_TRIES} times")
+
+    async def _patch(self, identity: Identity, metadata: Object, type_: PatchType) -> None:
+        ref = self.ref(identity)
+        await self._client.request(
+            "PATCH",
+            ref.path(_namespace(ref, identity), identity.name),
+            body={"metadata": metadata},
+            headers={"Content-Type": type_.value, "Accept": METADATA_ONLY},
+        )
+
+
+def _namespace(ref: Ref, identity: Identity) -> str:
+    # An owner that was never seen has its dependent's namespace, whether or not its kind has any.
+    return identity.namespace if ref.namespaced else ""

@@ -1,0 +1,79 @@
+"""What is read of any object at all: who it is, whom it belongs to, and whether it is on its way out.
+
+There is one of these for every object of the cluster: nothing stands here that no decision needs.
+"""
+
+from __future__ import annotations
+
+from sys import intern
+from typing import NamedTuple
+
+import msgspec
+
+from podlife.api import views as api
+
+__all__ = ["FOREGROUND", "ORPHAN", "Identity", "Metadata", "OwnerReference", "Partial"]
+
+FOREGROUND = "foregroundDeletion"
+ORPHAN = "orphan"
+
+
+class Identity(NamedTuple):
+    """An object's coordinates and its UID. The order is that in which alternatives are tried: by kind first."""
+
+    kind: str
+    api_version: str
+    namespace: str
+    name: str
+    uid: str
+
+    def __str__(self) -> str:
+        return f"[{self.api_version}/{self.kind}, namespace: {self.namespace}, name: {self.name}, uid: {self.uid}]"
+
+
+class OwnerReference(api.OwnerReference):
+    block_owner_deletion: bool | None = None
+
+    def identity(self, namespace: str) -> Identity:
+        return Identity(self.kind, self.api_version, namespace, self.name, self.uid)
+
+    def names(self, owner: Identity) -> bool:
+        """Whether it names exactly this object; in which namespace, a reference does not say."""
+        return (self.uid, self.name, self.kind, self.api_version) == (
+            owner.uid,
+            owner.name,
+            owner.kind,
+            owner.api_version,
+        )
+
+
+class Metadata(msgspec.Struct, rename="camel", gc=False):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    # That there is one is all that counts: it is not parsed.
+    deletion_timestamp: str | None = None
+    finalizers: tuple[str, ...] = ()
+    owner_references: tuple[OwnerReference, ...] = ()
+
+    def __post_init__(self) -> None:
+        # The owners' references hold the same UID and name again, many times over.
+        self.namespace, self.uid, self.name = intern(self.namespace), intern(self.uid), intern(self.name)
+
+    @property
+    def is_being_deleted(self) -> bool:
+        return self.deletion_timestamp is not None
+
+    @property
+    def is_deleting_dependents(self) -> bool:
+        """Whether it waits in foreground deletion until its dependents have gone."""
+        return self.deletion_timestamp is not None and FOREGROUND in self.finalizers
+
+    @property
+    def is_orphaning_dependents(self) -> bool:
+        return self.deletion_timestamp is not None and ORPHAN in self.finalizers
+
+
+class Partial(msgspec.Struct, gc=False):
+    metadata: Metadata
