@@ -1,0 +1,176 @@
+"""The volume claims of a StatefulSet's pods: what has to be made, and whose they are by the retention policy. Pure.
+
+A claim that should go with the set is owned by the set; one that should go when its pod is scaled away is owned by that
+pod from then on, and the garbage collector does the rest. Where somebody else has a say in it (another controller, or
+a set or pod of the same name that is no more) nothing is added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from podlife.api.codec import Object
+from podlife.api.views import OwnerReference
+from podlife.client import PERSISTENT_VOLUME_CLAIMS, PODS
+from podlife.podcontrol import ControllerRef, Owner, release_patch
+from podlife.workloads.statefulset.identity import claim_name
+from podlife.workloads.statefulset.views import Claim, RetentionPolicy, StatefulSet
+
+__all__ = [
+    "ClaimChange",
+    "ClaimWork",
+    "Claimant",
+    "claim_work",
+    "has_stale_claim",
+    "new_claim",
+    "reference_change",
+]
+
+_DELETE = "Delete"
+
+Lookup = Callable[[str], Claim | None]
+"""The claim of this name in the set's namespace, as it is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claimant:
+    """The pod whose claims are looked at. One that is still to be made has no UID."""
+
+    name: str
+    ordinal: int
+    uid: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimChange:
+    """Whose the claim should be from now on."""
+
+    claim: Claim
+    add: tuple[ControllerRef, ...]
+    remove: tuple[str, ...]
+
+    def patch(self) -> Object:
+        """Holds for the claim as it was looked at, and for no other."""
+        metadata = self.claim.metadata
+        body = release_patch(metadata.uid, self.remove)
+        body["metadata"]["resourceVersion"] = metadata.resource_version
+        body["metadata"]["ownerReferences"] += [reference.to_object() for reference in self.add]
+        return body
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimWork:
+    """What there is to do about the claims of one pod."""
+
+    create: tuple[Object, ...] = ()
+    # Those that stand in the way since they are going themselves.
+    going: tuple[str, ...] = ()
+    changes: tuple[ClaimChange, ...] = ()
+    # Those that somebody else controls.
+    conflicting: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.create or self.going or self.changes or self.conflicting)
+
+
+def claim_work(
+    stateful_set: StatefulSet, pod: Claimant, owner: Owner, lookup: Lookup, *, make: bool
+) -> ClaimWork:
+    """What is to be done for the pod's claims; `make` says whether those that are missing are made."""
+    create, going, changes, conflicting = [], [], [], []
+    for template in stateful_set.spec.volume_claim_templates:
+        name = claim_name(template, owner.name, pod.ordinal)
+        if (claim := lookup(name)) is None:
+            create.append(new_claim(stateful_set, template, name))
+            continue
+        if claim.metadata.deletion_timestamp is not None:
+            going.append(name)
+        if _has_other_controller(stateful_set, pod, owner, claim):
+            conflicting.append(name)
+        if (change := reference_change(stateful_set, pod, owner, claim)) is not None:
+            changes.append(change)
+    if not make:
+        create, going = [], []
+    return ClaimWork(tuple(create), tuple(going), tuple(changes), tuple(conflicting))
+
+
+def new_claim(stateful_set: StatefulSet, template: Object, name: str) -> Object:
+    """As the template has it, with a name of its own and the labels that the set selects by."""
+    metadata = template["metadata"]
+    labels = {**(metadata.get("labels") or {}), **(stateful_set.spec.selector.get("matchLabels") or {})}
+    claim = {key: value for key, value in template.items() if key != "status"}
+    return {
+        **claim,
+        "apiVersion": PERSISTENT_VOLUME_CLAIMS.api_version,
+        "kind": PERSISTENT_VOLUME_CLAIMS.kind,
+        "metadata": {
+            **metadata,
+            "name": name,
+            "namespace": stateful_set.metadata.namespace,
+            "labels": labels,
+        },
+    }
+
+
+def has_stale_claim(stateful_set: StatefulSet, pod: Claimant, set_name: str, lookup: Lookup) -> bool:
+    """Whether a claim that the pod would use still goes with an earlier pod of its name: it would be taken away from
+    under the new one."""
+    if stateful_set.spec.persistent_volume_claim_retention_policy.when_scaled != _DELETE:
+        return False
+    names = [claim_name(each, set_name, pod.ordinal) for each in stateful_set.spec.volume_claim_templates]
+    claims = [claim for name in names if (claim := lookup(name)) is not None]
+    return any(_is_stale(claim.metadata.owner_references, _pod_ref(pod)) for claim in claims)
+
+
+def reference_change(
+    stateful_set: StatefulSet, pod: Claimant, owner: Owner, claim: Claim
+) -> ClaimChange | None:
+    """What has to change so that the claim goes when the policy says so; None if nothing."""
+    references = claim.metadata.owner_references
+    set_ref, pod_ref = owner.controller_ref(), _pod_ref(pod)
+    if _is_stale(references, set_ref) or _is_stale(references, pod_ref):
+        return None
+    wanted = (
+        () if _has_other_controller(stateful_set, pod, owner, claim) else _wanted(stateful_set, pod, set_ref)
+    )
+    ours = {each.uid: each for each in references if each.uid in (set_ref.uid, pod.uid or None)}
+    uids = {each.uid for each in wanted}
+    if ours.keys() == uids and all(each.controller for each in ours.values()):
+        return None
+    return ClaimChange(claim, tuple(wanted), tuple(uid for uid in ours if uid not in uids))
+
+
+def _wanted(stateful_set: StatefulSet, pod: Claimant, set_ref: ControllerRef) -> Sequence[ControllerRef]:
+    policy: RetentionPolicy = stateful_set.spec.persistent_volume_claim_retention_policy
+    if policy.when_scaled == _DELETE and pod.ordinal not in stateful_set.wanted_ordinals:
+        return (_pod_ref(pod),)
+    return (set_ref,) if policy.when_deleted == _DELETE else ()
+
+
+def _has_other_controller(stateful_set: StatefulSet, pod: Claimant, owner: Owner, claim: Claim) -> bool:
+    policy = stateful_set.spec.persistent_volume_claim_retention_policy
+    if _DELETE not in (policy.when_scaled, policy.when_deleted):
+        # What is kept in any case may belong to anybody.
+        return False
+    for reference in claim.metadata.owner_references:
+        same = next(
+            (each for each in (owner.controller_ref(), _pod_ref(pod)) if _is_named(reference, each)), None
+        )
+        if same.uid != reference.uid if same is not None else reference.controller:
+            return True
+    return False
+
+
+def _is_stale(references: Sequence[OwnerReference], ref: ControllerRef) -> bool:
+    """Whether it belongs to somebody of this kind and name who is somebody else."""
+    named = next((each for each in references if _is_named(each, ref)), None)
+    return named is not None and named.uid != ref.uid
+
+
+def _is_named(reference: OwnerReference, ref: ControllerRef) -> bool:
+    return (reference.api_version, reference.kind, reference.name) == (ref.api_version, ref.kind, ref.name)
+
+
+def _pod_ref(pod: Claimant) -> ControllerRef:
+    return ControllerRef(PODS.api_version, PODS.kind, pod.name, pod.uid)

@@ -1,0 +1,275 @@
+"""StatefulSets: pods with a name each, made and updated in order, with volumes that outlive them.
+
+Decides from its caches, and only from caches that have seen what it wrote itself; nothing is decided while the server
+is not being followed. What is decided is pure (`plan`, `revisions`, `status`); here it is looked up, done and told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from podlife.api.codec import Object
+from podlife.api.selectors import LabelSelector
+from podlife.client import CONTROLLER_REVISIONS, PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, Ref
+from podlife.controller import Again, Controller, ControlPlane, Enqueue, OwnWrites
+from podlife.errors import PodlifeError
+from podlife.informer import Informer
+from podlife.informer.cache import HasMetadata
+from podlife.informer.indexes import Key
+from podlife.podcontrol import (
+    POD_INDEXERS,
+    ControllerRef,
+    ControllerRefManager,
+    InvalidInputError,
+    NamespaceTerminatingError,
+    Owner,
+    UidTrackedExpectations,
+    pods_of_owner,
+    recheck_owner,
+    seconds_to_next_check,
+    validate_selector,
+)
+from podlife.workloads.history import REVISION_INDEXERS, ControllerRevision, History, next_number, surplus
+from podlife.workloads.pod_events import OWNER_INDEXERS, OwnedPods, key_of
+from podlife.workloads.statefulset.identity import is_member, revision_of
+from podlife.workloads.statefulset.plan import Plan, State, make_plan
+from podlife.workloads.statefulset.revisions import (
+    Change,
+    as_revision,
+    current_revision,
+    draft_revision,
+    find_revision,
+)
+from podlife.workloads.statefulset.status import Revisions, new_status
+from podlife.workloads.statefulset.steps import Steps
+from podlife.workloads.statefulset.views import Claim, StatefulSet, owner_of_set, selector_of
+from podlife.workloads.status import write_status
+from podlife.workloads.views import Pod, Status
+from podlife.workqueue import RateLimitedQueue
+
+__all__ = ["StatefulSetController"]
+
+# How soon a key comes again that had to wait for its caches.
+_CATCH_UP_SECONDS = 1.0
+_DEAF_SECONDS = 1.0
+
+
+class StatefulSetController:
+    """Adds nothing to the control plane by itself: `plane.add(StatefulSetController(plane))`."""
+
+    name = "statefulset-controller"
+
+    def __init__(self, plane: ControlPlane, *, workers: int = 5) -> None:
+        self._client = plane.client
+        self._clock = plane.clock
+        self._sets = plane.informer(STATEFUL_SETS, view=StatefulSet, indexers=OWNER_INDEXERS)
+        self._pods = plane.informer(PODS, view=Pod, indexers=POD_INDEXERS)
+        self._claims = plane.informer(PERSISTENT_VOLUME_CLAIMS, view=Claim)
+        self._revisions = plane.informer(
+            CONTROLLER_REVISIONS, view=ControllerRevision, indexers=REVISION_INDEXERS
+        )
+        self._informers: dict[Ref, Informer[Any]] = {
+            STATEFUL_SETS: self._sets,
+            PODS: self._pods,
+            PERSISTENT_VOLUME_CLAIMS: self._claims,
+            CONTROLLER_REVISIONS: self._revisions,
+        }
+        self._own_writes = OwnWrites(self._informers)
+        self._deletions = UidTrackedExpectations()
+        self._history = History(
+            plane.client, self._revisions.cache, STATEFUL_SETS, on_write=self._note(CONTROLLER_REVISIONS)
+        )
+        self._steps = Steps(
+            plane.client,
+            plane.recorder(self.name),
+            on_pod=self._note_pod,
+            on_claim=self._note(PERSISTENT_VOLUME_CLAIMS),
+        )
+        self.queue: RateLimitedQueue[Key] = RateLimitedQueue("statefulset")
+        self.controller = Controller(self.name, self.queue, self.reconcile, workers=workers)
+        self._sets.add_handler(_SetEvents(self))
+        self._pods.add_handler(
+            OwnedPods(STATEFUL_SETS, self._sets.cache, self.queue, selector_of, self._deletions)
+        )
+        self._waiting: set[Key] = set()
+        self._claims.add_handler(_CaughtUp(self._wake))
+        self._revisions.add_handler(_CaughtUp(self._wake))
+
+    async def run(self) -> None:
+        await self.controller.run()
+
+    async def reconcile(self, key: Key) -> Again | None:
+        stateful_set = self._sets.cache.get(*key)
+        if stateful_set is None:
+            self.forget(key)
+            return None
+        if not all(informer.is_live for informer in self._informers.values()):
+            return Again(_DEAF_SECONDS)
+        if not (self._own_writes.is_seen(key) and self._deletions.is_satisfied(key)):
+            self._waiting.add(key)
+            return Again(_CATCH_UP_SECONDS)
+        owner, selector = owner_of_set(stateful_set), _selector(stateful_set)
+        pods = await self._claim(stateful_set, owner, selector)
+        if owner.is_deleting:
+            # Its pods and revisions are the garbage collector's by now.
+            known = stateful_set.status
+            names = Revisions(
+                known.get("currentRevision", ""),
+                known.get("updateRevision", ""),
+                known.get("collisionCount", 0),
+            )
+            await self._write_status(
+                key, stateful_set, new_status(stateful_set, pods, names, self._clock.now())
+            )
+            return None
+        return await self._manage(key, stateful_set, owner, selector, pods)
+
+    def forget(self, key: Key) -> None:
+        """The set of this name is gone: nothing is waited for any more on its behalf."""
+        self._own_writes.forget(key)
+        self._deletions.forget(key)
+        self._waiting.discard(key)
+
+    async def _claim(self, stateful_set: StatefulSet, owner: Owner, selector: LabelSelector) -> list[Pod]:
+        """Its pods, after adopting and releasing."""
+        references: ControllerRefManager[Pod] = ControllerRefManager(
+            owner,
+            selector,
+            self._steps.control.patch_pod,
+            can_adopt=recheck_owner(self._client, STATEFUL_SETS, owner),
+        )
+        pods = pods_of_owner(self._pods.cache, owner, with_orphans=True)
+        claim = await references.claim(pods, lambda pod: is_member(stateful_set, pod))
+        claim.raise_errors()
+        return claim.claimed
+
+    async def _manage(
+        self,
+        key: Key,
+        stateful_set: StatefulSet,
+        owner: Owner,
+        selector: LabelSelector,
+        pods: list[Pod],
+    ) -> Again | None:
+        revisions = await self._history.claim(owner, selector)
+        update, collisions = await self._update_revision(stateful_set, owner, revisions)
+        current = current_revision(stateful_set, revisions, update)
+        now = self._clock.now()
+        state = State(
+            stateful_set,
+            owner,
+            pods,
+            as_revision(current, stateful_set),
+            as_revision(update, stateful_set),
+            lambda name: self._claims.cache.get(owner.namespace, name),
+            now,
+        )
+        plan = make_plan(state)
+        failure = await self._take(key, plan, state, selector)
+        names = Revisions(current.metadata.name, update.metadata.name, collisions)
+        updated = plan.updated if failure is None else None
+        status = new_status(stateful_set, pods, names, now, updated=updated)
+        await self._write_status(key, stateful_set, status)
+        live = {names.current, names.update, *map(revision_of, pods)}
+        for old in surplus(revisions, live, stateful_set.spec.revision_history_limit):
+            await self._history.delete(old)
+        if failure is not None:
+            raise failure
+        min_ready = stateful_set.spec.min_ready_seconds
+        if min_ready <= 0 or status.get("readyReplicas", 0) == status["availableReplicas"]:
+            return None
+        seconds = seconds_to_next_check(pods, min_ready, now, self._clock)
+        return Again(min_ready if seconds is None else seconds)
+
+    async def _update_revision(
+        self, stateful_set: StatefulSet, owner: Owner, revisions: list[ControllerRevision]
+    ) -> tuple[ControllerRevision, int]:
+        """The revision of the set's template, made or made the newest if need be; and how often names collided."""
+        collisions: int = stateful_set.status.get("collisionCount", 0)
+        found, change = find_revision(stateful_set, revisions)
+        if found is None:
+            draft = draft_revision(stateful_set, revisions)
+            return await self._history.create(owner, draft, collisions)
+        if change is Change.RENUMBER:
+            found = await self._history.renumber(owner, found, next_number(revisions))
+        return found, collisions
+
+    async def _take(self, key: Key, plan: Plan, state: State, selector: LabelSelector) -> PodlifeError | None:
+        """Do what is planned; what went wrong, if something did."""
+        going = [pod.metadata for pod in plan.deletions()]
+        self._deletions.expect_deletions(key, [metadata.uid for metadata in going])
+        try:
+            if plan.creates:
+                # The set would not know such pods as its own, and make them again and again.
+                validate_selector(selector, state.update.template)
+            await self._steps.take(plan, state.owner, is_ordered=state.stateful_set.is_ordered)
+        except NamespaceTerminatingError:
+            # Nothing will come of it however often it is tried, and nobody needs to be told.
+            self._deletions.forget(key)
+        except PodlifeError as error:
+            self._deletions.forget(key)
+            return error
+        for metadata in going:
+            known = self._pods.cache.get(metadata.namespace, metadata.name)
+            if known is None or known.metadata.uid != metadata.uid or known.metadata.deletion_timestamp:
+                # Somebody else was faster: its event may have come before it was expected.
+                self._deletions.observe_deletion(key, metadata.uid)
+        return None
+
+    async def _write_status(self, key: Key, stateful_set: StatefulSet, status: Status) -> None:
+        written = await write_status(
+            self._client, STATEFUL_SETS, stateful_set.metadata, stateful_set.status, status
+        )
+        if written is not None:
+            self._own_writes.note(key, STATEFUL_SETS, written)
+
+    def _note(self, ref: Ref) -> Callable[[Owner, Object], None]:
+        return lambda owner, written: self._own_writes.note((owner.namespace, owner.name), ref, written)
+
+    def _note_pod(self, pod: Object, reference: ControllerRef | None) -> None:
+        if reference is not None:
+            self._own_writes.note((pod["metadata"]["namespace"], reference.name), PODS, pod)
+
+    def _wake(self) -> None:
+        """Those that waited for a cache look again."""
+        for key in self._waiting:
+            self.queue.add(key)
+        self._waiting.clear()
+
+
+def _selector(stateful_set: StatefulSet) -> LabelSelector:
+    try:
+        return selector_of(stateful_set)
+    except ValueError as error:
+        metadata = stateful_set.metadata
+        name = f"{metadata.namespace}/{metadata.name}"
+        raise InvalidInputError(f"the selector of StatefulSet {name} cannot be used: {error}") from error
+
+
+class _SetEvents(Enqueue):
+    """Of a set that is gone nothing is expected, whoever has its name next."""
+
+    def __init__(self, controller: StatefulSetController) -> None:
+        super().__init__(controller.queue)
+        self._controller = controller
+
+    def on_delete(self, obj: HasMetadata) -> None:
+        self._controller.forget(key_of(obj))
+        super().on_delete(obj)
+
+
+class _CaughtUp:
+    """A handler that only wants to know that something has come."""
+
+    def __init__(self, wake: Callable[[], None]) -> None:
+        self._wake = wake
+
+    def on_add(self, obj: object) -> None:
+        self._wake()
+
+    def on_update(self, old: object, new: object) -> None:
+        self._wake()
+
+    def on_delete(self, obj: object) -> None:
+        self._wake()

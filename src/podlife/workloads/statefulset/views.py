@@ -1,0 +1,95 @@
+"""What is decoded of a StatefulSet and of the volume claims of its pods."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from podlife.api.selectors import LabelSelector, label_selector_from_dict
+from podlife.api.views import MetadataOnly
+from podlife.client import STATEFUL_SETS
+from podlife.podcontrol import Owner
+from podlife.workloads.views import LabelSelectorDict, Metadata, Status, Template
+
+__all__ = ["Claim", "RetentionPolicy", "StatefulSet", "StatefulSetSpec", "owner_of_set", "selector_of"]
+
+Claim = MetadataOnly
+"""Of a PersistentVolumeClaim it matters that it is there, whose it is, and whether it goes."""
+
+
+class RollingUpdate(msgspec.Struct, rename="camel"):
+    # What stands in maxUnavailable is not read: 1.36 goes one by one unless a feature gate is opened.
+    partition: int = 0
+
+
+class UpdateStrategy(msgspec.Struct, rename="camel"):
+    type: str = "RollingUpdate"
+    rolling_update: RollingUpdate | None = None
+
+
+class RetentionPolicy(msgspec.Struct, rename="camel"):
+    when_deleted: str = "Retain"
+    when_scaled: str = "Retain"
+
+
+class Ordinals(msgspec.Struct):
+    start: int = 0
+
+
+class StatefulSetSpec(msgspec.Struct, rename="camel"):
+    replicas: int = 1
+    selector: LabelSelectorDict = {}
+    template: Template = {}
+    volume_claim_templates: list[dict[str, Any]] = []
+    service_name: str = ""
+    pod_management_policy: str = "OrderedReady"
+    update_strategy: UpdateStrategy = msgspec.field(default_factory=UpdateStrategy)
+    revision_history_limit: int = 10
+    min_ready_seconds: int = 0
+    persistent_volume_claim_retention_policy: RetentionPolicy = msgspec.field(default_factory=RetentionPolicy)
+    ordinals: Ordinals = msgspec.field(default_factory=Ordinals)
+
+
+class StatefulSet(msgspec.Struct):
+    metadata: Metadata
+    spec: StatefulSetSpec = msgspec.field(default_factory=StatefulSetSpec)
+    status: Status = {}
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether each pod waits for those before it."""
+        return self.spec.pod_management_policy != "Parallel"
+
+    @property
+    def is_rolling(self) -> bool:
+        return self.spec.update_strategy.type != "OnDelete"
+
+    @property
+    def partition(self) -> int:
+        """How many pods, from the first on, stay as they are when the template changes."""
+        rolling_update = self.spec.update_strategy.rolling_update
+        return rolling_update.partition if rolling_update is not None else 0
+
+    @property
+    def wanted_ordinals(self) -> range:
+        start = self.spec.ordinals.start
+        return range(start, start + self.spec.replicas)
+
+
+def selector_of(stateful_set: StatefulSet) -> LabelSelector:
+    """Raises ValueError for one that cannot be."""
+    return label_selector_from_dict(stateful_set.spec.selector)
+
+
+def owner_of_set(stateful_set: StatefulSet) -> Owner:
+    metadata = stateful_set.metadata
+    return Owner(
+        STATEFUL_SETS.api_version,
+        STATEFUL_SETS.kind,
+        metadata.name,
+        metadata.uid,
+        metadata.namespace,
+        metadata.resource_version,
+        is_deleting=metadata.deletion_timestamp is not None,
+    )
