@@ -97,7 +97,10 @@ def _problems(result: Result, connection: Connection) -> Iterator[str]:
     summary = result.summary
     by_cause: dict[str, list[str]] = {}
     for failure in summary.failures:
-        by_cause.setdefault(_cause(failure.error, connection), []).append(failure.victim.pod.key)
+        # What fails for many of them fails alike, but for the pod that each request names.
+        own = f"/pods/{failure.victim.pod.metadata.name}"
+        cause = _cause(failure.error, connection).replace(own, "/pods/…")
+        by_cause.setdefault(cause, []).append(failure.victim.pod.key)
     for cause, keys in by_cause.items():
         yield f"{counted(len(keys))} not deleted ({_named(keys)}): {cause}"
     for node, error in summary.unknown_nodes.items():

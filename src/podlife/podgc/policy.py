@@ -26,6 +26,7 @@ __all__ = [
     "Victim",
     "due_at",
     "due_nodes",
+    "due_now",
     "plan",
     "reason_of",
     "victim_for",
@@ -73,6 +74,24 @@ class Plan:
 
 def plan(index: PodIndex, settings: Settings, now: float) -> Plan:
     return Plan(tuple(victims(index, settings)), tuple(_later(index, settings, now)), tuple(index.settled))
+
+
+def due_now(plan: Plan, settings: Settings) -> Plan:
+    """The plan with what is due at this moment among the victims, for whoever reads it. Whoever acts on it asks the
+    server for the node first (GC-52)."""
+    due = [later for later in plan.later if later.seconds <= 0]
+    if not due:
+        return plan
+    orphans = (
+        victim_for(
+            settings, pod, later.reason, f"node {later.node} is missing; the server is asked for it first"
+        )
+        for later in due
+        for pod in later.pods
+    )
+    places = {reason: place for place, reason in enumerate(Reason)}
+    victims = sorted((*plan.victims, *orphans), key=lambda victim: places[victim.reason])
+    return Plan(tuple(victims), tuple(later for later in plan.later if later.seconds > 0), plan.held)
 
 
 def victims(index: PodIndex, settings: Settings, skip: Container[str] = ()) -> Iterator[Victim]:

@@ -141,6 +141,11 @@ class Sweep:
         self._summary = Summary()
         self._is_stopping = asyncio.Event()
 
+    @property
+    def summary(self) -> Summary:
+        """What has come of it so far."""
+        return self._summary
+
     def stop(self) -> None:
         """Send nothing more: `run` comes back when the calls on the wire are answered."""
         if not self._is_stopping.is_set():

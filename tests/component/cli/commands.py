@@ -131,6 +131,10 @@ class Terminal:
     def type(self, text: str) -> None:
         os.write(self._number, text.encode())
 
+    def interrupt(self) -> None:
+        """As Ctrl-C does."""
+        _signal(self._process, signal.SIGINT)
+
     async def exit_code(self) -> int:
         async with asyncio.timeout(SECONDS):
             return await self._process.wait()

@@ -89,7 +89,7 @@ async def test_a_sweep_deletes_what_the_plan_says_after_the_quarantine_too(
     result = await podlife("gc", "sweep", "--yes", *flags, *admin)
     assert (result.code, result.err) == (0, "")
     assert result.out.startswith("4 pods deleted (2 terminated, 1 out-of-service, 1 orphaned) in ")
-    assert "1 pod deleted before and held by a finalizer: marked Failed" in result.out
+    assert f"1 pod deleted before and held by {FINALIZER} (gc/never): marked Failed" in result.out
     assert await states.names() == {"done-2", "never", "alive"}
     held = await states.get("never")
     assert (held["status"]["phase"], held["metadata"]["finalizers"]) == ("Failed", [FINALIZER])
@@ -113,8 +113,59 @@ async def test_on_a_terminal_it_asks_first(
         assert await states.names() == {"stuck"}
         terminal.type(f"{answer}\n")
         await terminal.wait_for("1 pod deleted" if answer == "y" else "Nothing was deleted.")
-        assert await terminal.exit_code() == 0
+        # A script that starts it must see that nothing was done.
+        assert await terminal.exit_code() == (0 if answer == "y" else 1)
     assert await states.names() == left
+
+
+async def test_with_nothing_to_collect_nothing_is_asked(states: States, admin: list[str]) -> None:
+    await states.pod("alive")
+    async with on_terminal("gc", "sweep", *admin) as terminal:
+        await terminal.wait_for("Nothing to collect now.")
+        assert await terminal.exit_code() == 0
+    assert "[y/N]" not in terminal.shown
+
+
+@pytest.mark.parametrize(("keys", "code"), [("\x04", 1), ("", 130)], ids=["ctrl-d", "ctrl-c"])
+async def test_leaving_the_question_deletes_nothing_and_says_so(
+    states: States, admin: list[str], keys: str, code: int
+) -> None:
+    await states.out_of_service("stuck")
+    async with on_terminal("gc", "sweep", *admin) as terminal:
+        await terminal.wait_for("[y/N] ")
+        terminal.type(keys) if keys else terminal.interrupt()
+        await terminal.wait_for("othing was deleted")
+        assert await terminal.exit_code() == code
+    after = terminal.shown.partition("[y/N] ")[2].replace("^D", "").replace("\b", "").strip()
+    assert after == ("Nothing was deleted." if keys else "podlife: interrupted: nothing was deleted")
+    assert await states.names() == {"stuck"}
+
+
+async def test_what_is_due_without_a_quarantine_is_planned_for_now(states: States, admin: list[str]) -> None:
+    await states.orphaned("orphan")
+    await states.unscheduled("never")
+    flags = ["--quarantine", "0s", *admin]
+    assert (await podlife("gc", "plan", *flags, "-n", "gc", "-o", "name")).out == "pod/orphan\npod/never\n"
+    plan = json.loads((await podlife("gc", "plan", *flags, "-o", "json")).out)
+    assert [(pod["name"], pod["reason"]) for pod in plan["victims"]] == [
+        ("orphan", "orphaned"),
+        ("never", "unscheduled"),
+    ]
+    assert plan["later"] == []
+    async with on_terminal("gc", "sweep", *flags) as terminal:
+        await terminal.wait_for("Delete 2 pods now (1 orphaned, 1 unscheduled)? [y/N] ")
+        terminal.type("y\n")
+        await terminal.wait_for("1 pod deleted (1 orphaned)")
+
+
+async def test_what_a_finalizer_holds_is_not_counted_as_deleted(states: States, admin: list[str]) -> None:
+    await states.pod("a-held", phase="Succeeded", finalizers=[FINALIZER])
+    await states.terminated("b", "c")
+    result = await podlife("gc", "sweep", "--yes", "--terminated-pod-gc-threshold", "1", *admin)
+    assert (result.code, result.err) == (0, "")
+    first, second = result.out.splitlines()
+    assert first.startswith("1 pod deleted (1 terminated) in ")
+    assert second == f"  1 pod held by {FINALIZER} (gc/a-held): gone when that is taken off"
 
 
 async def test_on_a_terminal_it_shows_how_far_it_is(
@@ -127,6 +178,14 @@ async def test_on_a_terminal_it_shows_how_far_it_is(
         await terminal.wait_for("1/2")
         await terminal.wait_for("1 pod deleted")
         assert await terminal.exit_code() == 1
+
+
+async def test_on_a_terminal_it_shows_what_it_waits_for(states: States, admin: list[str]) -> None:
+    await states.orphaned("orphan")
+    async with on_terminal("gc", "sweep", "--yes", "--quarantine", "2s", *admin) as terminal:
+        await terminal.wait_for("Quarantine of 1 pod ends in 2 s")
+        await terminal.wait_for("1 pod deleted (1 orphaned)")
+    assert "0/0" not in terminal.shown
 
 
 async def test_wrong_credentials_are_one_line(server: Server, tmp_path: Path) -> None:
@@ -326,3 +385,61 @@ async def test_interrupted_it_finishes_the_calls_under_way_and_tells_what_was_do
     assert result.out.startswith("1 pod deleted (1 terminated)")
     assert "interrupted: 1 pod left; started again, it goes on" in result.err
     assert await states.names() == {"b", "orphan"}
+
+
+async def test_interrupted_it_sends_nothing_more_and_counts_what_is_left(
+    proxy: FaultyProxy, through: list[str], states: States
+) -> None:
+    """Far more pods than calls at once: those that stand in line must not be sent after Ctrl-C."""
+    await states.terminated(*(f"p-{number:02}" for number in range(40)))
+    proxy.fault = lambda seen: Hang() if seen.method == "DELETE" else None
+    flags = ["--terminated-pod-gc-threshold", "1", "--request-timeout", "3s", *through]
+    async with started("gc", "sweep", "--yes", *flags) as sweep:
+        await eventually(lambda: proxy.count("DELETE", ONE_POD) == 16)
+        result = await sweep.end(signal.SIGINT)
+    assert (result.code, result.out) == (130, "Nothing was deleted.\n")
+    assert proxy.count("DELETE", ONE_POD) == 16
+    failed, left = result.err.splitlines()
+    assert re.search(r"16 pods not deleted \(gc/p-.*, …\): .* did not answer DELETE .*/pods/… in 3 s", failed)
+    assert left == "podlife: interrupted: 23 pods left; started again, it goes on"
+
+
+async def test_interrupted_when_all_is_done_it_claims_nothing_to_be_left(
+    proxy: FaultyProxy, through: list[str], states: States
+) -> None:
+    await states.terminated("a", "b")
+    proxy.fault = lambda seen: Hang() if seen.method == "POST" else None
+    flags = ["--terminated-pod-gc-threshold", "1", *through]
+    async with started("gc", "sweep", "--yes", *flags) as sweep:
+        await eventually(lambda: proxy.count("POST", ".*/events") == 1)
+        result = await sweep.end(signal.SIGINT)
+    assert result.code == 130
+    assert result.out.startswith("1 pod deleted (1 terminated)")
+    assert result.err == "podlife: interrupted when nothing was left to do\n"
+
+
+async def test_interrupted_twice_it_ends_at_once_and_tells_what_it_knows(
+    proxy: FaultyProxy, through: list[str], states: States
+) -> None:
+    await states.terminated("a", "b", "c")
+    proxy.fault = lambda seen: Hang() if seen.method == "DELETE" and seen.path.endswith("/b") else None
+    async with on_terminal(
+        "gc", "sweep", "--yes", "--terminated-pod-gc-threshold", "1", *through
+    ) as terminal:
+        await terminal.wait_for("1/2")
+        terminal.interrupt()
+        await terminal.wait_for("Stopping")
+        terminal.interrupt()
+        await terminal.wait_for("interrupted twice: calls on the wire were given up")
+        assert await terminal.exit_code() == 130
+    assert "1 pod deleted (1 terminated)" in terminal.shown
+
+
+async def test_interrupted_before_it_knows_what_to_do_it_says_that_nothing_was_done(
+    proxy: FaultyProxy, through: list[str]
+) -> None:
+    proxy.fault = lambda seen: Hang() if seen.path == PODS else None
+    async with started("gc", "sweep", "--yes", *through) as sweep:
+        await eventually(lambda: proxy.count("GET", PODS))
+        result = await sweep.end(signal.SIGINT)
+    assert (result.code, result.out, result.err) == (130, "", "podlife: interrupted: nothing was deleted\n")
