@@ -161,8 +161,10 @@ class ControlPlane:
 
     async def _wait_for_caches(self) -> None:
         for followed, informer in self._informers.items():
-            # An informer that ends without having synced has raised, and the group ends with it.
             while not await informer.wait_for_sync(seconds=_PATIENCE_SECONDS):
+                # An informer that ends without having synced has raised: the group ends this wait as well, once it
+                # has its turn.
+                await asyncio.sleep(0)
                 log.info("still waiting for the first list of %s", followed.ref)
 
     async def _flush(self) -> None:

@@ -1,0 +1,152 @@
+"""`podlife controllers run` as a process: what it keeps, what it says, how it ends."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from podlife.client import EVENTS, LEASES, PODS, REPLICA_SETS, Client, PatchType
+from tests.component.cli.commands import Running, eventually, podlife, started
+from tests.component.cli.conftest import Server
+from tests.component.cli.test_gc_run import fetch
+from tests.real_parts import free_port
+
+ONE = ["--controllers=replicaset"]
+ALONE = [*ONE, "--leader-elect=false"]
+ELECTION = [
+    *ONE,
+    "--leader-elect-lease-duration=1500ms",
+    "--leader-elect-renew-deadline=1s",
+    "--leader-elect-retry-period=200ms",
+]
+TEMPLATE = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+
+
+@asynccontextmanager
+async def controlling(*flags: str) -> AsyncIterator[Running]:
+    async with started("controllers", "run", *flags) as running:
+        await running.wait_for("watching over")
+        yield running
+
+
+async def make_replica_set(client: Client, replicas: int, name: str = "web") -> None:
+    spec = {"replicas": replicas, "selector": {"matchLabels": {"app": "web"}}, "template": TEMPLATE}
+    await client.create(REPLICA_SETS, {"metadata": {"name": name}, "spec": spec}, "default")
+
+
+def has_pods(client: Client, count: int) -> Any:
+    async def has() -> bool:
+        return len((await client.list_all(PODS, "default")).items) == count
+
+    return has
+
+
+def has_status(client: Client, count: int) -> Any:
+    async def has() -> bool:
+        status = (await client.get(REPLICA_SETS, "web", "default")).get("status") or {}
+        return bool(status.get("replicas", 0) == count)
+
+    return has
+
+
+async def test_it_keeps_pods_tells_its_numbers_and_gives_the_lease_back(
+    server: Server, client: Client
+) -> None:
+    port = free_port()
+    async with controlling(*ELECTION, "--listen", f"127.0.0.1:{port}", *server.admin) as run:
+        await run.wait_for("leads by lease kube-system/podlife-controllers")
+        await make_replica_set(client, 5)
+        await eventually(has_status(client, 5))
+        await client.scale(REPLICA_SETS, "web", "default", 2)
+        await eventually(has_status(client, 2))
+        metrics, ready, health = [await fetch(port, path) for path in ("metrics", "readyz", "healthz")]
+        result = await run.end()
+    assert (result.code, result.out) == (0, "")
+    assert (ready, health) == ((200, "ok"), (200, "ok"))
+    for line in (
+        'leader_election_master_status{name="podlife-controllers"} 1.0',
+        'workqueue_depth{name="replicaset"} 0.0',
+        'podlife_controller_reconcile_total{controller="replicaset-controller",result="success"}',
+        'podlife_informer_live{resource="replicasets.apps"',
+        'podlife_informer_objects{resource="pods",view="podlife.workloads.views.Pod"}',
+        "podlife_client_limit ",
+    ):
+        assert line in metrics[1]
+    lease = await client.get(LEASES, "podlife-controllers", "kube-system")
+    assert not lease["spec"].get("holderIdentity"), "the lease is given back"
+    told = [event["reason"] for event in (await client.list_all(EVENTS, "default")).items]
+    assert (told.count("SuccessfulCreate"), told.count("SuccessfulDelete")) == (5, 3)
+    records = [json.loads(line) for line in result.err.splitlines()]
+    assert {"running: replicaset-controller", "told to stop: finishing the calls under way"} <= {
+        record["message"] for record in records
+    }
+
+
+async def test_a_signal_in_the_middle_finishes_what_is_under_way_and_a_restart_goes_on_from_there(
+    server: Server, client: Client
+) -> None:
+    await make_replica_set(client, 300)
+    async with controlling(*ALONE, *server.admin) as run:
+
+        async def has_begun() -> bool:
+            return bool((await client.list_all(PODS, "default")).items)
+
+        await eventually(has_begun)
+        result = await run.end()
+    assert result.code == 0, result.err
+    assert await has_pods(client, 300)(), "what was under way is finished"
+    await client.scale(REPLICA_SETS, "web", "default", 310)
+    async with controlling(*ALONE, *server.admin) as run:
+        await eventually(has_status(client, 310))
+        assert (await run.end()).code == 0
+    assert await has_pods(client, 310)()
+
+
+async def test_losing_the_lease_is_the_end_with_one_line(server: Server, client: Client) -> None:
+    async with controlling(*ELECTION, *server.admin) as run:
+        await run.wait_for("leads by lease")
+        lease = await client.get(LEASES, "podlife-controllers", "kube-system")
+        taken = {"spec": {**lease["spec"], "holderIdentity": "somebody-else"}}
+        await client.patch(LEASES, "podlife-controllers", taken, "kube-system", type=PatchType.MERGE)
+        result = await run.result()
+    said = [line for line in result.err.splitlines() if not line.startswith("{")]
+    assert result.code == 1
+    assert said == ["podlife: lease kube-system/podlife-controllers was taken by somebody-else"]
+
+
+async def test_one_of_two_works_and_the_other_takes_over_when_it_is_killed(
+    server: Server, client: Client
+) -> None:
+    async with (
+        controlling(*ELECTION, "--leader-elect-identity=first", *server.admin) as first,
+        controlling(*ELECTION, "--leader-elect-identity=second", *server.admin) as second,
+    ):
+        await first.wait_for("first leads by lease")
+        await first.end(signal.SIGKILL)
+        await make_replica_set(client, 3)
+        await second.wait_for("second leads by lease")
+        await eventually(has_status(client, 3))
+        assert (await second.end()).code == 0
+
+
+async def test_a_right_that_is_missing_is_one_line_that_says_where_it_stands(server: Server) -> None:
+    result = await podlife("controllers", "run", *ALONE, *server.nobody)
+    said = [line for line in result.err.splitlines() if not line.startswith("{")]
+    assert (result.code, len(said)) == (1, 1), result.err
+    assert "user nobody may not" in said[0]
+    assert "deploy/controllers/rbac.yaml has all that is needed" in said[0]
+
+
+@pytest.mark.parametrize("flags", [["--leader-elect=false"], ["--no-leader-elect"]])
+async def test_without_an_election_there_is_no_lease(
+    server: Server, client: Client, flags: list[str]
+) -> None:
+    async with controlling(*ONE, *flags, *server.admin) as run:
+        await run.wait_for("running: replicaset-controller")
+        assert not (await client.list_all(LEASES, "kube-system")).items
+        assert (await run.end(signal.SIGINT)).code == 0
