@@ -28,6 +28,7 @@ def _of(module: str, name: str) -> Callable[..., Runnable]:
 
 CONTROLLERS: Mapping[str, Callable[..., Runnable]] = MappingProxyType(
     {
+        "deployment-controller": _of("podlife.workloads.deployment", "DeploymentController"),
         "replicaset-controller": _of("podlife.workloads.replicaset", "ReplicaSetController"),
     }
 )

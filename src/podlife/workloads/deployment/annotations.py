@@ -1,0 +1,94 @@
+"""What a Deployment writes onto its ReplicaSets for itself to read again: revisions, and sizes to scale by. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from podlife.workloads.deployment.bounds import max_surge
+from podlife.workloads.deployment.views import Deployment
+from podlife.workloads.replicaset.views import ReplicaSet
+
+__all__ = [
+    "DESIRED_REPLICAS",
+    "MAX_REPLICAS",
+    "OF_ITS_OWN",
+    "REVISION",
+    "REVISION_HISTORY",
+    "ROLLBACK_TO",
+    "annotations_of_new",
+    "highest_revision",
+    "read_count",
+    "revision_of",
+    "size_annotations",
+]
+
+REVISION = "deployment.kubernetes.io/revision"
+REVISION_HISTORY = "deployment.kubernetes.io/revision-history"
+DESIRED_REPLICAS = "deployment.kubernetes.io/desired-replicas"
+MAX_REPLICAS = "deployment.kubernetes.io/max-replicas"
+ROLLBACK_TO = "deprecated.deployment.rollback.to"
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
+OF_ITS_OWN = frozenset(
+    (_LAST_APPLIED, REVISION, REVISION_HISTORY, DESIRED_REPLICAS, MAX_REPLICAS, ROLLBACK_TO)
+)
+"""Annotations that a Deployment and its ReplicaSets do not share."""
+
+_MOST_HISTORY_CHARACTERS = 2000
+_INT64 = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
+_INT32 = re.compile(r"[0-9]{1,10}", re.ASCII)
+
+
+def read_count(replica_set: ReplicaSet, annotation: str) -> int | None:
+    """None also for one that somebody made unreadable."""
+    text = replica_set.metadata.annotations.get(annotation, "")
+    count = int(text) if _INT32.fullmatch(text) else None
+    return count if count is not None and count < 2**31 else None
+
+
+def size_annotations(deployment: Deployment) -> dict[str, str]:
+    """What a ReplicaSet was scaled for; when the Deployment is scaled, by what its share is reckoned."""
+    replicas = deployment.spec.replicas
+    return {DESIRED_REPLICAS: str(replicas), MAX_REPLICAS: str(replicas + max_surge(deployment))}
+
+
+def revision_of(replica_set: ReplicaSet) -> int | None:
+    """0 where there is none yet, None for one that cannot be read."""
+    return _read_revision(replica_set.metadata.annotations.get(REVISION))
+
+
+def highest_revision(replica_sets: Iterable[ReplicaSet]) -> int:
+    return max((revision_of(each) or 0 for each in replica_sets), default=0)
+
+
+def annotations_of_new(
+    deployment: Deployment, annotations: Mapping[str, str], revision: int
+) -> dict[str, str]:
+    """What the ReplicaSet of the current template should have, given what it has. Its revision only grows: old ones
+    may have been removed since it was given. One it had before, when it was current before, becomes its history."""
+    own = annotations.get(REVISION)
+    before = _read_revision(own)
+    if before is None:
+        return dict(annotations)
+    copied = {key: text for key, text in deployment.metadata.annotations.items() if key not in OF_ITS_OWN}
+    result = {**annotations, **copied}
+    if before < revision:
+        result[REVISION] = str(revision)
+        if own is not None:
+            result[REVISION_HISTORY] = _longer_history(annotations.get(REVISION_HISTORY, ""), own)
+    return result
+
+
+def _longer_history(history: str, revision: str) -> str:
+    """The oldest are forgotten where it gets too long."""
+    revisions = [*history.split(","), revision] if history else [revision]
+    while len(",".join(revisions)) > _MOST_HISTORY_CHARACTERS and len(revisions) > 1:
+        revisions.pop(0)
+    return ",".join(revisions)
+
+
+def _read_revision(text: str | None) -> int | None:
+    if not text:
+        return 0
+    return int(text) if _INT64.fullmatch(text) else None

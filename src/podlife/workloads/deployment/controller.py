@@ -1,0 +1,209 @@
+"""Deployments: the pods of one template replaced by those of another, by ReplicaSets that grow and shrink.
+
+Each pass claims the ReplicaSets, decides one step (`decision`), takes it, and writes down how the rollout stands. What
+it wrote itself has to be in its caches before it decides again, and nothing is decided while the server is not being
+followed. Pods are the ReplicaSets' business: here they are only looked at, by Deployments that recreate.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from podlife.api.selectors import LabelSelector
+from podlife.client import DEPLOYMENTS, PODS, REPLICA_SETS
+from podlife.controller import Again, Controller, ControlPlane, Enqueue, OwnWrites
+from podlife.errors import ConflictError, NotFoundError, PodlifeError
+from podlife.informer.indexes import Key
+from podlife.podcontrol import (
+    POD_INDEXERS,
+    InvalidInputError,
+    NamespaceTerminatingError,
+    is_terminal,
+    pods_of_owner,
+)
+from podlife.workloads.deployment.annotations import (
+    REVISION,
+    annotations_of_new,
+    highest_revision,
+    size_annotations,
+)
+from podlife.workloads.deployment.decision import next_step
+from podlife.workloads.deployment.events import PodsGone
+from podlife.workloads.deployment.progress import (
+    conditions_before,
+    created,
+    creation_failed,
+    seconds_to_deadline,
+    with_progress,
+)
+from podlife.workloads.deployment.rollback import plan_rollback, rollback_revision
+from podlife.workloads.deployment.rollout import Rollout, Step, rollout_of
+from podlife.workloads.deployment.status import new_status
+from podlife.workloads.deployment.template import make_replica_set
+from podlife.workloads.deployment.views import Deployment, selector_of
+from podlife.workloads.deployment.writes import DeploymentWrites, HashCollisionError, NotSeenYetError
+from podlife.workloads.pod_events import BY_NAMESPACE, OWNER_INDEXERS, OwnedPods, key_of
+from podlife.workloads.replicaset.controller import INDEXERS, owner_of_replica_set
+from podlife.workloads.replicaset.views import ReplicaSet
+from podlife.workloads.views import Pod
+from podlife.workqueue import RateLimitedQueue
+
+__all__ = ["DeploymentController"]
+
+# How soon a key comes again that had to wait for its caches; news of what it waits for brings it earlier.
+_CATCH_UP_SECONDS = 1.0
+
+
+class DeploymentController:
+    """Adds nothing to the control plane by itself: `plane.add(DeploymentController(plane))`."""
+
+    name = "deployment-controller"
+
+    def __init__(self, plane: ControlPlane, *, workers: int = 5) -> None:
+        self._client = plane.client
+        self._clock = plane.clock
+        self._deployments = plane.informer(DEPLOYMENTS, view=Deployment, indexers=OWNER_INDEXERS)
+        self._replica_sets = plane.informer(REPLICA_SETS, view=ReplicaSet, indexers=INDEXERS)
+        self._pods = plane.informer(PODS, view=Pod, indexers=POD_INDEXERS)
+        self._own_writes = OwnWrites({DEPLOYMENTS: self._deployments, REPLICA_SETS: self._replica_sets})
+        self._writes = DeploymentWrites(plane.client, plane.recorder(self.name), self._own_writes)
+        self.queue: RateLimitedQueue[Key] = RateLimitedQueue("deployment")
+        self.controller = Controller(self.name, self.queue, self.reconcile, workers=workers)
+        self._deployments.add_handler(Enqueue(self.queue))
+        owned = OwnedPods(DEPLOYMENTS, self._deployments.cache, self.queue, selector_of)
+        self._replica_sets.add_handler(owned)
+        self._pods.add_handler(PodsGone(owned, self._replica_sets.cache, self.queue))
+
+    async def run(self) -> None:
+        await self.controller.run()
+
+    async def reconcile(self, key: Key) -> Again | None:
+        deployment = self._deployments.cache.get(*key)
+        if deployment is None:
+            self._own_writes.forget(key)
+            return None
+        caches = (self._deployments, self._replica_sets, self._pods)
+        if not all(cache.is_live for cache in caches) or not self._own_writes.is_seen(key):
+            return Again(_CATCH_UP_SECONDS)
+        try:
+            return await self._bring_on(deployment)
+        except (ConflictError, NotFoundError, NotSeenYetError):
+            # Somebody was faster, and news of that is on its way.
+            return Again(_CATCH_UP_SECONDS)
+        except NamespaceTerminatingError:
+            # Nothing will come of it however often it is tried, and nobody needs to be told.
+            return None
+
+    async def _bring_on(self, deployment: Deployment) -> Again | None:
+        selector = _selector(deployment)
+        if selector.is_empty:
+            await self._refuse_selecting_all(deployment)
+            return None
+        key = key_of(deployment)
+        known = self._replica_sets.cache.by_index(BY_NAMESPACE, deployment.metadata.namespace)
+        claimed = await self._writes.claim(deployment, selector, known)
+        if not self._own_writes.is_seen(key):
+            # What was adopted or released has changed, and cannot be written as it stands here.
+            return Again(_CATCH_UP_SECONDS)
+        rollout = await self._mark_new(self._with_pods(deployment, claimed))
+        revision = rollback_revision(deployment)
+        is_working = not deployment.spec.paused and deployment.metadata.deletion_timestamp is None
+        if revision is not None and is_working and rollout.new is not None:
+            await self._writes.roll_back(deployment, plan_rollback(rollout, revision))
+            return None
+        return await self._take(rollout, next_step(rollout))
+
+    # Looking
+
+    def _with_pods(self, deployment: Deployment, replica_sets: list[ReplicaSet]) -> Rollout:
+        rollout = rollout_of(deployment, replica_sets)
+        old_pods = (
+            pod
+            for replica_set in rollout.old
+            for pod in pods_of_owner(self._pods.cache, owner_of_replica_set(replica_set))
+        )
+        has_old_pods = any(not is_terminal(pod) for pod in old_pods)
+        return Rollout(deployment, rollout.new, rollout.old, has_old_pods)
+
+    # Acting
+
+    async def _mark_new(self, rollout: Rollout) -> Rollout:
+        """Give the new ReplicaSet its revision and what else it has of the Deployment."""
+        deployment, new = rollout.deployment, rollout.new
+        if new is None:
+            return rollout
+        known, seconds = new.metadata.annotations, deployment.spec.min_ready_seconds
+        wanted = annotations_of_new(deployment, known, highest_revision(rollout.old) + 1)
+        if wanted == known and new.spec.min_ready_seconds == seconds:
+            return rollout
+        marked = await self._writes.change(deployment, new, wanted, min_ready_seconds=seconds)
+        return replace(rollout, new=marked)
+
+    async def _take(self, rollout: Rollout, step: Step) -> Again | None:
+        """Take the step, and write down how it stands then."""
+        deployment, now = rollout.deployment, self._clock.now()
+        conditions = conditions_before(rollout, now)
+        if step.create is not None:
+            rollout = replace(rollout, new=(made := await self._create(rollout, step.create)))
+            conditions = created(deployment, conditions, made.metadata.name, now)
+        for scale in step.scale:
+            await self._writes.scale(deployment, scale)
+        for replica_set in step.remove:
+            await self._writes.remove(replica_set)
+        status = new_status(rollout, conditions, now)
+        if step.tells_progress:
+            status = with_progress(rollout, conditions, status, now)
+        await self._writes.write_status(deployment, status, _revision(rollout))
+        seconds = seconds_to_deadline(deployment, status, now) if step.tells_progress else None
+        return None if seconds is None else Again(seconds)
+
+    async def _create(self, rollout: Rollout, replicas: int) -> ReplicaSet:
+        """Where it cannot be made, the Deployment says why, and so does what is raised."""
+        deployment = rollout.deployment
+        revision = highest_revision(rollout.old) + 1
+        annotations = annotations_of_new(deployment, size_annotations(deployment), revision)
+        wanted = make_replica_set(deployment, replicas, annotations)
+        try:
+            return await self._writes.create(deployment, wanted)
+        except (NotSeenYetError, NamespaceTerminatingError):
+            raise
+        except HashCollisionError:
+            collisions = (deployment.status.get("collisionCount") or 0) + 1
+            await self._writes.write_status(deployment, {**deployment.status, "collisionCount": collisions})
+            raise
+        except PodlifeError as error:
+            await self._say_why_not(rollout, wanted["metadata"]["name"], error)
+            raise
+
+    async def _say_why_not(self, rollout: Rollout, name: str, error: PodlifeError) -> None:
+        deployment, now = rollout.deployment, self._clock.now()
+        message = f'Failed to create new replica set "{name}": {error}'
+        conditions = creation_failed(deployment, conditions_before(rollout, now), message, now)
+        await self._writes.write_status(deployment, {**deployment.status, "conditions": conditions})
+        self._writes.tell(deployment, "Warning", "ReplicaSetCreateError", message)
+
+    async def _refuse_selecting_all(self, deployment: Deployment) -> None:
+        message = "This deployment is selecting all pods. A non-empty selector is required."
+        self._writes.tell(deployment, "Warning", "SelectingAll", message)
+        generation = deployment.metadata.generation
+        if (deployment.status.get("observedGeneration") or 0) < generation:
+            await self._writes.write_status(
+                deployment, {**deployment.status, "observedGeneration": generation}
+            )
+
+
+def _revision(rollout: Rollout) -> dict[str, str]:
+    """The annotation that tells a user which of the revisions is the current one."""
+    revision = rollout.new.metadata.annotations.get(REVISION) if rollout.new is not None else None
+    return {} if revision is None else {REVISION: revision}
+
+
+def _selector(deployment: Deployment) -> LabelSelector:
+    """Raises InvalidInputError for one that cannot be."""
+    try:
+        return selector_of(deployment)
+    except ValueError as error:
+        metadata = deployment.metadata
+        raise InvalidInputError(
+            f"deployment {metadata.namespace}/{metadata.name} has an invalid label selector: {error}"
+        ) from None

@@ -1,0 +1,40 @@
+"""What comes next for a Deployment. Pure."""
+
+from __future__ import annotations
+
+from podlife.podcontrol import InvalidInputError
+from podlife.workloads.deployment.history import removable
+from podlife.workloads.deployment.progress import is_complete
+from podlife.workloads.deployment.recreate import recreate
+from podlife.workloads.deployment.rollback import rollback_revision
+from podlife.workloads.deployment.rolling import roll
+from podlife.workloads.deployment.rollout import Rollout, Step, active
+from podlife.workloads.deployment.scaling import is_being_scaled, scale
+from podlife.workloads.deployment.views import RECREATE
+
+__all__ = ["next_step"]
+
+
+def next_step(rollout: Rollout) -> Step:
+    """Raises InvalidInputError for a strategy that is none."""
+    deployment = rollout.deployment
+    if deployment.metadata.deletion_timestamp is not None:
+        return Step(tells_progress=False)
+    if deployment.spec.paused:
+        remove = () if rollback_revision(deployment) is not None else removable(rollout)
+        return Step(scale=scale(rollout), remove=remove, tells_progress=False)
+    strategy = deployment.spec.strategy.type
+    # Recreate has no shares: where several ReplicaSets have pods, all but one will have none soon.
+    has_shares = strategy != RECREATE or len(active(rollout.replica_sets)) <= 1
+    if has_shares and is_being_scaled(rollout):
+        return Step(scale=scale(rollout), tells_progress=False)
+    match strategy:
+        case "Recreate":
+            step = recreate(rollout)
+        case "RollingUpdate":
+            step = roll(rollout)
+        case _:
+            raise InvalidInputError(f"unexpected deployment strategy type: {strategy}")
+    if step is not None:
+        return step
+    return Step(remove=removable(rollout) if is_complete(deployment, deployment.status) else ())

@@ -1,0 +1,86 @@
+"""Going back to an earlier revision because an annotation asks for it, as the API of before apps/v1 did. Pure.
+
+`kubectl rollout undo` needs none of this: it puts the old template back itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from podlife.api.codec import Object
+from podlife.workloads.deployment.annotations import OF_ITS_OWN, ROLLBACK_TO, revision_of
+from podlife.workloads.deployment.rollout import Rollout
+from podlife.workloads.deployment.template import HASH_LABEL, is_same_template
+from podlife.workloads.deployment.views import Deployment
+from podlife.workloads.replicaset.views import ReplicaSet
+
+__all__ = ["Rollback", "plan_rollback", "rollback_revision"]
+
+_INT64 = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Rollback:
+    """What is told; and whose template comes back, None if everything stays."""
+
+    event: tuple[str, str, str]
+    target: ReplicaSet | None = None
+
+    def apply(self, obj: Object) -> Object:
+        """The Deployment as it should be written, without the request."""
+        metadata = obj["metadata"]
+        annotations = dict(metadata.get("annotations") or {})
+        if self.target is not None:
+            annotations = _annotations_from(self.target, annotations)
+            obj = {**obj, "spec": {**obj["spec"], "template": _without_hash(self.target)}}
+        annotations.pop(ROLLBACK_TO, None)
+        return {**obj, "metadata": {**metadata, "annotations": annotations}}
+
+
+def rollback_revision(deployment: Deployment) -> int | None:
+    """Which revision is asked for, 0 for the one before; None if none is."""
+    text = deployment.metadata.annotations.get(ROLLBACK_TO, "")
+    return int(text) if _INT64.fullmatch(text) else None
+
+
+def plan_rollback(rollout: Rollout, revision: int) -> Rollback:
+    name = rollout.deployment.metadata.name
+    revision = revision or _last_revision(rollout)
+    if revision == 0:
+        return _refuse("DeploymentRollbackRevisionNotFound", "Unable to find last revision.")
+    target = next((each for each in rollout.replica_sets if revision_of(each) == revision), None)
+    if target is None:
+        message = "Unable to find the revision to rollback to."
+        return _refuse("DeploymentRollbackRevisionNotFound", message)
+    if is_same_template(target.spec.template, rollout.deployment.spec.template):
+        message = f'The rollback revision contains the same template as current deployment "{name}"'
+        return _refuse("DeploymentRollbackTemplateUnchanged", message)
+    message = f'Rolled back deployment "{name}" to revision {revision}'
+    return Rollback(("Normal", "DeploymentRollback", message), target)
+
+
+def _refuse(reason: str, message: str) -> Rollback:
+    return Rollback(("Warning", reason, message))
+
+
+def _last_revision(rollout: Rollout) -> int:
+    """The one before the current."""
+    revisions = sorted(revision_of(each) or 0 for each in rollout.replica_sets)
+    return revisions[-2] if len(revisions) > 1 else 0
+
+
+def _annotations_from(target: ReplicaSet, annotations: Mapping[str, str]) -> dict[str, str]:
+    # With its annotations the ReplicaSet gets back what was said of it, like why it was made.
+    own = {key: text for key, text in annotations.items() if key in OF_ITS_OWN}
+    theirs = target.metadata.annotations.items()
+    return own | {key: text for key, text in theirs if key not in OF_ITS_OWN}
+
+
+def _without_hash(target: ReplicaSet) -> Object:
+    template = target.spec.template
+    metadata = dict(template.get("metadata") or {})
+    labels = metadata.get("labels") or {}
+    metadata["labels"] = {key: text for key, text in labels.items() if key != HASH_LABEL}
+    return {**template, "metadata": metadata}

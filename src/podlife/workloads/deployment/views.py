@@ -1,0 +1,87 @@
+"""What is decoded of a Deployment."""
+
+from __future__ import annotations
+
+import msgspec
+
+from podlife.api.selectors import LabelSelector, label_selector_from_dict
+from podlife.client import DEPLOYMENTS
+from podlife.podcontrol import Owner
+from podlife.workloads.views import LabelSelectorDict, Metadata, Status, Template
+
+__all__ = [
+    "RECREATE",
+    "ROLLING_UPDATE",
+    "Deployment",
+    "DeploymentSpec",
+    "IntOrPercent",
+    "RollingUpdate",
+    "Strategy",
+    "owner_of_deployment",
+    "selector_of",
+]
+
+RECREATE = "Recreate"
+ROLLING_UPDATE = "RollingUpdate"
+
+# What the API writes where there is no limit.
+_NO_LIMIT = 2**31 - 1
+
+IntOrPercent = int | str
+
+
+class RollingUpdate(msgspec.Struct, rename="camel"):
+    max_surge: IntOrPercent = 0
+    max_unavailable: IntOrPercent = 0
+
+
+class Strategy(msgspec.Struct, rename="camel"):
+    type: str = ROLLING_UPDATE
+    rolling_update: RollingUpdate | None = None
+
+
+class DeploymentSpec(msgspec.Struct, rename="camel"):
+    replicas: int = 1
+    paused: bool = False
+    min_ready_seconds: int = 0
+    revision_history_limit: int | None = None
+    progress_deadline_seconds: int | None = None
+    strategy: Strategy = msgspec.field(default_factory=Strategy)
+    selector: LabelSelectorDict = {}
+    template: Template = {}
+
+    @property
+    def deadline_seconds(self) -> int | None:
+        """Within which time a rollout has to get on; None if it may take for ever."""
+        seconds = self.progress_deadline_seconds
+        return None if seconds == _NO_LIMIT else seconds
+
+    @property
+    def history_limit(self) -> int | None:
+        """How many old ReplicaSets are kept; None for all."""
+        limit = self.revision_history_limit
+        return None if limit == _NO_LIMIT else limit
+
+
+class Deployment(msgspec.Struct):
+    metadata: Metadata
+    spec: DeploymentSpec = msgspec.field(default_factory=DeploymentSpec)
+    status: Status = {}
+
+
+def selector_of(deployment: Deployment) -> LabelSelector:
+    """Raises ValueError for one that cannot be."""
+    return label_selector_from_dict(deployment.spec.selector)
+
+
+def owner_of_deployment(deployment: Deployment) -> Owner:
+    metadata = deployment.metadata
+    return Owner(
+        DEPLOYMENTS.api_version,
+        DEPLOYMENTS.kind,
+        metadata.name,
+        metadata.uid,
+        metadata.namespace,
+        metadata.resource_version,
+        is_deleting=metadata.deletion_timestamp is not None,
+    )
