@@ -1,0 +1,5 @@
+"""DaemonSets: one pod of a template on every node that fits."""
+
+from podlife.workloads.daemonset.controller import DaemonSetController
+
+__all__ = ["DaemonSetController"]

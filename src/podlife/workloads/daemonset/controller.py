@@ -1,0 +1,297 @@
+"""DaemonSets: one pod of a template on every node that fits.
+
+Decides from its caches, and only from caches that have seen what it did itself: expectations hold back the next
+decision until the pods it created or deleted have come or gone, its own writes of status and history until they are
+seen, and nothing is decided while the server is not being followed. A node has its pod before an update goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from podlife.client import CONTROLLER_REVISIONS, DAEMON_SETS, NODES, PODS
+from podlife.controller import Again, Controller, ControlPlane, Enqueue, OwnWrites
+from podlife.errors import ConflictError, NotFoundError, PodlifeError, TerminalError
+from podlife.informer.indexes import Key
+from podlife.podcontrol import (
+    POD_INDEXERS,
+    ControllerRefManager,
+    NamespaceTerminatingError,
+    Owner,
+    PodControl,
+    UidTrackedExpectations,
+    pods_of_owner,
+    recheck_owner,
+    seconds_to_next_check,
+    slow_start,
+    validate_selector,
+)
+from podlife.workloads.daemonset.failed_pods import FailedPods
+from podlife.workloads.daemonset.limits import allows_surge, limits_of
+from podlife.workloads.daemonset.node_events import NodeEvents
+from podlife.workloads.daemonset.node_pods import Revision, by_node
+from podlife.workloads.daemonset.placement import Fit, Placements
+from podlife.workloads.daemonset.plan import plan_nodes
+from podlife.workloads.daemonset.pod_template import daemon_template, for_node
+from podlife.workloads.daemonset.revisions import Revisions, RevisionsOfDaemonSets
+from podlife.workloads.daemonset.rolling_update import replace_next
+from podlife.workloads.daemonset.status import new_status
+from podlife.workloads.daemonset.views import (
+    ROLLING_UPDATE,
+    DaemonSet,
+    Node,
+    owner_of_daemon_set,
+    selector_of,
+    template_generation,
+)
+from podlife.workloads.history import REVISION_INDEXERS, ControllerRevision, History
+from podlife.workloads.pod_events import OWNER_INDEXERS, OwnedPods
+from podlife.workloads.status import write_status
+from podlife.workloads.views import Pod
+from podlife.workqueue import RateLimitedQueue
+
+__all__ = ["DaemonSetController"]
+
+# How many pods are created, and how many deleted, for one DaemonSet before it is looked at again.
+_BURST = 250
+# How soon a key comes again that had to wait for its caches.
+_CATCH_UP_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Situation:
+    """A DaemonSet and what there is of it, as one pass sees it."""
+
+    key: Key
+    daemon_set: DaemonSet
+    owner: Owner
+    claimed: Sequence[Pod]
+    revisions: Revisions
+    revision: Revision
+    # By node.
+    pods: Mapping[str, Sequence[Pod]]
+    fits: Mapping[str, Fit]
+
+
+class DaemonSetController:
+    """Adds nothing to the control plane by itself: `plane.add(DaemonSetController(plane))`."""
+
+    name = "daemonset-controller"
+
+    def __init__(self, plane: ControlPlane, *, workers: int = 2, burst: int = _BURST) -> None:
+        self._client = plane.client
+        self._clock = plane.clock
+        self._burst = burst
+        self._daemon_sets = plane.informer(DAEMON_SETS, view=DaemonSet, indexers=OWNER_INDEXERS)
+        self._pods = plane.informer(PODS, view=Pod, indexers=POD_INDEXERS)
+        self._nodes = plane.informer(NODES, view=Node)
+        self._revisions = plane.informer(
+            CONTROLLER_REVISIONS, view=ControllerRevision, indexers=REVISION_INDEXERS
+        )
+        self._recorder = plane.recorder(self.name)
+        self._control = PodControl(plane.client, self._recorder)
+        self._own_writes = OwnWrites({DAEMON_SETS: self._daemon_sets, CONTROLLER_REVISIONS: self._revisions})
+        self._history = History(
+            plane.client,
+            self._revisions.cache,
+            DAEMON_SETS,
+            on_write=lambda owner, written: self._own_writes.note(
+                (owner.namespace, owner.name), CONTROLLER_REVISIONS, written
+            ),
+        )
+        self._bookkeeping = RevisionsOfDaemonSets(
+            plane.client, self._history, self._control, self._own_writes
+        )
+        self._expectations = UidTrackedExpectations()
+        self._failed_pods = FailedPods()
+        self._placements = Placements()
+        # Whose expectations those under a key are.
+        self._uids: dict[Key, str] = {}
+        self.queue: RateLimitedQueue[Key] = RateLimitedQueue("daemonset")
+        self.controller = Controller(self.name, self.queue, self.reconcile, workers=workers)
+        self._add_handlers()
+
+    def _add_handlers(self) -> None:
+        owners = self._daemon_sets.cache
+        self._daemon_sets.add_handler(Enqueue(self.queue))
+        self._pods.add_handler(OwnedPods(DAEMON_SETS, owners, self.queue, selector_of, self._expectations))
+        self._revisions.add_handler(OwnedPods(DAEMON_SETS, owners, self.queue, selector_of))
+        self._nodes.add_handler(
+            NodeEvents(self._nodes, owners, self._pods.cache, self._placements, self.queue)
+        )
+
+    async def run(self) -> None:
+        await self.controller.run()
+
+    async def reconcile(self, key: Key) -> Again | None:
+        daemon_set = self._daemon_sets.cache.get(*key)
+        if daemon_set is None:
+            self._forget(key)
+            return None
+        if self._uids.get(key) != daemon_set.metadata.uid:
+            # What one of the same name has asked for will not come to this one.
+            self._forget(key)
+            self._uids[key] = daemon_set.metadata.uid
+        if not self._is_up_to_date(key):
+            return Again(_CATCH_UP_SECONDS)
+        owner = owner_of_daemon_set(daemon_set)
+        if daemon_set.spec.selector == {}:
+            message = "This daemon set is selecting all pods. A non-empty selector is required."
+            self._recorder.event(owner.object_reference(), "Warning", "SelectingAll", message)
+            return None
+        if owner.is_deleting:
+            # Its history may be gone before its pods: nothing could be said about them any more.
+            return None
+        return await self._bring_about(await self._look(key, daemon_set, owner))
+
+    def _is_up_to_date(self, key: Key) -> bool:
+        followed = (self._daemon_sets, self._pods, self._nodes, self._revisions)
+        return all(informer.is_live for informer in followed) and self._own_writes.is_seen(key)
+
+    def _forget(self, key: Key) -> None:
+        self._expectations.forget(key)
+        self._own_writes.forget(key)
+        self._placements.forget(key)
+        self._uids.pop(key, None)
+
+    # Looking
+
+    async def _look(self, key: Key, daemon_set: DaemonSet, owner: Owner) -> _Situation:
+        """What there is, after adopting and releasing, and with the history brought up to date."""
+        try:
+            selector = selector_of(daemon_set)
+        except ValueError as error:
+            raise TerminalError(f"the selector of DaemonSet {'/'.join(key)} cannot be: {error}") from error
+        validate_selector(selector, daemon_set.spec.template)
+        references: ControllerRefManager[Pod] = ControllerRefManager(
+            owner,
+            selector,
+            self._control.patch_pod,
+            can_adopt=recheck_owner(self._client, DAEMON_SETS, owner),
+        )
+        claim = await references.claim(pods_of_owner(self._pods.cache, owner, with_orphans=True))
+        claim.raise_errors()
+        known = await self._history.claim(owner, selector)
+        revisions = await self._bookkeeping.bring_up_to_date(daemon_set, owner, known, claim.claimed)
+        placement = self._placements.of(daemon_set)
+        revision = Revision(
+            revisions.hash,
+            template_generation(daemon_set),
+            daemon_set.spec.min_ready_seconds,
+            is_surging=allows_surge(daemon_set),
+        )
+        fits = {node.metadata.name: placement.fit(node) for node in self._nodes.cache.list()}
+        pods = by_node(claim.claimed)
+        return _Situation(key, daemon_set, owner, claim.claimed, revisions, revision, pods, fits)
+
+    # Acting
+
+    async def _bring_about(self, found: _Situation) -> Again | None:
+        daemon_set, waits = found.daemon_set, []
+        failure: PodlifeError | None = None
+        has_acted = self._expectations.is_satisfied(found.key)
+        if has_acted:
+            try:
+                waits.append(await self._act(found))
+            except PodlifeError as error:
+                failure = error
+        now = self._clock.now()
+        status = new_status(daemon_set, found.pods, found.fits, found.revision, now)
+        if has_acted:
+            status["observedGeneration"] = daemon_set.metadata.generation
+        written = await write_status(
+            self._client, DAEMON_SETS, daemon_set.metadata, daemon_set.status, status
+        )
+        if written is not None:
+            self._own_writes.note(found.key, DAEMON_SETS, written)
+        if failure is not None:
+            raise failure
+        if not found.revisions.is_own:
+            name = found.revisions.current.metadata.name
+            raise ConflictError(f"ControllerRevision {name} is of another DaemonSet, which is gone")
+        waits.append(seconds_to_next_check(found.claimed, found.revision.min_ready_seconds, now, self._clock))
+        soonest = min((wait for wait in waits if wait is not None), default=None)
+        return None if soonest is None else Again(soonest)
+
+    async def _act(self, found: _Situation) -> float | None:
+        """Do what is to be done now; in how many seconds there may be more, if that is known."""
+        now = self._clock.now()
+        plan = plan_nodes(found.pods, found.fits, found.revision, now)
+        delete, wait = self._end_of_pods(found, plan.failed, plan.succeeded)
+        delete += plan.delete
+        if delete or plan.create_on:
+            await self._sync(found, delete, plan.create_on)
+        elif found.daemon_set.spec.update_strategy.type == ROLLING_UPDATE:
+            desired = sum(1 for fit in found.fits.values() if fit is Fit.SHOULD_RUN)
+            limits = limits_of(found.daemon_set, desired)
+            replacement = replace_next(found.pods, found.fits, found.revision, limits, now)
+            await self._sync(found, replacement.delete, replacement.create_on)
+        await self._bookkeeping.clean_up(found.daemon_set, found.revisions, found.claimed)
+        return wait
+
+    def _end_of_pods(
+        self, found: _Situation, failed: Sequence[tuple[str, Pod]], succeeded: Sequence[tuple[str, Pod]]
+    ) -> tuple[list[Pod], float | None]:
+        """Those of the pods that are deleted now, and when the next may be; the owner is told of each."""
+        about, namespace = found.owner.object_reference(), found.owner.namespace
+        now = asyncio.get_running_loop().time()
+        ended, waits = [], []
+        for node, pod in failed:
+            key = (found.owner.uid, found.daemon_set.status.get("observedGeneration"), node)
+            if wait := self._failed_pods.seconds_left(key, now):
+                waits.append(wait)
+                continue
+            self._failed_pods.note(key, now)
+            what = f"Found failed daemon pod {namespace}/{pod.metadata.name} on node {node}"
+            self._recorder.event(about, "Warning", "FailedDaemonPod", f"{what}, will try to kill it")
+            ended.append(pod)
+        for node, pod in succeeded:
+            what = f"Found succeeded daemon pod {namespace}/{pod.metadata.name} on node {node}"
+            self._recorder.event(about, "Normal", "SucceededDaemonPod", f"{what}, will try to delete it")
+            ended.append(pod)
+        return ended, min(waits, default=None)
+
+    async def _sync(self, found: _Situation, delete: Sequence[Pod], create_on: Sequence[str]) -> None:
+        """Create and delete, up to the burst of each. Raises the first thing that went wrong."""
+        delete, create_on = delete[: self._burst], create_on[: self._burst]
+        if not delete and not create_on:
+            return
+        uids = [pod.metadata.uid for pod in delete]
+        self._expectations.expect(found.key, creations=len(create_on), deletions=uids)
+        failed = await self._create(found, create_on)
+        errors = await asyncio.gather(*(self._delete(found, pod) for pod in delete))
+        for error in (failed, *errors):
+            if error is not None:
+                raise error
+
+    async def _create(self, found: _Situation, nodes: Sequence[str]) -> Exception | None:
+        template = daemon_template(
+            found.daemon_set.spec.template, found.revision.generation, found.revision.hash
+        )
+        owner, reference, targets = found.owner, found.owner.controller_ref(), iter(nodes)
+        unmade = 0
+
+        async def create() -> None:
+            nonlocal unmade
+            pod = for_node(template, next(targets))
+            try:
+                await self._control.create_pods(owner.namespace, pod, owner, reference)
+            except NamespaceTerminatingError:
+                # Nothing will come of it however often it is tried, and nobody needs to be told.
+                unmade += 1
+
+        made = await slow_start(len(nodes), create)
+        # What was not made is not waited for.
+        self._expectations.add(found.key, creations=made.succeeded - unmade - len(nodes))
+        return made.errors[0] if made.errors else None
+
+    async def _delete(self, found: _Situation, pod: Pod) -> PodlifeError | None:
+        name, uid = pod.metadata.name, pod.metadata.uid
+        try:
+            await self._control.delete_pod(found.owner.namespace, name, found.owner, uid=uid)
+        except PodlifeError as error:
+            self._expectations.observe_deletion(found.key, uid)
+            return None if isinstance(error, NotFoundError) else error
+        return None

@@ -1,0 +1,173 @@
+"""The history of a DaemonSet: which ControllerRevision is its template as it is now, and which are those of before.
+
+It guarantees that there is one current revision with the highest number, that no revision is deleted that a pod was
+made of, and that a hash stands for one template only: where a name is taken by another the collision is counted in
+the status, and the next try has another name.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from podlife.api.codec import Object
+from podlife.api.views import controller_of
+from podlife.client import CONTROLLER_REVISIONS, DAEMON_SETS, Client
+from podlife.controller import OwnWrites
+from podlife.errors import AlreadyExistsError, NotFoundError
+from podlife.podcontrol import Owner, PodOperations
+from podlife.workloads.daemonset.pod_template import HASH_LABEL
+from podlife.workloads.daemonset.views import DaemonSet
+from podlife.workloads.history import (
+    ControllerRevision,
+    Draft,
+    History,
+    in_order,
+    is_revision_of,
+    next_number,
+    template_of,
+    template_patch,
+)
+from podlife.workloads.pod_events import key_of
+from podlife.workloads.status import write_status
+from podlife.workloads.views import Pod, Template
+
+__all__ = ["Revisions", "RevisionsOfDaemonSets", "surplus"]
+
+
+@dataclass(frozen=True, slots=True)
+class Revisions:
+    """Those of one DaemonSet; `old` from the oldest to the newest."""
+
+    current: ControllerRevision
+    old: Sequence[ControllerRevision] = ()
+    # False for one that still belongs to a DaemonSet of before with the same name, and will go with it.
+    is_own: bool = True
+
+    @property
+    def hash(self) -> str:
+        return self.current.metadata.labels.get(HASH_LABEL, "")
+
+
+class RevisionsOfDaemonSets:
+    def __init__(self, client: Client, history: History, pods: PodOperations, own_writes: OwnWrites) -> None:
+        self._client = client
+        self._history = history
+        self._pods = pods
+        self._own_writes = own_writes
+
+    async def bring_up_to_date(
+        self,
+        daemon_set: DaemonSet,
+        owner: Owner,
+        known: Sequence[ControllerRevision],
+        pods: Sequence[Pod],
+    ) -> Revisions:
+        """Find or make the revision of the template as it is now, and make it the newest. `known` are the DaemonSet's
+        revisions in order, `pods` all that it has.
+
+        Raises AlreadyExistsError after a collision was counted, and what else the server answered."""
+        labelled = [await self._with_hash(owner, each) for each in known]
+        current, old = split(labelled, daemon_set.spec.template)
+        number = next_number(old)
+        if not current:
+            made = await self._create(daemon_set, owner, number)
+            reference = controller_of(made.metadata)
+            return Revisions(made, old, is_own=reference is not None and reference.uid == owner.uid)
+        *others, newest = current
+        if others:
+            await self._merge(newest, others, pods)
+        if newest.revision < number:
+            newest = await self._history.renumber(owner, newest, number)
+        return Revisions(newest, old)
+
+    async def clean_up(self, daemon_set: DaemonSet, revisions: Revisions, pods: Iterable[Pod]) -> None:
+        """Delete the oldest that are more than the history limit."""
+        live = {pod.metadata.labels.get(HASH_LABEL, "") for pod in pods}
+        for revision in surplus(revisions.old, live, daemon_set.spec.revision_history_limit):
+            await self._history.delete(revision)
+
+    async def _create(self, daemon_set: DaemonSet, owner: Owner, number: int) -> ControllerRevision:
+        template = daemon_set.spec.template
+        collisions: int = daemon_set.status.get("collisionCount") or 0
+        draft = Draft(
+            template_patch(template),
+            number,
+            (template.get("metadata") or {}).get("labels") or {},
+            daemon_set.metadata.annotations,
+            HASH_LABEL,
+        )
+        body = draft.to_object(owner, collisions)
+        try:
+            written: Object = await self._client.create(CONTROLLER_REVISIONS, body, owner.namespace)
+        except AlreadyExistsError:
+            found = await self._client.get(
+                CONTROLLER_REVISIONS, body["metadata"]["name"], owner.namespace, view=ControllerRevision
+            )
+            if is_revision_of(found, template):
+                return found
+            await self._count_collision(daemon_set, collisions + 1)
+            raise
+        self._own_writes.note(key_of(daemon_set), CONTROLLER_REVISIONS, written)
+        return msgspec.convert(written, ControllerRevision)
+
+    async def _count_collision(self, daemon_set: DaemonSet, collisions: int) -> None:
+        status = {**daemon_set.status, "collisionCount": collisions}
+        written = await write_status(
+            self._client, DAEMON_SETS, daemon_set.metadata, daemon_set.status, status
+        )
+        if written is not None:
+            self._own_writes.note(key_of(daemon_set), DAEMON_SETS, written)
+
+    async def _with_hash(self, owner: Owner, revision: ControllerRevision) -> ControllerRevision:
+        """With its name for a hash where it has none: revisions of long ago were made so."""
+        metadata = revision.metadata
+        if HASH_LABEL in metadata.labels:
+            return revision
+        patch = {"metadata": {"uid": metadata.uid, "labels": {HASH_LABEL: metadata.name}}}
+        written: Object = await self._client.patch(
+            CONTROLLER_REVISIONS, metadata.name, patch, metadata.namespace
+        )
+        self._own_writes.note((owner.namespace, owner.name), CONTROLLER_REVISIONS, written)
+        return msgspec.convert(written, ControllerRevision)
+
+    async def _merge(
+        self, kept: ControllerRevision, others: Sequence[ControllerRevision], pods: Iterable[Pod]
+    ) -> None:
+        """Of revisions that say the same one is enough. Pods that were made of another are told so first, for they
+        would be replaced otherwise."""
+        wanted = kept.metadata.labels.get(HASH_LABEL, "")
+        hashes = {each.metadata.labels.get(HASH_LABEL, "") for each in others} - {"", wanted}
+        concerned = [pod for pod in pods if pod.metadata.labels.get(HASH_LABEL) in hashes]
+        await asyncio.gather(*(self._relabel(pod, wanted) for pod in concerned))
+        for revision in others:
+            await self._history.delete(revision)
+
+    async def _relabel(self, pod: Pod, hash_: str) -> None:
+        metadata = pod.metadata
+        patch = {"metadata": {"uid": metadata.uid, "labels": {HASH_LABEL: hash_}}}
+        try:
+            await self._pods.patch_pod(metadata.namespace, metadata.name, patch)
+        except NotFoundError:
+            return
+
+
+def split(
+    revisions: Iterable[ControllerRevision], template: Template
+) -> tuple[list[ControllerRevision], list[ControllerRevision]]:
+    """Those of the template and the others, each from the oldest to the newest."""
+    ordered = in_order(revisions)
+    current = [each for each in ordered if template_of(each) == template]
+    # Only where none is written as ours: to compare what is written in another way takes much longer.
+    current = current or [each for each in ordered if is_revision_of(each, template)]
+    names = {each.metadata.name for each in current}
+    return current, [each for each in ordered if each.metadata.name not in names]
+
+
+def surplus(old: Sequence[ControllerRevision], live: Collection[str], limit: int) -> list[ControllerRevision]:
+    """The oldest that are more than the limit, but for those that pods were made of."""
+    unused = [each for each in old if each.metadata.labels.get(HASH_LABEL, "") not in live]
+    return unused[: max(0, len(old) - limit)]
