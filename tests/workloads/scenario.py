@@ -52,7 +52,7 @@ def scenario(workload: str, *, ignoring: Mapping[str, str] | None = None) -> Cal
         made = Scenario(workload, play.__name__, play, ignoring or {})
         if str(made) in _REGISTERED:
             raise ValueError(f"there are two scenarios {made}")
-        if len(made.namespace("a")) > 50:
+        if len(made.namespace("a")) > 55:
             raise ValueError(f"the name of {made} is too long: nodes are called after it")
         _REGISTERED[str(made)] = made
         return play

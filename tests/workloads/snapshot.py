@@ -131,7 +131,7 @@ def _events(events: Iterable[Object], names: _Names, ignoring: Mapping[str, str]
             "object": f"{about['kind']} {about['name']}",
             "type": event["type"],
             "reason": event["reason"],
-            "message": event.get("message", ""),
+            "message": _message(event),
             "component": (event.get("source") or {}).get("component", ""),
         }
         counts[_text(names.blank(told))] += event.get("count") or 1
@@ -140,6 +140,12 @@ def _events(events: Iterable[Object], names: _Names, ignoring: Mapping[str, str]
         for text, count in counts.items()
     ]
     return sorted(entries, key=_text)
+
+
+def _message(event: Object) -> str:
+    message: str = event.get("message", "")
+    # Whether a warning has come often enough to be aggregated is a matter of how long one looks on.
+    return message.removeprefix("(combined from similar events): ") if event["type"] == "Warning" else message
 
 
 def _text(value: Any) -> str:

@@ -43,10 +43,12 @@ async def create_object(registry: Registry, scope: Scope, obj: Object, *, dry_ru
     clean_for_create(meta)
     adopt_namespace(scope, meta)
     is_generated = not meta.get("name")
-    await aside(scope, lambda: _make_ready(registry, scope, obj))
+    # A generated name is drawn after admission: a refusal tells what it was to begin with.
+    asked_for = meta.get("name") or meta.get("generateName", "")
+    await aside(scope, lambda: _make_ready(registry, scope, obj, asked_for))
     if is_large(scope):
         # Time has passed: the namespace may be going by now.
-        _admit(registry, scope, obj)
+        _admit(registry, scope, obj, asked_for)
     for _ in range(_NAME_DRAWS):
         try:
             return await _store(registry, scope, obj, dry_run=dry_run)
@@ -59,24 +61,17 @@ async def create_object(registry: Registry, scope: Scope, obj: Object, *, dry_ru
     )
 
 
-def _make_ready(registry: Registry, scope: Scope, obj: Object) -> None:
+def _make_ready(registry: Registry, scope: Scope, obj: Object, asked_for: str) -> None:
     """Everything that can be done to a new object, and against it, before it is stored."""
     scope.strategy.default(obj)
     give_identity(obj["metadata"], registry.clock.now())
-    _admit(registry, scope, obj)
+    _admit(registry, scope, obj, asked_for)
     _prepare(scope, obj)
 
 
-def _admit(registry: Registry, scope: Scope, obj: Object) -> None:
+def _admit(registry: Registry, scope: Scope, obj: Object, name: str) -> None:
     registry.admission.admit(
-        Attributes(
-            Operation.CREATE,
-            scope.user,
-            scope.resource,
-            scope.namespace,
-            obj["metadata"].get("name", ""),
-            new=obj,
-        )
+        Attributes(Operation.CREATE, scope.user, scope.resource, scope.namespace, name, new=obj)
     )
 
 
