@@ -29,7 +29,12 @@ def _of(module: str, name: str) -> Callable[..., Runnable]:
 CONTROLLERS: Mapping[str, Callable[..., Runnable]] = MappingProxyType(
     {
         "deployment-controller": _of("podlife.workloads.deployment", "DeploymentController"),
+        "job-controller": _of("podlife.workloads.job", "JobController"),
         "replicaset-controller": _of("podlife.workloads.replicaset", "ReplicaSetController"),
+        "statefulset-controller": _of("podlife.workloads.statefulset", "StatefulSetController"),
+        "ttl-after-finished-controller": _of(
+            "podlife.workloads.ttl_after_finished", "TtlAfterFinishedController"
+        ),
     }
 )
 """What makes each controller for a control plane, by its name; options of its class (`workers`) may be given."""

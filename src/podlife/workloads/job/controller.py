@@ -1,0 +1,184 @@
+"""Jobs: pods that run to their end, as many and as often as it takes.
+
+What a pass decides from is never older than what the controller wrote itself (`OwnWrites`, expectations), and what
+others wrote before it began is asked for once. Nothing is decided while the server is not being followed. What a pass
+does is in `sync`; pods that no Job counts any more are left to `stranded`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from msgspec.structs import replace
+
+from podlife.api.codec import Object
+from podlife.api.views import MetadataOnly, controller_of
+from podlife.client import JOBS, PODS, ListOptions
+from podlife.controller import Again, Controller, ControlPlane, OwnWrites
+from podlife.errors import NotFoundError
+from podlife.informer.indexes import Key
+from podlife.podcontrol import (
+    POD_INDEXERS,
+    ClaimSettings,
+    ControllerRef,
+    ControllerRefManager,
+    InvalidInputError,
+    PodControl,
+    UidTrackedExpectations,
+    pods_of_owner,
+    recheck_owner,
+)
+from podlife.workloads.job.acts import PodActs
+from podlife.workloads.job.events import Batched, JobEvents, StrandedPods
+from podlife.workloads.job.pods import TRACKING_FINALIZER, is_tracked
+from podlife.workloads.job.stranded import StrandedPodRelease
+from podlife.workloads.job.sync import JobSync, Sight
+from podlife.workloads.job.views import Job, has_finished, is_managed_elsewhere, owner_of_job, selector_of
+from podlife.workloads.pod_events import OWNER_INDEXERS, OwnedPods, key_of
+from podlife.workloads.views import Pod
+from podlife.workqueue import ExponentialLimiter, RateLimitedQueue
+
+__all__ = ["JobController"]
+
+# A Job that fails is tried again after a second, then ever more slowly.
+_FIRST_RETRY_SECONDS, _LAST_RETRY_SECONDS = 1.0, 60.0
+# How soon a key comes again that had to wait for its caches.
+_CATCH_UP_SECONDS = 1.0
+
+
+class JobController:
+    """Adds nothing to the control plane by itself: `plane.add(JobController(plane))`."""
+
+    name = "job-controller"
+
+    def __init__(self, plane: ControlPlane, *, workers: int = 5) -> None:
+        self._client = plane.client
+        self._recorder = plane.recorder(self.name)
+        self._jobs = plane.informer(JOBS, view=Job, indexers=OWNER_INDEXERS)
+        self._pods = plane.informer(PODS, view=Pod, indexers=POD_INDEXERS)
+        self._writes = OwnWrites({JOBS: self._jobs, PODS: self._pods})
+        self._expectations = UidTrackedExpectations()
+        self._control = PodControl(plane.client, self._recorder, on_write=self._note_pod)
+        acts = PodActs(self._control, self._expectations)
+        self._sync = JobSync(plane.client, self._writes, acts, self._recorder, plane.clock)
+        # The Jobs whose pods are known as the server has them; see `_has_caught_up`.
+        self._caught_up: set[str] = set()
+        self.queue: RateLimitedQueue[Key] = _queue("job")
+        self.controller = Controller(self.name, self.queue, self.reconcile, workers=workers)
+        # Its writes are for nobody who would wait for them.
+        control = PodControl(plane.client, self._recorder)
+        self._stranded = StrandedPodRelease(plane.client, control, self._jobs, self._pods)
+        self.stranded_queue: RateLimitedQueue[Key] = _queue("job_orphan_pod")
+        self._releasing = Controller(
+            f"{self.name} stranded pods", self.stranded_queue, self._stranded.reconcile, workers=workers
+        )
+        self._jobs.add_handler(JobEvents(self.queue, self._on_finish, self._on_gone))
+        self._pods.add_handler(
+            OwnedPods(JOBS, self._jobs.cache, Batched(self.queue), selector_of, self._expectations)
+        )
+        self._pods.add_handler(StrandedPods(self._jobs.cache, self.stranded_queue))
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.controller.run(), name=self.controller.name)
+            group.create_task(self._releasing.run(), name=self._releasing.name)
+
+    async def reconcile(self, key: Key) -> Again | None:
+        job = self._jobs.cache.get(*key)
+        if job is None or is_managed_elsewhere(job) or has_finished(job):
+            self._expectations.forget(key)
+            self._writes.forget(key)
+            return None
+        is_live = self._pods.is_live and self._jobs.is_live
+        if not is_live or not self._writes.is_seen(key) or not await self._has_caught_up(job):
+            return Again(_CATCH_UP_SECONDS)
+        if job.spec.completion_mode not in ("NonIndexed", "Indexed"):
+            message = "Skipped Job sync because completion mode is unknown"
+            about = owner_of_job(job).object_reference()
+            self._recorder.event(about, "Warning", "UnknownCompletionMode", message)
+            return None
+        # Asked before pods are looked at: what is seen in between is in the cache then.
+        is_settled = self._expectations.is_satisfied(key)
+        try:
+            return await self._sync.run(key, Sight(job, await self._claim(job), is_settled))
+        except NotFoundError:
+            # Deleted meanwhile: its pods are let go one by one.
+            return None
+
+    async def _claim(self, job: Job) -> list[Pod]:
+        """Its pods, after adopting and releasing. Raises InvalidInputError for a selector that cannot be."""
+        owner = owner_of_job(job)
+        try:
+            selector = selector_of(job)
+        except ValueError as error:
+            what = f"Job {owner.namespace}/{owner.name}"
+            raise InvalidInputError(f"{what} has invalid label selector: {error}") from None
+        references: ControllerRefManager[Pod] = ControllerRefManager(
+            owner,
+            selector,
+            self._control.patch_pod,
+            can_adopt=recheck_owner(self._client, JOBS, owner),
+            settings=ClaimSettings(finalizers=(TRACKING_FINALIZER,)),
+        )
+        claim = await references.claim(pods_of_owner(self._pods.cache, owner, with_orphans=True))
+        claim.raise_errors()
+        return [_as_adopted(pod) for pod in claim.claimed]
+
+    async def _has_caught_up(self, job: Job) -> bool:
+        """Whether the cache has what was done for this Job before this controller came to it.
+
+        Another one may have counted pods that the cache still shows as tracked, or begun to count pods that it does
+        not show yet: they would be counted twice. From then on there are only the writes of this one."""
+        uid = job.metadata.uid
+        if uid in self._caught_up:
+            return True
+        if job.status:
+            options = ListOptions(label_selector=str(selector_of(job)))
+            listed = await self._client.list_all(
+                PODS, job.metadata.namespace, options=options, view=MetadataOnly
+            )
+            tracked = {
+                each.metadata.uid
+                for each in listed.items
+                if TRACKING_FINALIZER in each.metadata.finalizers
+                and (owner := controller_of(each.metadata)) is not None
+                and owner.uid == uid
+            }
+            if tracked != {pod.metadata.uid for pod in self._tracked_pods(job)}:
+                return False
+        self._caught_up.add(uid)
+        return True
+
+    def _tracked_pods(self, job: Job) -> list[Pod]:
+        return [pod for pod in pods_of_owner(self._pods.cache, owner_of_job(job)) if is_tracked(pod)]
+
+    def _note_pod(self, pod: Object, owner: ControllerRef | None) -> None:
+        if owner is not None and owner.kind == JOBS.kind:
+            self._writes.note((pod["metadata"]["namespace"], owner.name), PODS, pod)
+
+    def _on_finish(self, job: Job) -> None:
+        self._forget(job)
+        # There are none, unless somebody else has finished the Job.
+        for pod in self._tracked_pods(job):
+            self.stranded_queue.add(key_of(pod))
+
+    def _on_gone(self, job: Job) -> None:
+        self._expectations.forget(key_of(job))
+        self._stranded.note_gone(job.metadata.uid)
+        self._on_finish(job)
+
+    def _forget(self, job: Job) -> None:
+        self._caught_up.discard(job.metadata.uid)
+        self._sync.forget(job.metadata.uid)
+
+
+def _as_adopted(pod: Pod) -> Pod:
+    """One that was adopted just now has the finalizer on the server, not in the cache."""
+    if controller_of(pod.metadata) is not None or is_tracked(pod):
+        return pod
+    finalizers = (*pod.metadata.finalizers, TRACKING_FINALIZER)
+    return replace(pod, metadata=replace(pod.metadata, finalizers=finalizers))
+
+
+def _queue(name: str) -> RateLimitedQueue[Key]:
+    return RateLimitedQueue(name, limiter=ExponentialLimiter[Key](_FIRST_RETRY_SECONDS, _LAST_RETRY_SECONDS))

@@ -1,0 +1,116 @@
+"""What a Job needs to know of a pod: is it tracked, has it failed, which index is it, when did it end. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+
+from podlife.workloads.job.views import JobSpec
+from podlife.workloads.views import ContainerStatus, Pod
+
+__all__ = [
+    "COMPLETION_INDEX",
+    "INDEX_FAILURES",
+    "INDEX_IGNORED_FAILURES",
+    "TRACKING_FINALIZER",
+    "all_failures_of_index",
+    "completion_index",
+    "failures_of_index",
+    "finished_at",
+    "has_failed",
+    "has_valid_index",
+    "ignored_failures_of_index",
+    "is_tracked",
+]
+
+TRACKING_FINALIZER = "batch.kubernetes.io/job-tracking"
+"""On a pod until it has been counted: without it nobody could tell, after a crash, what has been."""
+COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
+"""Annotation and label."""
+INDEX_FAILURES = "batch.kubernetes.io/job-index-failure-count"
+INDEX_IGNORED_FAILURES = "batch.kubernetes.io/job-index-ignored-failure-count"
+
+_NUMBER = re.compile(r"\+?[0-9]{1,19}")
+_MOST = 2**31 - 1
+
+
+def is_tracked(pod: Pod) -> bool:
+    return TRACKING_FINALIZER in pod.metadata.finalizers
+
+
+def has_failed(pod: Pod, spec: JobSpec) -> bool:
+    """Whether it counts as a failure. One that is going does at once where it is replaced at once: it may be an
+    orphan, which never comes to its end."""
+    if pod.status.phase in ("Failed", "Succeeded"):
+        return pod.status.phase == "Failed"
+    return pod.metadata.deletion_timestamp is not None and not spec.replaces_only_failed
+
+
+def completion_index(pod: Pod) -> int | None:
+    text = pod.metadata.annotations.get(COMPLETION_INDEX, "")
+    return int(text) if _NUMBER.fullmatch(text) else None
+
+
+def has_valid_index(pod: Pod, spec: JobSpec) -> bool:
+    """Always, if the Job is not indexed."""
+    if not spec.is_indexed:
+        return True
+    index = completion_index(pod)
+    return index is not None and index < spec.index_count
+
+
+def failures_of_index(pod: Pod) -> int:
+    """How often the pods of its index had failed before it was created."""
+    return _count(pod, INDEX_FAILURES)
+
+
+def ignored_failures_of_index(pod: Pod) -> int:
+    return _count(pod, INDEX_IGNORED_FAILURES)
+
+
+def all_failures_of_index(pod: Pod) -> int:
+    return failures_of_index(pod) + ignored_failures_of_index(pod)
+
+
+def finished_at(pod: Pod) -> datetime:
+    """When it came to its end: as its containers say; else when it stopped being ready; else when it was asked to go;
+    else, where no kubelet was at work, when it was created."""
+    ended = _containers_ended_at(pod)
+    if ended is not None:
+        return ended
+    for condition in pod.status.conditions:
+        if condition.type == "Ready" and condition.status == "False" and condition.last_transition_time:
+            return condition.last_transition_time
+    metadata = pod.metadata
+    if metadata.deletion_timestamp is not None:
+        return metadata.deletion_timestamp - timedelta(seconds=metadata.deletion_grace_period_seconds or 0)
+    return metadata.creation_timestamp or datetime.min.replace(tzinfo=UTC)
+
+
+def _containers_ended_at(pod: Pod) -> datetime | None:
+    sidecars = {each.name for each in pod.spec.init_containers if each.restart_policy == "Always"}
+    regular = _last_end(pod.status.container_statuses)
+    # Sidecars end after the regular containers do.
+    beside = [each for each in pod.status.init_container_statuses if each.name in sidecars]
+    if not beside:
+        return regular
+    last = _last_end(beside)
+    return None if last is None else max(last, regular or last)
+
+
+def _last_end(statuses: Iterable[ContainerStatus]) -> datetime | None:
+    """None if one has not ended, or does not say when."""
+    ends = [
+        each.state.terminated.finished_at if each.state and each.state.terminated else None
+        for each in statuses
+    ]
+    known = [end for end in ends if end is not None]
+    return max(known) if known and len(known) == len(ends) else None
+
+
+def _count(pod: Pod, annotation: str) -> int:
+    """0 for what is no count: annotations are anybody's to write."""
+    text = pod.metadata.annotations.get(annotation, "")
+    count = int(text) if _NUMBER.fullmatch(text) else 0
+    return count if count <= _MOST else 0

@@ -1,0 +1,184 @@
+"""How a Job stands at one moment, seen from its object and its pods alone. Pure; everything else decides from it.
+
+A pod is counted once. It carries the tracking finalizer until its UID stands in `status.uncountedTerminatedPods`; it
+loses the finalizer then; and only when it has lost it does its UID become part of a count. Whoever stops at any point
+of this can go on from what the server holds. For succeeded pods of an indexed Job the index itself says it all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from functools import cached_property
+
+from podlife.podcontrol import is_active, is_ready, is_terminating
+from podlife.workloads.job.backoff import Backoff
+from podlife.workloads.job.index_ranges import IndexRanges
+from podlife.workloads.job.pods import (
+    all_failures_of_index,
+    completion_index,
+    failures_of_index,
+    finished_at,
+    has_failed,
+    has_valid_index,
+    is_tracked,
+)
+from podlife.workloads.job.policies import rule_on_failure
+from podlife.workloads.job.views import Job
+from podlife.workloads.views import Pod
+
+__all__ = ["Situation", "indexes_of"]
+
+
+class Situation:
+    """`backoff` is what was known of failures in a row before these pods."""
+
+    def __init__(self, job: Job, pods: Sequence[Pod], backoff: Backoff, now: datetime) -> None:
+        self.job = job
+        self.spec = job.spec
+        self.pods = pods
+        self.now = now
+        self._backoff_before = backoff
+
+    @cached_property
+    def active(self) -> list[Pod]:
+        return [pod for pod in self.pods if is_active(pod)]
+
+    @cached_property
+    def going(self) -> list[Pod]:
+        """Asked to go, and not at their end."""
+        return [pod for pod in self.pods if is_terminating(pod)]
+
+    @cached_property
+    def ready(self) -> int:
+        return sum(1 for pod in self.active if is_ready(pod))
+
+    # What has finished
+
+    @cached_property
+    def uncounted_succeeded(self) -> frozenset[str]:
+        return self._uncounted("succeeded")
+
+    @cached_property
+    def uncounted_failed(self) -> frozenset[str]:
+        return self._uncounted("failed")
+
+    @cached_property
+    def new_succeeded(self) -> list[Pod]:
+        """Those of which the status does not know yet; so with the failed ones."""
+        return [
+            pod
+            for pod in self.pods
+            if pod.status.phase == "Succeeded" and self._is_new(pod, self.uncounted_succeeded)
+        ]
+
+    @cached_property
+    def new_failed(self) -> list[Pod]:
+        return [
+            pod
+            for pod in self.pods
+            if self._is_new(pod, self.uncounted_failed) and has_failed(pod, self.spec)
+        ]
+
+    @cached_property
+    def succeeded(self) -> int:
+        """How many have succeeded in all: of an indexed Job, how many indexes."""
+        if self.spec.is_indexed:
+            return len(self.succeeded_indexes)
+        known: int = self.job.status.get("succeeded") or 0
+        return known + len(self.uncounted_succeeded) + len(self.new_succeeded)
+
+    @cached_property
+    def failed(self) -> int:
+        """How many failures count, in all."""
+        policy = self.spec.pod_failure_policy
+        counted = sum(1 for pod in self.new_failed if rule_on_failure(policy, pod).is_counted)
+        known: int = self.job.status.get("failed") or 0
+        return known + len(self.uncounted_failed) + counted
+
+    @cached_property
+    def backoff(self) -> Backoff:
+        return self._backoff_before.after(self.new_succeeded, self.new_failed)
+
+    # Indexes
+
+    @cached_property
+    def known_succeeded_indexes(self) -> IndexRanges:
+        """Those that the status has already."""
+        return IndexRanges.parse(self.job.status.get("completedIndexes") or "", self.spec.index_count)
+
+    @cached_property
+    def succeeded_indexes(self) -> IndexRanges:
+        succeeded = (pod for pod in self.pods if pod.status.phase == "Succeeded" and self._is_of_index(pod))
+        return self.known_succeeded_indexes | IndexRanges.of(indexes_of(succeeded))
+
+    @cached_property
+    def failed_indexes(self) -> IndexRanges | None:
+        """None where indexes do not fail each by itself."""
+        if not self._counts_per_index:
+            return None
+        known = IndexRanges.parse(self.job.status.get("failedIndexes") or "", self.spec.index_count)
+        failed = (pod for pod in self.pods if self._is_of_index(pod) and self._ends_its_index(pod))
+        return known | IndexRanges.of(indexes_of(failed))
+
+    @cached_property
+    def held_back(self) -> dict[int, Pod]:
+        """By index, the failed pod whose replacement is still to be made. It stays until then: only it knows how often
+        its index has failed."""
+        if self.failed_indexes is None:
+            return {}
+        settled = self.succeeded_indexes | self.failed_indexes | IndexRanges.of(indexes_of(self.active))
+        latest: dict[int, Pod] = {}
+        for pod in self.pods:
+            index = completion_index(pod)
+            if (
+                index is None
+                or not self._is_of_index(pod)
+                or not has_failed(pod, self.spec)
+                or index in settled
+            ):
+                continue
+            if index not in latest or _is_as_late(pod, latest[index]):
+                latest[index] = pod
+        return latest
+
+    def pending_indexes(self, count: int) -> list[int]:
+        """The first indexes of which there is no pod and which are not settled."""
+        taken = self.succeeded_indexes | IndexRanges.of(indexes_of(self.active))
+        if self.spec.replaces_only_failed:
+            taken |= IndexRanges.of(indexes_of(self.going))
+        if self.failed_indexes is not None:
+            taken |= self.failed_indexes
+        missing = taken.missing_below(self.spec.index_count)
+        return [index for index, _ in zip(missing, range(count), strict=False)]
+
+    @property
+    def _counts_per_index(self) -> bool:
+        return self.spec.is_indexed and self.spec.backoff_limit_per_index is not None
+
+    def _uncounted(self, how: str) -> frozenset[str]:
+        return frozenset((self.job.status.get("uncountedTerminatedPods") or {}).get(how) or ())
+
+    def _is_new(self, pod: Pod, uncounted: frozenset[str]) -> bool:
+        return is_tracked(pod) and pod.metadata.uid not in uncounted and has_valid_index(pod, self.spec)
+
+    def _is_of_index(self, pod: Pod) -> bool:
+        return is_tracked(pod) and has_valid_index(pod, self.spec)
+
+    def _ends_its_index(self, pod: Pod) -> bool:
+        if not has_failed(pod, self.spec):
+            return False
+        ruling = rule_on_failure(self.spec.pod_failure_policy, pod)
+        if ruling.action == "FailIndex":
+            return True
+        return ruling.is_counted and failures_of_index(pod) >= (self.spec.backoff_limit_per_index or 0)
+
+
+def indexes_of(pods: Iterable[Pod]) -> set[int]:
+    return {index for pod in pods if (index := completion_index(pod)) is not None}
+
+
+def _is_as_late(pod: Pod, other: Pod) -> bool:
+    return all_failures_of_index(other) <= all_failures_of_index(pod) and finished_at(pod) >= finished_at(
+        other
+    )

@@ -1,0 +1,138 @@
+"""What is decoded of a Job. Template and status stay the dictionaries they are."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import msgspec
+
+from podlife.api.codec import parse_time
+from podlife.api.selectors import LabelSelector, label_selector_from_dict
+from podlife.client import JOBS
+from podlife.podcontrol import Owner
+from podlife.workloads.conditions import has_condition
+from podlife.workloads.views import LabelSelectorDict, Metadata, Status, Template
+
+__all__ = [
+    "ExitCodes",
+    "FailureRule",
+    "Job",
+    "JobSpec",
+    "PodConditionPattern",
+    "PodFailurePolicy",
+    "SuccessPolicy",
+    "SuccessRule",
+    "has_finished",
+    "is_managed_elsewhere",
+    "owner_of_job",
+    "selector_of",
+    "start_time",
+]
+
+_OUR_NAME = "kubernetes.io/job-controller"
+
+
+class ExitCodes(msgspec.Struct, rename="camel"):
+    operator: str = ""
+    values: tuple[int, ...] = ()
+    container_name: str | None = None
+
+
+class PodConditionPattern(msgspec.Struct):
+    type: str = ""
+    status: str = ""
+
+
+class FailureRule(msgspec.Struct, rename="camel"):
+    action: str = ""
+    on_exit_codes: ExitCodes | None = None
+    on_pod_conditions: tuple[PodConditionPattern, ...] = ()
+
+
+class PodFailurePolicy(msgspec.Struct):
+    rules: tuple[FailureRule, ...] = ()
+
+
+class SuccessRule(msgspec.Struct, rename="camel"):
+    succeeded_indexes: str | None = None
+    succeeded_count: int | None = None
+
+
+class SuccessPolicy(msgspec.Struct):
+    rules: tuple[SuccessRule, ...] = ()
+
+
+class JobSpec(msgspec.Struct, rename="camel"):
+    parallelism: int = 1
+    # None is a work queue: the pods know among themselves when all is done.
+    completions: int | None = None
+    completion_mode: str = "NonIndexed"
+    active_deadline_seconds: int | None = None
+    backoff_limit: int = 6
+    backoff_limit_per_index: int | None = None
+    max_failed_indexes: int | None = None
+    pod_failure_policy: PodFailurePolicy | None = None
+    success_policy: SuccessPolicy | None = None
+    pod_replacement_policy: str = ""
+    ttl_seconds_after_finished: int | None = None
+    suspend: bool = False
+    managed_by: str = ""
+    selector: LabelSelectorDict = {}
+    template: Template = {}
+
+    @property
+    def is_indexed(self) -> bool:
+        return self.completion_mode == "Indexed"
+
+    @property
+    def index_count(self) -> int:
+        """Indexes of an indexed Job are below this."""
+        return self.completions or 0
+
+    @property
+    def replaces_only_failed(self) -> bool:
+        """Whether a pod that is going is waited for: it may yet succeed, or fail in a way that a policy knows."""
+        return self.pod_replacement_policy == "Failed" or self.pod_failure_policy is not None
+
+
+class Job(msgspec.Struct):
+    metadata: Metadata
+    spec: JobSpec = msgspec.field(default_factory=JobSpec)
+    status: Status = {}
+
+    @property
+    def is_deleting(self) -> bool:
+        return self.metadata.deletion_timestamp is not None
+
+
+def selector_of(job: Job) -> LabelSelector:
+    """Raises ValueError for one that cannot be."""
+    return label_selector_from_dict(job.spec.selector)
+
+
+def has_finished(job: Job) -> bool:
+    conditions = job.status.get("conditions")
+    return has_condition(conditions, "Complete") or has_condition(conditions, "Failed")
+
+
+def is_managed_elsewhere(job: Job) -> bool:
+    """Whether its `managedBy` names another controller, to which everything about it is left."""
+    return job.spec.managed_by not in ("", _OUR_NAME)
+
+
+def start_time(status: Status) -> datetime | None:
+    written = status.get("startTime")
+    return parse_time(written) if written else None
+
+
+def owner_of_job(job: Job) -> Owner:
+    metadata = job.metadata
+    return Owner(
+        JOBS.api_version,
+        JOBS.kind,
+        metadata.name,
+        metadata.uid,
+        metadata.namespace,
+        metadata.resource_version,
+        is_deleting=job.is_deleting,
+    )

@@ -1,0 +1,84 @@
+"""Deletes Jobs that have finished and whose `ttlSecondsAfterFinished` is over, with everything they own.
+
+A cache may be behind a change of the time to live, so the server is asked once more before the delete; and the delete
+means the Job that was asked for, not one that was created under its name since.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from podlife.api.codec import parse_time
+from podlife.client import JOBS, DeleteOptions
+from podlife.controller import Again, Controller, ControlPlane
+from podlife.errors import ConflictError, NotFoundError
+from podlife.informer.indexes import Key
+from podlife.workloads.job.views import Job
+from podlife.workloads.pod_events import OWNER_INDEXERS, key_of
+from podlife.workqueue import RateLimitedQueue
+
+__all__ = ["TtlAfterFinishedController", "time_to_live"]
+
+
+def time_to_live(job: Job, now: datetime) -> timedelta | None:
+    """How long a finished Job stays: zero or less if it is due. None if it is not to be deleted by itself, or on its
+    way already."""
+    ttl = job.spec.ttl_seconds_after_finished
+    if ttl is None or job.is_deleting:
+        return None
+    for condition in job.status.get("conditions") or ():
+        if condition.get("type") in ("Complete", "Failed") and condition.get("status") == "True":
+            finished = condition.get("lastTransitionTime")
+            # One that does not say when it finished stays: there is nothing to count from.
+            return parse_time(finished) + timedelta(seconds=ttl) - now if finished else None
+    return None
+
+
+class TtlAfterFinishedController:
+    """Adds nothing to the control plane by itself: `plane.add(TtlAfterFinishedController(plane))`."""
+
+    name = "ttl-after-finished-controller"
+
+    def __init__(self, plane: ControlPlane, *, workers: int = 5) -> None:
+        self._client = plane.client
+        self._clock = plane.clock
+        self._jobs = plane.informer(JOBS, view=Job, indexers=OWNER_INDEXERS)
+        self.queue: RateLimitedQueue[Key] = RateLimitedQueue("ttl_jobs_to_delete")
+        self.controller = Controller(self.name, self.queue, self.reconcile, workers=workers)
+        self._jobs.add_handler(self)
+
+    async def run(self) -> None:
+        await self.controller.run()
+
+    # The informer's handler: most Jobs are not due to anything.
+
+    def on_add(self, job: Job) -> None:
+        if time_to_live(job, self._clock.now()) is not None:
+            self.queue.add(key_of(job))
+
+    def on_update(self, old: Job, new: Job) -> None:
+        self.on_add(new)
+
+    def on_delete(self, job: Job) -> None:
+        """Nothing is left to do."""
+
+    async def reconcile(self, key: Key) -> Again | None:
+        job = self._jobs.cache.get(*key)
+        left = time_to_live(job, self._clock.now()) if job is not None else None
+        if left is not None and left <= timedelta(0):
+            left = await self._delete_if_due(*key)
+        return Again(left.total_seconds()) if left is not None else None
+
+    async def _delete_if_due(self, namespace: str, name: str) -> timedelta | None:
+        """How long it still has, should the server say so."""
+        try:
+            fresh = await self._client.get(JOBS, name, namespace, view=Job)
+            left = time_to_live(fresh, self._clock.now())
+            if left is None or left > timedelta(0):
+                return left
+            options = DeleteOptions(propagation_policy="Foreground", uid=fresh.metadata.uid)
+            await self._client.delete(JOBS, name, namespace, options=options)
+        except (NotFoundError, ConflictError):
+            # Somebody was faster: what is there now comes with an event of its own.
+            return None
+        return None
