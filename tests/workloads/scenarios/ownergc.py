@@ -361,7 +361,8 @@ async def owner_in_another_namespace(world: World) -> None:
 @scenario("ownergc")
 async def owner_without_a_namespace(world: World) -> None:
     name = await world.create_node("owner")
-    node = world.get(NODES, name)
+    node = await world.until("the node is seen", lambda: world.find(NODES, name))
+    assert node is not None
     await make(world, "dependent", to(node))
     await make_pod(world, "pod", to(node))
     await seen(world)
