@@ -20,7 +20,7 @@ from podlife.cli.election import ElectionOptions, lease_of, make_elector
 from podlife.cli.logs import set_up_logs
 from podlife.client import LEASES, Client, Connection
 from podlife.clock import Clock, SystemClock
-from podlife.controller import Health, HealthServer, LeaderElector, export_client, export_election
+from podlife.controller import Health, HealthServer, LeaderElector, Pulse, export_client, export_election
 from podlife.errors import NotFoundError
 from podlife.events import Recorder
 
@@ -104,9 +104,12 @@ async def _run(service: Service, options: Options, connection: Connection) -> No
             beside = [group.create_task(recorder.run(), name="events")]
             if options.address is not None:
                 registry = _registry(service.name, client, parts)
-                server = HealthServer(*options.address, _checks(parts), registry=registry)
+                pulse = Pulse(client)
+                server = HealthServer(*options.address, _checks(parts, pulse), registry=registry)
                 beside.append(group.create_task(server.run(), name="health"))
-                log.info("health and metrics are on port %d", await server.port())
+                if elector is None:
+                    beside.append(group.create_task(pulse.run(), name="pulse"))
+                log.info("health and metrics are on %s", ", ".join(await server.addresses()))
             log.info("watching over %s", connection.server, extra=dict(service.told))
             await _until_signal(group.create_task(parts.run(), name=service.name))
             await recorder.flush(seconds=_FLUSH_SECONDS)
@@ -136,7 +139,7 @@ async def _until_signal(work: asyncio.Task[None]) -> None:
         await asyncio.wait((work,))
 
 
-def _checks(parts: _Parts) -> Health:
+def _checks(parts: _Parts, pulse: Pulse) -> Health:
     health = Health()
     elector, work = parts.elector, parts.work
 
@@ -144,7 +147,10 @@ def _checks(parts: _Parts) -> Health:
         return "" if elector is not None and not elector.is_leader else work.complaint
 
     health.add("caches", check_caches)
-    if elector is not None:
+    if elector is None:
+        # Whoever has to renew a lease notices without that a server has frozen.
+        health.add("server", lambda: pulse.complaint)
+    else:
         health.add("lease", lambda: elector.complaint)
     return health
 

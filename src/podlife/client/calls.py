@@ -50,9 +50,22 @@ class Calls:
         self.limiter = limiter
         self.timeout_seconds = timeout_seconds
         self.on_warning = on_warning
+        self._heard_at: float | None = None
         self._is_withdrawn = False
         # Those who stand in line, or wait to try again.
         self._waits: set[asyncio.Timeout] = set()
+
+    def note_life(self) -> None:
+        """The server has said something."""
+        self._heard_at = asyncio.get_running_loop().time()
+
+    @property
+    def silent_seconds(self) -> float:
+        """How long the server has said nothing, on any connection; from the first question on."""
+        if self._heard_at is None:
+            self.note_life()
+            return 0.0
+        return asyncio.get_running_loop().time() - self._heard_at
 
     def withdraw(self) -> None:
         """Send nothing more. What is on the wire is finished; whoever waits gets WithdrawnError, at once."""
@@ -149,6 +162,7 @@ class Calls:
             slot.report_trouble()
             raise
         slot.report_answer()
+        self.note_life()
         return answer
 
     async def _read(self, answer: Answer, slot: Slot, deadline: float) -> bytes:

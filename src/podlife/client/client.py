@@ -93,6 +93,11 @@ class Client:
         self._calls.withdraw()
 
     @property
+    def silent_seconds(self) -> float:
+        """How long the server has said nothing to this client: no answer, and nothing on any of its watches."""
+        return self._calls.silent_seconds
+
+    @property
     def limiter(self) -> Limiter:
         return self._calls.limiter
 

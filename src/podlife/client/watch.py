@@ -154,6 +154,7 @@ async def connect(
     try:
         is_alive()
         while piece := await answer.next_piece(seconds=options.read_seconds):
+            calls.note_life()
             is_alive()
             for line in _split(lines, piece):
                 try:

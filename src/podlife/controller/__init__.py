@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         export_queues,
     )
     from podlife.controller.own_writes import OwnWrites
+    from podlife.controller.pulse import Pulse
     from podlife.controller.reconcile import Again, Controller, ControllerMetrics
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "LeaderElector",
     "LeaseLostError",
     "OwnWrites",
+    "Pulse",
     "Runnable",
     "export_client",
     "export_controllers",
@@ -45,7 +47,16 @@ __all__ = [
 ]
 
 # Where to look, the cheapest first.
-_MODULES = ("reconcile", "enqueue", "own_writes", "control_plane", "health", "leader_election", "metrics")
+_MODULES = (
+    "reconcile",
+    "enqueue",
+    "own_writes",
+    "control_plane",
+    "health",
+    "pulse",
+    "leader_election",
+    "metrics",
+)
 
 
 def __getattr__(name: str) -> object:

@@ -73,11 +73,19 @@ class HealthServer:
         self._wanted_port = port
         self._health = health
         self._registry = registry
-        self._port: asyncio.Future[int] | None = None
+        self._addresses: asyncio.Future[list[tuple[str, int]]] | None = None
+
+    async def addresses(self) -> list[str]:
+        """Where it listens, as HOST:PORT, once it does. An empty host is every address of the machine, by either
+        version of IP; with port 0 each of the two has one of its own."""
+        return [
+            f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+            for host, port in await asyncio.shield(self._bound())
+        ]
 
     async def port(self) -> int:
         """The port that is listened on, once it is."""
-        return await asyncio.shield(self._bound())
+        return (await asyncio.shield(self._bound()))[0][1]
 
     async def run(self) -> None:
         """Answer until cancelled. Raises ConfigError when the address cannot be had."""
@@ -92,15 +100,15 @@ class HealthServer:
                 raise ConfigError(f"cannot listen on {self._host}:{self._wanted_port}: {error}") from None
             bound = self._bound()
             if not bound.done():
-                bound.set_result(runner.addresses[0][1])
+                bound.set_result([(address[0], address[1]) for address in runner.addresses])
             await asyncio.get_running_loop().create_future()
         finally:
             await runner.cleanup()
 
-    def _bound(self) -> asyncio.Future[int]:
-        if self._port is None:
-            self._port = asyncio.get_running_loop().create_future()
-        return self._port
+    def _bound(self) -> asyncio.Future[list[tuple[str, int]]]:
+        if self._addresses is None:
+            self._addresses = asyncio.get_running_loop().create_future()
+        return self._addresses
 
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
         from aiohttp import web

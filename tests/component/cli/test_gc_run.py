@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -161,7 +162,7 @@ async def test_a_node_that_cannot_be_looked_for_keeps_its_pods(
     """GC-52"""
     proxy.fault = lambda seen: Answer(503) if seen.path == "/api/v1/nodes/gc-gone" else None
     await states.orphaned("orphan")
-    async with collecting(*ALONE, "--request-timeout", "1s", *through) as run:
+    async with collecting(*ALONE, "--request-timeout", "3s", *through) as run:
         await run.wait_for("node gc-gone could not be looked for, its pods stay")
         assert await states.names() == {"orphan"}
         proxy.fault = lambda _: None
@@ -223,6 +224,26 @@ async def test_one_of_two_works_and_the_other_takes_over_when_it_is_killed(
         await second.wait_for("second leads by lease")
         await states.out_of_service("stuck")
         await eventually(left(states))
+
+
+async def test_any_free_port_is_told_with_its_host_and_answers_there(server: Server) -> None:
+    """Without a lease to renew, the server itself is among what makes it ready."""
+    async with collecting(*ALONE, "--listen", "127.0.0.1:0", *server.admin) as run:
+        found = re.search(r"health and metrics are on 127\.0\.0\.1:(\d+)", run.log)
+        assert found is not None
+        port = int(found[1])
+
+        async def is_ready() -> bool:
+            return (await fetch(port, "readyz"))[0] == 200
+
+        await eventually(is_ready)
+        shown = (await fetch(port, "readyz?verbose"))[1]
+    assert shown == "[+]caches ok\n[+]server ok\nreadyz check passed\n"
+
+
+async def test_every_address_of_the_machine_is_told_as_such(server: Server) -> None:
+    async with collecting(*ALONE, "--listen", ":0", *server.admin) as run:
+        assert re.search(r"health and metrics are on 0\.0\.0\.0:\d+", run.log)
 
 
 async def test_an_address_that_is_taken_is_one_line(server: Server) -> None:
