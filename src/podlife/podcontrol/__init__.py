@@ -2,15 +2,14 @@
 
     control = PodControl(client, recorder)
     owner = owner_of(replica_set, REPLICA_SETS)
-    expectations.expect_creations(key, missing)
-    batches = await slow_start(
-        missing, lambda: control.create_pods(namespace, template, owner, owner.controller_ref())
+    await create_expected(
+        expectations, key, missing, lambda: control.create_pods(namespace, template, owner, owner.controller_ref())
     )
 
 Create, delete and patch with upstream's events (`PodControl`), adopt and release (`ControllerRefManager`), expect and
-wait (`Expectations`), begin slowly (`slow_start`), choose which pods go first (`deletion_order`), find an owner's pods
-(`pods_of_owner`). A template stays the dictionary it is: nothing in it is lost. What to do with all this, and when, is
-for the controllers.
+wait (`UidTrackedExpectations`, `create_expected`, `delete_expected`), begin slowly (`slow_start`), choose which pods go
+first (`deletion_order`), find an owner's pods (`pods_of_owner`). A template stays the dictionary it is: nothing in
+it is lost. What to do with all this, and when, is for the controllers.
 """
 
 from podlife.podcontrol.availability import is_available, next_availability_check, seconds_to_next_check
@@ -60,6 +59,7 @@ from podlife.podcontrol.ranking import (
     logging_order,
 )
 from podlife.podcontrol.recording import RecordingPodControl
+from podlife.podcontrol.scaling import create_expected, delete_expected
 from podlife.podcontrol.slow_start import INITIAL_BATCH, SlowStart, slow_start
 from podlife.podcontrol.states import (
     claimed_pods,
@@ -124,6 +124,8 @@ __all__ = [
     "claimed_pods",
     "controller_index_key",
     "controller_ref_of",
+    "create_expected",
+    "delete_expected",
     "deletion_cost",
     "deletion_order",
     "deletion_order_with_ranks",

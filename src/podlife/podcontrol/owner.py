@@ -1,16 +1,17 @@
 """Who acts, and the reference that makes a pod theirs. Pure.
 
-An `Owner` is taken from an API object (a dictionary) or made by hand; it is what events are about, what a pod's
-controller reference points to and by what an owner's pods are found.
+An `Owner` is taken from an API object (a dictionary, or a view of one) or made by hand; it is what events are about,
+what a pod's controller reference points to and by what an owner's pods are found.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from podlife.api.codec import Object
+from podlife.api.views import Metadata
 from podlife.client import Ref
 from podlife.podcontrol.errors import InvalidControllerRefError, InvalidOwnerError
 
@@ -79,19 +80,36 @@ Parent = Owner | Mapping[str, Any]
 """Who acts: an `Owner`, or the API object itself."""
 
 
-def owner_of(parent: Parent, kind: Ref | ControllerRef | None = None) -> Owner:
-    """Who the object is. `kind` says what it is where the object does not, as items of a list do not. Raises
-    InvalidOwnerError for what has no metadata."""
+class View(Protocol):
+    """A view of an API object, as an informer keeps it; see `podlife.api.views`."""
+
+    @property
+    def metadata(self) -> Metadata: ...
+
+
+def owner_of(parent: Parent | View, kind: Ref | ControllerRef | None = None) -> Owner:
+    """Who the object is. `kind` says what it is where the object does not, as items of a list and views do not.
+    Raises InvalidOwnerError for what has no metadata."""
     if isinstance(parent, Owner):
         return parent
+    if isinstance(seen := getattr(parent, "metadata", None), Metadata):
+        return Owner(
+            api_version=kind.api_version if kind else "",
+            kind=kind.kind if kind else "",
+            name=seen.name,
+            uid=seen.uid,
+            namespace=seen.namespace,
+            resource_version=seen.resource_version,
+            is_deleting=seen.deletion_timestamp is not None,
+        )
     # Python does not hold anybody to the types: nothing at all is no object either.
-    given: object = parent
-    metadata = given.get("metadata") if isinstance(given, Mapping) else None
+    given: Mapping[str, Any] = parent if isinstance(parent, Mapping) else {}
+    metadata = given.get("metadata")
     if not isinstance(metadata, Mapping):
         raise InvalidOwnerError("object does not implement the Object interfaces")
     return Owner(
-        api_version=parent.get("apiVersion") or (kind.api_version if kind else ""),
-        kind=parent.get("kind") or (kind.kind if kind else ""),
+        api_version=given.get("apiVersion") or (kind.api_version if kind else ""),
+        kind=given.get("kind") or (kind.kind if kind else ""),
         name=metadata.get("name") or "",
         uid=metadata.get("uid") or "",
         namespace=metadata.get("namespace") or "",

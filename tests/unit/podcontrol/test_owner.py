@@ -1,9 +1,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 
+import msgspec
 import pytest
 
+from podlife.api.views import Metadata, MetadataOnly
 from podlife.client import REPLICA_SETS
 from podlife.podcontrol import ControllerRef, InvalidOwnerError, Owner, controller_ref_of, owner_of
 
@@ -17,6 +20,13 @@ def test_item_of_a_list_is_what_its_resource_says() -> None:
     assert owner_of(going, REPLICA_SETS) == replace(OWNER, is_deleting=True)
     other = {"apiVersion": "example.com/v1", "kind": "Fleet", "metadata": metadata}
     assert owner_of(other, REPLICA_SETS).kind == "Fleet"
+
+
+def test_a_view_is_what_its_resource_says() -> None:
+    metadata = Metadata(name="web", namespace="default", uid="u", resource_version="7")
+    assert owner_of(MetadataOnly(metadata), REPLICA_SETS) == OWNER
+    going = msgspec.structs.replace(metadata, deletion_timestamp=datetime(2030, 1, 1, tzinfo=UTC))
+    assert owner_of(MetadataOnly(going), REPLICA_SETS).is_deleting
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,58 @@
+"""Several pods created or deleted for one owner, with exactly those expected that were asked for.
+
+    await create_expected(expectations, key, missing, lambda: control.create_pods(…))
+    await delete_expected(expectations, key, surplus, lambda pod: control.delete_pod(…))
+
+What fails is not expected any more, so that the next reconcile need not wait for what will never come.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Hashable, Iterable
+from typing import TypeVar
+
+from podlife.errors import NotFoundError
+from podlife.podcontrol.expectations import UidTrackedExpectations
+from podlife.podcontrol.slow_start import slow_start
+from podlife.podcontrol.views import Pod
+
+__all__ = ["create_expected", "delete_expected"]
+
+P = TypeVar("P", bound=Pod)
+
+
+async def create_expected(
+    expectations: UidTrackedExpectations,
+    key: Hashable,
+    count: int,
+    create: Callable[[], Awaitable[object]],
+) -> None:
+    """Create so many, beginning slowly. Raises the first failure, after which no further ones are tried."""
+    expectations.expect_creations(key, count)
+    made = await slow_start(count, create)
+    expectations.add(key, creations=made.succeeded - count)
+    made.raise_error()
+
+
+async def delete_expected(
+    expectations: UidTrackedExpectations,
+    key: Hashable,
+    pods: Iterable[P],
+    delete: Callable[[P], Awaitable[object]],
+) -> None:
+    """Delete these, all at once. Raises the first failure when all were tried; one that is gone already is none."""
+    pods = tuple(pods)
+    expectations.expect_deletions(key, [pod.metadata.uid for pod in pods])
+
+    async def attempt(pod: P) -> Exception | None:
+        try:
+            await delete(pod)
+        except Exception as error:  # noqa: BLE001 - the others are tried all the same; the first failure is raised
+            expectations.observe_deletion(key, pod.metadata.uid)
+            return None if isinstance(error, NotFoundError) else error
+        return None
+
+    for error in await asyncio.gather(*map(attempt, pods)):
+        if error is not None:
+            raise error
