@@ -28,6 +28,7 @@ def _of(module: str, name: str) -> Callable[..., Runnable]:
 
 CONTROLLERS: Mapping[str, Callable[..., Runnable]] = MappingProxyType(
     {
+        "daemonset-controller": _of("podlife.workloads.daemonset", "DaemonSetController"),
         "deployment-controller": _of("podlife.workloads.deployment", "DeploymentController"),
         "job-controller": _of("podlife.workloads.job", "JobController"),
         "replicaset-controller": _of("podlife.workloads.replicaset", "ReplicaSetController"),
