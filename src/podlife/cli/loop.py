@@ -9,9 +9,11 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-__all__ = ["run", "stopped_by_signals"]
+__all__ = ["hold_back_signals", "run", "stopped_by_signals"]
 
 T = TypeVar("T")
+
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
@@ -23,6 +25,12 @@ def run(main: Coroutine[Any, Any, T]) -> T:
     except ImportError:
         return asyncio.run(main)
     return uvloop.run(main)
+
+
+def hold_back_signals() -> None:
+    """What would end the process waits from now on until `stopped_by_signals` can act on it, even if the process
+    becomes another program meanwhile."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
 
 
 @contextmanager
@@ -45,6 +53,8 @@ def stopped_by_signals(stop: Callable[[], None]) -> Iterator[None]:
 
     for number in numbers:
         loop.add_signal_handler(number, interrupted)
+    # Those that were held back come now.
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
     try:
         yield
     finally:

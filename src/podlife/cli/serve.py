@@ -2,6 +2,9 @@
 
 Parsing a command line and signing certificates take libraries that a server would carry for its whole life, a
 third of its memory. So both happen here, and `serving` takes over in the same process, started afresh.
+
+A signal that comes in between would leave a temporary folder, and the credentials in it, to nobody. So from before the
+folder is made signals are held back, over the change of programs too, until `serving` can act on them.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from typing import NoReturn
 from podlife.apiserver.identities import prepare_identities
 from podlife.apiserver.settings import Settings
 from podlife.apiserver.storage.folder import DataFolder
+from podlife.cli.loop import hold_back_signals
 from podlife.clock import SystemClock
 
 __all__ = ["serve"]
@@ -26,6 +30,7 @@ __all__ = ["serve"]
 def serve(settings: Settings) -> NoReturn:
     """Prepare the data folder and become the server; raises ConfigError when the folder cannot be used."""
     if settings.data is None:
+        hold_back_signals()
         folder = Path(tempfile.mkdtemp(prefix="podlife-"))
         settings = replace(settings, data=folder, is_temporary=True)
     assert settings.data is not None

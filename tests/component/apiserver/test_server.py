@@ -111,6 +111,7 @@ def test_the_folder_it_is_started_in_brings_no_code_into_it(tmp_path: Path) -> N
         (tmp_path / f"{module}.py").write_text("raise SystemExit('code of somebody else')\n")
     with server("--memory", "--port", "0", folder=tmp_path) as running:
         assert running.request("/api/v1/namespaces")[0] == 200
+        assert running.stop() == 0
 
 
 def test_what_was_stored_and_who_was_known_is_there_after_a_restart(tmp_path: Path) -> None:

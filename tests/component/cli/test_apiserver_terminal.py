@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,8 +15,8 @@ import pytest
 
 
 @contextmanager
-def started(folder: Path, *before: str) -> Iterator[subprocess.Popen[str]]:
-    """A server that keeps nothing; its identities are in a temporary folder within this one."""
+def begun(folder: Path, *before: str) -> Iterator[subprocess.Popen[str]]:
+    """A server that keeps nothing, and is only just starting; its temporary folder is made within this one."""
     arguments = [*before, sys.executable, "-m", "podlife", "apiserver", "--memory", "--port", "0"]
     server = subprocess.Popen(
         arguments,
@@ -26,18 +27,42 @@ def started(folder: Path, *before: str) -> Iterator[subprocess.Popen[str]]:
         env=os.environ | {"TMPDIR": str(folder)},
     )
     try:
-        assert server.stdout is not None
-        assert any("Ctrl-C stops it." in line for line in server.stdout)
-        assert list(folder.iterdir())
         yield server
     finally:
         server.kill()
         server.communicate()
 
 
+@contextmanager
+def started(folder: Path, *before: str) -> Iterator[subprocess.Popen[str]]:
+    """One that is ready; its identities are in its temporary folder."""
+    with begun(folder, *before) as server:
+        assert server.stdout is not None
+        assert any("Ctrl-C stops it." in line for line in server.stdout)
+        assert list(folder.iterdir())
+        yield server
+
+
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT, signal.SIGTERM])
 def test_a_server_that_is_stopped_leaves_no_credentials_behind(tmp_path: Path, number: int) -> None:
     with started(tmp_path) as server:
+        server.send_signal(number)
+        assert server.wait(30) == 0
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("made", ["podlife-*", "podlife-*/tokens.csv"], ids=["folder", "credentials"])
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT, signal.SIGTERM])
+def test_stopped_while_it_starts_it_leaves_no_credentials_behind(
+    tmp_path: Path, number: int, made: str
+) -> None:
+    """Before it serves it becomes another program: there is no moment at which nobody would put the folder away."""
+    deadline = time.monotonic() + 60
+    with begun(tmp_path) as server:
+        while not list(tmp_path.glob(made)):
+            assert server.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.001)
         server.send_signal(number)
         assert server.wait(30) == 0
     assert not list(tmp_path.iterdir())
