@@ -8,7 +8,7 @@ to go counts as gone (EX rules): it is seen twice, and counts once.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from podlife.api.selectors import LabelSelector
 from podlife.api.views import OwnerReference, controller_of
@@ -53,7 +53,9 @@ class Keys(Protocol):
 
 
 class OwnedPods(Generic[W]):
-    """`selector_of` says which pods an owner selects; one that raises ValueError selects none."""
+    """`selector_of` says which pods an owner selects; one that raises ValueError selects none. `matters` says of a pod
+    that stays its owner's, with the labels it has, whether a change is anything to the owner: every one is, unless
+    it is given."""
 
     def __init__(
         self,
@@ -62,12 +64,15 @@ class OwnedPods(Generic[W]):
         queue: Keys,
         selector_of: Callable[[W], LabelSelector],
         expectations: Observer | UidTrackedExpectations | None = None,
+        *,
+        matters: Callable[[Any, Any], bool] | None = None,
     ) -> None:
         self._ref = ref
         self._owners = owners
         self._queue = queue
         self._selector_of = selector_of
         self._expectations = expectations
+        self._matters = matters
 
     def on_add(self, pod: Owned) -> None:
         if pod.metadata.deletion_timestamp is not None:
@@ -83,7 +88,10 @@ class OwnedPods(Generic[W]):
 
     def on_update(self, old: Owned, new: Owned) -> None:
         if old.metadata.uid != new.metadata.uid:
+            # One was deleted and another made under its name, with nothing seen in between.
             self.on_delete(old)
+            self.on_add(new)
+            return
         if new.metadata.deletion_timestamp is not None:
             self.on_delete(new)
             if old.metadata.labels != new.metadata.labels:
@@ -91,11 +99,13 @@ class OwnedPods(Generic[W]):
             return
         before, after = controller_of(old.metadata), controller_of(new.metadata)
         has_changed_hands = (before and before.uid) != (after and after.uid)
+        is_other = has_changed_hands or old.metadata.labels != new.metadata.labels
         if has_changed_hands and before is not None:
             self._enqueue_owner(old, before)
         if after is not None:
-            self._enqueue_owner(new, after)
-        elif has_changed_hands or old.metadata.labels != new.metadata.labels:
+            if is_other or self._matters is None or self._matters(old, new):
+                self._enqueue_owner(new, after)
+        elif is_other:
             self._enqueue_who_selects(new)
 
     def on_delete(self, pod: Owned) -> None:

@@ -7,7 +7,8 @@ from datetime import datetime
 
 from podlife.podcontrol import is_available, is_ready
 from podlife.workloads.conditions import Condition, find_condition, with_condition, without_condition
-from podlife.workloads.replicaset.views import ReplicaSet
+from podlife.workloads.replicaset.pods import count_labelled
+from podlife.workloads.replicaset.views import ReplicaSet, template_labels
 from podlife.workloads.views import Pod, Status
 
 __all__ = ["REPLICA_FAILURE", "new_status"]
@@ -24,10 +25,9 @@ def new_status(
 ) -> Status:
     """What the status should be; `failure` is what went wrong as pods were created or deleted just now."""
     spec = replica_set.spec
-    labels = (spec.template.get("metadata") or {}).get("labels") or {}
     ready = [pod for pod in active if is_ready(pod)]
     counts = {
-        "fullyLabeledReplicas": sum(1 for pod in active if labels.items() <= pod.metadata.labels.items()),
+        "fullyLabeledReplicas": count_labelled(active, template_labels(replica_set)),
         "readyReplicas": len(ready),
         "availableReplicas": sum(1 for pod in ready if is_available(pod, spec.min_ready_seconds, now)),
         "observedGeneration": replica_set.metadata.generation,

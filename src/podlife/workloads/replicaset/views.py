@@ -7,7 +7,7 @@ import msgspec
 from podlife.api.selectors import LabelSelector, label_selector_from_dict
 from podlife.workloads.views import LabelSelectorDict, Metadata, Status, Template
 
-__all__ = ["ReplicaSet", "ReplicaSetSpec", "selector_of"]
+__all__ = ["ReplicaSet", "ReplicaSetSpec", "selector_of", "template_labels"]
 
 
 class ReplicaSetSpec(msgspec.Struct, rename="camel"):
@@ -26,3 +26,7 @@ class ReplicaSet(msgspec.Struct):
 def selector_of(replica_set: ReplicaSet) -> LabelSelector:
     """Raises ValueError for one that cannot be."""
     return label_selector_from_dict(replica_set.spec.selector)
+
+
+def template_labels(replica_set: ReplicaSet) -> dict[str, str]:
+    return (replica_set.spec.template.get("metadata") or {}).get("labels") or {}
