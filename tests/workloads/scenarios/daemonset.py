@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from podlife.client import CONTROLLER_REVISIONS, DAEMON_SETS, NODES, PODS
-from tests.workloads.node import PENDING, UNREADY, exits, named
+from tests.workloads.node import PENDING, RUNS, UNREADY, exits, named
 from tests.workloads.objects import Object, labelled_pod, template
 from tests.workloads.scenario import scenario
 from tests.workloads.world import World
@@ -18,6 +18,8 @@ AGENT = "agent"
 IN_PLACE = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0}}
 SURGE = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}}
 ON_DELETE = {"type": "OnDelete"}
+# Upstream counts ends, not pods: one that is seen going and gone counts for two, and what still goes is asked again.
+DELETED_TWICE = {"Event.SuccessfulDelete": "upstream may ask a pod to go that was asked already"}
 WHICH_IS_FIRST = {
     "Pod.spec.nodeName": "which node is updated first is nobody's to say",
     "Pod.spec.affinity": "which node is updated first is nobody's to say",
@@ -49,12 +51,12 @@ def daemon(world: World, *, image: str = "registry.example/main:1", **spec: Any)
 
 
 async def running(world: World, count: int = 3, **spec: Any) -> list[Object]:
-    """A DaemonSet at work on so many nodes; gives its pods."""
+    """A DaemonSet at work on so many nodes; gives its pods in the order of the nodes."""
     for suffix in "abcdefgh"[:count]:
         await node(world, suffix)
     await world.create(DS, daemon(world, **spec))
     await serves(world, count)
-    return world.living()
+    return sorted(world.living(), key=lambda pod: pod["spec"]["nodeName"])
 
 
 async def serves(world: World, count: int) -> None:
@@ -109,8 +111,7 @@ async def node_added(world: World) -> None:
 @scenario("daemonset")
 async def node_removed(world: World) -> None:
     pods = await running(world, 3)
-    gone = pods[0]["spec"]["nodeName"]
-    await world.delete(NODES, gone)
+    await world.delete(NODES, pods[0]["spec"]["nodeName"])
     # Somebody has to clear the pod away; and upstream looks again only then.
     await world.lose(pods[0])
     await serves(world, 2)
@@ -252,15 +253,15 @@ async def pod_succeeded(world: World) -> None:
     await serves(world, 2)
 
 
-@scenario("daemonset")
+@scenario("daemonset", ignoring={"Event": "how often it has failed when it is let run differs"})
 async def pod_fails_again_and_again(world: World) -> None:
     await node(world, "a")
     world.node.let(exits(1))
     await world.create(DS, daemon(world))
     await world.until_event("FailedDaemonPod", times=3)
-    world.node.let(exits(1), lambda pod: pod["metadata"]["name"] in failed)
     failed = {pod["metadata"]["name"] for pod in world.pods()}
-    await world.until_status(DS, AGENT, desiredNumberScheduled=1)
+    world.node.let(RUNS, lambda pod: pod["metadata"]["name"] not in failed)
+    await serves(world, 1)
 
 
 @scenario("daemonset")
@@ -313,7 +314,7 @@ async def template_changed(world: World) -> None:
     await serves(world, 3)
 
 
-@scenario("daemonset")
+@scenario("daemonset", ignoring=DELETED_TWICE)
 async def update_of_half_at_a_time(world: World) -> None:
     rolling = {"maxUnavailable": "50%", "maxSurge": 0}
     await running(world, 4, updateStrategy={"type": "RollingUpdate", "rollingUpdate": rolling})
@@ -323,7 +324,7 @@ async def update_of_half_at_a_time(world: World) -> None:
 
 @scenario("daemonset")
 async def update_with_surge(world: World) -> None:
-    await running(world, 3, updateStrategy=SURGE, minReadySeconds=1)
+    await running(world, 3, updateStrategy=SURGE)
     await change_image(world, "registry.example/main:2")
     await serves(world, 3)
 
@@ -341,13 +342,15 @@ async def update_that_gets_stuck(world: World) -> None:
 @scenario("daemonset", ignoring=WHICH_IS_FIRST)
 async def surge_that_gets_stuck(world: World) -> None:
     await running(world, 3, updateStrategy=SURGE)
+    # The older of two pods counts, and times are in seconds.
+    await world.settle()
     world.node.let(UNREADY, lambda pod: pod["spec"]["containers"][0]["image"].endswith(":broken"))
     await change_image(world, "registry.example/main:broken")
     await world.until_pods(4)
     await world.until_status(DS, AGENT, numberAvailable=3)
 
 
-@scenario("daemonset")
+@scenario("daemonset", ignoring=WHICH_IS_FIRST)
 async def stuck_update_taken_back(world: World) -> None:
     await running(world, 3, updateStrategy=IN_PLACE)
     world.node.let(UNREADY, lambda pod: pod["spec"]["containers"][0]["image"].endswith(":broken"))
@@ -363,8 +366,7 @@ async def update_on_delete(world: World) -> None:
     await change_image(world, "registry.example/main:2")
     await world.until_status(DS, AGENT, numberAvailable=2, updatedNumberScheduled=0)
     await world.settle()
-    on_a = next(pod for pod in pods if pod["spec"]["nodeName"].endswith("-a"))
-    await world.delete(PODS, on_a["metadata"]["name"])
+    await world.delete(PODS, pods[0]["metadata"]["name"])
     await world.until_status(DS, AGENT, numberAvailable=2, updatedNumberScheduled=1)
 
 
@@ -480,7 +482,7 @@ async def namespace_terminating(world: World) -> None:
     await world.until_status(DS, AGENT, currentNumberScheduled=1, numberUnavailable=1)
 
 
-@scenario("daemonset")
+@scenario("daemonset", ignoring={"ControllerRevision.metadata.annotations": "those at a moment of the storm"})
 async def conflict_storm(world: World) -> None:
     await running(world, 2)
     async with world.storm(DS, AGENT):
