@@ -82,7 +82,7 @@ def claim_work(
     for template in stateful_set.spec.volume_claim_templates:
         name = claim_name(template, owner.name, pod.ordinal)
         if (claim := lookup(name)) is None:
-            create.append(new_claim(stateful_set, template, name))
+            create.append(new_claim(stateful_set, owner, template, name))
             continue
         if claim.metadata.deletion_timestamp is not None:
             going.append(name)
@@ -95,21 +95,25 @@ def claim_work(
     return ClaimWork(tuple(create), tuple(going), tuple(changes), tuple(conflicting))
 
 
-def new_claim(stateful_set: StatefulSet, template: Object, name: str) -> Object:
-    """As the template has it, with a name of its own and the labels that the set selects by."""
-    metadata = template["metadata"]
-    labels = {**(metadata.get("labels") or {}), **(stateful_set.spec.selector.get("matchLabels") or {})}
-    claim = {key: value for key, value in template.items() if key != "status"}
+def new_claim(stateful_set: StatefulSet, owner: Owner, template: Object, name: str) -> Object:
+    """As the template has it, with a name of its own and the labels that the set selects by. One that should go with
+    the set is the set's from the start: there is no moment in which it would be left behind."""
+    metadata = {
+        **template["metadata"],
+        "name": name,
+        "namespace": stateful_set.metadata.namespace,
+        "labels": {
+            **(template["metadata"].get("labels") or {}),
+            **(stateful_set.spec.selector.get("matchLabels") or {}),
+        },
+    }
+    if stateful_set.spec.persistent_volume_claim_retention_policy.when_deleted == _DELETE:
+        metadata["ownerReferences"] = [owner.controller_ref().to_object()]
     return {
-        **claim,
+        **{key: value for key, value in template.items() if key != "status"},
         "apiVersion": PERSISTENT_VOLUME_CLAIMS.api_version,
         "kind": PERSISTENT_VOLUME_CLAIMS.kind,
-        "metadata": {
-            **metadata,
-            "name": name,
-            "namespace": stateful_set.metadata.namespace,
-            "labels": labels,
-        },
+        "metadata": metadata,
     }
 
 
