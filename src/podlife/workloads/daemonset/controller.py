@@ -13,28 +13,26 @@ from dataclasses import dataclass
 
 from podlife.client import CONTROLLER_REVISIONS, DAEMON_SETS, NODES, PODS
 from podlife.controller import Again, Controller, ControlPlane, Enqueue, OwnWrites
-from podlife.errors import ConflictError, NotFoundError, PodlifeError, TerminalError
+from podlife.errors import ConflictError, PodlifeError, TerminalError
 from podlife.informer.indexes import Key
 from podlife.podcontrol import (
     POD_INDEXERS,
     ControllerRefManager,
-    NamespaceTerminatingError,
     Owner,
     PodControl,
-    UidTrackedExpectations,
     pods_of_owner,
     recheck_owner,
     seconds_to_next_check,
-    slow_start,
     validate_selector,
 )
+from podlife.workloads.daemonset.daemon_pods import DaemonPods
 from podlife.workloads.daemonset.failed_pods import FailedPods
 from podlife.workloads.daemonset.limits import allows_surge, limits_of
 from podlife.workloads.daemonset.node_events import NodeEvents
 from podlife.workloads.daemonset.node_pods import Revision, by_node
 from podlife.workloads.daemonset.placement import Fit, Placements
 from podlife.workloads.daemonset.plan import plan_nodes
-from podlife.workloads.daemonset.pod_template import daemon_template, for_node
+from podlife.workloads.daemonset.pod_template import daemon_template
 from podlife.workloads.daemonset.revisions import Revisions, RevisionsOfDaemonSets
 from podlife.workloads.daemonset.rolling_update import replace_next
 from podlife.workloads.daemonset.status import new_status
@@ -46,7 +44,7 @@ from podlife.workloads.daemonset.views import (
     selector_of,
     template_generation,
 )
-from podlife.workloads.history import REVISION_INDEXERS, ControllerRevision, History
+from podlife.workloads.history import REVISION_INDEXERS, ControllerRevision
 from podlife.workloads.pod_events import OWNER_INDEXERS, OwnedPods
 from podlife.workloads.status import write_status
 from podlife.workloads.views import Pod
@@ -83,7 +81,6 @@ class DaemonSetController:
     def __init__(self, plane: ControlPlane, *, workers: int = 2, burst: int = _BURST) -> None:
         self._client = plane.client
         self._clock = plane.clock
-        self._burst = burst
         self._daemon_sets = plane.informer(DAEMON_SETS, view=DaemonSet, indexers=OWNER_INDEXERS)
         self._pods = plane.informer(PODS, view=Pod, indexers=POD_INDEXERS)
         self._nodes = plane.informer(NODES, view=Node)
@@ -93,18 +90,11 @@ class DaemonSetController:
         self._recorder = plane.recorder(self.name)
         self._control = PodControl(plane.client, self._recorder)
         self._own_writes = OwnWrites({DAEMON_SETS: self._daemon_sets, CONTROLLER_REVISIONS: self._revisions})
-        self._history = History(
-            plane.client,
-            self._revisions.cache,
-            DAEMON_SETS,
-            on_write=lambda owner, written: self._own_writes.note(
-                (owner.namespace, owner.name), CONTROLLER_REVISIONS, written
-            ),
+        self._history = RevisionsOfDaemonSets(
+            plane.client, self._revisions.cache, self._control, self._own_writes
         )
-        self._bookkeeping = RevisionsOfDaemonSets(
-            plane.client, self._history, self._control, self._own_writes
-        )
-        self._expectations = UidTrackedExpectations()
+        self._daemon_pods = DaemonPods(self._control, burst)
+        self._expectations = self._daemon_pods.expectations
         self._failed_pods = FailedPods()
         self._placements = Placements()
         # Whose expectations those under a key are.
@@ -173,8 +163,7 @@ class DaemonSetController:
         )
         claim = await references.claim(pods_of_owner(self._pods.cache, owner, with_orphans=True))
         claim.raise_errors()
-        known = await self._history.claim(owner, selector)
-        revisions = await self._bookkeeping.bring_up_to_date(daemon_set, owner, known, claim.claimed)
+        revisions = await self._history.bring_up_to_date(daemon_set, owner, selector, claim.claimed)
         placement = self._placements.of(daemon_set)
         revision = Revision(
             revisions.hash,
@@ -217,18 +206,18 @@ class DaemonSetController:
 
     async def _act(self, found: _Situation) -> float | None:
         """Do what is to be done now; in how many seconds there may be more, if that is known."""
-        now = self._clock.now()
+        daemon_set, now = found.daemon_set, self._clock.now()
         plan = plan_nodes(found.pods, found.fits, found.revision, now)
-        delete, wait = self._end_of_pods(found, plan.failed, plan.succeeded)
-        delete += plan.delete
-        if delete or plan.create_on:
-            await self._sync(found, delete, plan.create_on)
-        elif found.daemon_set.spec.update_strategy.type == ROLLING_UPDATE:
+        ended, wait = self._end_of_pods(found, plan.failed, plan.succeeded)
+        create_on, delete = plan.create_on, ended + plan.delete
+        if not (create_on or delete) and daemon_set.spec.update_strategy.type == ROLLING_UPDATE:
             desired = sum(1 for fit in found.fits.values() if fit is Fit.SHOULD_RUN)
-            limits = limits_of(found.daemon_set, desired)
+            limits = limits_of(daemon_set, desired)
             replacement = replace_next(found.pods, found.fits, found.revision, limits, now)
-            await self._sync(found, replacement.delete, replacement.create_on)
-        await self._bookkeeping.clean_up(found.daemon_set, found.revisions, found.claimed)
+            create_on, delete = replacement.create_on, replacement.delete
+        template = daemon_template(daemon_set.spec.template, found.revision.generation, found.revision.hash)
+        await self._daemon_pods.change(found.owner, template, create_on, delete)
+        await self._history.clean_up(daemon_set, found.revisions, found.claimed)
         return wait
 
     def _end_of_pods(
@@ -252,46 +241,3 @@ class DaemonSetController:
             self._recorder.event(about, "Normal", "SucceededDaemonPod", f"{what}, will try to delete it")
             ended.append(pod)
         return ended, min(waits, default=None)
-
-    async def _sync(self, found: _Situation, delete: Sequence[Pod], create_on: Sequence[str]) -> None:
-        """Create and delete, up to the burst of each. Raises the first thing that went wrong."""
-        delete, create_on = delete[: self._burst], create_on[: self._burst]
-        if not delete and not create_on:
-            return
-        uids = [pod.metadata.uid for pod in delete]
-        self._expectations.expect(found.key, creations=len(create_on), deletions=uids)
-        failed = await self._create(found, create_on)
-        errors = await asyncio.gather(*(self._delete(found, pod) for pod in delete))
-        for error in (failed, *errors):
-            if error is not None:
-                raise error
-
-    async def _create(self, found: _Situation, nodes: Sequence[str]) -> Exception | None:
-        template = daemon_template(
-            found.daemon_set.spec.template, found.revision.generation, found.revision.hash
-        )
-        owner, reference, targets = found.owner, found.owner.controller_ref(), iter(nodes)
-        unmade = 0
-
-        async def create() -> None:
-            nonlocal unmade
-            pod = for_node(template, next(targets))
-            try:
-                await self._control.create_pods(owner.namespace, pod, owner, reference)
-            except NamespaceTerminatingError:
-                # Nothing will come of it however often it is tried, and nobody needs to be told.
-                unmade += 1
-
-        made = await slow_start(len(nodes), create)
-        # What was not made is not waited for.
-        self._expectations.add(found.key, creations=made.succeeded - unmade - len(nodes))
-        return made.errors[0] if made.errors else None
-
-    async def _delete(self, found: _Situation, pod: Pod) -> PodlifeError | None:
-        name, uid = pod.metadata.name, pod.metadata.uid
-        try:
-            await self._control.delete_pod(found.owner.namespace, name, found.owner, uid=uid)
-        except PodlifeError as error:
-            self._expectations.observe_deletion(found.key, uid)
-            return None if isinstance(error, NotFoundError) else error
-        return None

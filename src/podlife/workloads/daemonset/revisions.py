@@ -14,10 +14,12 @@ from dataclasses import dataclass
 import msgspec
 
 from podlife.api.codec import Object
+from podlife.api.selectors import LabelSelector
 from podlife.api.views import controller_of
 from podlife.client import CONTROLLER_REVISIONS, DAEMON_SETS, Client
 from podlife.controller import OwnWrites
 from podlife.errors import AlreadyExistsError, NotFoundError
+from podlife.informer import CacheReader
 from podlife.podcontrol import Owner, PodOperations
 from podlife.workloads.daemonset.pod_template import HASH_LABEL
 from podlife.workloads.daemonset.views import DaemonSet
@@ -53,23 +55,28 @@ class Revisions:
 
 
 class RevisionsOfDaemonSets:
-    def __init__(self, client: Client, history: History, pods: PodOperations, own_writes: OwnWrites) -> None:
+    """`own_writes` is told of all that is written here."""
+
+    def __init__(
+        self,
+        client: Client,
+        revisions: CacheReader[ControllerRevision],
+        pods: PodOperations,
+        own_writes: OwnWrites,
+    ) -> None:
         self._client = client
-        self._history = history
         self._pods = pods
         self._own_writes = own_writes
+        self._history = History(client, revisions, DAEMON_SETS, on_write=self._note)
 
     async def bring_up_to_date(
-        self,
-        daemon_set: DaemonSet,
-        owner: Owner,
-        known: Sequence[ControllerRevision],
-        pods: Sequence[Pod],
+        self, daemon_set: DaemonSet, owner: Owner, selector: LabelSelector, pods: Sequence[Pod]
     ) -> Revisions:
-        """Find or make the revision of the template as it is now, and make it the newest. `known` are the DaemonSet's
-        revisions in order, `pods` all that it has.
+        """Find or make the revision of the template as it is now, and make it the newest; revisions are adopted and
+        released as pods are. `pods` are all that the DaemonSet has.
 
         Raises AlreadyExistsError after a collision was counted, and what else the server answered."""
+        known = await self._history.claim(owner, selector)
         labelled = [await self._with_hash(owner, each) for each in known]
         current, old = split(labelled, daemon_set.spec.template)
         number = next_number(old)
@@ -111,7 +118,7 @@ class RevisionsOfDaemonSets:
                 return found
             await self._count_collision(daemon_set, collisions + 1)
             raise
-        self._own_writes.note(key_of(daemon_set), CONTROLLER_REVISIONS, written)
+        self._note(owner, written)
         return msgspec.convert(written, ControllerRevision)
 
     async def _count_collision(self, daemon_set: DaemonSet, collisions: int) -> None:
@@ -131,8 +138,11 @@ class RevisionsOfDaemonSets:
         written: Object = await self._client.patch(
             CONTROLLER_REVISIONS, metadata.name, patch, metadata.namespace
         )
-        self._own_writes.note((owner.namespace, owner.name), CONTROLLER_REVISIONS, written)
+        self._note(owner, written)
         return msgspec.convert(written, ControllerRevision)
+
+    def _note(self, owner: Owner, written: Object) -> None:
+        self._own_writes.note((owner.namespace, owner.name), CONTROLLER_REVISIONS, written)
 
     async def _merge(
         self, kept: ControllerRevision, others: Sequence[ControllerRevision], pods: Iterable[Pod]

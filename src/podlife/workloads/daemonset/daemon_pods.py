@@ -1,0 +1,79 @@
+"""Daemon pods made and deleted, up to a burst of each, and waited for.
+
+It guarantees that each pod that is made is for a node of its own, that a delete means the pod that was looked at, and
+that nothing is expected that was not asked for, or was refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from podlife.errors import NotFoundError, PodlifeError
+from podlife.informer.indexes import Key
+from podlife.podcontrol import (
+    NamespaceTerminatingError,
+    Owner,
+    PodOperations,
+    UidTrackedExpectations,
+    slow_start,
+)
+from podlife.workloads.daemonset.pod_template import for_node
+from podlife.workloads.views import Pod, Template
+
+__all__ = ["DaemonPods"]
+
+
+class DaemonPods:
+    """`expectations` is told of pods that come and go; a key may be changed again once they are satisfied."""
+
+    def __init__(self, control: PodOperations, burst: int) -> None:
+        self.expectations = UidTrackedExpectations()
+        self._control = control
+        self._burst = burst
+
+    async def change(
+        self, owner: Owner, template: Template, create_on: Sequence[str], delete: Sequence[Pod]
+    ) -> None:
+        """Make pods for these nodes and delete those pods. Raises the first thing that went wrong."""
+        create_on, delete = create_on[: self._burst], delete[: self._burst]
+        if not create_on and not delete:
+            return
+        uids = [pod.metadata.uid for pod in delete]
+        self.expectations.expect(_key(owner), creations=len(create_on), deletions=uids)
+        failed = await self._create(owner, template, create_on)
+        errors = await asyncio.gather(*(self._delete(owner, pod) for pod in delete))
+        for error in (failed, *errors):
+            if error is not None:
+                raise error
+
+    async def _create(self, owner: Owner, template: Template, nodes: Sequence[str]) -> Exception | None:
+        reference, targets = owner.controller_ref(), iter(nodes)
+        unmade = 0
+
+        async def create() -> None:
+            nonlocal unmade
+            pod = for_node(template, next(targets))
+            try:
+                await self._control.create_pods(owner.namespace, pod, owner, reference)
+            except NamespaceTerminatingError:
+                # Nothing will come of it however often it is tried, and nobody needs to be told.
+                unmade += 1
+
+        made = await slow_start(len(nodes), create)
+        # What was not made is not waited for.
+        self.expectations.add(_key(owner), creations=made.succeeded - unmade - len(nodes))
+        return made.errors[0] if made.errors else None
+
+    async def _delete(self, owner: Owner, pod: Pod) -> PodlifeError | None:
+        name, uid = pod.metadata.name, pod.metadata.uid
+        try:
+            await self._control.delete_pod(owner.namespace, name, owner, uid=uid)
+        except PodlifeError as error:
+            self.expectations.observe_deletion(_key(owner), uid)
+            return None if isinstance(error, NotFoundError) else error
+        return None
+
+
+def _key(owner: Owner) -> Key:
+    return (owner.namespace, owner.name)
