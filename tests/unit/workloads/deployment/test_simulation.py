@@ -44,6 +44,9 @@ class Group:
             self.waiting -= 1
             self.available += 1
 
+    def become_all_ready(self) -> None:
+        self.available, self.waiting = self.available + self.waiting, 0
+
     def seen(self, age_seconds: int) -> ReplicaSet:
         return replica_set(
             self.name,
@@ -105,13 +108,16 @@ class Simulation:
 
 
 MOVES = st.lists(
-    st.tuples(st.sampled_from(["decide", "reconcile", "count", "become_ready"]), st.integers(0, 1)),
+    st.tuples(
+        st.sampled_from(["decide", "decide", "reconcile", "count", "become_ready", "become_all_ready"]),
+        st.integers(0, 1),
+    ),
     max_size=60,
 )
 LIMITS = st.one_of(st.integers(0, 4), st.sampled_from(["0%", "10%", "25%", "50%", "100%"]))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.integers(0, 12), LIMITS, LIMITS, MOVES)
 def test_rolling_update_keeps_its_bounds_at_every_moment_and_ends(
     replicas: int, surge: int | str, unavailable: int | str, moves: list[tuple[str, int]]
