@@ -33,9 +33,20 @@ def guard(function: Callable[[], None]) -> None:
 
 
 def _run_command() -> None:
-    from podlife.cli.app import app
+    import typer
 
-    app(prog_name=_program_name(sys.argv[0]))
+    from podlife.cli.app import app
+    from podlife.cli.mistakes import UsageError, describe_mistake
+
+    try:
+        code = app(prog_name=_program_name(sys.argv[0]), standalone_mode=False)
+    except UsageError as error:
+        print(describe_mistake(error), file=sys.stderr)
+        sys.exit(2)
+    except typer.Abort:
+        # What an interruption becomes on its way through some versions of the library.
+        sys.exit(130)
+    sys.exit(code if isinstance(code, int) else 0)
 
 
 def _program_name(path: str) -> str:

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from podlife.cli.options import whole_number
 from podlife.errors import ConfigError
 
 __all__ = ["app"]
@@ -57,7 +58,10 @@ def apiserver(  # noqa: PLR0913, PLR0917 - one parameter is one option of the co
         bool, typer.Option("--memory", help="Keep objects in memory only: they end with the process.")
     ] = False,
     port: Annotated[
-        int, typer.Option(metavar="PORT", help="Port to listen on; 0 for any free one.", min=0, max=65535)
+        int,
+        typer.Option(
+            metavar="PORT", parser=whole_number(0, 65_535), help="Port to listen on; 0 for any free one."
+        ),
     ] = 6443,
     bind: Annotated[str, typer.Option(metavar="ADDRESS", help="Address to listen on.")] = "127.0.0.1",
     name: Annotated[
@@ -69,10 +73,16 @@ def apiserver(  # noqa: PLR0913, PLR0917 - one parameter is one option of the co
         ),
     ] = None,
     default_not_ready_toleration_seconds: Annotated[
-        int, typer.Option(metavar="N", help="How long pods stay on a node that is not ready.", min=0)
+        int,
+        typer.Option(
+            metavar="N", parser=whole_number(0), help="How long pods stay on a node that is not ready."
+        ),
     ] = 300,
     default_unreachable_toleration_seconds: Annotated[
-        int, typer.Option(metavar="N", help="How long pods stay on a node that is unreachable.", min=0)
+        int,
+        typer.Option(
+            metavar="N", parser=whole_number(0), help="How long pods stay on a node that is unreachable."
+        ),
     ] = 300,
     namespace_cleanup: Annotated[
         bool, typer.Option(help="Empty deleted namespaces; not needed beside kube-controller-manager.")

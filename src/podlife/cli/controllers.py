@@ -10,7 +10,7 @@ import typer
 from podlife.cli.connecting import ConnectionOptions
 from podlife.cli.election import ElectionOptions
 from podlife.cli.logs import VerbosityOption
-from podlife.cli.options import GoCommand, ListenOption, parse_address, with_groups, words
+from podlife.cli.options import GoCommand, ListenOption, parse_address, whole_number, with_groups, words
 
 __all__ = ["ControllersElection", "SyncOptions", "app"]
 
@@ -30,7 +30,7 @@ class ControllersElection(ElectionOptions):
 
 def _syncs(of: str) -> typer.models.OptionInfo:
     option: typer.models.OptionInfo = typer.Option(
-        metavar="NUMBER", min=1, help=f"How many {of} are worked on at once."
+        metavar="NUMBER", parser=whole_number(1), help=f"How many {of} are worked on at once."
     )
     return option
 
@@ -50,6 +50,7 @@ class SyncOptions:
         int,
         typer.Option(
             metavar="NUMBER",
+            parser=whole_number(),
             help="How many terminated pods may stay in the cluster; 0 or less keeps all of them.",
         ),
     ] = 12_500

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -23,15 +22,19 @@ app = typer.Typer(
 )
 
 
-class Format(StrEnum):
-    TABLE = "table"
-    WIDE = "wide"
-    JSON = "json"
-    YAML = "yaml"
-    NAME = "name"
+_FORMATS = ("table", "wide", "json", "yaml", "name")
 
 
-FormatOption = Annotated[Format, typer.Option("-o", "--output", help="How to show it.")]
+def _parse_format(text: str) -> str:
+    if text not in _FORMATS:
+        raise typer.BadParameter(f"{text!r} is no way to show it: there are {', '.join(_FORMATS)}")
+    return text
+
+
+FormatOption = Annotated[
+    str,
+    typer.Option("-o", "--output", metavar="|".join(_FORMATS), parser=_parse_format, help="How to show it."),
+]
 
 
 @app.command(cls=GoCommand)
@@ -40,12 +43,12 @@ def plan(
     selection: SelectionOptions,
     policy: PolicyOptions,
     connection: ConnectionOptions,
-    output: FormatOption = Format.TABLE,
+    output: FormatOption = "table",
 ) -> None:
     """Show what would be deleted now, why, and what will become collectable when. Changes nothing."""
     from podlife.cli.gc_plan import show_plan
 
-    show_plan(connection, policy.settings(), selection.selection(), str(output))
+    show_plan(connection, policy.settings(), selection.selection(), output)
 
 
 @app.command(cls=GoCommand)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from podlife.cli.options import parse_boolean, parse_duration, words
+from podlife.cli.options import parse_boolean, parse_duration, whole_number, words
 
 if TYPE_CHECKING:
     from podlife.podgc import Selection, Settings
@@ -23,24 +23,38 @@ GATES = {
 }
 
 
+def _parse_quarantine(text: str | float) -> float:
+    seconds = parse_duration(text)
+    if seconds < 0:
+        raise typer.BadParameter(
+            f"{text!r} lies in the past: write how long a node must be gone, 0s for no time"
+        )
+    return seconds
+
+
 @dataclass(frozen=True, slots=True)
 class SelectionOptions:
     """Which of the pods that are to be collected; which those are is always decided over the whole cluster."""
 
+    # None is not said; said and empty, as a script's variable may be, must not mean every pod there is.
     namespace: Annotated[
-        str, typer.Option("-n", "--namespace", metavar="NAME", help="Only pods of this namespace.")
-    ] = ""
+        str | None, typer.Option("-n", "--namespace", metavar="NAME", help="Only pods of this namespace.")
+    ] = None
     all_namespaces: Annotated[
         bool, typer.Option("-A", "--all-namespaces", help="Pods of every namespace, as without -n.")
     ] = False
     selector: Annotated[
-        str, typer.Option("-l", "--selector", metavar="LABELS", help="Only pods with these labels.")
-    ] = ""
+        str | None, typer.Option("-l", "--selector", metavar="LABELS", help="Only pods with these labels.")
+    ] = None
 
     def selection(self) -> Selection:
         """Which pods are meant; raises BadParameter when that contradicts itself or cannot be read."""
         from podlife.podgc import Selection
 
+        if self.namespace == "":
+            raise typer.BadParameter("-n is empty: name a namespace, or leave it out for all of them")
+        if self.selector is not None and not self.selector.strip():
+            raise typer.BadParameter("-l is empty: name labels, or leave it out for all pods")
         if self.namespace and self.all_namespaces:
             raise typer.BadParameter("one namespace (-n) and every namespace (-A) exclude each other")
         if self.namespace:
@@ -55,7 +69,7 @@ class SelectionOptions:
                 parse_label_selector(self.selector)
             except ValueError as error:
                 raise typer.BadParameter(f"-l {self.selector!r} cannot be read: {error}") from None
-        return Selection(self.namespace, self.selector)
+        return Selection(self.namespace or "", self.selector or "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +80,7 @@ class PolicyOptions:
         int,
         typer.Option(
             metavar="NUMBER",
+            parser=whole_number(),
             help="How many terminated pods may stay in the cluster; 0 or less keeps all of them.",
         ),
     ] = 12_500
@@ -73,7 +88,7 @@ class PolicyOptions:
         float,
         typer.Option(
             metavar="DURATION",
-            parser=parse_duration,
+            parser=_parse_quarantine,
             show_default="40s",
             help="How long a node must be gone before its pods are collected.",
         ),
@@ -99,7 +114,9 @@ class PolicyOptions:
         """What the collector decides by; raises BadParameter."""
         from podlife.podgc import FeatureGates, Reason, Settings
 
-        reasons = words(self.collect) or REASONS
+        reasons = REASONS if self.collect is None else words(self.collect)
+        if not reasons:
+            raise typer.BadParameter(f"--collect is empty: there are {', '.join(REASONS)}")
         if unknown := sorted(set(reasons) - set(REASONS)):
             raise typer.BadParameter(f"--collect knows no {unknown[0]!r}: there are {', '.join(REASONS)}")
         return Settings(

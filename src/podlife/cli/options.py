@@ -24,6 +24,7 @@ __all__ = [
     "parse_boolean",
     "parse_duration",
     "parse_timeout",
+    "whole_number",
     "with_groups",
     "words",
 ]
@@ -34,6 +35,8 @@ _UNIT_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "
 _NUMBER = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)"
 _PART = re.compile(rf"({_NUMBER})({'|'.join(_UNIT_SECONDS)})")
 _DURATION = re.compile(rf"([-+]?)((?:{_PART.pattern})+)")
+# What Go's durations can hold, some 292 years.
+_MOST_SECONDS = 2.0**63 / 1e9
 _BOOLEANS = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
 
 ListenOption = Annotated[
@@ -118,6 +121,8 @@ def parse_duration(text: str | float) -> float:
     if match is None:
         raise typer.BadParameter(f"{text!r} is not a duration: write it as 40s, 1m30s or 500ms")
     seconds = sum(float(number) * _UNIT_SECONDS[unit] for number, unit in _PART.findall(match[2]))
+    if seconds >= _MOST_SECONDS:
+        raise typer.BadParameter(f"{text!r} is longer than anybody waits: write at most 2562047h")
     return -seconds if match[1] == "-" else seconds
 
 
@@ -127,6 +132,23 @@ def parse_timeout(text: str | float) -> float:
     if seconds < 0:
         raise typer.BadParameter(f"{text!r} lies in the past: write how long to wait")
     return seconds
+
+
+def whole_number(least: int | None = None, most: int | None = None) -> Callable[[str | int], int]:
+    """What reads a whole number between two bounds, or beyond the one that is left out."""
+    at_least = "" if least is None else f" from {least}" if most is not None else f" of {least} or more"
+    bounds = at_least + ("" if most is None else f" to {most}")
+
+    def parse(text: str | int) -> int:
+        try:
+            number = int(text)
+        except ValueError:
+            number = None
+        if number is None or (least is not None and number < least) or (most is not None and number > most):
+            raise typer.BadParameter(f"{text!r} is not a whole number{bounds}: write it in digits")
+        return number
+
+    return parse
 
 
 def format_duration(seconds: float) -> str:

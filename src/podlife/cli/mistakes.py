@@ -1,0 +1,60 @@
+"""A wrong use of the command, as one line: what was wrong, with what, and what to do.
+
+The library that parses the command line has texts of its own, of several lines, and they change with its version. It
+exports few of its exceptions, so they are told apart by the names that they have had for long.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import typer
+
+__all__ = ["UsageError", "describe_mistake"]
+
+# What every mistake of this kind is; its exit code is 2.
+UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+
+_EXTRA = re.compile(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)")
+
+
+def describe_mistake(error: Any) -> str:
+    """The mistake as one line; the help, where nothing at all was asked for."""
+    kind = type(error).__name__
+    if kind == "NoArgsIsHelpError":
+        return str(error.format_message())
+    text, is_ours = _text(kind, error)
+    where = error.ctx.command_path if error.ctx is not None else "podlife"
+    line = text if is_ours else f"{text}; `{where} -h` shows what there is"
+    return f"podlife: {' '.join(line.split())}"
+
+
+def _text(kind: str, error: Any) -> tuple[str, bool]:
+    """What was wrong; and whether it says what to do, as the texts do that are our own."""
+    message = str(error.message or "").rstrip(".")
+    if kind == "NoSuchOption":
+        close = ", ".join(sorted(error.possibilities or ()))
+        return f"there is no option {error.option_name}{f', but {close}' if close else ''}", False
+    if kind == "MissingParameter":
+        return f"{_name(error.param)} is missing", False
+    if kind == "BadParameter":
+        return (f"{_name(error.param)}: {message}" if error.param is not None else message), True
+    if kind == "BadOptionUsage" and "requires" in message:
+        return f"{error.option_name} needs a value: write it after it", True
+    if match := _EXTRA.fullmatch(message):
+        return f"{match[1]!r} is not expected here", False
+    if message.startswith("No such command"):
+        return message.replace("No such", "there is no", 1), False
+    # An exception of a kind that is raised by us alone, or of one that is not known yet.
+    return message, kind == "UsageError"
+
+
+def _name(parameter: Any) -> str:
+    """As it is typed: the long form of an option, the word that stands for an argument in the help."""
+    if parameter is None:
+        return "something"
+    if parameter.param_type_name == "argument":
+        return str(parameter.metavar or parameter.name)
+    # An option of one letter has no long form that anybody types.
+    return str(min((name for name in parameter.opts if len(name) > 3), default=parameter.opts[0]))
