@@ -181,7 +181,7 @@ async def _let_read(admin: Client, user: str) -> None:
 async def test_changes_that_a_compaction_has_swallowed_are_made_up_for_by_a_list(
     start_kube: Callable[[Settings], Server], flags: tuple[str, ...]
 ) -> None:
-    """Without its watch cache the server offers no streaming lists, and answers a revision that is gone with 410;
+    """Without its watch cache the server answers a revision that is gone with 410;
     with it, it remembers the history by itself and no list is needed."""
     server = start_kube(Settings(flags=flags))
     async with client_of(server) as admin, CuttingProxy(server.port) as proxy:

@@ -1,8 +1,9 @@
 """What there is and everything that changes: an initial list and the watch that goes on from it.
 
 Where the server offers streaming lists (`sendInitialEvents`), the list comes as events over the connection of
-the watch itself, and neither side ever holds it whole. Where it does not, quietly, pages are read first. Either
-way the caller sees the same: an ADDED for each object, a synced Bookmark, then changes.
+the watch itself, and neither side ever holds it whole. Where it does not, quietly, or where the caller would rather
+have it so, pages are read first. Either way the caller sees the same: an ADDED for each object, a synced Bookmark,
+then changes.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ async def follow(
     It is an ExpiredError where the pages of the list have become too old to be gone on with.
     """
     resource_version = ""
-    if target.resource not in without_streaming:
+    if target.options.streams_list and target.resource not in without_streaming:
         try:
             async with aclosing(_streamed(calls, target)) as events:
                 async for event in events:

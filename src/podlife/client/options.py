@@ -61,7 +61,9 @@ class WatchOptions:
     # After how long the server is to end the stream, so that connections spread over servers; 0 is by chance.
     timeout_seconds: int = 0
     most_line_bytes: int = 32 * 1024 * 1024
-    # How many objects a page of the initial list may have, where the server offers no streaming lists; 0 is all.
+    # Begin with a list over the connection of the watch itself, where the server offers it; else with pages.
+    streams_list: bool = True
+    # How many objects such a page may have; 0 is all.
     page_limit: int = 500
     # A server that can leaves out everything else of the objects; one that cannot sends them whole.
     metadata_only: bool = False

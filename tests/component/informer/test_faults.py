@@ -43,9 +43,7 @@ async def started(*names: str, **options: Any) -> tuple[World, Any, Notes]:
 @pytest.mark.parametrize("is_streamed", [True, False])
 @virtual_time
 async def test_after_an_expired_watch_the_difference_is_told_and_nothing_else(is_streamed: bool) -> None:
-    world, informer, notes = await started("same", "changed", "gone", "replaced")
-    if not is_streamed:
-        world.line.refuse(refusal(400, "BadRequest"), where="sendInitialEvents")
+    world, informer, notes = await started("same", "changed", "gone", "replaced", streams_list=is_streamed)
     async with run_informer(informer):
         notes.take()
         before = informer.cache.get("default", "same")
@@ -145,7 +143,7 @@ async def test_a_server_that_comes_back_with_its_history_is_asked_once_and_not_l
     async with run_informer(informer):
         world.line.stream.cut()
         await asyncio.sleep(30)
-        assert [request.query.get("limit") for request in world.line.requests] == ["", "", "1"]
+        assert [request.query.get("limit") for request in world.line.requests] == ["500", "", "", "1"]
         assert informer.stats.lists == 1
 
 
@@ -253,8 +251,6 @@ async def test_a_broken_watch_is_taken_up_where_it_was(pieces: list[bytes | Exce
 @virtual_time
 async def test_before_the_first_sync_trouble_is_waited_out(answer: Response) -> None:
     world, informer, notes = await started("a")
-    # The list that is streamed, then pages that are cut.
-    world.line.refuse(refusal(400, "BadRequest"), where="sendInitialEvents")
     world.line.refuse(answer, times=20, where="limit=500")
     async with run_informer(informer, seconds=600):
         assert notes.take() == ["+a"]
@@ -273,7 +269,6 @@ async def test_a_server_that_asks_for_time_is_given_it() -> None:
 @virtual_time
 async def test_a_server_that_forgets_every_revision_at_once_is_not_listed_in_a_tight_loop() -> None:
     world, informer, notes = await started("a")
-    world.line.refuse(refusal(400, "BadRequest"), where="sendInitialEvents")
     world.line.refuse(refusal(410, "Expired"), times=1000, where="watch=1")
     async with run_informer(informer):
         await asyncio.sleep(100)
@@ -286,7 +281,6 @@ async def test_a_server_that_forgets_every_revision_at_once_is_not_listed_in_a_t
 @virtual_time
 async def test_pages_that_grow_old_are_followed_by_a_list_in_one_piece() -> None:
     world, informer, notes = await started("a", "b")
-    world.line.refuse(refusal(400, "BadRequest"), where="sendInitialEvents")
     item = {"metadata": {"name": "a", "namespace": "default", "uid": "another", "resourceVersion": "1"}}
     first = {"metadata": {"resourceVersion": "5", "continue": "t"}, "items": [item]}
     world.line.refuse(Response(200, json.dumps(first).encode()), where="limit=500")
@@ -294,7 +288,7 @@ async def test_pages_that_grow_old_are_followed_by_a_list_in_one_piece() -> None
     async with run_informer(informer):
         assert sorted(notes.take()) == ["+a", "+a", "+b", "-a"]
         limits = [request.query.get("limit") for request in world.line.requests]
-        assert limits[:4] == ["", "500", "500", "1000000000"]
+        assert limits[:3] == ["500", "500", "1000000000"]
 
 
 # Refusals
@@ -379,10 +373,8 @@ class Strict(msgspec.Struct):
 @pytest.mark.parametrize("is_streamed", [True, False])
 @virtual_time
 async def test_an_object_that_cannot_be_read_is_neither_told_nor_taken_for_deleted(is_streamed: bool) -> None:
-    world, informer, notes = await started("a", "b", view=Strict)
+    world, informer, notes = await started("a", "b", view=Strict, streams_list=is_streamed)
     await world.put("bad", "bad")
-    if not is_streamed:
-        world.line.refuse(refusal(400, "BadRequest"), where="sendInitialEvents")
     async with run_informer(informer):
         assert sorted(notes.take()) == ["+a", "+b"]
         assert informer.stats.misfits == 1

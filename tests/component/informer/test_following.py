@@ -12,7 +12,7 @@ from podlife.api.views import MetadataOnly
 from podlife.client import NAMESPACES
 from podlife.errors import ConflictError
 from podlife.informer import Informer
-from tests.component.informer.world import Notes, World, refusal, run_informer, until
+from tests.component.informer.world import Notes, World, run_informer, until
 from tests.virtual_time import virtual_time
 
 
@@ -24,9 +24,7 @@ def names(informer: Informer[Any]) -> set[str]:
 @virtual_time
 async def test_what_is_there_is_told_and_then_every_change_in_order(is_streamed: bool) -> None:
     world = await World.start("a", "b")
-    if not is_streamed:
-        world.line.refuse(refusal(400, "BadRequest"), where="sendInitialEvents")
-    informer, notes = world.informer(), Notes()
+    informer, notes = world.informer(streams_list=is_streamed), Notes()
     informer.add_handler(notes)
     async with run_informer(informer):
         assert sorted(notes.take()) == ["+a", "+b"]
