@@ -76,6 +76,8 @@ class FaultyProxy:
         self.port = 0
         self.seen: list[Seen] = []
         self.fault: Callable[[Seen], Fault | None] = lambda _: None
+        # Streams that are held back for as long as this says so; what came meanwhile is passed on afterwards.
+        self.holds: Callable[[Seen], bool] = lambda _: False
 
     @property
     def url(self) -> str:
@@ -120,7 +122,7 @@ class FaultyProxy:
         if isinstance(fault, Truncate) and not seen.is_watch:
             status, headers, body = await self._pass_on(request)
             return web.Response(status=status, headers=headers, body=body[: len(body) // 2])
-        return await self._relay(request, is_whole=fault is None)
+        return await self._relay(request, seen, is_whole=fault is None)
 
     def _cut(self, request: web.Request) -> web.StreamResponse:
         if request.transport is not None:
@@ -138,12 +140,14 @@ class FaultyProxy:
         headers = {name: value for name, value in request.headers.items() if name.lower() != "host"}
         return self._session.request(request.method, request.rel_url, data=body or None, headers=headers)
 
-    async def _relay(self, request: web.Request, *, is_whole: bool) -> web.StreamResponse:
+    async def _relay(self, request: web.Request, seen: Seen, *, is_whole: bool) -> web.StreamResponse:
         try:
             async with self._send(request, await request.read()) as answer:
                 response = web.StreamResponse(status=answer.status, headers=_headers(answer))
                 await response.prepare(request)
                 async for piece in answer.content.iter_any():
+                    while self.holds(seen):
+                        await asyncio.sleep(0.02)
                     await response.write(piece if is_whole else piece[: len(piece) // 2])
                     if not is_whole:
                         break
