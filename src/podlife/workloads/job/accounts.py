@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from podlife.api.codec import format_time
-from podlife.workloads.conditions import Condition, Conditions, find_condition
+from podlife.workloads.conditions import Condition, Conditions
 from podlife.workloads.job.pods import completion_index, has_failed, has_valid_index, is_tracked
 from podlife.workloads.job.policies import rule_on_failure
 from podlife.workloads.job.situation import Situation
@@ -129,8 +129,6 @@ def finish(status: Status, verdict: Condition, now: datetime) -> Status | None:
 
 
 def with_verdict(status: Status, verdict: Condition, now: datetime) -> Status:
-    if find_condition(status.get("conditions"), verdict.type) is not None:
-        return status
     return {**status, "conditions": with_job_condition(status.get("conditions"), verdict, now)}
 
 

@@ -12,6 +12,7 @@ import asyncio
 from msgspec.structs import replace
 
 from podlife.api.codec import Object
+from podlife.api.selectors import LabelSelector
 from podlife.api.views import MetadataOnly, controller_of
 from podlife.client import JOBS, PODS, ListOptions
 from podlife.controller import Again, Controller, ControlPlane, OwnWrites
@@ -106,16 +107,11 @@ class JobController:
             return None
 
     async def _claim(self, job: Job) -> list[Pod]:
-        """Its pods, after adopting and releasing. Raises InvalidInputError for a selector that cannot be."""
+        """Its pods, after adopting and releasing."""
         owner = owner_of_job(job)
-        try:
-            selector = selector_of(job)
-        except ValueError as error:
-            what = f"Job {owner.namespace}/{owner.name}"
-            raise InvalidInputError(f"{what} has invalid label selector: {error}") from None
         references: ControllerRefManager[Pod] = ControllerRefManager(
             owner,
-            selector,
+            _selector(job),
             self._control.patch_pod,
             can_adopt=recheck_owner(self._client, JOBS, owner),
             settings=ClaimSettings(finalizers=(TRACKING_FINALIZER,)),
@@ -133,7 +129,7 @@ class JobController:
         if uid in self._caught_up:
             return True
         if job.status:
-            options = ListOptions(label_selector=str(selector_of(job)))
+            options = ListOptions(label_selector=_selector(job))
             listed = await self._client.list_all(
                 PODS, job.metadata.namespace, options=options, view=MetadataOnly
             )
@@ -170,6 +166,15 @@ class JobController:
     def _forget(self, job: Job) -> None:
         self._caught_up.discard(job.metadata.uid)
         self._sync.forget(job.metadata.uid)
+
+
+def _selector(job: Job) -> LabelSelector:
+    """Raises InvalidInputError for one that cannot be."""
+    try:
+        return selector_of(job)
+    except ValueError as error:
+        name = f"{job.metadata.namespace}/{job.metadata.name}"
+        raise InvalidInputError(f"Job {name} has invalid label selector: {error}") from None
 
 
 def _as_adopted(pod: Pod) -> Pod:

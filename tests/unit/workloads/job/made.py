@@ -1,0 +1,69 @@
+"""Jobs and pods for tables of cases."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from typing import Any
+
+import msgspec
+
+from podlife.workloads.job.backoff import Backoff
+from podlife.workloads.job.pods import COMPLETION_INDEX, INDEX_FAILURES, TRACKING_FINALIZER
+from podlife.workloads.job.situation import Situation
+from podlife.workloads.job.views import Job
+from podlife.workloads.views import Pod
+
+__all__ = ["NOW", "ago", "ended", "job", "pod", "situation"]
+
+NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
+_numbers = count(1)
+
+
+def ago(seconds: float) -> str:
+    return (NOW - timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def job(status: dict[str, Any] | None = None, metadata: dict[str, Any] | None = None, **spec: Any) -> Job:
+    about = {"name": "work", "namespace": "default", "uid": "job-uid", **(metadata or {})}
+    template = {"metadata": {"labels": {"app": "work"}}, "spec": {"containers": [{"name": "main"}]}}
+    made = {"metadata": about, "spec": {"template": template, **spec}, "status": status or {}}
+    return msgspec.convert(made, Job)
+
+
+def ended(code: int, seconds_ago: float = 0, name: str = "main") -> dict[str, Any]:
+    """The status of a container."""
+    return {"name": name, "state": {"terminated": {"exitCode": code, "finishedAt": ago(seconds_ago)}}}
+
+
+def pod(
+    phase: str = "Running",
+    *,
+    index: int | str | None = None,
+    failures: int | None = None,
+    is_going: bool = False,
+    is_tracked: bool = True,
+    **status: Any,
+) -> Pod:
+    """The `uid` of the n-th is `pod-n`; `metadata` and `spec` may be given too."""
+    number = next(_numbers)
+    annotations: dict[str, str] = {} if index is None else {COMPLETION_INDEX: str(index)}
+    if failures is not None:
+        annotations[INDEX_FAILURES] = str(failures)
+    metadata = {
+        "name": f"work-{number}",
+        "namespace": "default",
+        "uid": f"pod-{number}",
+        "creationTimestamp": ago(60),
+        "finalizers": [TRACKING_FINALIZER] if is_tracked else [],
+        "annotations": annotations,
+        **status.pop("metadata", {}),
+    }
+    if is_going:
+        metadata |= {"deletionTimestamp": ago(0), "deletionGracePeriodSeconds": 30}
+    made = {"metadata": metadata, "spec": status.pop("spec", {}), "status": {"phase": phase, **status}}
+    return msgspec.convert(made, Pod)
+
+
+def situation(made: Job, *pods: Pod, backoff: Backoff | None = None) -> Situation:
+    return Situation(made, pods, backoff or Backoff(), NOW)
