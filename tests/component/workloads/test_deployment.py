@@ -1,0 +1,537 @@
+"""Deployments on a server that is slow, that refuses, or from which one is cut off; and a controller that is killed.
+
+On the embedded server under virtual time, with the ReplicaSets' controller beside it and a stand-in for the nodes.
+What is looked at is what the server holds, and what was asked of it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from typing import Any
+
+import pytest
+
+from podlife.api.codec import parse_time
+from podlife.apiserver.handler import ApiHandler
+from podlife.apiserver.storage.store import Key, Put
+from podlife.client import DEPLOYMENTS, EVENTS, NAMESPACES, PODS, REPLICA_SETS, Client
+from podlife.controller import ControlPlane
+from podlife.wire import Handler, Request, Response
+from podlife.workloads.deployment import DeploymentController
+from podlife.workloads.replicaset import ReplicaSetController
+from tests.component.embedded import Disturbance, LoopClock, connect, refusal, start
+from tests.virtual_time import virtual_time
+from tests.workloads.node import UNREADY
+from tests.workloads.objects import template
+from tests.workloads.runs import EmbeddedQuota, at_work, observing
+from tests.workloads.scenarios.deployment import SECOND, deployment, has_image, orphan
+from tests.workloads.world import World
+
+Object = dict[str, Any]
+
+KEY = ("default", "web")
+FIRST = template("web")["spec"]["containers"][0]["image"]
+
+
+class Asked:
+    """A way to the server that notes the writes that were asked for, and may answer in the server's place."""
+
+    def __init__(self, answer: Disturbance | None = None) -> None:
+        self.writes: list[tuple[float, str, str]] = []
+        self._answer = answer
+
+    async def __call__(self, request: Request, to_server: Handler) -> Response:
+        if request.method != "GET":
+            self.writes.append((asyncio.get_running_loop().time(), request.method, request.path))
+        if self._answer is not None:
+            return await self._answer(request, to_server)
+        return await to_server(request)
+
+    def times(self, method: str, tail: str) -> list[float]:
+        return [at for at, how, path in self.writes if how == method and path.endswith(tail)]
+
+
+@asynccontextmanager
+async def controlling(client: Client) -> AsyncIterator[DeploymentController]:
+    plane = ControlPlane(client, clock=LoopClock())
+    controller = DeploymentController(plane)
+    plane.add(controller)
+    plane.add(ReplicaSetController(plane))
+    async with at_work(plane.run):
+        yield controller
+
+
+@asynccontextmanager
+async def with_nodes(client: Client) -> AsyncIterator[World]:
+    async with observing(client, EmbeddedQuota(), clock=LoopClock()) as cluster:
+        world = World(cluster, "default")
+        async with at_work(world.node.run):
+            yield world
+
+
+async def make(client: Client, replicas: int, **spec: Any) -> Object:
+    made: Object = await client.create(DEPLOYMENTS, deployment("web", replicas, **spec), "default")
+    return made
+
+
+async def get(client: Client) -> Object:
+    found: Object = await client.get(DEPLOYMENTS, "web", "default")
+    return found
+
+
+async def change_image(client: Client, image: str) -> None:
+    containers = [{"name": "main", "image": image}]
+    await client.patch(
+        DEPLOYMENTS, "web", {"spec": {"template": {"spec": {"containers": containers}}}}, "default"
+    )
+
+
+async def replica_sets(client: Client) -> list[Object]:
+    return list((await client.list(REPLICA_SETS, "default")).items)
+
+
+async def sizes(client: Client) -> dict[str, int]:
+    """By image: there is never more than one ReplicaSet of a template."""
+    known = await replica_sets(client)
+    images = [each["spec"]["template"]["spec"]["containers"][0]["image"] for each in known]
+    assert len(images) == len(set(images)), f"two of one template: {images}"
+    return {image: each["spec"]["replicas"] for image, each in zip(images, known, strict=True)}
+
+
+async def messages(client: Client, reason: str, namespace: str = "default") -> list[str]:
+    events = (await client.list(EVENTS, namespace)).items
+    return [event["message"] for event in events if event["reason"] == reason]
+
+
+async def condition(client: Client, type_: str) -> Object:
+    found: list[Object] = [
+        each for each in (await get(client))["status"].get("conditions", []) if each["type"] == type_
+    ]
+    return found[0] if found else {}
+
+
+def is_watch(request: Request, plural: str) -> bool:
+    return "watch" in request.query and request.path.endswith(f"/{plural}")
+
+
+def is_creation(request: Request) -> bool:
+    return request.method == "POST" and request.path.endswith("/replicasets")
+
+
+async def late(body: AsyncGenerator[bytes, None], seconds: float) -> AsyncIterator[bytes]:
+    async with aclosing(body):
+        async for piece in body:
+            await asyncio.sleep(seconds)
+            yield piece
+
+
+# Killed and started again
+
+
+@virtual_time
+async def test_controller_that_is_killed_at_any_step_makes_no_duplicates_and_keeps_its_bounds() -> None:
+    server = await start()
+    client = connect(server)
+    await make(client, 3)
+    async with with_nodes(client):
+        for image in (FIRST, SECOND):
+            await change_image(client, image)
+            for turns in range(0, 300, 4):
+                other = connect(server)
+                async with controlling(other):
+                    for _ in range(turns):
+                        await asyncio.sleep(0)
+                await other.close()
+                assert sum((await sizes(client)).values()) <= 4
+            async with controlling(client):
+                await asyncio.sleep(30)
+    assert await sizes(client) == {FIRST: 0, SECOND: 3}
+    found = await get(client)
+    assert "collisionCount" not in found["status"]
+    assert found["status"]["availableReplicas"] == 3
+    assert found["metadata"]["annotations"]["deployment.kubernetes.io/revision"] == "2"
+    await client.close()
+
+
+# Behind, and cut off
+
+
+@virtual_time
+async def test_controller_whose_watch_is_slow_never_creates_twice_and_keeps_its_bounds() -> None:
+    async def slow_watch(request: Request, to_server: Handler) -> Response:
+        response = await to_server(request)
+        if is_watch(request, "replicasets"):
+            response.body = late(response.body, 2)  # type: ignore[arg-type]
+        return response
+
+    asked = Asked(slow_watch)
+    server = await start()
+    client, looking = connect(server, asked), connect(server)
+    await make(looking, 3)
+    async with controlling(client) as controller, with_nodes(looking):
+        for moment in range(600):
+            # Woken again and again, long before the cache has what was written.
+            controller.queue.add(KEY)
+            await asyncio.sleep(0.2)
+            if moment == 100:
+                await change_image(looking, SECOND)
+            assert sum((await sizes(looking)).values()) <= 4
+    assert await sizes(looking) == {FIRST: 0, SECOND: 3}
+    assert len(asked.times("POST", "/replicasets")) == 2
+    assert "collisionCount" not in (await get(looking))["status"]
+    await client.close()
+    await looking.close()
+
+
+@virtual_time
+async def test_controller_whose_watch_is_cut_as_it_creates_never_creates_twice() -> None:
+    """The ReplicaSets' watch ends with the first that is created, and the history is gone when it is resumed."""
+    state = {"cut": False, "refused": 0}
+
+    async def cut(request: Request, to_server: Handler) -> Response:
+        if is_creation(request):
+            state["cut"] = True
+        if is_watch(request, "replicasets"):
+            if state["cut"] and state["refused"] < 3:
+                state["refused"] += 1
+                return refusal(410, "Expired")
+            response = await to_server(request)
+            response.body = until_cut(response.body)  # type: ignore[arg-type]
+            return response
+        return await to_server(request)
+
+    async def until_cut(body: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
+        async with aclosing(body):
+            async for piece in body:
+                if state["cut"] and state["refused"] < 3:
+                    return
+                yield piece
+
+    asked = Asked(cut)
+    client = connect(await start(), asked)
+    await make(client, 3)
+    async with controlling(client) as controller:
+        for _ in range(100):
+            controller.queue.add(KEY)
+            await asyncio.sleep(0.3)
+    assert state["refused"] == 3
+    assert len(asked.times("POST", "/replicasets")) == 1
+    assert await sizes(client) == {FIRST: 3}
+    await client.close()
+
+
+@virtual_time
+async def test_controller_that_is_cut_off_writes_nothing_however_long_it_takes() -> None:
+    away = asyncio.Event()
+
+    async def gone(request: Request, to_server: Handler) -> Response:
+        if not is_watch(request, "replicasets"):
+            return await to_server(request)
+        if away.is_set():
+            return refusal(503, "ServiceUnavailable")
+        response = await to_server(request)
+        response.body = until_away(response.body)  # type: ignore[arg-type]
+        return response
+
+    async def until_away(body: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
+        async with aclosing(body):
+            async for piece in body:
+                if away.is_set():
+                    return
+                yield piece
+
+    asked = Asked(gone)
+    server = await start()
+    client, looking = connect(server, asked), connect(server)
+    await make(looking, 2)
+    async with controlling(client) as controller, with_nodes(looking):
+        await asyncio.sleep(10)
+        away.set()
+        # Anything ends the stream that is open; then it is away.
+        [known] = await replica_sets(looking)
+        about = {"metadata": {"annotations": {"a": "b"}}}
+        await looking.patch(REPLICA_SETS, known["metadata"]["name"], about, "default")
+        await asyncio.sleep(1)
+        before = len(asked.writes)
+        await change_image(looking, SECOND)
+        for _ in range(30):
+            await asyncio.sleep(60)
+            controller.queue.add(KEY)
+        assert asked.writes[before:] == []
+        away.clear()
+        await asyncio.sleep(300)
+    assert await sizes(looking) == {FIRST: 0, SECOND: 2}
+    await client.close()
+    await looking.close()
+
+
+# Deleted, and made again under its name
+
+
+@virtual_time
+async def test_deployment_made_again_adopts_no_replica_set_by_name_alone() -> None:
+    """That of the one before has an owner, though it is gone: it is left alone, and so is its name."""
+    client = connect(await start())
+    old = await make(client, 2)
+    async with controlling(client):
+        await asyncio.sleep(5)
+        await client.delete(DEPLOYMENTS, "web", "default")
+        new = await make(client, 1)
+        await asyncio.sleep(5)
+    known = await replica_sets(client)
+    owners = {each["metadata"]["ownerReferences"][0]["uid"]: each["spec"]["replicas"] for each in known}
+    assert owners == {old["metadata"]["uid"]: 2, new["metadata"]["uid"]: 1}
+    assert (await get(client))["status"]["collisionCount"] == 1
+    await client.close()
+
+
+@virtual_time
+async def test_deployment_that_is_gone_at_the_server_adopts_nothing_though_its_cache_still_has_it() -> None:
+    async def deaf(request: Request, to_server: Handler) -> Response:
+        response = await to_server(request)
+        if is_watch(request, "deployments"):
+            response.body = late(response.body, 30)  # type: ignore[arg-type]
+        return response
+
+    server = await start()
+    client, looking = connect(server, deaf), connect(server)
+    await make(looking, 0)
+    async with controlling(client):
+        await asyncio.sleep(120)
+        await looking.delete(DEPLOYMENTS, "web", "default")
+        new = await make(looking, 0)
+        await looking.create(REPLICA_SETS, orphan(SECOND, 0, "bcdfg"), "default")
+        await asyncio.sleep(20)
+        found: Object = await looking.get(REPLICA_SETS, "web-bcdfg", "default")
+        assert "ownerReferences" not in found["metadata"]
+        # Its successor adopts it.
+        await asyncio.sleep(300)
+        found = await looking.get(REPLICA_SETS, "web-bcdfg", "default")
+    assert found["metadata"]["ownerReferences"][0]["uid"] == new["metadata"]["uid"]
+    await client.close()
+    await looking.close()
+
+
+@virtual_time
+async def test_replica_set_that_another_controller_made_is_taken_over_whatever_its_hash() -> None:
+    client = connect(await start())
+    owner = await make(client, 2)
+    made = orphan(FIRST, 2, "59fc7b8d4c")
+    reference = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "name": "web",
+        "uid": owner["metadata"]["uid"],
+    }
+    made["metadata"]["ownerReferences"] = [{**reference, "controller": True, "blockOwnerDeletion": True}]
+    made["metadata"]["annotations"] = {"deployment.kubernetes.io/revision": "4"}
+    await client.create(REPLICA_SETS, made, "default")
+    async with controlling(client):
+        await asyncio.sleep(10)
+    assert [each["metadata"]["name"] for each in await replica_sets(client)] == ["web-59fc7b8d4c"]
+    assert (await get(client))["metadata"]["annotations"]["deployment.kubernetes.io/revision"] == "4"
+    await client.close()
+
+
+# Refused
+
+
+@virtual_time
+async def test_server_that_refuses_the_replica_set_is_asked_ever_more_slowly_and_the_deployment_says_why() -> (
+    None
+):
+    is_full = True
+
+    async def quota(request: Request, to_server: Handler) -> Response:
+        return refusal(403, "Forbidden") if is_full and is_creation(request) else await to_server(request)
+
+    asked = Asked(quota)
+    client = connect(await start(), asked)
+    await make(client, 2)
+    async with controlling(client):
+        await asyncio.sleep(60)
+        tries = asked.times("POST", "/replicasets")
+        assert 5 <= len(tries) <= 20
+        assert tries[-1] - tries[-2] > 5
+        told = await condition(client, "Progressing")
+        assert (told["status"], told["reason"]) == ("False", "ReplicaSetCreateError")
+        assert told["message"].startswith('Failed to create new replica set "web-')
+        assert told["message"].endswith('": no: 403')
+        assert set(await messages(client, "ReplicaSetCreateError")) == {told["message"]}
+        is_full = False
+        await asyncio.sleep(120)
+    assert await sizes(client) == {FIRST: 2}
+    await client.close()
+
+
+@virtual_time
+async def test_terminating_namespace_is_neither_told_of_nor_tried_again_and_again() -> None:
+    asked = Asked()
+    client = connect(await start(), asked)
+    await client.create(NAMESPACES, {"metadata": {"name": "going"}})
+    await client.create(DEPLOYMENTS, deployment("web", 1, paused=True), "going")
+    async with controlling(client):
+        await asyncio.sleep(1)
+        await client.delete(NAMESPACES, "going")
+        await client.patch(DEPLOYMENTS, "web", {"spec": {"paused": None}}, "going")
+        await asyncio.sleep(3600)
+    assert 1 <= len(asked.times("POST", "/replicasets")) <= 3
+    assert asked.times("POST", "/events") == []
+    await client.close()
+
+
+@virtual_time
+async def test_somebody_who_is_always_faster_is_met_again_only_now_and_then() -> None:
+    async def overtaken(request: Request, to_server: Handler) -> Response:
+        is_status = request.method == "PATCH" and request.path.endswith("/deployments/web/status")
+        return refusal(409, "Conflict") if is_status else await to_server(request)
+
+    asked = Asked(overtaken)
+    client = connect(await start(), asked)
+    await make(client, 1)
+    async with controlling(client) as controller:
+        await asyncio.sleep(60)
+        assert controller.controller.metrics.results["error"] == 0
+    assert await sizes(client) == {FIRST: 1}
+    # Twice in each look: as it was seen, and as it is.
+    assert len(asked.times("PATCH", "/status")) < 150
+    await client.close()
+
+
+async def put_unchecked(server: ApiHandler, **spec: Any) -> None:
+    """A Deployment that this server would have refused, as one written by another version might be."""
+    made = {"apiVersion": "apps/v1", "kind": "Deployment", **deployment("web", 1, **spec)}
+    made["metadata"] |= {"namespace": "default", "uid": "u-1", "generation": 1}
+
+    def encode(revision: int) -> bytes:
+        made["metadata"]["resourceVersion"] = str(revision)
+        return json.dumps(made).encode()
+
+    await server.registry.store.commit(Put(Key("deployments.apps", "default", "web"), encode, expected=0))
+
+
+@pytest.mark.parametrize(
+    ("spec", "line"),
+    [
+        ({"selector": {"matchExpressions": [{"key": "app", "operator": "Near"}]}}, "invalid label selector"),
+        ({"selector": {"matchLabels": {"app": "other"}}}, "does not match template labels 'app=web'"),
+        ({"template": {"spec": {"containers": []}}}, "does not match template labels '<none>'"),
+        ({"strategy": {"type": "Guess"}}, "unexpected deployment strategy type: Guess"),
+        (
+            {"strategy": {"rollingUpdate": {"maxSurge": "many"}}},
+            "'many' is neither a number nor a percentage",
+        ),
+    ],
+)
+@virtual_time
+async def test_deployment_that_cannot_work_is_given_up_with_one_clear_line(
+    caplog: pytest.LogCaptureFixture, spec: Object, line: str
+) -> None:
+    server = await start()
+    client = connect(server)
+    async with controlling(client) as controller:
+        await put_unchecked(server, **spec)
+        await asyncio.sleep(60)
+        assert controller.controller.metrics.results == {"terminal_error": 1}
+    [logged] = [each.getMessage() for each in caplog.records if each.levelname == "ERROR"]
+    assert line in logged
+    assert "\n" not in logged
+    assert await replica_sets(client) == []
+    await client.close()
+
+
+@virtual_time
+async def test_deployment_that_selects_everything_is_told_so_and_does_nothing() -> None:
+    server = await start()
+    client = connect(server)
+    async with controlling(client):
+        await put_unchecked(server, selector={})
+        await asyncio.sleep(10)
+    told = "This deployment is selecting all pods. A non-empty selector is required."
+    assert set(await messages(client, "SelectingAll")) == {told}
+    assert (await get(client))["status"] == {"observedGeneration": 1}
+    assert await replica_sets(client) == []
+    await client.close()
+
+
+# In time
+
+
+@virtual_time
+async def test_rollout_that_is_stuck_is_late_just_after_its_deadline_though_nothing_happens() -> None:
+    client = connect(await start())
+    async with controlling(client), with_nodes(client) as world:
+        world.node.let(UNREADY)
+        await make(client, 1, progressDeadlineSeconds=600)
+        await asyncio.sleep(595)
+        told = await condition(client, "Progressing")
+        assert told["reason"] == "ReplicaSetUpdated"
+        await asyncio.sleep(10)
+        late_one = await condition(client, "Progressing")
+        assert (late_one["status"], late_one["reason"]) == ("False", "ProgressDeadlineExceeded")
+        waited = parse_time(late_one["lastUpdateTime"]) - parse_time(told["lastUpdateTime"])
+        assert 600 < waited.total_seconds() <= 602
+    await client.close()
+
+
+@virtual_time
+async def test_time_in_which_it_was_paused_does_not_make_it_late() -> None:
+    client = connect(await start())
+    async with controlling(client), with_nodes(client) as world:
+        world.node.let(UNREADY)
+        await make(client, 1, progressDeadlineSeconds=60)
+        await asyncio.sleep(30)
+        await client.patch(DEPLOYMENTS, "web", {"spec": {"paused": True}}, "default")
+        await asyncio.sleep(3600)
+        assert (await condition(client, "Progressing"))["reason"] == "DeploymentPaused"
+        await client.patch(DEPLOYMENTS, "web", {"spec": {"paused": None}}, "default")
+        await asyncio.sleep(50)
+        assert (await condition(client, "Progressing"))["reason"] == "DeploymentResumed"
+        await asyncio.sleep(15)
+        assert (await condition(client, "Progressing"))["reason"] == "ProgressDeadlineExceeded"
+    await client.close()
+
+
+@virtual_time
+async def test_deployment_that_is_done_asks_nothing_of_the_server() -> None:
+    asked = Asked()
+    server = await start()
+    client, looking = connect(server, asked), connect(server)
+    await make(looking, 5)
+    async with controlling(client) as controller, with_nodes(looking):
+        await asyncio.sleep(30)
+        writes, looks = len(asked.writes), controller.controller.metrics.results.total()
+        await asyncio.sleep(7200)
+        assert len(asked.writes) == writes
+        # At its deadline, which was planned before it was done.
+        assert controller.controller.metrics.results.total() <= looks + 1
+    # What it was made with, its scaling told, and a few steps of its status.
+    assert len(asked.times("POST", "/replicasets")) == 1
+    assert len(asked.times("PATCH", "/deployments/web/status")) < 15
+    await client.close()
+    await looking.close()
+
+
+@virtual_time
+async def test_unready_pods_of_a_new_template_never_cost_more_than_may_be_missing() -> None:
+    client = connect(await start())
+    async with controlling(client), with_nodes(client) as world:
+        limits = {"rollingUpdate": {"maxSurge": 2, "maxUnavailable": 1}}
+        await make(client, 4, strategy=limits)
+        await asyncio.sleep(10)
+        world.node.let(UNREADY, has_image(SECOND))
+        await change_image(client, SECOND)
+        await asyncio.sleep(500)
+        assert await sizes(client) == {FIRST: 3, SECOND: 3}
+        pods = (await client.list(PODS, "default")).items
+        ready = [
+            pod for pod in pods if {"type": "Ready", "status": "True"}.items() <= ready_condition(pod).items()
+        ]
+        assert (len(ready), len(pods)) == (3, 6)
+    await client.close()
+
+
+def ready_condition(pod: Object) -> Object:
+    return next((each for each in pod["status"].get("conditions", []) if each["type"] == "Ready"), {})
