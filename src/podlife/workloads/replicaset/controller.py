@@ -144,13 +144,18 @@ class ReplicaSetController:
 
     async def _create(self, key: Key, replica_set: ReplicaSet, owner: Owner, count: int) -> None:
         reference = owner.controller_ref()
+        is_in_vain = False
 
         async def create() -> None:
+            nonlocal is_in_vain
+            if is_in_vain:
+                return
             try:
                 await self._control.create_pods(owner.namespace, replica_set.spec.template, owner, reference)
             except NamespaceTerminatingError:
-                # Nothing will come of it however often it is tried, and nobody needs to be told.
-                self._expectations.observe_creation(key)
+                # Nobody needs to be told, and nothing will come of it however often it is tried: pods that are
+                # expected and do not come keep each pod's end from being answered with another try.
+                is_in_vain = True
 
         await create_expected(self._expectations, key, count, create)
 
