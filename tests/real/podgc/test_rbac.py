@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from typing import Any
 
+import aiohttp
 import pytest
 import yaml
 
 from podlife.client import EVENTS, LEASES, Client, Connection, Ref, TokenAuth
 from podlife.errors import NotFoundError
 from tests.component.cli.commands import eventually, podlife, started
+from tests.component.cli.faulty_proxy import Answer, proxied
 from tests.gc_states import States
 from tests.real.podgc.cluster import connect
 from tests.real_parts import ROOT, Server, run_kubectl
@@ -177,6 +180,26 @@ async def test_nothing_is_missing(states: States, client: Client, account: list[
     for command in (["plan"], ["sweep", "--yes", "--quarantine=0s"]):
         result = await podlife("gc", *command, *account)
         assert (result.code, result.err) == (0, "")
+
+
+async def test_a_sweep_that_meets_a_conflict_needs_no_right_besides(
+    installed: Server, states: States, token: str
+) -> None:
+    """What it read has changed before it wrote: it reads again, by a list."""
+    await states.out_of_service("stuck")
+    conflict = b'{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Conflict","code":409}'
+    tls = ssl.create_default_context(cafile=installed.ca_file)
+    connector = aiohttp.TCPConnector(ssl=tls)
+    async with proxied(lambda: aiohttp.ClientSession(installed.url, connector=connector)) as proxy:
+        proxy.fault = lambda seen: (
+            Answer(409, conflict)
+            if seen.method == "PATCH" and proxy.count("PATCH", ".*/status") == 1
+            else None
+        )
+        result = await podlife("gc", "sweep", "--yes", "--server", proxy.url, "--token", token)
+    assert (result.code, result.err) == (0, "")
+    assert proxy.count("PATCH", ".*/status") == 2
+    assert await states.names() == set()
 
 
 @pytest.mark.parametrize("right", _rights(), ids=str)
