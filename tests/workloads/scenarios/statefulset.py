@@ -162,11 +162,13 @@ async def the_next_comes_when_it_is_ready(world: World) -> None:
 @scenario("statefulset", ignoring=TOLD_TWICE)
 async def none_goes_while_one_before_it_is_unwell(world: World) -> None:
     await start(world, 4)
-    world.node.let(UNREADY, named("web-2"))
-    await world.until_status(STS, "web", readyReplicas=3)
+    world.node.let(UNREADY, named("web-2", "web-3"))
+    await world.until_status(STS, "web", readyReplicas=2)
     await world.scale(STS, "web", 1)
-    await world.until_status(STS, "web", replicas=3)
+    await world.until_status(STS, "web", replicas=4)
     await world.settle()
+    world.node.let(RUNS, named("web-3"))
+    await until_calm(world, 1)
 
 
 @scenario("statefulset")

@@ -220,7 +220,7 @@ def _condemned_stage(
     last = condemned[0]
     if last.metadata.deletion_timestamp is not None:
         return (), True
-    # None goes while one before it is not well, which would then be the last that serves.
+    # One that is unwell waits for those before it: only the first of the unwell goes without having recovered.
     is_well = not _holds(state, last)
     return ((DeletePod(last),) if is_well or last is first_unavailable else ()), True
 

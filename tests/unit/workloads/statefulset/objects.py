@@ -1,0 +1,110 @@
+"""StatefulSets and their pods and claims, as a controller's caches hold them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from podlife.api.codec import format_time
+from podlife.workloads.statefulset.identity import identity_labels, pod_name, volumes
+from podlife.workloads.statefulset.plan import Revision, State
+from podlife.workloads.statefulset.views import Claim, StatefulSet, owner_of_set
+from podlife.workloads.views import Pod
+
+NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
+SET_UID = "uid-of-set"
+TEMPLATE = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": "new"}]}}
+OLD_TEMPLATE = {
+    "metadata": {"labels": {"app": "web"}},
+    "spec": {"containers": [{"name": "c", "image": "old"}]},
+}
+OLD, NEW = Revision("web-old", OLD_TEMPLATE), Revision("web-new", TEMPLATE)
+DATA = {"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"]}}
+
+
+def stateful_set(
+    replicas: int = 3, *, status: Mapping[str, Any] | None = None, going: bool = False, **spec: Any
+) -> StatefulSet:
+    metadata: dict[str, Any] = {"name": "web", "namespace": "default", "uid": SET_UID, "generation": 1}
+    if going:
+        metadata["deletionTimestamp"] = format_time(NOW)
+    spec = {
+        "replicas": replicas,
+        "selector": {"matchLabels": {"app": "web"}},
+        "template": TEMPLATE,
+        "serviceName": "service",
+        "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}},
+        **spec,
+    }
+    return msgspec.convert({"metadata": metadata, "spec": spec, "status": dict(status or {})}, StatefulSet)
+
+
+def pod(
+    of: StatefulSet,
+    ordinal: int,
+    *,
+    phase: str = "Running",
+    ready: bool = True,
+    ready_for_seconds: float = 3600,
+    going: bool = False,
+    revision: str = NEW.name,
+    labels: Mapping[str, str] | None = None,
+    uid: str = "",
+    **spec: Any,
+) -> Pod:
+    """Running and ready, with all that makes it one of the set, unless said otherwise."""
+    name = pod_name(of.metadata.name, ordinal)
+    own = {"app": "web", "controller-revision-hash": revision, **identity_labels(name, ordinal)}
+    metadata: dict[str, Any] = {
+        "name": name,
+        "namespace": "default",
+        "uid": uid or f"uid-of-{name}",
+        "labels": dict(own if labels is None else labels),
+    }
+    if going:
+        metadata["deletionTimestamp"] = format_time(NOW)
+    condition = {
+        "type": "Ready",
+        "status": "True" if ready and phase == "Running" else "False",
+        "lastTransitionTime": format_time(NOW - timedelta(seconds=ready_for_seconds)),
+    }
+    return msgspec.convert(
+        {
+            "metadata": metadata,
+            "spec": {"volumes": volumes(of, ordinal), **spec},
+            "status": {"phase": phase, "conditions": [condition]},
+        },
+        Pod,
+    )
+
+
+def reference(kind: str, name: str, uid: str, *, controller: bool | None = True) -> dict[str, Any]:
+    version = {"StatefulSet": "apps/v1"}.get(kind, "v1")
+    return {"apiVersion": version, "kind": kind, "name": name, "uid": uid, "controller": controller}
+
+
+def claim(name: str, *references: Mapping[str, Any], going: bool = False) -> Claim:
+    metadata: dict[str, Any] = {
+        "name": name,
+        "namespace": "default",
+        "uid": f"uid-of-{name}",
+        "resourceVersion": "7",
+        "ownerReferences": list(references),
+    }
+    if going:
+        metadata["deletionTimestamp"] = format_time(NOW)
+    return msgspec.convert({"metadata": metadata}, Claim)
+
+
+def state(
+    of: StatefulSet,
+    *pods: Pod,
+    claims: tuple[Claim, ...] = (),
+    current: Revision = NEW,
+    update: Revision = NEW,
+) -> State:
+    known = {each.metadata.name: each for each in claims}
+    return State(of, owner_of_set(of), pods, current, update, known.get, NOW)
