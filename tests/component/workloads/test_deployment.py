@@ -135,23 +135,29 @@ async def test_controller_that_is_killed_at_any_step_makes_no_duplicates_and_kee
     server = await start()
     client = connect(server)
     await make(client, 3)
+    places = set()
     async with with_nodes(client):
-        for image in (FIRST, SECOND):
+        async with controlling(client):
+            await asyncio.sleep(30)
+        for turns in range(0, 48, 2):
+            image = f"registry.example/killed:{turns}"
             await change_image(client, image)
-            for turns in range(0, 300, 4):
-                other = connect(server)
-                async with controlling(other):
-                    for _ in range(turns):
-                        await asyncio.sleep(0)
-                await other.close()
-                assert sum((await sizes(client)).values()) <= 4
+            other = connect(server)
+            async with controlling(other):
+                for _ in range(turns):
+                    await asyncio.sleep(0)
+            await other.close()
+            places.add((await sizes(client)).get(image))
+            assert sum((await sizes(client)).values()) <= 4
             async with controlling(client):
                 await asyncio.sleep(30)
-    assert await sizes(client) == {FIRST: 0, SECOND: 3}
+            left = {name: size for name, size in (await sizes(client)).items() if size}
+            assert left == {image: 3}
+    assert places == {None, 1, 2, 3}, "it was killed before the first step, and between all of them"
     found = await get(client)
     assert "collisionCount" not in found["status"]
-    assert found["status"]["availableReplicas"] == 3
-    assert found["metadata"]["annotations"]["deployment.kubernetes.io/revision"] == "2"
+    assert found["metadata"]["annotations"]["deployment.kubernetes.io/revision"] == "25"
+    assert len(await replica_sets(client)) == 11, "the limit of the history is kept"
     await client.close()
 
 
