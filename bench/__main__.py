@@ -9,9 +9,9 @@ from pathlib import Path
 
 import uvloop
 
-from bench import apiserver, podgc
+from bench import apiserver, podgc, replicaset
 
-BENCHMARKS = {"apiserver": apiserver, "podgc": podgc}
+BENCHMARKS = {"apiserver": apiserver, "podgc": podgc, "replicaset": replicaset}
 
 
 def main() -> int:
