@@ -176,6 +176,30 @@ async def test_cache_that_is_behind_never_makes_it_create_twice(resource: str) -
 
 
 @virtual_time
+async def test_pods_that_come_while_it_writes_its_history_are_not_made_again() -> None:
+    async def slow(request: Request, to_server: Handler) -> Response:
+        if request.method == "POST" and request.path.endswith("/controllerrevisions"):
+            await asyncio.sleep(10)
+        return await slow_watch("pods")(request, to_server)
+
+    async with staged() as stage:
+        world = stage.world
+        await nodes(world, 4)
+        async with stage.keeping(slow):
+            await asyncio.sleep(30)
+            await world.create(DS, daemon(world, updateStrategy={"type": "OnDelete"}))
+            await world.until_pods(4)
+            # The next revision is made before the cache has the pods, and they come while it is.
+            await change_image(world, "registry.example/main:2")
+            most = 0
+            for _ in range(60):
+                await asyncio.sleep(1)
+                most = max(most, len(await pods_on_server(world)))
+            assert most == 4
+            await world.until_status(DS, AGENT, numberAvailable=4)
+
+
+@virtual_time
 async def test_nothing_is_decided_while_the_server_is_not_followed() -> None:
     is_cut = False
 
@@ -517,10 +541,11 @@ def rewriting(old: bytes, new: bytes) -> Disturbance:
     async def disturb(request: Request, to_server: Handler) -> Response:
         response = await to_server(request)
         if request.method == "GET" and request.path.endswith("/daemonsets"):
-            if isinstance(response.body, bytes):
-                response.body = response.body.replace(old, new)
-            else:
+            if "watch" in request.query:
                 response.body = rewritten(response.body)  # type: ignore[arg-type]
+            else:
+                pieces = [response.body] if isinstance(response.body, bytes) else response.body
+                response.body = b"".join(pieces).replace(old, new)  # type: ignore[arg-type]
         return response
 
     async def rewritten(body: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from podlife.client import CONTROLLER_REVISIONS, DAEMON_SETS, NODES, PODS
 from podlife.controller import Again, Controller, ControlPlane, Enqueue, OwnWrites
@@ -71,6 +72,8 @@ class _Situation:
     # By node.
     pods: Mapping[str, Sequence[Pod]]
     fits: Mapping[str, Fit]
+    # One moment for all that is decided: a pod that becomes available in between is seen by the next pass.
+    now: datetime
 
 
 class DaemonSetController:
@@ -134,7 +137,10 @@ class DaemonSetController:
         if owner.is_deleting:
             # Its history may be gone before its pods: nothing could be said about them any more.
             return None
-        return await self._bring_about(await self._look(key, daemon_set, owner))
+        # Asked before anything is looked at: what comes later is not in what was seen.
+        may_act = self._expectations.is_satisfied(key)
+        found = await self._look(key, daemon_set, owner)
+        return await self._bring_about(found, may_act=may_act)
 
     def _is_up_to_date(self, key: Key) -> bool:
         followed = (self._daemon_sets, self._pods, self._nodes, self._revisions)
@@ -173,22 +179,21 @@ class DaemonSetController:
         )
         fits = {node.metadata.name: placement.fit(node) for node in self._nodes.cache.list()}
         pods = by_node(claim.claimed)
-        return _Situation(key, daemon_set, owner, claim.claimed, revisions, revision, pods, fits)
+        now = self._clock.now()
+        return _Situation(key, daemon_set, owner, claim.claimed, revisions, revision, pods, fits, now)
 
     # Acting
 
-    async def _bring_about(self, found: _Situation) -> Again | None:
+    async def _bring_about(self, found: _Situation, *, may_act: bool) -> Again | None:
         daemon_set, waits = found.daemon_set, []
         failure: PodlifeError | None = None
-        has_acted = self._expectations.is_satisfied(found.key)
-        if has_acted:
+        if may_act:
             try:
                 waits.append(await self._act(found))
             except PodlifeError as error:
                 failure = error
-        now = self._clock.now()
-        status = new_status(daemon_set, found.pods, found.fits, found.revision, now)
-        if has_acted:
+        status = new_status(daemon_set, found.pods, found.fits, found.revision, found.now)
+        if may_act:
             status["observedGeneration"] = daemon_set.metadata.generation
         written = await write_status(
             self._client, DAEMON_SETS, daemon_set.metadata, daemon_set.status, status
@@ -200,20 +205,21 @@ class DaemonSetController:
         if not found.revisions.is_own:
             name = found.revisions.current.metadata.name
             raise ConflictError(f"ControllerRevision {name} is of another DaemonSet, which is gone")
-        waits.append(seconds_to_next_check(found.claimed, found.revision.min_ready_seconds, now, self._clock))
+        if min_ready := found.revision.min_ready_seconds:
+            waits.append(seconds_to_next_check(found.claimed, min_ready, found.now, self._clock))
         soonest = min((wait for wait in waits if wait is not None), default=None)
         return None if soonest is None else Again(soonest)
 
     async def _act(self, found: _Situation) -> float | None:
         """Do what is to be done now; in how many seconds there may be more, if that is known."""
-        daemon_set, now = found.daemon_set, self._clock.now()
-        plan = plan_nodes(found.pods, found.fits, found.revision, now)
+        daemon_set = found.daemon_set
+        plan = plan_nodes(found.pods, found.fits, found.revision, found.now)
         ended, wait = self._end_of_pods(found, plan.failed, plan.succeeded)
         create_on, delete = plan.create_on, ended + plan.delete
         if not (create_on or delete) and daemon_set.spec.update_strategy.type == ROLLING_UPDATE:
             desired = sum(1 for fit in found.fits.values() if fit is Fit.SHOULD_RUN)
             limits = limits_of(daemon_set, desired)
-            replacement = replace_next(found.pods, found.fits, found.revision, limits, now)
+            replacement = replace_next(found.pods, found.fits, found.revision, limits, found.now)
             create_on, delete = replacement.create_on, replacement.delete
         template = daemon_template(daemon_set.spec.template, found.revision.generation, found.revision.hash)
         await self._daemon_pods.change(found.owner, template, create_on, delete)

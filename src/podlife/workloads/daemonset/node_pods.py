@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from podlife.podcontrol import is_available, is_ready, is_terminal
+from podlife.podcontrol import is_active, is_available, is_ready, is_terminal
 from podlife.workloads.daemonset.placement import Fit
 from podlife.workloads.daemonset.pod_template import HASH_LABEL, target_node
 from podlife.workloads.views import Pod
@@ -50,10 +50,13 @@ def by_node(pods: Iterable[Pod]) -> dict[str, list[Pod]]:
     return found
 
 
-def decide(fit: Fit, pods: Sequence[Pod], revision: Revision, now: datetime) -> NodeChange:
-    """`pods` are those of the daemon on this node."""
-    if fit is Fit.SHOULD_RUN and not pods:
-        return NodeChange(needs_pod=True)
+def decide(fit: Fit, pods: Sequence[Pod], revision: Revision, now: datetime) -> NodeChange | None:
+    """`pods` are those of the daemon on this node. None: it is as it should be."""
+    if not pods:
+        return NodeChange(needs_pod=True) if fit is Fit.SHOULD_RUN else None
+    if len(pods) == 1 and fit is not Fit.MUST_NOT and is_active(pods[0]):
+        # As nearly every node is, nearly all the time.
+        return None
     present = [pod for pod in pods if pod.metadata.deletion_timestamp is None]
     if fit is Fit.MUST_NOT:
         return NodeChange(delete=present)

@@ -29,6 +29,8 @@ def plan_nodes(
     plan = Plan()
     for name, fit in fits.items():
         change = decide(fit, pods.get(name, ()), revision, now)
+        if change is None:
+            continue
         if change.needs_pod:
             plan.create_on.append(name)
         plan.delete += change.delete

@@ -44,6 +44,8 @@ def replace_next(
     now: datetime,
 ) -> Replacement:
     """`pods` by node; `fits` of all nodes there are."""
+    if all(is_updated(pod, revision.generation, revision.hash) for found in pods.values() for pod in found):
+        return Replacement()
     wanted = {name: pods.get(name, ()) for name, fit in fits.items() if fit is Fit.SHOULD_RUN}
     pairs = {name: _pair(found, revision) for name, found in {**wanted, **pods}.items()}
     if limits.max_surge == 0:

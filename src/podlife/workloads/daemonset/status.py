@@ -38,8 +38,9 @@ def new_status(
             continue
         pod = found[0] if len(found) == 1 else oldest_first(found)[0]
         counts["currentNumberScheduled"] += 1
-        counts["numberReady"] += is_ready(pod)
-        counts["numberAvailable"] += is_available(pod, revision.min_ready_seconds, now)
+        if is_ready(pod):
+            counts["numberReady"] += 1
+            counts["numberAvailable"] += is_available(pod, revision.min_ready_seconds, now)
         counts["updatedNumberScheduled"] += is_updated(pod, revision.generation, revision.hash)
     counts["numberUnavailable"] = counts["desiredNumberScheduled"] - counts["numberAvailable"]
     status = {name: value for name, value in daemon_set.status.items() if name not in counts}

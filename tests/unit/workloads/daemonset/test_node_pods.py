@@ -13,7 +13,7 @@ SURGE = Revision(NEW, min_ready_seconds=10, is_surging=True)
 
 
 def change(fit: Fit, *pods: Pod, revision: Revision = IN_PLACE) -> NodeChange:
-    return decide(fit, pods, revision, NOW)
+    return decide(fit, pods, revision, NOW) or NodeChange()
 
 
 def test_node_without_a_pod_gets_one_only_if_it_should_run_it() -> None:
