@@ -30,7 +30,7 @@ from podlife.workloads.daemonset.daemon_pods import DaemonPods
 from podlife.workloads.daemonset.failed_pods import FailedPods
 from podlife.workloads.daemonset.limits import allows_surge, limits_of
 from podlife.workloads.daemonset.node_events import NodeEvents
-from podlife.workloads.daemonset.node_pods import Revision, by_node
+from podlife.workloads.daemonset.node_pods import Revision, by_node, has_other_part
 from podlife.workloads.daemonset.placement import Fit, Placements
 from podlife.workloads.daemonset.plan import plan_nodes
 from podlife.workloads.daemonset.pod_template import daemon_template
@@ -109,7 +109,11 @@ class DaemonSetController:
     def _add_handlers(self) -> None:
         owners = self._daemon_sets.cache
         self._daemon_sets.add_handler(Enqueue(self.queue))
-        self._pods.add_handler(OwnedPods(DAEMON_SETS, owners, self.queue, selector_of, self._expectations))
+        self._pods.add_handler(
+            OwnedPods(
+                DAEMON_SETS, owners, self.queue, selector_of, self._expectations, matters=has_other_part
+            )
+        )
         self._revisions.add_handler(OwnedPods(DAEMON_SETS, owners, self.queue, selector_of))
         self._nodes.add_handler(
             NodeEvents(self._nodes, owners, self._pods.cache, self._placements, self.queue)

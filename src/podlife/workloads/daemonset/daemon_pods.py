@@ -1,7 +1,7 @@
 """Daemon pods made and deleted, up to a burst of each, and waited for.
 
 It guarantees that each pod that is made is for a node of its own, that a delete means the pod that was looked at, and
-that nothing is expected that was not asked for, or was refused.
+that nothing is expected that was not asked for, or was refused; but for a namespace that is going.
 """
 
 from __future__ import annotations
@@ -49,20 +49,23 @@ class DaemonPods:
 
     async def _create(self, owner: Owner, template: Template, nodes: Sequence[str]) -> Exception | None:
         reference, targets = owner.controller_ref(), iter(nodes)
-        unmade = 0
+        is_in_vain = False
 
         async def create() -> None:
-            nonlocal unmade
+            nonlocal is_in_vain
+            if is_in_vain:
+                return
             pod = for_node(template, next(targets))
             try:
                 await self._control.create_pods(owner.namespace, pod, owner, reference)
             except NamespaceTerminatingError:
-                # Nothing will come of it however often it is tried, and nobody needs to be told.
-                unmade += 1
+                # Nobody needs to be told, and nothing will come of it however often it is tried: pods that are
+                # expected and do not come keep each pod's end from being answered with another try.
+                is_in_vain = True
 
         made = await slow_start(len(nodes), create)
-        # What was not made is not waited for.
-        self.expectations.add(_key(owner), creations=made.succeeded - unmade - len(nodes))
+        # What was refused, or not tried after that, is not waited for.
+        self.expectations.add(_key(owner), creations=made.succeeded - len(nodes))
         return made.errors[0] if made.errors else None
 
     async def _delete(self, owner: Owner, pod: Pod) -> PodlifeError | None:

@@ -10,12 +10,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from podlife.podcontrol import is_active, is_available, is_ready, is_terminal
+from podlife.podcontrol import is_active, is_available, is_ready, is_terminal, ready_since
 from podlife.workloads.daemonset.placement import Fit
 from podlife.workloads.daemonset.pod_template import HASH_LABEL, target_node
 from podlife.workloads.views import Pod
 
-__all__ = ["NodeChange", "Revision", "by_node", "decide", "oldest_first"]
+__all__ = ["NodeChange", "Revision", "by_node", "decide", "has_other_part", "oldest_first"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +73,17 @@ def decide(fit: Fit, pods: Sequence[Pod], revision: Revision, now: datetime) -> 
         # Another one is still going, and there may be two.
         change.needs_pod = fit is Fit.SHOULD_RUN
     return change
+
+
+def has_other_part(old: Pod, new: Pod) -> bool:
+    """Whether the pod plays another part than before: on a node, at its end, ready, or ready since another time. What
+    else kubelets say of it decides nothing."""
+    return (
+        old.spec.node_name != new.spec.node_name
+        or old.status.phase != new.status.phase
+        or is_ready(old) != is_ready(new)
+        or ready_since(old) != ready_since(new)
+    )
 
 
 def oldest_first(pods: Iterable[Pod]) -> list[Pod]:

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from podlife.workloads.daemonset.node_pods import NodeChange, Revision, by_node, decide, oldest_first
+from podlife.workloads.daemonset.node_pods import (
+    NodeChange,
+    Revision,
+    by_node,
+    decide,
+    has_other_part,
+    oldest_first,
+)
 from podlife.workloads.daemonset.placement import Fit
 from podlife.workloads.views import Pod
 from tests.unit.workloads.daemonset.pods import NEW, NOW, OLD, names, pod
@@ -78,3 +85,14 @@ def test_pods_are_grouped_by_the_node_they_are_on_or_for() -> None:
     ended = pod("ended", phase="Failed", going=True)
     found = by_node([pod("a"), pod("b", on="n2", is_bound=False), nowhere, ended, pod("going", going=True)])
     assert {name: names(pods) for name, pods in found.items()} == {"n1": ["a", "going"], "n2": ["b"]}
+
+
+def test_pod_wakes_its_daemon_set_when_it_plays_another_part_and_not_for_what_else_is_said_of_it() -> None:
+    ready = pod("a", ready_for=5)
+    said = pod("a", ready_for=5)
+    said.status.message = "the kubelet has more to say"
+    assert not has_other_part(ready, said)
+    assert has_other_part(ready, pod("a"))
+    assert has_other_part(ready, pod("a", ready_for=6))
+    assert has_other_part(pod("a", phase="Pending"), pod("a"))
+    assert has_other_part(pod("a", is_bound=False), pod("a"))
