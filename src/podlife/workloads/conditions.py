@@ -26,7 +26,7 @@ Conditions = list[dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A condition to be set. `has_update_time` is for the kinds whose conditions say when they were last updated."""
+    """A condition to be set."""
 
     type: str
     status: str
@@ -34,6 +34,8 @@ class Condition:
     message: str = ""
 
     def to_object(self, now: datetime, **times: datetime) -> dict[str, Any]:
+        """As the API has it, with `now` as its last transition. `times` are for the kinds whose conditions have more
+        of them (`lastUpdateTime`, `lastProbeTime`), or another transition."""
         written: dict[str, Any] = {"type": self.type, "status": self.status}
         written |= {name: format_time(moment) for name, moment in times.items()}
         written.setdefault("lastTransitionTime", format_time(now))

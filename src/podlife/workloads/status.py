@@ -16,7 +16,8 @@ __all__ = ["changed_fields", "write_status"]
 
 
 def changed_fields(old: Status, new: Status) -> Status:
-    """The merge patch from one to the other: None takes a field away."""
+    """The merge patch from one to the other: None takes a field away. Of a field that is an object itself the patch
+    holds the new one: where something in it is to go, the caller has to say so."""
     names = [*new, *(name for name in old if name not in new)]
     return {name: new.get(name) for name in names if old.get(name) != new.get(name)}
 
@@ -39,6 +40,8 @@ async def write_status(
             if fresh["metadata"]["uid"] != metadata.uid:
                 return None
             patch = changed_fields(fresh.get("status") or {}, new)
+            if not patch:
+                return fresh
             return await _patch(client, ref, metadata, patch, fresh["metadata"]["resourceVersion"])
     except NotFoundError:
         return None

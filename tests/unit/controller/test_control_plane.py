@@ -1,0 +1,129 @@
+"""Several controllers in one process: what they share, when they begin, and what ends them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from podlife.api.views import MetadataOnly
+from podlife.client import EVENTS, PODS, REPLICA_SETS
+from podlife.controller import ControlPlane
+from podlife.wire import Handler, Request, Response
+from tests.component.embedded import LoopClock, connect, refusal, start
+from tests.virtual_time import virtual_time
+from tests.workloads.runs import at_work
+
+
+class Controller:
+    """Notes when it is started."""
+
+    def __init__(self, name: str = "a", then: Callable[[], None] = lambda: None) -> None:
+        self.name = name
+        self.started_at: float | None = None
+        self._then = then
+
+    async def run(self) -> None:
+        self.started_at = asyncio.get_running_loop().time()
+        self._then()
+        await asyncio.get_running_loop().create_future()
+
+
+class Other(MetadataOnly):
+    """Another view."""
+
+
+@virtual_time
+async def test_the_same_view_of_the_same_resource_is_followed_once() -> None:
+    client = connect(await start())
+    plane = ControlPlane(client)
+    informer = plane.informer(PODS, view=MetadataOnly)
+    assert plane.informer(PODS, view=MetadataOnly) is informer
+    assert plane.informer(PODS, view=Other) is not informer
+    assert plane.informer(REPLICA_SETS, view=MetadataOnly) is not informer
+    assert plane.recorder("a") is plane.recorder("a")
+    assert plane.recorder("a") is not plane.recorder("b")
+    await client.close()
+
+
+@virtual_time
+async def test_other_indexes_on_what_is_followed_already_are_refused() -> None:
+    client = connect(await start())
+    plane = ControlPlane(client)
+    plane.informer(PODS, view=MetadataOnly)
+    with pytest.raises(ValueError, match="the informer of pods as MetadataOnly has other indexes already"):
+        plane.informer(PODS, view=MetadataOnly, indexers={"name": lambda pod: (pod.metadata.name,)})
+    await client.close()
+
+
+@virtual_time
+async def test_no_controller_begins_before_every_cache_has_synced() -> None:
+    async def slow(request: Request, to_server: Handler) -> Response:
+        if request.path.endswith("/replicasets"):
+            await asyncio.sleep(40)
+        return await to_server(request)
+
+    client = connect(await start(), slow)
+    plane = ControlPlane(client)
+    plane.informer(PODS, view=MetadataOnly)
+    plane.informer(REPLICA_SETS, view=MetadataOnly)
+    controllers = [Controller("a"), Controller("b")]
+    for controller in controllers:
+        plane.add(controller)
+    async with at_work(plane.run):
+        await asyncio.sleep(30)
+        assert plane.complaint == "the cache of replicasets.apps is not synced"
+        assert [each.started_at for each in controllers] == [None, None]
+        await asyncio.sleep(30)
+        assert plane.complaint == ""
+        assert all(each.started_at is not None and each.started_at >= 40 for each in controllers)
+    await client.close()
+
+
+@virtual_time
+async def test_what_ends_a_controller_ends_all_of_it_with_its_reason() -> None:
+    def fail() -> None:
+        raise ZeroDivisionError("a bug")
+
+    client = connect(await start())
+    plane = ControlPlane(client)
+    plane.informer(PODS, view=MetadataOnly)
+    plane.add(Controller("a"))
+    plane.add(Controller("b", then=fail))
+    with pytest.raises(ExceptionGroup) as failure:
+        async with asyncio.timeout(60):
+            await plane.run()
+    assert failure.group_contains(ZeroDivisionError, match="a bug")
+    await client.close()
+
+
+@virtual_time
+async def test_a_server_that_refuses_to_be_followed_ends_it_before_anything_begins() -> None:
+    async def refusing(request: Request, to_server: Handler) -> Response:
+        return refusal(403, "Forbidden") if request.path.endswith("/pods") else await to_server(request)
+
+    client = connect(await start(), refusing)
+    plane = ControlPlane(client)
+    plane.informer(PODS, view=MetadataOnly)
+    controller = Controller()
+    plane.add(controller)
+    with pytest.raises(ExceptionGroup):
+        async with asyncio.timeout(600):
+            await plane.run()
+    assert controller.started_at is None
+    await client.close()
+
+
+@virtual_time
+async def test_what_was_told_by_the_end_is_written() -> None:
+    client = connect(await start())
+    plane = ControlPlane(client, clock=LoopClock())
+    recorder = plane.recorder("a")
+    about = {"kind": "Pod", "namespace": "default", "name": "web", "uid": "u-1", "apiVersion": "v1"}
+    plane.add(Controller(then=lambda: recorder.event(about, "Normal", "Begun", "It has begun.")))
+    async with at_work(plane.run):
+        await asyncio.sleep(0)
+    [event] = (await client.list(EVENTS, "default")).items
+    assert (event["reason"], event["source"]["component"]) == ("Begun", "a")
+    await client.close()
