@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tests.real_parts import Server, controller_manager, kube_apiserver
 from tests.workloads.runs import KUBE_CONTROLLERS, KubeQuota, Outcome, connect, observing, play_all
-from tests.workloads.scenario import Scenario, all_scenarios, golden_file
+from tests.workloads.scenario import Scenario, golden_file, scenarios_of
 from tests.workloads.snapshot import Snapshot, difference
 
 # More than the runs that compare have: what comes late has to be in it.
@@ -28,12 +28,9 @@ def main() -> int:
     parser.add_argument("workload")
     parser.add_argument("names", nargs="*", help="scenarios; all of the workload when left out")
     options = parser.parse_args()
-    chosen = [each for each in all_scenarios() if each.workload == options.workload]
-    unknown = {*options.names} - {each.name for each in chosen}
-    if unknown or not chosen:
-        sys.exit(
-            f"no such scenario of {options.workload}: {', '.join(sorted(unknown)) or 'there are none at all'}"
-        )
+    chosen = list(scenarios_of(options.workload))
+    if unknown := {*options.names} - {each.name for each in chosen}:
+        sys.exit(f"{options.workload} has no such scenario: {', '.join(sorted(unknown))}")
     chosen = [each for each in chosen if not options.names or each.name in options.names]
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -64,7 +61,7 @@ def _write(chosen: Sequence[Scenario], runs: list[dict[str, Outcome]]) -> int:
             failed += 1
         else:
             written[scenario.name] = first.snapshot
-    known = {each.name for each in all_scenarios() if each.workload == chosen[0].workload}
+    known = {each.name for each in scenarios_of(chosen[0].workload)}
     written = {name: snapshot for name, snapshot in written.items() if name in known}
     path.write_text(json.dumps(written, indent=1, sort_keys=True) + "\n")
     return 1 if failed else 0

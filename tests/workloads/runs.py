@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
-import importlib.util
 import json
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
 from contextlib import asynccontextmanager
@@ -17,6 +15,7 @@ from podlife.client import NAMESPACES, PODS, Client, Flags, Ref, WriteOptions, l
 from podlife.clock import Clock, SystemClock
 from podlife.controller import ControlPlane
 from podlife.errors import ForbiddenError
+from podlife.ownergc import OwnerGarbageCollector
 from podlife.wire import Handler, Request, Response
 from podlife.workloads import CONTROLLERS
 from tests.component.embedded import refusal
@@ -97,8 +96,7 @@ async def own_controllers(
     for name, factory in CONTROLLERS.items():
         if name in needed:
             plane.add(factory(plane))
-    if importlib.util.find_spec("podlife.ownergc") and importlib.util.find_spec("podlife.ownergc.collector"):
-        plane.add(importlib.import_module("podlife.ownergc").OwnerGarbageCollector(plane))
+    plane.add(OwnerGarbageCollector(plane))
     async with at_work(plane.run):
         yield plane
 

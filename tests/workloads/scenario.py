@@ -21,7 +21,7 @@ from tests.workloads import scenarios
 from tests.workloads.snapshot import Snapshot
 from tests.workloads.world import World
 
-__all__ = ["Scenario", "all_scenarios", "golden", "golden_file", "scenario"]
+__all__ = ["Scenario", "all_scenarios", "golden", "golden_file", "scenario", "scenarios_of"]
 
 Play = Callable[[World], Awaitable[None]]
 
@@ -62,9 +62,16 @@ def scenario(workload: str, *, ignoring: Mapping[str, str] | None = None) -> Cal
 
 @cache
 def all_scenarios() -> tuple[Scenario, ...]:
-    for module in pkgutil.iter_modules(scenarios.__path__):
-        importlib.import_module(f"{scenarios.__name__}.{module.name}")
-    return tuple(_REGISTERED[name] for name in sorted(_REGISTERED))
+    return tuple(
+        each for module in pkgutil.iter_modules(scenarios.__path__) for each in scenarios_of(module.name)
+    )
+
+
+@cache
+def scenarios_of(workload: str) -> tuple[Scenario, ...]:
+    """In the order of their names. Raises ModuleNotFoundError where there are none."""
+    importlib.import_module(f"{scenarios.__name__}.{workload}")
+    return tuple(each for _, each in sorted(_REGISTERED.items()) if each.workload == workload)
 
 
 def golden_file(workload: str) -> Path:
