@@ -208,7 +208,7 @@ async def test_an_authority_that_did_not_sign_is_one_line(tmp_path: Path) -> Non
         (["plan"], "list pods in the whole cluster"),
         (["sweep", "--yes"], "list pods in the whole cluster"),
         # Both are asked for at once: the first that is refused is told.
-        (["run", "--no-leader-elect"], "watch (pods|nodes) in the whole cluster"),
+        (["run", "--no-leader-elect"], "list (pods|nodes) in the whole cluster"),
         (["run"], "get leases.coordination.k8s.io in namespace kube-system"),
     ],
 )
