@@ -32,6 +32,7 @@ from podlife.podcontrol import (
     deletion_order_with_ranks,
     is_active,
     owner_of,
+    pod_from_template,
     pods_of_owner,
     recheck_owner,
     seconds_to_next_check,
@@ -144,6 +145,8 @@ class ReplicaSetController:
 
     async def _create(self, key: Key, replica_set: ReplicaSet, owner: Owner, count: int) -> None:
         reference = owner.controller_ref()
+        # The same for all of them: the server draws the names.
+        pod = pod_from_template(replica_set.spec.template, owner, reference)
         is_in_vain = False
 
         async def create() -> None:
@@ -151,7 +154,7 @@ class ReplicaSetController:
             if is_in_vain:
                 return
             try:
-                await self._control.create_pods(owner.namespace, replica_set.spec.template, owner, reference)
+                await self._control.create_pod(owner.namespace, pod, owner, reference)
             except NamespaceTerminatingError:
                 # Nobody needs to be told, and nothing will come of it however often it is tried: pods that are
                 # expected and do not come keep each pod's end from being answered with another try.
