@@ -155,7 +155,7 @@ def test_update_keeps_its_bounds_and_ends(
                 cluster.decide()
             else:
                 cluster.happen(choice, which)
-    for _ in range(6 * nodes + 6):
-        cluster.decide()
-        cluster.calm()
-    assert cluster.is_done()
+        for _ in range(6 * nodes + 6):
+            cluster.decide()
+            cluster.calm()
+        assert cluster.is_done()
