@@ -8,7 +8,7 @@ before it does anything about the next. A pod is only ever made for an ordinal t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -39,6 +39,10 @@ __all__ = [
     "Step",
     "make_plan",
 ]
+
+
+BURST = 500
+"""How many pods are made for one set before it is looked at again: somebody may ask for two billion."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,11 +116,11 @@ class Plan:
 def make_plan(state: State) -> Plan:
     by_ordinal = {ordinal_of(pod): pod for pod in state.pods}
     wanted = state.stateful_set.wanted_ordinals
-    replicas = [(ordinal, by_ordinal.get(ordinal)) for ordinal in wanted]
-    condemned = [by_ordinal[each] for each in sorted(by_ordinal, reverse=True) if each not in wanted]
-    first, is_held = _replica_stage(state, replicas)
+    first, is_held = _replica_stage(state, by_ordinal)
     if is_held:
         return Plan((first,))
+    replicas = [by_ordinal.get(ordinal) for ordinal in wanted]
+    condemned = [by_ordinal[each] for each in sorted(by_ordinal, reverse=True) if each not in wanted]
     mended = tuple(_mended_claims(state, condemned))
     deleted, is_held = _condemned_stage(state, condemned, _first_unavailable(state, replicas, condemned))
     if is_held:
@@ -129,14 +133,17 @@ def make_plan(state: State) -> Plan:
 # The pods that are wanted
 
 
-def _replica_stage(state: State, replicas: Iterable[tuple[int, Pod | None]]) -> tuple[tuple[Step, ...], bool]:
+def _replica_stage(state: State, by_ordinal: Mapping[int, Pod]) -> tuple[tuple[Step, ...], bool]:
     """What is to be done for each, and whether nothing else may be done before."""
     steps: list[Step] = []
-    for ordinal, pod in replicas:
+    created = 0
+    for ordinal in state.stateful_set.wanted_ordinals:
+        pod = by_ordinal.get(ordinal)
         step = _creation(state, ordinal) if pod is None else _care(state, pod)
         if step is not None:
             steps.append(step)
-        if state.stateful_set.is_ordered and _holds(state, pod):
+            created += pod is None
+        if (state.stateful_set.is_ordered and _holds(state, pod)) or created >= BURST:
             return tuple(steps), True
     return tuple(steps), False
 
@@ -225,22 +232,20 @@ def _condemned_stage(
     return ((DeletePod(last),) if is_well or last is first_unavailable else ()), True
 
 
-def _first_unavailable(
-    state: State, replicas: Iterable[tuple[int, Pod | None]], condemned: Sequence[Pod]
-) -> Pod | None:
+def _first_unavailable(state: State, replicas: Iterable[Pod | None], condemned: Sequence[Pod]) -> Pod | None:
     """The one with the lowest ordinal, of those that are wanted before those that are not."""
-    pods = [pod for _, pod in replicas if pod is not None] + list(reversed(condemned))
+    pods = [pod for pod in replicas if pod is not None] + list(reversed(condemned))
     return next((pod for pod in pods if _is_unavailable(state, pod)), None)
 
 
 # The pods of another revision
 
 
-def _pod_to_update(state: State, replicas: Sequence[tuple[int, Pod | None]]) -> Pod | None:
+def _pod_to_update(state: State, replicas: Sequence[Pod | None]) -> Pod | None:
     """The last one that is of another revision, if all behind it are well."""
     if not state.stateful_set.is_rolling:
         return None
-    for _, pod in reversed(replicas[state.stateful_set.partition :]):
+    for pod in reversed(replicas[state.stateful_set.partition :]):
         if pod is None:
             return None
         if revision_of(pod) != state.update.name and pod.metadata.deletion_timestamp is None:

@@ -14,8 +14,9 @@ from podlife.workloads.views import LabelSelectorDict, Metadata, Status, Templat
 
 __all__ = ["Claim", "RetentionPolicy", "StatefulSet", "StatefulSetSpec", "owner_of_set", "selector_of"]
 
-Claim = MetadataOnly
-"""Of a PersistentVolumeClaim it matters that it is there, whose it is, and whether it goes."""
+
+class Claim(MetadataOnly, gc=False):
+    """Of a PersistentVolumeClaim it matters that it is there, whose it is, and whether it goes."""
 
 
 class RollingUpdate(msgspec.Struct, rename="camel"):

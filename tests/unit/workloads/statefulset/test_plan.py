@@ -6,7 +6,15 @@ from typing import Any
 
 import pytest
 
-from podlife.workloads.statefulset.plan import CreatePod, DeletePod, MendClaims, MendPod, Plan, make_plan
+from podlife.workloads.statefulset.plan import (
+    BURST,
+    CreatePod,
+    DeletePod,
+    MendClaims,
+    MendPod,
+    Plan,
+    make_plan,
+)
 from tests.unit.workloads.statefulset.objects import (
     DATA,
     NEW,
@@ -80,6 +88,12 @@ def test_a_parallel_set_makes_all_that_are_missing_at_once() -> None:
     of = stateful_set(4, **PARALLEL)
     known = (pod(of, 1, phase="Pending"), pod(of, 3, going=True))
     assert shown(make_plan(state(of, *known))) == ["create web-0", "create web-2"]
+
+
+@pytest.mark.parametrize(("policy", "steps"), [({}, 1), (PARALLEL, BURST)], ids=["ordered", "parallel"])
+def test_a_set_of_two_billion_is_made_bit_by_bit(policy: dict[str, Any], steps: int) -> None:
+    of = stateful_set(2_000_000_000, **policy)
+    assert len(shown(make_plan(state(of)))) == steps
 
 
 def test_ordinals_begin_where_the_set_says() -> None:
