@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from podlife.api.codec import Object
+from podlife.api.codec import Object, escape_as_go
 from podlife.api.selectors import LabelSelector
 from podlife.api.views import controller_of
 from podlife.client import CONTROLLER_REVISIONS, Client, DeleteOptions, PatchType, Ref
@@ -78,12 +78,7 @@ def canonical_json(value: object) -> bytes:
     data = msgspec.json.encode(value, order="deterministic")
     if _LONG_NUMBER.search(data):
         data = msgspec.json.encode(_through_floats(value), order="deterministic")
-    for plain, escaped in _ESCAPES:
-        data = data.replace(plain, escaped)
-    return data
-
-
-_ESCAPES = [(letter.encode(), b"\\u%04x" % ord(letter)) for letter in "<>&\u2028\u2029"]
+    return escape_as_go(data)
 
 
 def _through_floats(value: object) -> object:

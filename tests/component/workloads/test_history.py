@@ -157,3 +157,18 @@ async def test_a_revision_is_deleted_by_its_uid_and_one_that_is_gone_is_no_failu
     (found,) = await stored(client)
     assert found["metadata"]["uid"] == replaced.metadata.uid
     assert found["revision"] == 1
+
+
+@virtual_time
+async def test_a_server_gives_back_the_very_bytes_of_a_revision() -> None:
+    """kube-controller-manager compares them, and writes JSON as Go does."""
+    client = connect(await start())
+    owner = await make_set(client)
+    shell = {"name": "c", "image": "i", "command": ["sh", "-c", "a < b && echo \u2028ü > c"]}
+    data = template_patch({**TEMPLATE, "spec": {"containers": [shell]}})
+    async with following(client) as informer:
+        made, _ = await History(client, informer.cache, STATEFUL_SETS).create(owner, Draft(data, 1), 0)
+        await History(client, informer.cache, STATEFUL_SETS).renumber(owner, made, 2)
+    for name in (made.metadata.name, ""):
+        reply = await client.request("GET", CONTROLLER_REVISIONS.path("default", name))
+        assert b'"data":' + data in reply.body

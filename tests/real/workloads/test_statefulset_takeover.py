@@ -16,7 +16,7 @@ from podlife.clock import SystemClock
 from podlife.controller import ControlPlane
 from podlife.workloads.statefulset import StatefulSetController
 from tests.real.conftest import require
-from tests.real_parts import Server, controller_manager, kube_apiserver
+from tests.real_parts import Server, controller_manager, kube_apiserver, podlife_apiserver
 from tests.workloads.objects import template
 from tests.workloads.runs import KubeQuota, at_work, connect, observing
 from tests.workloads.scenarios.statefulset import stateful_set, until_updated
@@ -69,7 +69,7 @@ async def settle(world: World) -> None:
     await world.settle()
 
 
-async def story(server: Server, folder: Path) -> None:
+async def story(server: Server, folder: Path, *flags: str) -> None:
     async with (
         connect(server.kubeconfig) as client,
         observing(client, KubeQuota(client)) as cluster,
@@ -83,7 +83,7 @@ async def story(server: Server, folder: Path) -> None:
                 await update(world, "2")
             made, running = revisions(world), pods(world)
             assert sorted(made.values()) == [1, 2]
-            with controller_manager(folder, server, ["statefulset-controller"], PROTOBUF):
+            with controller_manager(folder, server, ["statefulset-controller"], *flags):
                 await settle(world)
                 assert (revisions(world), pods(world)) == (made, running)
                 # Back to what ours has written down, which is found; and on to something new.
@@ -105,4 +105,11 @@ def test_a_set_that_changes_hands_gets_no_new_revision(parts_folder: Path) -> No
     require("etcd", "kube-apiserver", "kube-controller-manager")
     folder = parts_folder / "takeover"
     with kube_apiserver(folder / "kube") as server:
+        asyncio.run(story(server, folder / "kcm", PROTOBUF))
+
+
+def test_nor_does_one_on_the_embedded_server(parts_folder: Path) -> None:
+    require("kube-controller-manager")
+    folder = parts_folder / "takeover-podlife"
+    with podlife_apiserver(folder / "podlife") as server:
         asyncio.run(story(server, folder / "kcm"))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cache
 
-from podlife.api.codec import Object, decode_object, encode
+from podlife.api.codec import Object, decode_object, encode, escape_as_go
 from podlife.apiserver.resource import Resource
 
 __all__ = ["encoder", "envelope", "freeze", "list_body", "thaw", "whole", "with_type"]
@@ -23,7 +23,9 @@ def thaw(value: bytes) -> Object:
 
 def freeze(obj: Object) -> bytes:
     """Stored bytes. Metadata comes first, so that a reader of the wire finds it at once."""
-    return encode({"metadata": obj["metadata"], **obj})
+    value = encode({"metadata": obj["metadata"], **obj})
+    # The patch in a ControllerRevision is known again by its bytes alone: kube-controller-manager expects its own.
+    return escape_as_go(value) if "revision" in obj else value
 
 
 def encoder(obj: Object) -> Callable[[int], bytes]:
