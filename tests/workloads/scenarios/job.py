@@ -4,9 +4,10 @@ A pod that failed is replaced after ten seconds, so most of what is about failur
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
-from podlife.client import JOBS, PODS
+from podlife.client import CONFIG_MAPS, JOBS, PODS
 from tests.workloads.node import PENDING, Behaviour, Predicate, exits, fails, named
 from tests.workloads.objects import Object, labelled_pod, template
 from tests.workloads.scenario import scenario
@@ -434,6 +435,33 @@ async def pod_adopted(world: World) -> None:
 
 
 @scenario("job")
+async def pod_of_another_is_left_alone(world: World) -> None:
+    owner = await world.create(CONFIG_MAPS, {"metadata": {"name": "owner"}})
+    reference = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "name": "owner",
+        "uid": owner["metadata"]["uid"],
+        "controller": True,
+    }
+    await world.create(PODS, labelled_pod("theirs", "work", ownerReferences=[reference]))
+    await world.create(JOBS, adopting())
+    await world.until_status(JOBS, "work", active=1, ready=1)
+
+
+@scenario("job")
+async def two_pods_of_one_index(world: World) -> None:
+    """The one that has run for less time goes, and so does a pod without an index."""
+    for name, number in (("older", "0"), ("newer", "0"), ("stray", None)):
+        annotations = {COMPLETION_INDEX: number} if number else {}
+        await world.create(PODS, labelled_pod(name, "work", annotations=annotations))
+        await asyncio.sleep(2)
+    await world.until_pods(3)
+    await world.create(JOBS, adopting(completions=2, parallelism=2, completionMode="Indexed"))
+    await world.until_status(JOBS, "work", active=2, ready=2, terminating=0)
+
+
+@scenario("job")
 async def failed_pod_adopted(world: World) -> None:
     """It counts, as if it had been made here."""
     world.node.let(exits(1), named("orphan"))
@@ -466,6 +494,27 @@ async def deleted_in_background(world: World) -> None:
 async def deleted_in_foreground(world: World) -> None:
     await start(world, job(completions=2, parallelism=2), 2)
     await world.delete(JOBS, "work", cascade="Foreground")
+    await world.until("all is gone", lambda: not world.pods() and not world.all(JOBS))
+
+
+@scenario("job")
+async def deleted_and_waiting_for_its_pods(world: World) -> None:
+    """It stays as long as they do, and makes no others; they are held by nothing but their end."""
+    await start(world, job(completions=2, parallelism=2), 2)
+    world.node.hold()
+    await world.delete(JOBS, "work", cascade="Foreground")
+    await world.until(
+        "nothing holds the pods", lambda: all(not pod["metadata"].get("finalizers") for pod in world.pods())
+    )
+    await world.until_status(JOBS, "work", terminating=2)
+
+
+@scenario("job")
+async def deleted_when_it_has_finished(world: World) -> None:
+    world.node.let(DONE)
+    await world.create(JOBS, job(completions=2))
+    await until_condition(world, "Complete")
+    await world.delete(JOBS, "work")
     await world.until("all is gone", lambda: not world.pods() and not world.all(JOBS))
 
 
@@ -534,6 +583,28 @@ async def quota_refuses_all(world: World) -> None:
     await world.refuse_pods()
     await world.create(JOBS, job(completions=2, parallelism=2))
     await world.until_event("FailedCreate")
+
+
+@scenario("job")
+async def admission_refuses(world: World) -> None:
+    made = job(completions=2, parallelism=2)
+    made["spec"]["template"]["spec"]["priorityClassName"] = "nobody-made-this"
+    await world.create(JOBS, made)
+    await world.until_event("FailedCreate", times=2)
+
+
+@scenario(
+    "job",
+    ignoring={"Job.status.active": "kube-controller-manager counts pods that the namespace has refused"},
+)
+async def namespace_terminating(world: World) -> None:
+    """No event: nothing will come of it however often it is tried."""
+    await start(world, job(completions=3, parallelism=1), 1)
+    # Events cannot be written there any more, either.
+    await world.until_event("SuccessfulCreate")
+    await world.terminate_namespace()
+    await world.patch(JOBS, "work", {"spec": {"parallelism": 3}})
+    await world.until_status(JOBS, "work", ready=1)
 
 
 @scenario("job")
