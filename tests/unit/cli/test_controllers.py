@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from podlife.cli.controllers import ControllersElection, SyncOptions
@@ -12,6 +14,7 @@ from podlife.controller import ControlPlane
 from podlife.errors import ConfigError
 from podlife.wire import Request, Response
 from podlife.workloads import CONTROLLERS
+from tests.real_parts import ROOT
 from tests.unit.cli.test_cli import imports_of, podlife
 
 ALL = [known.name for known in known_controllers()]
@@ -117,3 +120,17 @@ async def test_every_controller_is_made_and_all_its_numbers_are_shown() -> None:
     assert read("podlife_informer_lists_total", pods) == 0
     assert read("podlife_gc_live") == 0
     assert "is not synced" in work.complaint
+
+
+def test_the_page_names_every_controller_every_metric_and_the_lease() -> None:
+    page = (ROOT / "docs" / "controllers.md").read_text()
+    for known in known_controllers():
+        assert f"| `{known.name}` | `{known.short}` | {known.about.partition(';')[0]}" in page
+    assert ControllersElection().leader_elect_resource_name in page
+    shown = podlife("controllers", "run", "--help", COLUMNS="200").stdout
+    for flag in re.findall(r"--[a-z-]+", shown):
+        name = flag.removeprefix("--no-")
+        # Of a family of flags the page names the first and the rest by their ends.
+        assert (
+            flag in page or name.startswith(("--leader-elect-", "--concurrent-")) or flag in ("--v", "--help")
+        )
