@@ -237,6 +237,31 @@ async def recreate_scaled_and_scaled(world: World) -> None:
     await until_done(world, 2)
 
 
+@scenario("deployment", ignoring=STEPS_VARY)
+async def strategy_changed_in_a_rollout(world: World) -> None:
+    await start(world, 3)
+    world.node.let(UNREADY, has_image(SECOND))
+    await change_image(world, SECOND)
+    await until_sizes(world, 3, 1)
+    await change(world, strategy={**RECREATE, "rollingUpdate": None})
+    await until_sizes(world, 0, 3)
+    world.node.let(RUNS)
+    await until_done(world, 3)
+
+
+@scenario("deployment")
+async def surge_changed(world: World) -> None:
+    """It is marked on the ReplicaSet only when that is scaled the next time."""
+    await start(world, 2)
+    await change(world, strategy={"rollingUpdate": {"maxSurge": 3}})
+    await until_done(world, 2)
+    await world.settle(seconds=1)
+    await world.scale(DEPLOYMENTS, "web", 3)
+    await until_done(world, 3)
+    await change(world, strategy={"rollingUpdate": {"maxSurge": 2}})
+    await until_done(world, 3)
+
+
 # Pausing and going back
 
 
