@@ -15,7 +15,6 @@ from podlife.client import CONTROLLER_REVISIONS, PERSISTENT_VOLUME_CLAIMS, PODS,
 from podlife.controller import Again, Controller, ControlPlane, Enqueue, OwnWrites
 from podlife.errors import PodlifeError
 from podlife.informer import Informer
-from podlife.informer.cache import HasMetadata
 from podlife.informer.indexes import Key
 from podlife.podcontrol import (
     POD_INDEXERS,
@@ -31,7 +30,7 @@ from podlife.podcontrol import (
     validate_selector,
 )
 from podlife.workloads.history import REVISION_INDEXERS, ControllerRevision, History, next_number, surplus
-from podlife.workloads.pod_events import OWNER_INDEXERS, OwnedPods, key_of
+from podlife.workloads.pod_events import OWNER_INDEXERS, OwnedPods
 from podlife.workloads.statefulset.identity import is_member, revision_of
 from podlife.workloads.statefulset.plan import Plan, State, make_plan
 from podlife.workloads.statefulset.revisions import (
@@ -88,7 +87,7 @@ class StatefulSetController:
         )
         self.queue: RateLimitedQueue[Key] = RateLimitedQueue("statefulset")
         self.controller = Controller(self.name, self.queue, self.reconcile, workers=workers)
-        self._sets.add_handler(_SetEvents(self))
+        self._sets.add_handler(Enqueue(self.queue, self._forget))
         self._pods.add_handler(
             OwnedPods(STATEFUL_SETS, self._sets.cache, self.queue, selector_of, self._deletions)
         )
@@ -102,7 +101,7 @@ class StatefulSetController:
     async def reconcile(self, key: Key) -> Again | None:
         stateful_set = self._sets.cache.get(*key)
         if stateful_set is None:
-            self.forget(key)
+            self._forget(key)
             return None
         if not all(informer.is_live for informer in self._informers.values()):
             return Again(_DEAF_SECONDS)
@@ -125,7 +124,7 @@ class StatefulSetController:
             return None
         return await self._manage(key, stateful_set, owner, selector, pods)
 
-    def forget(self, key: Key) -> None:
+    def _forget(self, key: Key) -> None:
         """The set of this name is gone: nothing is waited for any more on its behalf."""
         self._own_writes.forget(key)
         self._deletions.forget(key)
@@ -245,18 +244,6 @@ def _selector(stateful_set: StatefulSet) -> LabelSelector:
         metadata = stateful_set.metadata
         name = f"{metadata.namespace}/{metadata.name}"
         raise InvalidInputError(f"the selector of StatefulSet {name} cannot be used: {error}") from error
-
-
-class _SetEvents(Enqueue):
-    """Of a set that is gone nothing is expected, whoever has its name next."""
-
-    def __init__(self, controller: StatefulSetController) -> None:
-        super().__init__(controller.queue)
-        self._controller = controller
-
-    def on_delete(self, obj: HasMetadata) -> None:
-        self._controller.forget(key_of(obj))
-        super().on_delete(obj)
 
 
 class _CaughtUp:

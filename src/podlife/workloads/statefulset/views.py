@@ -9,7 +9,7 @@ import msgspec
 from podlife.api.selectors import LabelSelector, label_selector_from_dict
 from podlife.api.views import MetadataOnly
 from podlife.client import STATEFUL_SETS
-from podlife.podcontrol import Owner
+from podlife.podcontrol import Owner, owner_of
 from podlife.workloads.views import LabelSelectorDict, Metadata, Status, Template
 
 __all__ = ["Claim", "RetentionPolicy", "StatefulSet", "StatefulSetSpec", "owner_of_set", "selector_of"]
@@ -84,13 +84,4 @@ def selector_of(stateful_set: StatefulSet) -> LabelSelector:
 
 
 def owner_of_set(stateful_set: StatefulSet) -> Owner:
-    metadata = stateful_set.metadata
-    return Owner(
-        STATEFUL_SETS.api_version,
-        STATEFUL_SETS.kind,
-        metadata.name,
-        metadata.uid,
-        metadata.namespace,
-        metadata.resource_version,
-        is_deleting=metadata.deletion_timestamp is not None,
-    )
+    return owner_of(stateful_set, STATEFUL_SETS)
