@@ -141,14 +141,15 @@ class OwnerGarbageCollector:
         identity = node.identity
         if not self.monitors.is_live(identity):
             item = await self._objects.get(identity)
-        owners: tuple[OwnerReference, ...] | None = None
-        for _ in range(_TRIES):
+        owners: tuple[OwnerReference, ...] = ()
+        for tries_left in reversed(range(_TRIES)):
             if item is None:
                 self.take(self.graph.disprove(identity))
                 return
             action = decide(item, await self._standings(identity, item), self._family(node))
             # Changes that have nothing to do with its owners must not keep an object alive for ever.
-            version = "" if item.owner_references == owners else item.resource_version
+            is_the_same = tries_left == 0 and item.owner_references == owners
+            version = "" if is_the_same else item.resource_version
             owners = item.owner_references
             try:
                 await self._act(identity, item, action, version)
