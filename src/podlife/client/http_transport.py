@@ -1,17 +1,18 @@
-"""The transport over HTTP/1.1, with aiohttp.
+"""The transport over HTTP/1.1.
 
 Connections are pooled and bounded, streams apart from requests: a thousand watches take nothing away from
 a delete. Credentials are asked for before each request; after a 401, which executes nothing, the request goes
-out once more with renewed ones. Over plain HTTP no credential leaves this machine.
+out once more with renewed ones. Over plain HTTP no credential leaves this machine. A request that was sent is never
+sent again here: what may be repeated is decided in one place, `retry`.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from podlife import __version__
 from podlife.client.config import Connection, is_this_machine
@@ -21,220 +22,237 @@ from podlife.errors import UnreachableError
 from podlife.wire import Request
 
 if TYPE_CHECKING:
-    import aiohttp
+    import ssl
+
+    from podlife.client.connecting import Target
+    from podlife.client.http_connection import HttpConnection
 
 __all__ = ["HttpTransport"]
 
 _REQUEST_CONNECTIONS = 128
 _STREAM_CONNECTIONS = 2048
-# How much may come in before it is read. A streaming list is read in large pieces; see `watch`.
-_REQUEST_BUFFER, _STREAM_BUFFER = 1 << 16, 1 << 19
-# What may stand in a path unquoted (RFC 3986).
+# How much may come in before it is read.
+_REQUEST_BUFFER, _STREAM_BUFFER = 1 << 18, 1 << 19
+# A connection that nobody has used for so long is not used again: the server may be about to close it.
+_IDLE_SECONDS = 15.0
+# What may stand in a path unquoted (RFC 3986); nearly every path is nothing else.
 _PATH_SAFE = "/:@!$&'()*+,;=-._~"
+_PLAIN_PATH = re.compile(r"[A-Za-z0-9/:@!$&'()*+,;=\-._~]*")
 
 
 class HttpTransport:
     def __init__(self, connection: Connection, credentials: Credentials | None = None) -> None:
+        from podlife.client.connecting import target_of
+
         self._connection = connection
-        url = urlsplit(connection.server)
-        self._origin = f"{url.scheme}://{url.netloc}{url.path.rstrip('/')}"
-        is_private = url.scheme == "https" or is_this_machine(url.hostname or "")
+        self._target = target_of(connection)
+        is_private = self._target.is_tls or is_this_machine(self._target.host)
         self._credentials = credentials or credentials_for(connection.auth if is_private else None)
-        self._is_tls = url.scheme == "https"
         self._pool: _Pool | None = None
         self._is_closed = False
+        self._common_head = self._make_common_head()
+
+    def _make_common_head(self) -> str:
+        """What every request says alike."""
+        lines = [
+            f"Host: {self._target.host_header}",
+            f"User-Agent: podlife/{__version__}",
+            f"Accept-Encoding: {'gzip' if self._connection.compression else 'identity'}",
+        ]
+        proxy = self._target.proxy
+        if proxy is not None and proxy.authorization and not self._target.is_tunnelled:
+            lines.append(f"Proxy-Authorization: {proxy.authorization}")
+        lines += [f"{name}: {value}" for name, value in self._connection.impersonation]
+        return "\r\n".join(lines)
 
     async def prepare(self) -> None:
         await self._credentials.current()
 
     async def send(self, request: Request, *, seconds: float | None, is_stream: bool = False) -> HttpAnswer:
+        deadline = None if seconds is None else asyncio.get_running_loop().time() + seconds
         try:
-            async with asyncio.timeout(seconds):
+            credential = await self._credentials.current()
+            answer = await self._send(request, credential, deadline, is_stream=is_stream)
+            if answer.status == 401 and await self._has_renewed(credential, answer, deadline):
                 credential = await self._credentials.current()
-                answer = await self._send(request, credential, is_stream=is_stream)
-                if answer.status == 401 and await self._has_renewed(credential, answer):
-                    credential = await self._credentials.current()
-                    answer = await self._send(request, credential, is_stream=is_stream)
-                return answer
+                answer = await self._send(request, credential, deadline, is_stream=is_stream)
+            return answer
         except TimeoutError:
             raise DeadlineError(
-                f"{self._origin} did not answer {request.method} {request.path} in {seconds or 0:.3g} s"
+                f"{self._target.origin} did not answer {request.method} {request.path} in {seconds or 0:.3g} s"
             ) from None
 
-    async def _has_renewed(self, refused: Credential, answer: HttpAnswer) -> bool:
+    async def _has_renewed(self, refused: Credential, answer: HttpAnswer, deadline: float | None) -> bool:
         is_renewed = True
         try:
-            is_renewed = await self._credentials.renew(refused)
+            async with asyncio.timeout_at(deadline):
+                is_renewed = await self._credentials.renew(refused)
         finally:
             # Only an answer that is handed out is for its reader to close.
             if is_renewed:
                 await answer.close()
         return is_renewed
 
-    async def _send(self, request: Request, credential: Credential, *, is_stream: bool) -> HttpAnswer:
-        import aiohttp
-        from yarl import URL
-
-        pool = await self._pool_for(credential)
-        url = f"{self._origin}{quote(request.path, safe=_PATH_SAFE)}"
-        headers = [*self._connection.impersonation, *request.headers.items()]
-        if credential.authorization:
-            headers.append(("Authorization", credential.authorization))
-        pool.users += 1
+    async def _send(
+        self, request: Request, credential: Credential, deadline: float | None, *, is_stream: bool
+    ) -> HttpAnswer:
+        message = self._message(request, credential)
+        pool = self._pool_for(credential)
+        line = pool.streams if is_stream else pool.requests
+        connection = await line.take(deadline)
         try:
-            response = await (pool.streams if is_stream else pool.requests).request(
-                request.method,
-                URL(f"{url}?{request.query.raw}" if request.query.raw else url, encoded=True),
-                headers=headers,
-                data=request.body or None,
-                proxy=self._connection.proxy_url or None,
-                server_hostname=self._connection.tls_server_name or None,
-                allow_redirects=False,
-            )
+            await connection.exchange(message, seconds=_left(deadline))
         except BaseException as error:
-            await pool.leave()
-            if isinstance(error, aiohttp.ClientError | OSError) and not isinstance(error, TimeoutError):
-                raise _as_unreachable(error, self._origin) from None
+            line.give_back(connection)
+            if isinstance(error, UnreachableError):
+                raise UnreachableError(
+                    f"{self._target.origin} closed the connection before it answered: {error}"
+                ) from None
             raise
-        return HttpAnswer(response, pool)
+        return HttpAnswer(connection, line)
 
-    async def _pool_for(self, credential: Credential) -> _Pool:
+    def _message(self, request: Request, credential: Credential) -> bytes:
+        path = request.path if _PLAIN_PATH.fullmatch(request.path) else quote(request.path, safe=_PATH_SAFE)
+        query = f"?{request.query.raw}" if request.query.raw else ""
+        lines = [f"{request.method} {self._target.prefix}{path}{query} HTTP/1.1", self._common_head]
+        lines += [f"{name}: {value}" for name, value in request.headers.items()]
+        if credential.authorization:
+            lines.append(f"Authorization: {credential.authorization}")
+        if request.body or request.method in ("POST", "PUT", "PATCH"):
+            lines.append(f"Content-Length: {len(request.body)}")
+        head = "\r\n".join(lines)
+        # A line break within a value would begin a header, or a request, of somebody else's choice.
+        expected = len(lines) - 1 + self._common_head.count("\n")
+        if head.count("\n") != expected or head.count("\r") != expected:
+            raise ValueError("a header of the request has a line break in it")
+        return f"{head}\r\n\r\n".encode() + request.body
+
+    def _pool_for(self, credential: Credential) -> _Pool:
         if self._is_closed:
             raise NotSentError("the client is closed", is_lasting=True)
         identity = (credential.certificate, credential.key)
         if self._pool is None or self._pool.identity != identity:
             # Connections prove who we are when they begin: a new certificate needs new ones.
-            old, self._pool = self._pool, _Pool(self._connection, identity, is_tls=self._is_tls)
+            old, self._pool = self._pool, _Pool(self._connection, self._target, identity)
             if old is not None:
-                await old.retire()
+                old.retire()
         return self._pool
 
     async def close(self) -> None:
         """End all connections, those of streams too."""
         self._is_closed = True
         if self._pool is not None:
-            await self._pool.close()
+            self._pool.close()
             self._pool = None
+        # What was broken off a moment ago is closed by the loop in its next turn: it may be the last one.
+        await asyncio.sleep(0)
 
 
 class _Pool:
     """The connections made under one identity; after it has been replaced they end with their last user."""
 
-    def __init__(self, connection: Connection, identity: tuple[bytes, bytes], *, is_tls: bool) -> None:
-        import aiohttp
-
+    def __init__(self, connection: Connection, target: Target, identity: tuple[bytes, bytes]) -> None:
         from podlife.client.tls import tls_context
 
         self.identity = identity
-        self.users = 0
+        context = tls_context(connection, certificate=identity[0], key=identity[1]) if target.is_tls else None
+        self.requests = _Line(target, context, _REQUEST_CONNECTIONS, _REQUEST_BUFFER)
+        self.streams = _Line(target, context, _STREAM_CONNECTIONS, _STREAM_BUFFER)
+
+    def retire(self) -> None:
+        self.requests.retire()
+        self.streams.retire()
+
+    def close(self) -> None:
+        self.requests.close()
+        self.streams.close()
+
+
+class _Line:
+    """Connections of one kind: taken by who has something to send, and given back."""
+
+    def __init__(self, target: Target, context: ssl.SSLContext | None, most: int, buffer_bytes: int) -> None:
+        self._target = target
+        self._context = context
+        self._buffer_bytes = buffer_bytes
+        self._free = asyncio.Semaphore(most)
+        self._idle: list[HttpConnection] = []
+        self._used: set[HttpConnection] = set()
         self._is_retired = False
-        context = tls_context(connection, certificate=identity[0], key=identity[1]) if is_tls else True
-        encoding = "gzip" if connection.compression else "identity"
 
-        def session(limit: int, buffer_bytes: int) -> aiohttp.ClientSession:
-            opened = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=limit, ssl=context),
-                read_bufsize=buffer_bytes,
-                # The callers hold the deadlines: a total here would end every watch.
-                timeout=aiohttp.ClientTimeout(total=None),
-                cookie_jar=aiohttp.DummyCookieJar(),
-                headers={"User-Agent": f"podlife/{__version__}", "Accept-Encoding": encoding},
-            )
-            # aiohttp would send a DELETE or PUT again by itself when a connection breaks, though it may have
-            # been executed. What may be repeated is decided in one place, `retry`; a test watches over this.
-            opened._retry_connection = False
-            return opened
+    async def take(self, deadline: float | None) -> HttpConnection:
+        """Raises NotSentError, and TimeoutError when the deadline comes first."""
+        if self._free.locked():
+            async with asyncio.timeout_at(deadline):
+                await self._free.acquire()
+        else:
+            await self._free.acquire()
+        try:
+            connection = self._last_used() or await self._connect(deadline)
+        except BaseException:
+            self._free.release()
+            raise
+        self._used.add(connection)
+        return connection
 
-        self.requests = session(_REQUEST_CONNECTIONS, _REQUEST_BUFFER)
-        self.streams = session(_STREAM_CONNECTIONS, _STREAM_BUFFER)
+    def _last_used(self) -> HttpConnection | None:
+        now = asyncio.get_running_loop().time()
+        while self._idle:
+            connection = self._idle.pop()
+            if connection.is_open and now - connection.idle_since < _IDLE_SECONDS:
+                return connection
+            connection.abort()
+        return None
 
-    async def leave(self) -> None:
-        self.users -= 1
-        if self._is_retired and self.users == 0:
-            await self.close()
+    async def _connect(self, deadline: float | None) -> HttpConnection:
+        from podlife.client.connecting import connect
 
-    async def retire(self) -> None:
+        async with asyncio.timeout_at(deadline):
+            return await connect(self._target, self._context, self._buffer_bytes)
+
+    def give_back(self, connection: HttpConnection) -> None:
+        self._used.discard(connection)
+        self._free.release()
+        if connection.is_reusable and not self._is_retired:
+            connection.idle_since = asyncio.get_running_loop().time()
+            self._idle.append(connection)
+        else:
+            connection.abort()
+
+    def retire(self) -> None:
         self._is_retired = True
-        if self.users == 0:
-            await self.close()
+        while self._idle:
+            self._idle.pop().abort()
 
-    async def close(self) -> None:
-        await self.requests.close()
-        await self.streams.close()
-        # What was broken off a moment ago is closed by the loop in its next turn: it may be the last one.
-        await asyncio.sleep(0)
+    def close(self) -> None:
+        self.retire()
+        for connection in self._used:
+            connection.abort()
 
 
 class HttpAnswer:
-    def __init__(self, response: aiohttp.ClientResponse, pool: _Pool) -> None:
-        self._response = response
-        self._pool: _Pool | None = pool
-        self.status = response.status
-        self.headers: Mapping[str, str] = _joined(response)
+    def __init__(self, connection: HttpConnection, line: _Line) -> None:
+        self._connection = connection
+        self._line: _Line | None = line
+        self.status = connection.status
+        self.headers: Mapping[str, str] = connection.headers
 
     async def next_piece(self, *, seconds: float | None) -> bytes:
-        import aiohttp
-
-        content = self._response.content
+        if self._line is None:
+            return b""
         try:
-            # What is there already is not waited for: of most answers, all of it, and its end too.
-            if content.at_eof():
-                return b""
-            if piece := content.read_nowait():
-                return piece
-            async with asyncio.timeout(seconds):
-                return await content.readany()
+            return await self._connection.read(seconds=seconds)
         except TimeoutError:
             raise SilenceError(f"the server was silent for {seconds or 0:.3g} s") from None
-        except (aiohttp.ClientError, OSError) as error:
-            raise UnreachableError(f"the answer was cut off: {_described(error)}") from None
+        except UnreachableError as error:
+            raise UnreachableError(f"the answer was cut off: {error}") from None
 
     async def close(self) -> None:
-        # A body that was read to its end has given its connection back. Any other ends with it, and at once: a
-        # farewell over TLS would wait for the server's, and nobody waits for that any more.
-        connection = self._response.connection
-        if connection is not None and connection.transport is not None:
-            connection.transport.abort()
-        self._response.release()
-        pool, self._pool = self._pool, None
-        if pool is not None:
-            await pool.leave()
+        # A body that was read to its end gives its connection back; any other ends it.
+        line, self._line = self._line, None
+        if line is not None:
+            line.give_back(self._connection)
 
 
-def _joined(response: aiohttp.ClientResponse) -> dict[str, str]:
-    headers: dict[str, str] = {}
-    for name, value in response.headers.items():
-        key = name.lower()
-        headers[key] = f"{headers[key]}, {value}" if key in headers else value
-    return headers
-
-
-def _described(error: BaseException) -> str:
-    return " ".join(str(error).split()) or type(error).__name__
-
-
-def _as_unreachable(error: Exception, origin: str) -> UnreachableError:
-    import aiohttp
-
-    if isinstance(error, aiohttp.ClientConnectorCertificateError):
-        reason = getattr(error.certificate_error, "verify_message", "") or _described(error.certificate_error)
-        return NotSentError(
-            f"the certificate of {origin} is not trusted: {reason}; check certificate-authority",
-            is_lasting=True,
-        )
-    if isinstance(error, aiohttp.ClientConnectorSSLError):
-        return NotSentError(f"no TLS connection to {origin}: {_described(error)}", is_lasting=True)
-    if isinstance(error, aiohttp.ClientProxyConnectionError | aiohttp.ClientHttpProxyError):
-        return NotSentError(f"the proxy on the way to {origin} cannot be used: {_described(error)}")
-    if isinstance(error, aiohttp.ClientConnectorDNSError):
-        return NotSentError(
-            f"the host name of {origin} cannot be resolved; check the address", is_lasting=True
-        )
-    if isinstance(error, aiohttp.ClientConnectorError):
-        # The error's own text repeats the address, the number's says what happened.
-        number = error.os_error.errno
-        reason = os.strerror(number).lower() if number else _described(error.os_error)
-        return NotSentError(f"{origin} cannot be reached: {reason}; check the address and that it runs")
-    if isinstance(error, aiohttp.InvalidURL | aiohttp.ServerFingerprintMismatch):
-        return NotSentError(f"{origin} cannot be used: {_described(error)}", is_lasting=True)
-    return UnreachableError(f"{origin} closed the connection before it answered: {_described(error)}")
+def _left(deadline: float | None) -> float | None:
+    return None if deadline is None else deadline - asyncio.get_running_loop().time()

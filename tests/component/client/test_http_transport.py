@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
+import gzip
+import json
 import socket
 import ssl
 import threading
@@ -358,6 +361,178 @@ async def test_a_stream_that_its_reader_leaves_ends_at_the_server_too() -> None:
         await stream.aclose()
         async with asyncio.timeout(5):
             await has_ended.wait()
+
+
+@pytest.mark.parametrize("is_chunked", [True, False])
+async def test_requests_one_after_the_other_share_a_connection(is_chunked: bool) -> None:
+    ports: set[int] = set()
+
+    async def handler(request: web.Request) -> web.StreamResponse:
+        assert request.transport is not None
+        ports.add(request.transport.get_extra_info("peername")[1])
+        response = web.json_response(POD)
+        if is_chunked:
+            response.enable_chunked_encoding()
+        return response
+
+    async with serve(handler) as server, Client.connect(Connection(server)) as client:
+        for _ in range(5):
+            assert await client.get(PODS, "a", "ns") == POD
+        assert len(ports) == 1
+        await asyncio.gather(*(client.get(PODS, "a", "ns") for _ in range(5)))
+        assert 1 < len(ports) <= 5
+
+
+async def test_a_connection_that_the_server_ends_is_not_used_again() -> None:
+    seen = 0
+
+    async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal seen
+        seen += 1
+        body = json.dumps(POD).encode()
+        writer.write(HEAD + b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+        await reader.read()
+
+    async with serve_raw(script) as server, Client.connect(Connection(server)) as client:
+        for _ in range(3):
+            assert await client.get(PODS, "a", "ns") == POD
+    assert seen == 3
+
+
+async def test_a_body_without_a_length_ends_with_its_connection() -> None:
+    async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(HEAD + b"\r\n" + json.dumps(POD).encode())
+        await writer.drain()
+
+    async with serve_raw(script) as server, Client.connect(Connection(server)) as client:
+        assert await client.get(PODS, "a", "ns") == POD
+
+
+async def test_what_comes_before_the_answer_is_passed_over() -> None:
+    async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        body = json.dumps(POD).encode()
+        writer.write(b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n")
+        writer.write(HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+        await reader.read()
+
+    async with serve_raw(script) as server, Client.connect(Connection(server)) as client:
+        assert await client.get(PODS, "a", "ns") == POD
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"SSH-2.0-OpenSSH_9.2\r\n",
+        HEAD + b"Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello",
+        HEAD + b"Content-Encoding: gzip\r\nContent-Length: 5\r\n\r\nhello",
+        HEAD + b"X: " + b"x" * 200_000 + b"\r\nContent-Length: 2\r\n\r\n{}",
+        b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n",
+    ],
+    ids=["no HTTP", "two lengths", "no gzip", "endless head", "another protocol"],
+)
+async def test_what_is_no_answer_is_told_in_one_line(answer: bytes) -> None:
+    async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(answer)
+        await reader.read()
+
+    async with serve_raw(script) as server, Client.connect(Connection(server), timeout_seconds=5) as client:
+        with pytest.raises(UnreachableError) as raised:
+            await client.create(PODS, {**POD}, "ns")
+    assert "\n" not in str(raised.value)
+
+
+async def test_a_small_answer_that_unpacks_to_much_is_read_in_pieces() -> None:
+    large = b"a" * (8 << 20)
+    packed = gzip.compress(large)
+
+    async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(HEAD + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(packed) + packed)
+        await reader.read()
+
+    async with serve_raw(script) as server, Client.connect(Connection(server)) as client:
+        pieces = [piece async for piece in client.logs("a", "ns")]
+    assert b"".join(pieces) == large
+    assert max(map(len, pieces)) <= 1 << 20
+
+
+async def test_a_server_that_sends_faster_than_is_read_has_to_wait() -> None:
+    sent = 0
+    is_stuck = asyncio.Event()
+
+    async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal sent
+        writer.write(HEAD + b"\r\n")
+        try:
+            async with asyncio.timeout(2):
+                while sent < 256 << 20:
+                    writer.write(b"a" * (1 << 20))
+                    await writer.drain()
+                    sent += 1 << 20
+        except TimeoutError:
+            is_stuck.set()
+
+    async with serve_raw(script) as server, Client.connect(Connection(server)) as client:
+        pieces = client.logs("a", "ns")
+        async with aclosing(pieces):
+            await anext(pieces)
+            await is_stuck.wait()
+    assert sent < 64 << 20
+
+
+@pytest.mark.parametrize("value", ["a\r\nX-Injected: b", "a\nb", "a\rb"])
+async def test_a_line_break_in_a_header_never_reaches_the_wire(value: str) -> None:
+    async with serve(answer_pod) as server, Client.connect(Connection(server)) as client:
+        with pytest.raises(ValueError, match="line break"):
+            await client.request("GET", "/version", headers={"X-Name": value})
+
+
+async def test_tls_goes_through_a_proxy_that_only_passes_bytes_on(
+    authority: Authority, tmp_path: Path
+) -> None:
+    asked: list[bytes] = []
+
+    async def proxy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        asked.append(head)
+        host, _, port = head.split()[1].decode().rpartition(":")
+        to_reader, to_writer = await asyncio.open_connection(host, int(port))
+        writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+
+        async def pass_on(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+            with contextlib.suppress(ConnectionError):
+                while data := await source.read(65536):
+                    sink.write(data)
+            sink.close()
+
+        await asyncio.gather(pass_on(reader, to_writer), pass_on(to_reader, writer))
+
+    async with serve(who, server_context(authority, tmp_path)) as server:
+        listener = await asyncio.start_server(proxy, "127.0.0.1", 0)
+        async with listener:
+            port = listener.sockets[0].getsockname()[1]
+            connection = Connection(
+                server,
+                certificate_authority=authority.pem,
+                proxy_url=f"http://me:secret@127.0.0.1:{port}",
+                auth=TokenAuth("for the server alone"),
+            )
+            async with Client.connect(connection) as client:
+                assert await client.get(PODS, "a", "ns") == {"user": ""}
+    assert asked[0].startswith(b"CONNECT 127.0.0.1:")
+    assert b"Proxy-Authorization: Basic bWU6c2VjcmV0" in asked[0]
+    assert b"for the server alone" not in b"".join(asked)
+
+
+@pytest.mark.parametrize("answer", [b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n", b""])
+async def test_a_proxy_that_refuses_is_named(authority: Authority, answer: bytes) -> None:
+    async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(answer)
+
+    async with serve_raw(script) as proxy:
+        connection = Connection("https://127.0.0.1:1", certificate_authority=authority.pem, proxy_url=proxy)
+        async with Client.connect(connection, timeout_seconds=1) as client:
+            with pytest.raises(NotSentError, match="^the proxy on the way to https://\S+ cannot be used"):
+                await client.create(PODS, {**POD}, "ns")
 
 
 def test_a_stream_that_is_left_waits_for_no_farewell_of_its_server(

@@ -1,0 +1,199 @@
+"""From an address to a connection: through TLS, and through a proxy where there is one.
+
+It guarantees that whatever goes wrong before a request is sent is a `NotSentError` of one line that says what, and
+whether trying again could help.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import os
+import re
+import socket
+import ssl
+from dataclasses import dataclass
+from typing import cast
+from urllib.parse import unquote, urlsplit
+
+from podlife.client.config import Connection
+from podlife.client.http_connection import HttpConnection
+from podlife.client.transport import NotSentError
+
+__all__ = ["Target", "connect", "target_of"]
+
+_MOST_PROXY_ANSWER = 1 << 14
+
+
+@dataclass(frozen=True, slots=True)
+class Proxy:
+    host: str
+    port: int
+    is_tls: bool
+    # The value of Proxy-Authorization; empty for none.
+    authorization: str
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where requests go. `origin` is for messages; `prefix` is what stands before every path on the wire."""
+
+    origin: str
+    host: str
+    port: int
+    is_tls: bool
+    server_name: str
+    host_header: str
+    prefix: str
+    proxy: Proxy | None
+
+    @property
+    def is_tunnelled(self) -> bool:
+        """Over TLS the proxy passes bytes on and sees nothing; otherwise it is spoken to as if it were the server."""
+        return self.proxy is not None and self.is_tls
+
+
+def target_of(connection: Connection) -> Target:
+    url = urlsplit(connection.server)
+    is_tls = url.scheme == "https"
+    host = url.hostname or ""
+    path = url.path.rstrip("/")
+    origin = f"{url.scheme}://{url.netloc}{path}"
+    proxy = _proxy_of(connection.proxy_url) if connection.proxy_url else None
+    return Target(
+        origin=origin,
+        host=host,
+        port=url.port or (443 if is_tls else 80),
+        is_tls=is_tls,
+        server_name=connection.tls_server_name or host,
+        host_header=url.netloc.rpartition("@")[2],
+        prefix=origin if proxy is not None and not is_tls else path,
+        proxy=proxy,
+    )
+
+
+def _proxy_of(text: str) -> Proxy:
+    url = urlsplit(text)
+    is_tls = url.scheme == "https"
+    authorization = ""
+    if url.username is not None:
+        user = f"{unquote(url.username)}:{unquote(url.password or '')}"
+        authorization = f"Basic {base64.b64encode(user.encode()).decode()}"
+    return Proxy(url.hostname or "", url.port or (443 if is_tls else 80), is_tls, authorization)
+
+
+async def connect(target: Target, context: ssl.SSLContext | None, most_buffered: int) -> HttpConnection:
+    """A connection that is ready for its first request. Raises NotSentError."""
+    loop = asyncio.get_running_loop()
+
+    def make() -> HttpConnection:
+        return HttpConnection(most_buffered)
+
+    try:
+        if target.proxy is None:
+            _, connection = await loop.create_connection(
+                make,
+                target.host,
+                target.port,
+                ssl=context,
+                server_hostname=target.server_name if context is not None else None,
+            )
+            return connection
+    except OSError as error:
+        raise _not_connected(error, target.origin) from None
+    return await _connect_through(target.proxy, target, context, most_buffered)
+
+
+async def _connect_through(
+    proxy: Proxy, target: Target, context: ssl.SSLContext | None, most_buffered: int
+) -> HttpConnection:
+    loop = asyncio.get_running_loop()
+    to_proxy = ssl.create_default_context() if proxy.is_tls else None
+    make = _Tunnel if target.is_tunnelled else lambda: HttpConnection(most_buffered)
+    try:
+        transport, protocol = await loop.create_connection(make, proxy.host, proxy.port, ssl=to_proxy)
+    except OSError as error:
+        raise _no_proxy(target, _described(error)) from None
+    if isinstance(protocol, HttpConnection):
+        return protocol
+    try:
+        await cast(_Tunnel, protocol).ask(target, proxy)
+        connection = HttpConnection(most_buffered)
+        assert context is not None
+        secured = await loop.start_tls(transport, connection, context, server_hostname=target.server_name)
+    except BaseException as error:
+        transport.abort()
+        if isinstance(error, OSError):
+            raise _not_connected(error, target.origin) from None
+        raise
+    assert secured is not None
+    connection.connection_made(secured)
+    return connection
+
+
+class _Tunnel(asyncio.Protocol):
+    """Asks a proxy for a tunnel; what comes after its answer belongs to somebody else."""
+
+    def __init__(self) -> None:
+        self._answer = b""
+        self._done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+
+    async def ask(self, target: Target, proxy: Proxy) -> None:
+        assert self._transport is not None
+        host = f"[{target.host}]" if ":" in target.host else target.host
+        lines = [f"CONNECT {host}:{target.port} HTTP/1.1", f"Host: {host}:{target.port}"]
+        if proxy.authorization:
+            lines.append(f"Proxy-Authorization: {proxy.authorization}")
+        self._transport.write("\r\n".join([*lines, "", ""]).encode())
+        await self._done
+        status = self._answer.split(b"\r\n", 1)[0].decode("latin-1")
+        if not re.match(r"HTTP/1\.[01] 2\d\d\b", status):
+            raise _no_proxy(target, f"it answered {status!r}" if status else "it closed the connection")
+
+    def data_received(self, data: bytes) -> None:
+        self._answer += data
+        if b"\r\n\r\n" in self._answer or len(self._answer) > _MOST_PROXY_ANSWER:
+            self._finish()
+
+    def connection_lost(self, error: BaseException | None) -> None:
+        self._finish()
+
+    def _finish(self) -> None:
+        if not self._done.done():
+            self._done.set_result(None)
+
+
+def _no_proxy(target: Target, why: str) -> NotSentError:
+    return NotSentError(f"the proxy on the way to {target.origin} cannot be used: {why}")
+
+
+def _not_connected(error: OSError, origin: str) -> NotSentError:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        reason = getattr(error, "verify_message", "") or _described(error)
+        return NotSentError(
+            f"the certificate of {origin} is not trusted: {reason}; check certificate-authority",
+            is_lasting=True,
+        )
+    if isinstance(error, ssl.SSLError):
+        return NotSentError(f"no TLS connection to {origin}: {_described(error)}", is_lasting=True)
+    if isinstance(error, socket.gaierror):
+        return NotSentError(
+            f"the host name of {origin} cannot be resolved; check the address", is_lasting=True
+        )
+    return NotSentError(f"{origin} cannot be reached: {_reason(error)}; check the address and that it runs")
+
+
+def _reason(error: OSError) -> str:
+    # The error's own text repeats the address (all of them, where a name has several); the number says what happened.
+    number = error.errno
+    if number is None and (found := re.search(r"\[Errno (\d+)\]", str(error))):
+        number = int(found[1])
+    return os.strerror(number).lower() if number else _described(error)
+
+
+def _described(error: BaseException) -> str:
+    return " ".join(str(error).split()) or type(error).__name__

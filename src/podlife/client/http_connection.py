@@ -1,0 +1,216 @@
+"""One connection of HTTP/1.1: a request goes out, an answer comes in, and then the next.
+
+It guarantees that at most one exchange is under way, that no more of a body is held than its reader has room for (the
+server waits then), that every wait has its deadline, and that a connection which has seen anything unexpected is not
+used again. The bytes are parsed by llhttp (httptools). Which connection to use, and what an answer means, is for
+others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+from typing import Any, cast
+
+import httptools
+
+from podlife.errors import UnreachableError
+
+__all__ = ["CutOffError", "HttpConnection"]
+
+_MOST_HEADER_BYTES = 1 << 17
+# How much of a compressed body is unpacked at once: a small answer may unpack to anything.
+_MOST_UNPACKED = 1 << 20
+
+
+class CutOffError(UnreachableError):
+    """The connection ended, or what came over it is no HTTP, before the answer was complete."""
+
+
+class HttpConnection(asyncio.Protocol):
+    """`most_buffered` is how many bytes of a body may wait for their reader before the server has to."""
+
+    def __init__(self, most_buffered: int) -> None:
+        self._most_buffered = most_buffered
+        self._transport: asyncio.Transport | None = None
+        self._parser = httptools.HttpResponseParser(self)
+        self._waiter: asyncio.Future[None] | None = None
+        self._failure: UnreachableError | None = None
+        self._is_paused = False
+        self._ended_with: BaseException | None = None
+        self.is_open = False
+        self.idle_since = 0.0
+        self._reset()
+
+    def _reset(self) -> None:
+        self.status = 0
+        self.headers: dict[str, str] = {}
+        self._header_bytes = 0
+        self._has_head = False
+        self._is_complete = False
+        self._is_kept = False
+        self._ends_with_connection = False
+        self._pieces: list[bytes] = []
+        self._buffered = 0
+        self._unpacker: Any = None
+
+    # What others do with it
+
+    @property
+    def is_reusable(self) -> bool:
+        """Whether an exchange has ended so that the next one may begin."""
+        return self.is_open and self._is_complete and self._is_kept and not self._pieces
+
+    async def exchange(self, message: bytes, *, seconds: float | None) -> None:
+        """Send the request and wait for the head of the answer. Raises TimeoutError, and CutOffError when the
+        connection ends first."""
+        self._reset()
+        if self._transport is None or not self.is_open:
+            raise CutOffError(_words(self._ended_with))
+        self._transport.write(message)
+        while not self._has_head:
+            self._raise_failure()
+            await self._wait(seconds)
+
+    async def read(self, *, seconds: float | None) -> bytes:
+        """What has come of the body; empty at its end. Raises TimeoutError after so long a silence, CutOffError."""
+        while True:
+            if self._pieces:
+                # Of a compressed body the first bytes may come to nothing by themselves.
+                if piece := self._take():
+                    return piece
+                continue
+            if self._is_complete:
+                if self._unpacker is not None and not self._unpacker.eof:
+                    raise CutOffError("the compressed answer has no end")
+                return b""
+            self._raise_failure()
+            await self._wait(seconds)
+
+    def abort(self) -> None:
+        """End the connection at once: over TLS a farewell would wait for the other side's."""
+        self.is_open = False
+        if self._transport is not None:
+            self._transport.abort()
+
+    # What the event loop tells
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self.is_open = True
+
+    def data_received(self, data: bytes) -> None:
+        if self._failure is not None:
+            return
+        try:
+            self._parser.feed_data(data)
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
+            self._fail(CutOffError(f"what came is no answer: {error}"))
+            return
+        if self._buffered > self._most_buffered and not self._is_paused and self._transport is not None:
+            self._transport.pause_reading()
+            self._is_paused = True
+        self._wake()
+
+    def eof_received(self) -> bool:
+        return False
+
+    def connection_lost(self, error: BaseException | None) -> None:
+        self.is_open = False
+        self._ended_with = error
+        if self._has_head and self._ends_with_connection and error is None:
+            self._is_complete = True
+        elif not self._is_complete:
+            self._failure = self._failure or CutOffError(_words(error))
+        self._wake()
+
+    # What the parser tells
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._header_bytes += len(name) + len(value)
+        if self._header_bytes > _MOST_HEADER_BYTES:
+            raise ValueError("the head of the answer is too long")
+        key, text = name.decode("latin-1").lower(), value.decode("latin-1")
+        self.headers[key] = f"{self.headers[key]}, {text}" if key in self.headers else text
+
+    def on_headers_complete(self) -> None:
+        self.status = self._parser.get_status_code()
+        headers = self.headers
+        if self.status < 200:
+            return
+        self._has_head = True
+        self._ends_with_connection = "content-length" not in headers and "transfer-encoding" not in headers
+        if headers.get("content-encoding") == "gzip":
+            self._unpacker = zlib.decompressobj(16 + zlib.MAX_WBITS)
+
+    def on_body(self, piece: bytes) -> None:
+        self._pieces.append(piece)
+        self._buffered += len(piece)
+
+    def on_message_complete(self) -> None:
+        if self._has_head:
+            self._is_complete = True
+            # The parser knows it now; a moment later it has forgotten.
+            self._is_kept = self._parser.should_keep_alive()
+        else:
+            # Something on the way to the answer (100, 103).
+            self._reset()
+
+    # Within
+
+    def _take(self) -> bytes:
+        pieces, self._pieces, self._buffered = self._pieces, [], 0
+        if self._is_paused and self._transport is not None and self.is_open:
+            self._is_paused = False
+            self._transport.resume_reading()
+        data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        return data if self._unpacker is None else self._unpack(data)
+
+    def _unpack(self, data: bytes) -> bytes:
+        try:
+            unpacked: bytes = self._unpacker.decompress(data, _MOST_UNPACKED)
+        except zlib.error as error:
+            failure = CutOffError(f"the answer cannot be unpacked: {error}")
+            self._fail(failure)
+            raise failure from None
+        rest = self._unpacker.unconsumed_tail
+        if rest:
+            self._pieces.insert(0, rest)
+            self._buffered += len(rest)
+        return unpacked
+
+    async def _wait(self, seconds: float | None) -> None:
+        loop = asyncio.get_running_loop()
+        waiter = self._waiter = loop.create_future()
+        # A timer of its own: `asyncio.timeout` costs as much as everything else here together.
+        timer = None if seconds is None else loop.call_later(max(0.0, seconds), _expire, waiter)
+        try:
+            await waiter
+        finally:
+            self._waiter = None
+            if timer is not None:
+                timer.cancel()
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def _fail(self, failure: UnreachableError) -> None:
+        self._failure = self._failure or failure
+        self.abort()
+        self._wake()
+
+    def _raise_failure(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+
+def _expire(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_exception(TimeoutError())
+
+
+def _words(error: BaseException | None) -> str:
+    return (
+        (" ".join(str(error).split()) or type(error).__name__) if error is not None else "connection closed"
+    )
