@@ -62,8 +62,8 @@ class JobController:
         self._control = PodControl(plane.client, self._recorder, on_write=self._note_pod)
         acts = PodActs(self._control, self._expectations)
         self._sync = JobSync(plane.client, self._writes, acts, self._recorder, plane.clock)
-        # The Jobs whose pods are known as the server has them; see `_has_caught_up`.
-        self._caught_up: set[str] = set()
+        # The UIDs of Jobs whose pods are known as the server has them; see `_has_caught_up`.
+        self._caught_up: dict[Key, str] = {}
         self.queue: RateLimitedQueue[Key] = _queue("job")
         self.controller = Controller(self.name, self.queue, self.reconcile, workers=workers)
         # Its writes are for nobody who would wait for them.
@@ -87,8 +87,7 @@ class JobController:
     async def reconcile(self, key: Key) -> Again | None:
         job = self._jobs.cache.get(*key)
         if job is None or is_managed_elsewhere(job) or has_finished(job):
-            self._expectations.forget(key)
-            self._writes.forget(key)
+            self._forget(key)
             return None
         is_live = self._pods.is_live and self._jobs.is_live
         if not is_live or not self._writes.is_seen(key) or not await self._has_caught_up(job):
@@ -126,7 +125,7 @@ class JobController:
         Another one may have counted pods that the cache still shows as tracked, or begun to count pods that it does
         not show yet: they would be counted twice. From then on there are only the writes of this one."""
         uid = job.metadata.uid
-        if uid in self._caught_up:
+        if self._caught_up.get(key_of(job)) == uid:
             return True
         if job.status:
             options = ListOptions(label_selector=_selector(job))
@@ -142,7 +141,7 @@ class JobController:
             }
             if tracked != {pod.metadata.uid for pod in self._tracked_pods(job)}:
                 return False
-        self._caught_up.add(uid)
+        self._caught_up[key_of(job)] = uid
         return True
 
     def _tracked_pods(self, job: Job) -> list[Pod]:
@@ -153,19 +152,21 @@ class JobController:
             self._writes.note((pod["metadata"]["namespace"], owner.name), PODS, pod)
 
     def _on_finish(self, job: Job) -> None:
-        self._forget(job)
         # There are none, unless somebody else has finished the Job.
         for pod in self._tracked_pods(job):
             self.stranded_queue.add(key_of(pod))
 
     def _on_gone(self, job: Job) -> None:
+        # Another one of its name may be there before this key is looked at.
         self._expectations.forget(key_of(job))
         self._stranded.note_gone(job.metadata.uid)
         self._on_finish(job)
 
-    def _forget(self, job: Job) -> None:
-        self._caught_up.discard(job.metadata.uid)
-        self._sync.forget(job.metadata.uid)
+    def _forget(self, key: Key) -> None:
+        self._expectations.forget(key)
+        self._writes.forget(key)
+        self._sync.forget(key)
+        self._caught_up.pop(key, None)
 
 
 def _selector(job: Job) -> LabelSelector:

@@ -33,6 +33,7 @@ from podlife.workloads.job.record import Record
 from podlife.workloads.job.situation import Situation
 from podlife.workloads.job.verdict import COMPLETED, has_completed, judge, time_to_deadline
 from podlife.workloads.job.views import Job, owner_of_job, selector_of
+from podlife.workloads.pod_events import key_of
 from podlife.workloads.views import Pod, Status
 
 __all__ = ["JobSync", "Sight"]
@@ -60,7 +61,8 @@ class _Step:
 
 
 class JobSync:
-    """Remembers failures in a row, by the UID of the Job, until it is told to forget them."""
+    """Remembers failures in a row until it is told to forget them; those of an earlier Job of the same name are not
+    believed."""
 
     def __init__(
         self, client: Client, writes: OwnWrites, acts: PodActs, recorder: EventRecorder, clock: Clock
@@ -70,16 +72,19 @@ class JobSync:
         self._acts = acts
         self._recorder = recorder
         self._clock = clock
-        self._backoffs: dict[str, Backoff] = {}
+        # With the UID of the Job.
+        self._backoffs: dict[Key, tuple[str, Backoff]] = {}
 
-    def forget(self, uid: str) -> None:
-        self._backoffs.pop(uid, None)
+    def forget(self, key: Key) -> None:
+        self._backoffs.pop(key, None)
 
     async def run(self, key: Key, sight: Sight) -> Again | None:
         """Raises what went wrong last; what could be done and counted, is. NotFoundError: the Job is gone."""
         job = sight.job
         owner = owner_of_job(job)
-        backoff = self._backoffs.get(job.metadata.uid, Backoff())
+        uid, backoff = self._backoffs.get(key, ("", Backoff()))
+        if uid != job.metadata.uid:
+            backoff = Backoff()
         situation = Situation(job, sight.pods, backoff, self._clock.now())
         record = Record(self._client, self._writes, job)
         verdict = judge(situation)
@@ -131,7 +136,7 @@ class JobSync:
         job = situation.job
         counted = account(situation, step.status, step.activity, step.verdict)
         if await record.write(counted.status):
-            self._backoffs[job.metadata.uid] = situation.backoff
+            self._backoffs[key_of(job)] = (job.metadata.uid, situation.backoff)
             self._tell_of_suspension(job, record.status)
         released = await self._acts.release(counted.release)
         status = settle(record.status, held_uids(situation) - {pod.metadata.uid for pod in released.pods})
