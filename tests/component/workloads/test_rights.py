@@ -41,6 +41,7 @@ ASKED_FOR_ELSEWHERE = frozenset(
         ("update", "daemonsets.apps/finalizers"),
         ("update", "deployments.apps/finalizers"),
         ("update", "jobs.batch/finalizers"),
+        ("update", "pods/finalizers"),
         ("update", "replicasets.apps/finalizers"),
         ("update", "statefulsets.apps/finalizers"),
     }

@@ -56,6 +56,7 @@ SCENARIOS = [
     "replicaset-pod_released",
     "replicaset-pods_adopted",
     "replicaset-scale_down",
+    "statefulset-claims_go_when_scaled_down",
     "statefulset-claims_go_with_the_set",
     "statefulset-history_is_kept_to_its_limit",
     "statefulset-pod_adopted_and_kept",
