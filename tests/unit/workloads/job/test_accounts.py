@@ -118,7 +118,7 @@ def test_job_that_is_deleted_lets_all_pods_go_uncounted() -> None:
 
 def test_index_itself_says_that_it_has_succeeded() -> None:
     pods = [pod("Succeeded", index=2), pod("Succeeded", index=0), pod("Succeeded", index=0)]
-    spec = {"completions": 4, "completionMode": "Indexed"}
+    spec: dict[str, Any] = {"completions": 4, "completionMode": "Indexed"}
     made = accounted(job({"completedIndexes": "3", "succeeded": 1}, **spec), *pods)
     assert made.status == {**NOTHING, "succeeded": 3, "completedIndexes": "0,2,3"}
     assert {uid(each) for each in made.release} == {uid(each) for each in pods}
@@ -132,7 +132,7 @@ def test_pods_beyond_the_last_index_count_as_nothing_and_are_let_go() -> None:
 
 
 def test_failed_pod_of_an_index_stays_until_its_replacement_is_there() -> None:
-    spec = {"completions": 2, "completionMode": "Indexed", "backoffLimitPerIndex": 3}
+    spec: dict[str, Any] = {"completions": 2, "completionMode": "Indexed", "backoffLimitPerIndex": 3}
     failed = pod("Failed", index=1)
     waiting = accounted(job(**spec), failed)
     assert (waiting.release, waiting.status["failedIndexes"]) == ([], "")
