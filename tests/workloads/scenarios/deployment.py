@@ -519,6 +519,7 @@ async def namespace_terminating(world: World) -> None:
         "ReplicaSet.metadata.annotations": "what the storm wrote last is copied",
         "Deployment.metadata.generation": "it counts the gusts",
         "Deployment.status.observedGeneration": "it counts the gusts",
+        "Deployment.status.conditions.*.message": "that of the rollout before stays where no step could be told",
     },
 )
 async def rolled_out_in_a_storm(world: World) -> None:
