@@ -211,7 +211,7 @@ async def test_changes_that_a_compaction_has_swallowed_are_made_up_for_by_a_list
 
 async def test_who_may_not_read_is_told_so_at_once(kube: Server) -> None:
     async with client_of(kube, who="nobody") as client:
-        with pytest.raises(ForbiddenError, match='cannot watch resource "configmaps"'):
+        with pytest.raises(ForbiddenError, match='cannot list resource "configmaps"'):
             await Informer(client, CONFIG_MAPS, view=ConfigMap, namespace="default").run()
 
 
