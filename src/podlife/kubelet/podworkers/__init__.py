@@ -1,0 +1,64 @@
+"""The kubelet's pod workers: each pod of a node is synced, ended and forgotten, one step at a time.
+
+    workers = PodWorkers(steps, cache, recorder)
+    workers.update_pod(PodUpdate(UpdateType.CREATE, pod))
+    await kill_pod_now(workers, recorder, pod, grace_seconds=5)
+    known = workers.sync_known_pods({pod.metadata.uid})
+
+`run` runs the steps that are handed in (`Steps`): sync while the pod is wanted, then terminating until nothing of it
+runs, then terminated. What a step failed at is due again in `retries`; whoever has the node's configuration takes it
+from there and sends a sync. The decisions are pure (`accepting`, `stepping`, `housekeeping`) and follow the PW- rules.
+"""
+
+from podlife.kubelet.podworkers.delays import BackoffError, Delays
+from podlife.kubelet.podworkers.housekeeping import KnownPod
+from podlife.kubelet.podworkers.killing import KillError, kill_pod_now
+from podlife.kubelet.podworkers.metrics import CONTAINERS_PER_POD, WORKER_SECONDS, Metrics
+from podlife.kubelet.podworkers.ports import EventRecorder, RuntimeStatus, StatusCache, Steps, Synced
+from podlife.kubelet.podworkers.retry_queue import RetryQueue
+from podlife.kubelet.podworkers.state import PodState, Stage
+from podlife.kubelet.podworkers.static_names import StaticNames
+from podlife.kubelet.podworkers.updates import (
+    KillOptions,
+    KillOutcome,
+    Pod,
+    PodUpdate,
+    RunningPod,
+    StatusOverride,
+    UpdateType,
+    Waiter,
+    full_name,
+    is_static,
+)
+from podlife.kubelet.podworkers.workers import PodWorkers
+
+__all__ = [
+    "CONTAINERS_PER_POD",
+    "WORKER_SECONDS",
+    "BackoffError",
+    "Delays",
+    "EventRecorder",
+    "KillError",
+    "KillOptions",
+    "KillOutcome",
+    "KnownPod",
+    "Metrics",
+    "Pod",
+    "PodState",
+    "PodUpdate",
+    "PodWorkers",
+    "RetryQueue",
+    "RunningPod",
+    "RuntimeStatus",
+    "Stage",
+    "StaticNames",
+    "StatusCache",
+    "StatusOverride",
+    "Steps",
+    "Synced",
+    "UpdateType",
+    "Waiter",
+    "full_name",
+    "is_static",
+    "kill_pod_now",
+]

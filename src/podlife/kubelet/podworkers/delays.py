@@ -1,0 +1,76 @@
+"""When a pod is looked at again after a step: pure arithmetic over what came of it.
+
+Every delay lies between its base and half as much again, so that pods which failed together do not come back
+together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from podlife.errors import PodlifeError
+
+__all__ = ["NETWORK_NOT_READY", "BackoffError", "Delays", "delay_after", "retry_delay"]
+
+NETWORK_NOT_READY = "network is not ready"
+_JITTER = 0.5
+
+
+class BackoffError(PodlifeError):
+    """Something in the pod backs off by itself until then, in the workers' own time: sooner is of no use."""
+
+    def __init__(self, message: str, until: float) -> None:
+        super().__init__(message)
+        self.until = until
+
+
+class Delays(msgspec.Struct, frozen=True):
+    """The kubelet's own values (PW-100)."""
+
+    resync_seconds: float = 60.0
+    backoff_seconds: float = 10.0
+    transient_seconds: float = 1.0
+
+
+def delay_after(
+    delays: Delays, error: BaseException | None, now: float, *, is_transition: bool, random: float
+) -> float:
+    """Seconds until the next look. `random` is between 0 and 1."""
+    if is_transition:
+        return 0.0
+    return _base(delays, error, now) * (1 + _JITTER * random)
+
+
+def retry_delay(delays: Delays, random: float) -> float:
+    """Seconds until a pod that may not start yet asks again (PW-63)."""
+    return delays.backoff_seconds * (1 + _JITTER * random)
+
+
+def _base(delays: Delays, error: BaseException | None, now: float) -> float:
+    if error is None:
+        return delays.resync_seconds
+    errors = list(_flattened(error))
+    # A network that comes up soon ends the wait for everything else in the pod too (PW-98).
+    if any(NETWORK_NOT_READY in str(each) for each in errors):
+        return delays.transient_seconds
+    ends = [each.until for each in errors if isinstance(each, BackoffError)]
+    seconds = min(ends) - now if ends else delays.backoff_seconds
+    return min(max(seconds, 0.0), delays.resync_seconds)
+
+
+def _flattened(error: BaseException) -> Iterator[BaseException]:
+    """The error, what it was raised from, and everything in a group."""
+    seen: set[int] = set()
+    left = [error]
+    while left:
+        each = left.pop()
+        if id(each) in seen:
+            continue
+        seen.add(id(each))
+        yield each
+        if isinstance(each, BaseExceptionGroup):
+            left.extend(each.exceptions)
+        if each.__cause__ is not None:
+            left.append(each.__cause__)

@@ -1,0 +1,98 @@
+"""What is remembered of a pod, and what it says about it.
+
+A state is never changed: each event makes another (`accepting`, `stepping`, `housekeeping`) and says what is to be done
+for it (`Action`). Nothing here waits, acts or asks for the time.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Generic
+
+import msgspec
+
+from podlife.kubelet.podworkers.updates import KillOutcome, P, PodUpdate, R, StatusOverride, Waiter
+
+__all__ = ["NOTHING", "Act", "Action", "Answer", "PodState", "Stage"]
+
+
+class Stage(enum.Enum):
+    """Which step is next."""
+
+    SYNC = "sync"
+    TERMINATING = "terminating"
+    TERMINATED = "terminated"
+
+
+class Act(enum.Enum):
+    """What is to be done for a pod."""
+
+    # Run a step as soon as none is running.
+    WAKE = "wake"
+    # The step that is running, if one is, works towards what nobody wants any more.
+    CANCEL_STEP = "cancel step"
+    # A static pod stands in line for its name from now on.
+    LINE_UP = "line up"
+    # The pod has ended: its name is free.
+    RELEASE_NAME = "release name"
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """Tell those who wait."""
+
+    waiters: tuple[Waiter, ...]
+    outcome: KillOutcome
+
+
+Action = Act | Answer
+NOTHING: tuple[Action, ...] = ()
+
+
+class PodState(msgspec.Struct, Generic[P, R], frozen=True):
+    """Times are the workers' own; None is never. They only go forward: synced, started, terminating, terminated,
+    finished."""
+
+    synced_at: float
+    # When it was first let run.
+    started_at: float | None = None
+    # When it was asked to end; a step may still be starting containers.
+    terminating_at: float | None = None
+    # When none of its containers was running any more.
+    terminated_at: float | None = None
+    # What it has to end in; 0 as long as nobody has said.
+    grace_seconds: int = 0
+    waiters: tuple[Waiter, ...] = ()
+    # Of all that were given only the last is ever used (PW-34).
+    status_override: StatusOverride | None = None
+    # The terminating step has begun: no container can be started any more.
+    is_acknowledged: bool = False
+    is_deleted: bool = False
+    is_evicted: bool = False
+    is_finished: bool = False
+    # Somebody wants to create it again under its UID, when it is forgotten.
+    is_restart_requested: bool = False
+    is_seen_in_runtime: bool = False
+    # What the next step is to see; the newest wins.
+    pending: PodUpdate[P, R] | None = None
+    # What the last step saw: a pod that may not start yet has none.
+    active: PodUpdate[P, R] | None = None
+
+    @property
+    def stage(self) -> Stage:
+        if self.terminated_at is not None:
+            return Stage.TERMINATED
+        return Stage.SYNC if self.terminating_at is None else Stage.TERMINATING
+
+    @property
+    def is_termination_requested(self) -> bool:
+        return self.terminating_at is not None
+
+    @property
+    def is_terminated(self) -> bool:
+        return self.terminated_at is not None
+
+    @property
+    def config(self) -> P | None:
+        """The pod that a step sees, or will see first."""
+        update = self.active or self.pending
+        return None if update is None else update.pod

@@ -1,0 +1,76 @@
+"""Static pods with one full name: one of them runs at a time, and they start in the order they came.
+
+A static pod that is changed on disk is another pod with the same name; it has to wait until the one before has ended.
+Nothing starts by itself when a name becomes free: the first in line is admitted when it asks again (PW-134).
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Sequence
+
+__all__ = ["Admission", "StaticNames"]
+
+
+class Admission(enum.Enum):
+    NOW = "now"
+    LATER = "later"
+    NEVER = "never"
+
+
+class StaticNames:
+    def __init__(self) -> None:
+        self._holders: dict[str, str] = {}
+        self._waiting: dict[str, list[str]] = {}
+        # The name of each pod that holds one or stands in line.
+        self._names: dict[str, str] = {}
+
+    def __len__(self) -> int:
+        """How many pods are remembered."""
+        return len(self._names)
+
+    def holder(self, name: str) -> str | None:
+        return self._holders.get(name)
+
+    def waiting(self, name: str) -> Sequence[str]:
+        return tuple(self._waiting.get(name, ()))
+
+    def line_up(self, name: str, uid: str) -> None:
+        self._waiting.setdefault(name, []).append(uid)
+        self._names[uid] = name
+
+    def admit(self, name: str, uid: str, is_alive: Callable[[str], bool]) -> Admission:
+        """Whether the pod may start; if so it holds the name. `is_alive` says of a UID that it is known and not asked
+        to end."""
+        if not is_alive(uid):
+            return Admission.NEVER
+        holder = self._holders.get(name)
+        if holder is not None:
+            return Admission.NOW if holder == uid else Admission.LATER
+        line = self._waiting.pop(name, [])
+        place = next((place for place, each in enumerate(line) if is_alive(each)), len(line))
+        if place < len(line) and line[place] != uid:
+            self._waiting[name] = line[place:]
+            return Admission.LATER
+        if rest := line[place + 1 :]:
+            self._waiting[name] = rest
+        self._holders[name] = uid
+        self._names[uid] = name
+        return Admission.NOW
+
+    def release(self, uid: str) -> None:
+        """The pod has ended: its name is free. Its place in line is not: those who have ended are passed over when
+        somebody is admitted (PW-133)."""
+        name = self._names.get(uid)
+        if name is not None and self._holders.get(name) == uid:
+            del self._holders[name]
+
+    def forget(self, uid: str) -> None:
+        self.release(uid)
+        name = self._names.pop(uid, None)
+        if name is None or name not in self._waiting:
+            return
+        if rest := [each for each in self._waiting[name] if each != uid]:
+            self._waiting[name] = rest
+        else:
+            del self._waiting[name]

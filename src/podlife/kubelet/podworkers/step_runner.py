@@ -1,0 +1,141 @@
+"""Runs one step of a pod, and tells when it has ended.
+
+A step that answers at once is done at once. One that has to be waited for, or for whose status the runtime has to be
+waited for, gets a task of its own, which ends with it: nothing of one step can reach another.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from types import CoroutineType
+from typing import Any, Generic, NoReturn, TypeAlias, TypeGuard
+
+from podlife.errors import PodlifeError
+from podlife.kubelet.podworkers.ports import S, StatusCache, Steps, Synced
+from podlife.kubelet.podworkers.state import Stage
+from podlife.kubelet.podworkers.stepping import Work, acknowledge
+from podlife.kubelet.podworkers.updates import P, R
+from podlife.kubelet.podworkers.worker import Worker
+
+__all__ = ["StatusError", "StepRunner"]
+
+Result: TypeAlias = Synced | None
+Ended: TypeAlias = Callable[[Worker[P, R], Result, BaseException | None], None]
+
+
+class StatusError(PodlifeError):
+    """What the runtime has of the pod could not be told: no step was run."""
+
+
+def _is_awaitable(value: object) -> TypeGuard[Awaitable[Any]]:
+    return type(value) is CoroutineType or hasattr(type(value), "__await__")
+
+
+class StepRunner(Generic[P, S, R]):
+    """`ended` is called when a step is over, with what it answered or what it raised; it is the last thing that
+    happens to the step."""
+
+    def __init__(self, steps: Steps[P, S, R], cache: StatusCache[S], ended: Ended[P, R]) -> None:
+        self._steps = steps
+        self._cache = cache
+        self._ended = ended
+        # Of tasks that have not run at all yet: one that is cancelled before that never will.
+        self._unbegun: set[Awaitable[Any]] = set()
+
+    def start(self, worker: Worker[P, R], work: Work[P, R], group: asyncio.TaskGroup) -> None:
+        worker.work = work
+        try:
+            coming, is_status = self._attempt(worker, work)
+        except Exception as error:  # noqa: BLE001 - whatever a step raises, it is about this pod alone
+            self._ended(worker, None, error)
+            return
+        if not _is_awaitable(coming):
+            self._ended(worker, coming, None)
+            return
+        self._unbegun.add(coming)
+        group.create_task(
+            self._wait(worker, work, coming, is_status=is_status), name=f"pod worker {worker.uid}"
+        )
+
+    def cancel(self, worker: Worker[P, R]) -> None:
+        """The step's work is overtaken. It is told once: it may take its time to clean up."""
+        if worker.work is not None and not worker.is_cancelled:
+            worker.is_cancelled = True
+            if worker.task is not None:
+                worker.task.cancel()
+
+    def close(self) -> None:
+        """Clear away what was never begun."""
+        for each in self._unbegun:
+            if isinstance(each, Coroutine):
+                each.close()
+        self._unbegun.clear()
+
+    def _attempt(self, worker: Worker[P, R], work: Work[P, R]) -> tuple[Any, bool]:
+        """What the step answered; or the status that it needs first, where that has to be waited for."""
+        if work.update.running is not None:
+            return self._call(worker, work, None), False
+        try:
+            status = self._cache.get_newer_than(worker.uid, worker.stepped_at)
+        except Exception as error:
+            raise StatusError(f"error determining status: {error}") from error
+        if _is_awaitable(status):
+            return status, True
+        return self._call(worker, work, status), False  # type: ignore[arg-type] # it is no awaitable, as was just asked
+
+    def _call(self, worker: Worker[P, R], work: Work[P, R], status: S | None) -> Result | Awaitable[Result]:
+        """The stage decides (PW-82)."""
+        update = work.update
+        if work.stage is Stage.TERMINATING:
+            state = worker.state = acknowledge(worker.state)
+            if update.running is not None:
+                return self._steps.sync_terminating_runtime_pod(update.running)
+            assert update.pod is not None
+            assert status is not None
+            grace_seconds = None if update.kill is None else update.kill.grace_seconds
+            return self._steps.sync_terminating_pod(update.pod, status, grace_seconds, state.status_override)
+        assert update.pod is not None
+        assert status is not None
+        if work.stage is Stage.TERMINATED:
+            return self._steps.sync_terminated_pod(update.pod, status)
+        return self._steps.sync_pod(update.type, update.pod, update.mirror, status)
+
+    async def _wait(self, worker: Worker[P, R], work: Work[P, R], coming: Any, *, is_status: bool) -> None:
+        self._unbegun.discard(coming)
+        task = worker.task = asyncio.current_task()
+        assert task is not None
+        result: Result = None
+        failure: BaseException | None = None
+        try:
+            if worker.is_cancelled:
+                _abandon(coming)
+            if is_status:
+                coming = self._call(worker, work, await _status(coming))
+            result = await coming if _is_awaitable(coming) else coming
+        except asyncio.CancelledError as error:
+            if task.cancelling() > worker.is_cancelled:
+                # Not only the step: the workers themselves are to end.
+                raise
+            failure = error
+        except Exception as error:  # noqa: BLE001 - whatever a step raises, it is about this pod alone
+            failure = error
+        finally:
+            worker.task = None
+        self._ended(worker, result, failure)
+
+
+async def _status(coming: Awaitable[S]) -> S:
+    try:
+        return await coming
+    except Exception as error:
+        raise StatusError(f"error determining status: {error}") from error
+
+
+def _abandon(coming: Awaitable[Any]) -> NoReturn:
+    """It was overtaken before it was begun: there is nothing to clean up."""
+    if isinstance(coming, Coroutine):
+        coming.close()
+    elif isinstance(coming, asyncio.Future):
+        coming.cancel()
+    raise asyncio.CancelledError

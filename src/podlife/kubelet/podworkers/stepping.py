@@ -1,0 +1,91 @@
+"""A step of a pod begins and ends: what becomes of its state, and what is to be done.
+
+A step is chosen by the stage the pod has reached when it begins, and moves it on when it succeeds. What failed changes
+nothing: it is tried again.
+"""
+
+from __future__ import annotations
+
+from typing import Generic
+
+import msgspec
+from msgspec.structs import replace
+
+from podlife.kubelet.podworkers.state import NOTHING, Act, Action, Answer, PodState, Stage
+from podlife.kubelet.podworkers.updates import KillOutcome, P, PodUpdate, R, UpdateType, Waiter
+
+__all__ = ["Work", "acknowledge", "begin", "end_before_start", "needs_admission", "replay", "succeed"]
+
+_RELEASE: tuple[Action, ...] = (Act.RELEASE_NAME,)
+
+
+class Work(msgspec.Struct, Generic[P, R], frozen=True):
+    """What one step does."""
+
+    stage: Stage
+    update: PodUpdate[P, R]
+
+
+def needs_admission(state: PodState[P, R], update: PodUpdate[P, R]) -> bool:
+    """Whether the pod has yet to be let run; what is only known from the runtime runs already (PW-72)."""
+    return state.started_at is None and update.running is None
+
+
+def begin(state: PodState[P, R], update: PodUpdate[P, R], now: float) -> tuple[PodState[P, R], Work[P, R]]:
+    """The pending update becomes the active one, and the pod is started if it was not (PW-71)."""
+    started_at = now if needs_admission(state, update) else state.started_at
+    after = replace(state, pending=None, active=_merged(state.active, update), started_at=started_at)
+    return after, Work(state.stage, update)
+
+
+def end_before_start(state: PodState[P, R], now: float) -> tuple[PodState[P, R], tuple[Action, ...]]:
+    """It was asked to end before it could start: there is nothing to stop (PW-70)."""
+    after = replace(
+        state, pending=None, terminated_at=now, is_finished=True, waiters=(), status_override=None
+    )
+    return after, _RELEASE + _answers(state.waiters)
+
+
+def acknowledge(state: PodState[P, R]) -> PodState[P, R]:
+    """The terminating step begins: no container is started from now on (PW-83)."""
+    return state if state.is_acknowledged else replace(state, is_acknowledged=True)
+
+
+def succeed(
+    state: PodState[P, R], work: Work[P, R], now: float, *, is_terminal: bool = False
+) -> tuple[PodState[P, R] | None, tuple[Action, ...]]:
+    """The step has done what it should. The state is None when there is nothing more to know about the pod. That it
+    moved on to another stage shows by its stage."""
+    if work.stage is Stage.TERMINATED:
+        return replace(state, is_finished=True, pending=None), _RELEASE
+    if work.stage is Stage.TERMINATING:
+        if work.update.running is not None:
+            return None, _RELEASE + _answers(state.waiters)
+        after = replace(replay(state), terminated_at=now, waiters=(), status_override=None)
+        return after, _answers(state.waiters)
+    if not is_terminal:
+        return state, NOTHING
+    # A kill may have come while the step was running: the pod is ending since then.
+    terminating_at = now if state.terminating_at is None else state.terminating_at
+    return replace(replay(state), terminating_at=terminating_at, is_acknowledged=True), NOTHING
+
+
+def replay(state: PodState[P, R]) -> PodState[P, R]:
+    """Let the next step see what the last one saw, unless something newer waits already."""
+    if state.pending is not None or state.active is None:
+        return state
+    return replace(state, pending=state.active)
+
+
+def _merged(known: PodUpdate[P, R] | None, update: PodUpdate[P, R]) -> PodUpdate[P, R]:
+    """What is remembered of an update, for who asks and for a replay (PW-89)."""
+    pod, mirror, kill = update.pod, update.mirror, update.kill
+    if known is not None:
+        pod = known.pod if update.running is not None and known.pod is not None else pod
+        mirror = known.mirror if mirror is None else mirror
+        kill = known.kill if kill is None else kill
+    return PodUpdate(UpdateType.SYNC, pod, update.running, mirror, kill)
+
+
+def _answers(waiters: tuple[Waiter, ...]) -> tuple[Action, ...]:
+    return (Answer(waiters, KillOutcome.STOPPED),) if waiters else NOTHING

@@ -1,0 +1,32 @@
+"""What there is for a UID besides its state: whether it stands in line, and the step that is running."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Generic
+
+from podlife.kubelet.podworkers.state import PodState
+from podlife.kubelet.podworkers.stepping import Work
+from podlife.kubelet.podworkers.updates import P, R
+
+__all__ = ["Worker"]
+
+
+class Worker(Generic[P, R]):
+    __slots__ = ("is_cancelled", "is_queued", "state", "stepped_at", "task", "uid", "work")
+
+    def __init__(self, uid: str, state: PodState[P, R]) -> None:
+        self.uid = uid
+        self.state = state
+        # It stands in line for its next step.
+        self.is_queued = False
+        # The step that is running, if one is; its task, if it is waited for; whether that was cancelled from here.
+        self.work: Work[P, R] | None = None
+        self.task: asyncio.Task[None] | None = None
+        self.is_cancelled = False
+        # When its last step ended; the next one is to see what the runtime said after that.
+        self.stepped_at: float | None = None
+
+    @property
+    def is_working(self) -> bool:
+        return self.is_queued or self.work is not None

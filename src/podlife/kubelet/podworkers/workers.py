@@ -1,0 +1,295 @@
+"""The pod workers: who is told everything about the pods of a node, and brings each to where it should be.
+
+They guarantee that one step at a time runs for a UID, that a pod which was asked to end never starts again, that
+the newest update is always seen, and that whoever waits for a kill is answered. A step that fails is logged and tried
+again later, and stands in nobody's way.
+
+The decisions are made in `accepting`, `stepping` and `housekeeping`; here they are carried out. A pod with nothing to
+do has no task, and a step that answers at once needs none. What the steps do, and asking again for what the retry
+queue says is due, is for the agent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections import deque
+from collections.abc import Callable, Container
+from functools import partial
+from typing import Generic
+
+from msgspec.structs import replace
+
+from podlife.kubelet.podworkers.accepting import accept
+from podlife.kubelet.podworkers.delays import Delays, delay_after, retry_delay
+from podlife.kubelet.podworkers.housekeeping import KnownPod, known_pod, review
+from podlife.kubelet.podworkers.metrics import Metrics
+from podlife.kubelet.podworkers.ports import EventRecorder, S, StatusCache, Steps, Synced, is_stopped
+from podlife.kubelet.podworkers.queries import Queries
+from podlife.kubelet.podworkers.retry_queue import RetryQueue
+from podlife.kubelet.podworkers.state import Act, Action, Answer, Stage
+from podlife.kubelet.podworkers.static_names import Admission
+from podlife.kubelet.podworkers.step_runner import StatusError, StepRunner
+from podlife.kubelet.podworkers.stepping import (
+    Work,
+    begin,
+    end_before_start,
+    needs_admission,
+    succeed,
+)
+from podlife.kubelet.podworkers.updates import (
+    KillOutcome,
+    P,
+    PodUpdate,
+    R,
+    full_name,
+    has_ended,
+    is_static,
+    reference,
+)
+from podlife.kubelet.podworkers.worker import Worker
+
+__all__ = ["PodWorkers"]
+
+log = logging.getLogger(__name__)
+
+# So many steps are begun before others on the loop get their turn.
+_BATCH = 100
+
+
+def _loop_time() -> float:
+    return asyncio.get_running_loop().time()
+
+
+class PodWorkers(Queries[P, R], Generic[P, S, R]):
+    """`seconds` tells the workers' own time, the event loop's unless given; `chance` a number between 0 and 1."""
+
+    def __init__(
+        self,
+        steps: Steps[P, S, R],
+        cache: StatusCache[S],
+        recorder: EventRecorder,
+        *,
+        delays: Delays | None = None,
+        seconds: Callable[[], float] = _loop_time,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        super().__init__()
+        self.metrics = Metrics()
+        # What is to be looked at again, and when: the agent takes it and sends a sync for the pods it still has.
+        self.retries = RetryQueue()
+        self._cache = cache
+        self._runner = StepRunner(steps, cache, self._ended)
+        self._recorder = recorder
+        self._delays = delays or Delays()
+        self._seconds = seconds
+        self._chance = chance
+        self._ready: deque[Worker[P, R]] = deque()
+        self._wakeup = asyncio.Event()
+        self._is_closed = False
+
+    def update_pod(self, update: PodUpdate[P, R]) -> None:
+        """Take in what is new about a pod. Never waits, and runs no step itself. Raises ValueError for an update that
+        is about no pod."""
+        uid = update.uid
+        worker = self._workers.get(uid)
+        if self._is_closed:
+            if update.kill is not None and update.kill.waiter is not None:
+                _answer(Answer((update.kill.waiter,), KillOutcome.CLOSED))
+            return
+        if worker is not None:
+            state, actions = accept(worker.state, update, self._seconds())
+            assert state is not None
+            worker.state = state
+        else:
+            state, actions = accept(None, update, self._seconds(), is_stopped=self._has_stopped(update))
+            if state is not None:
+                worker = self._workers[uid] = Worker(uid, state)
+        self._do(worker, actions)
+
+    def sync_known_pods(self, desired: Container[str]) -> dict[str, KnownPod]:
+        """Compare with the UIDs that the node should have: forget what has ended, bring what is not wanted to its end.
+        Tells what remains known. A wanted pod that is not in it has to be created by the caller."""
+        self._has_synced = True
+        now = self._seconds()
+        known: dict[str, KnownPod] = {}
+        for uid, worker in list(self._workers.items()):
+            is_orphan = uid not in desired
+            reviewed = review(worker.state, now, is_orphan=is_orphan)
+            if reviewed.state is None:
+                self._forget(worker)
+            else:
+                worker.state = reviewed.state
+                known[uid] = known_pod(worker.state, is_orphan=is_orphan)
+            self._do(worker, reviewed.actions)
+        return known
+
+    async def run(self) -> None:
+        """Run the steps, until it is cancelled. Those that are running are cancelled then, and waited for; whoever
+        still waits for a kill is told that nothing is known. To be called once."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                while True:
+                    await self._wakeup.wait()
+                    self._wakeup.clear()
+                    while self._ready:
+                        self._begin_some(group)
+                        await asyncio.sleep(0)
+        finally:
+            self._close()
+
+    def _close(self) -> None:
+        """What is known stays known: who asks now must not take it for pods that are gone."""
+        self._is_closed = True
+        self._ready.clear()
+        self._runner.close()
+        for worker in self._workers.values():
+            waiters = worker.state.waiters
+            worker.state = replace(worker.state, waiters=())
+            _answer(Answer(waiters, KillOutcome.CLOSED))
+
+    def _begin_some(self, group: asyncio.TaskGroup) -> None:
+        for _ in range(min(len(self._ready), _BATCH)):
+            worker = self._ready.popleft()
+            worker.is_queued = False
+            # It may have been forgotten while it stood in line.
+            if self._workers.get(worker.uid) is worker:
+                self._begin(worker, group)
+
+    def _begin(self, worker: Worker[P, R], group: asyncio.TaskGroup) -> None:
+        state, update = worker.state, worker.state.pending
+        if update is None:
+            return
+        now = self._seconds()
+        if needs_admission(state, update):
+            assert update.pod is not None
+            admission = self._admission(worker.uid, update.pod)
+            if admission is Admission.LATER:
+                self.retries.put(worker.uid, now + retry_delay(self._delays, self._chance()))
+                return
+            if admission is Admission.NEVER:
+                worker.state, actions = end_before_start(state, now)
+                self._measure("terminated", update, now)
+                self._do(worker, actions)
+                return
+            self.metrics.containers_per_pod.observe(len(update.pod.spec.containers))
+        worker.state, work = begin(state, update, now)
+        self._runner.start(worker, work, group)
+
+    def _admission(self, uid: str, pod: P) -> Admission:
+        return self._names.admit(full_name(pod), uid, self._is_alive) if is_static(pod) else Admission.NOW
+
+    def _is_alive(self, uid: str) -> bool:
+        state = self.state(uid)
+        return state is not None and not state.is_termination_requested
+
+    def _ended(self, worker: Worker[P, R], synced: Synced | None, error: BaseException | None) -> None:
+        """A step is over: move on, or try again later."""
+        work, now = worker.work, self._seconds()
+        assert work is not None
+        worker.work, worker.is_cancelled = None, False
+        if isinstance(error, StatusError):
+            self._tell_failed_status(work, error)
+        else:
+            worker.stepped_at = now
+        is_terminal = synced is not None and synced.is_terminal
+        if synced is not None and synced.after is not None:
+            _call_safely(synced.after)
+        if error is not None:
+            self._note_failure(worker, work, error)
+        elif self._move_on(worker, work, now, is_terminal=is_terminal):
+            return
+        is_transition = error is None and (is_terminal or work.stage is Stage.TERMINATING)
+        delay = delay_after(self._delays, error, now, is_transition=is_transition, random=self._chance())
+        self.retries.put(worker.uid, now + delay)
+        self._measure(work.update.type.value, work.update, now)
+        if worker.state.pending is not None:
+            self._wake(worker)
+
+    def _move_on(self, worker: Worker[P, R], work: Work[P, R], now: float, *, is_terminal: bool) -> bool:
+        """The step succeeded; says whether it was the pod's last one."""
+        state, actions = succeed(worker.state, work, now, is_terminal=is_terminal)
+        if state is None:
+            self._forget(worker)
+            self._measure(work.update.type.value, work.update, now)
+        else:
+            worker.state = state
+            if state.is_finished:
+                self._measure("terminated", work.update, now)
+        self._do(worker, actions)
+        return state is None or state.is_finished
+
+    def _note_failure(self, worker: Worker[P, R], work: Work[P, R], error: BaseException) -> None:
+        if isinstance(error, asyncio.CancelledError):
+            log.debug("%s: the %s step was cancelled", worker.uid, work.stage.value)
+            return
+        self.metrics.failures += 1
+        log.error("%s: the %s step failed and is tried again: %r", worker.uid, work.stage.value, error)
+
+    def _tell_failed_status(self, work: Work[P, R], error: StatusError) -> None:
+        if work.update.pod is not None:
+            self._recorder.event(reference(work.update.pod), "Warning", "FailedSync", str(error))
+
+    def _measure(self, operation: str, update: PodUpdate[P, R], now: float) -> None:
+        if update.asked_at is not None:
+            self.metrics.worker_seconds[operation].observe(now - update.asked_at)
+
+    def _do(self, worker: Worker[P, R] | None, actions: tuple[Action, ...]) -> None:
+        """Carry out what was decided. The state has been set before: whoever is told something may ask at once."""
+        for action in actions:
+            if isinstance(action, Answer):
+                _answer(action)
+                continue
+            assert worker is not None
+            if action is Act.WAKE:
+                self._wake(worker)
+            elif action is Act.CANCEL_STEP:
+                self._runner.cancel(worker)
+            elif action is Act.LINE_UP:
+                self._line_up(worker)
+            else:
+                self._names.release(worker.uid)
+                self.retries.forget(worker.uid)
+
+    def _wake(self, worker: Worker[P, R]) -> None:
+        """While a step is running nothing is to be done: what is pending is looked for when it ends (PW-01)."""
+        if not worker.is_working:
+            worker.is_queued = True
+            self._ready.append(worker)
+            self._wakeup.set()
+
+    def _line_up(self, worker: Worker[P, R]) -> None:
+        update = worker.state.pending
+        assert update is not None
+        assert update.pod is not None
+        self._names.line_up(full_name(update.pod), worker.uid)
+
+    def _forget(self, worker: Worker[P, R]) -> None:
+        del self._workers[worker.uid]
+        self._names.forget(worker.uid)
+        self.retries.forget(worker.uid)
+
+    def _has_stopped(self, update: PodUpdate[P, R]) -> bool:
+        """Asked of a pod that is seen for the first time and has ended: an answer that cannot be had counts as no
+        (PW-14)."""
+        if update.pod is None or not has_ended(update.pod):
+            return False
+        try:
+            return is_stopped(self._cache.get(update.pod.metadata.uid))
+        except Exception as error:  # noqa: BLE001 - then the pod is stopped the long way
+            log.debug("%s: what the runtime has of it is not known: %r", update.uid, error)
+            return False
+
+
+def _answer(answer: Answer) -> None:
+    for waiter in answer.waiters:
+        _call_safely(partial(waiter, answer.outcome))
+
+
+def _call_safely(callback: Callable[[], None]) -> None:
+    try:
+        callback()
+    except Exception:
+        # It is somebody else's: the pod, and the others who wait, must not suffer from it.
+        log.exception("a callback of the pod workers failed")
