@@ -51,9 +51,10 @@ class OwnerGarbageCollector:
         *,
         workers: int = 20,
         ignored: Collection[tuple[str, str]] = IGNORED,
+        discovery_seconds: float = 30.0,
     ) -> None:
         self.graph = Graph()
-        self.monitors = Monitors(plane.client, _Feed(self), ignored=ignored)
+        self.monitors = Monitors(plane.client, _Feed(self), ignored=ignored, period_seconds=discovery_seconds)
         self._objects = Objects(plane.client, lambda: self.monitors.catalogue.kinds)
         self._recorder = plane.recorder(self.name)
         self._absent = AbsentOwners()

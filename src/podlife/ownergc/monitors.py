@@ -24,7 +24,6 @@ __all__ = ["PATIENCE_SECONDS", "Listener", "Monitor", "Monitors"]
 
 log = logging.getLogger(__name__)
 
-_PERIOD_SECONDS = 30.0
 # How long the first list of a resource may take before the others go on without it; kube-controller-manager's wait.
 PATIENCE_SECONDS = 30.0
 
@@ -141,7 +140,7 @@ class Monitors:
         listener: Listener,
         *,
         ignored: Collection[tuple[str, str]],
-        period_seconds: float = _PERIOD_SECONDS,
+        period_seconds: float,
     ) -> None:
         self.catalogue = Catalogue()
         self._client = client

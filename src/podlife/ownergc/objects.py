@@ -1,7 +1,8 @@
 """What is asked of the server about single objects: metadata only, and never about another object of the same name.
 
-404, and another UID under the same name, both mean that the object is gone. A strategic patch says only what is to
-change; where a resource knows none (custom resources), a merge patch of the fresh state does the same.
+An object is gone when the server says so of its name, and when another UID has the name. A 404 that speaks of no object
+means that its resource is not served just now, and says nothing. A strategic patch says only what is to change; where
+a resource knows none (custom resources), a merge patch of the fresh state does the same.
 """
 
 from __future__ import annotations
@@ -64,7 +65,8 @@ class Objects:
         path = ref.path(_namespace(ref, identity), identity.name)
         try:
             reply = await self._client.request("GET", path, headers={"Accept": METADATA_ONLY})
-        except NotFoundError:
+        except NotFoundError as error:
+            _check_gone(error, identity)
             return None
         metadata = decode(reply.body, Partial, f"GET {path}").metadata
         return metadata if metadata.uid == identity.uid else None
@@ -79,7 +81,8 @@ class Objects:
             await self._client.delete(
                 ref, identity.name, _namespace(ref, identity), options=options, metadata_only=True
             )
-        except NotFoundError:
+        except NotFoundError as error:
+            _check_gone(error, identity)
             return False
         return True
 
@@ -114,7 +117,8 @@ class Objects:
             about = {"uid": identity.uid, "resourceVersion": latest.resource_version}
             try:
                 await self._patch(identity, {**about, "finalizers": left or None}, PatchType.MERGE)
-            except NotFoundError:
+            except NotFoundError as error:
+                _check_gone(error, identity)
                 return
             except ConflictError:
                 seen = None
@@ -128,7 +132,8 @@ class Objects:
         about = {"uid": identity.uid, "ownerReferences": strategic}
         try:
             await self._patch(identity, about, PatchType.STRATEGIC)
-        except NotFoundError:
+        except NotFoundError as error:
+            _check_gone(error, identity)
             return False
         except ConflictError:
             if await self.get(identity) is None:
@@ -156,7 +161,8 @@ class Objects:
                     return True
                 about = {"uid": identity.uid, "resourceVersion": metadata["resourceVersion"]}
                 await self._patch(identity, {**about, "ownerReferences": changed or None}, PatchType.MERGE)
-            except NotFoundError:
+            except NotFoundError as error:
+                _check_gone(error, identity)
                 return False
             except ConflictError:
                 continue
@@ -170,6 +176,14 @@ class Objects:
             ref.path(_namespace(ref, identity), identity.name),
             body={"metadata": metadata},
             headers={"Content-Type": type_.value, "Accept": METADATA_ONLY},
+        )
+
+
+def _check_gone(error: NotFoundError, identity: Identity) -> None:
+    """Raises UnknownKindError when it is not this object that was not found, but all of its kind."""
+    if error.details.get("name") != identity.name:
+        raise UnknownKindError(
+            f"the server does not serve {identity.kind} of {identity.api_version}: {error}"
         )
 
 

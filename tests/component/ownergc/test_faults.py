@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -74,11 +75,24 @@ async def test_a_watch_with_a_gap_is_filled_by_a_list() -> None:
     async with world() as its, its.collecting():
         await make_family(its)
         await asyncio.sleep(1)
-        its.line.refuse = on("watch=1.*&resourceVersion=", 410, "Expired")
+        its.line.refuse = _once(on("watch=1.*&resourceVersion=", 410, "Expired"))
         its.line.cut()
         await delete_family(its)
         await asyncio.sleep(60)
         await check_family(its)
+
+
+def _once(refuse: Callable[[Request], Response | None]) -> Callable[[Request], Response | None]:
+    """Every path is refused no more than once."""
+    refused: set[str] = set()
+
+    def refuse_once(request: Request) -> Response | None:
+        if request.path in refused or (answer := refuse(request)) is None:
+            return None
+        refused.add(request.path)
+        return answer
+
+    return refuse_once
 
 
 @virtual_time
@@ -267,6 +281,24 @@ async def test_a_server_that_does_not_say_what_it_has_is_asked_again_and_nothing
             its.line.refuse = on("GET /apis?", 500)
             await asyncio.sleep(60)
             await its.delete("owner")
+            await asyncio.sleep(5)
+            assert await its.names() == set()
+
+
+@virtual_time
+async def test_an_owner_whose_resource_is_not_served_at_the_moment_is_not_taken_for_gone() -> None:
+    """A server that begins may answer 404 for what it has not begun to serve: that speaks of no object."""
+    async with world() as its:
+        owner = await its.make("owner", ref=SECRETS)
+        await its.make("dependent", to(owner, kind="Secret"))
+        its.line.refuse = on(SECRET_PATHS, 404, "NotFound")
+        async with its.collecting():
+            await asyncio.sleep(100)
+            assert await its.names() == {"owner", "dependent"}
+            its.line.refuse = lambda request: None
+            await asyncio.sleep(100)
+            assert await its.names() == {"owner", "dependent"}
+            await its.delete("owner", ref=SECRETS)
             await asyncio.sleep(5)
             assert await its.names() == set()
 
