@@ -227,9 +227,10 @@ def _condemned_stage(
     last = condemned[0]
     if last.metadata.deletion_timestamp is not None:
         return (), True
-    # One that is unwell waits for those before it: only the first of the unwell goes without having recovered.
-    is_well = not _holds(state, last)
-    return ((DeletePod(last),) if is_well or last is first_unavailable else ()), True
+    # One that is unwell waits for those before it: only the first of the unwell goes without having recovered. One at
+    # its end never will recover: upstream waits for it for ever.
+    may_go = is_terminal(last) or last is first_unavailable or not _holds(state, last)
+    return ((DeletePod(last),) if may_go else ()), True
 
 
 def _first_unavailable(state: State, replicas: Iterable[Pod | None], condemned: Sequence[Pod]) -> Pod | None:

@@ -137,6 +137,13 @@ def test_a_pod_that_is_unwell_waits_for_those_before_it_to_be_well(
     assert shown(make_plan(state(of, *pods))) == steps
 
 
+def test_pods_that_are_too_many_and_at_their_end_are_not_waited_for() -> None:
+    of = stateful_set(1)
+    pods = [pod(of, 0), pod(of, 1, phase="Failed"), pod(of, 2, phase="Succeeded")]
+    assert shown(make_plan(state(of, *pods))) == ["delete web-2"]
+    assert shown(make_plan(state(of, *pods[:2]))) == ["delete web-1"]
+
+
 # Pods that ended, and pods that lack something
 
 
