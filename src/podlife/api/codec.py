@@ -62,12 +62,12 @@ def why_unreadable(error: Exception) -> str:
 
 def format_time(moment: datetime) -> str:
     """metav1.Time: seconds, in UTC."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return f"{moment.astimezone(UTC).isoformat(timespec='seconds')[:19]}Z"
 
 
 def format_micro_time(moment: datetime) -> str:
     """metav1.MicroTime: microseconds, in UTC."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return f"{moment.astimezone(UTC).isoformat(timespec='microseconds')[:26]}Z"
 
 
 def parse_time(text: str) -> datetime:

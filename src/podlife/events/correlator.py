@@ -13,11 +13,10 @@ What is remembered has a bound; what falls out of it begins anew.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from podlife.api.codec import Object, format_time
-from podlife.events.event import Namer
 from podlife.events.lru import LruCache
 from podlife.workqueue import TokenBucket
 
@@ -52,7 +51,7 @@ class _Similar:
     at: datetime
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Observed:
     count: int
     first_timestamp: str
@@ -60,26 +59,26 @@ class _Observed:
 
 
 class Correlator:
-    def __init__(self, settings: CorrelatorSettings | None = None, namer: Namer | None = None) -> None:
+    def __init__(self, settings: CorrelatorSettings | None = None) -> None:
         self._settings = settings or CorrelatorSettings()
-        self._namer = namer or Namer()
         self._similar: LruCache[Key, _Similar] = LruCache(self._settings.remembered)
         self._observed: LruCache[Key, _Observed] = LruCache(self._settings.remembered)
         self._buckets: LruCache[Key, TokenBucket] = LruCache(self._settings.remembered)
 
     def correlate(self, event: Object, now: datetime) -> Correlated | None:
         """What to send for this event; None when too much has been told about its object."""
-        event, key = self._combine(event, now)
+        about = _object_key(event)
+        event, key = self._combine(event, about, now)
         correlated = self._count(event, key)
         # After counting, so that what is not told is in the count of what is told next.
-        return correlated if self._may_tell(correlated.event, now) else None
+        return correlated if self._may_tell(about, now) else None
 
     def update(self, correlated: Correlated, answer: Object) -> None:
         """What the server now holds for it: the next one of the same is counted from there."""
         self._remember(correlated.key, answer)
 
-    def _combine(self, event: Object, now: datetime) -> tuple[Object, Key]:
-        key = (*_object_key(event), event["reason"], event["reportingComponent"], event["reportingInstance"])
+    def _combine(self, event: Object, about: Key, now: datetime) -> tuple[Object, Key]:
+        key = (*about, event["reason"], event["reportingComponent"], event["reportingInstance"])
         similar = self._similar.get(key)
         if similar is None or now - similar.at > timedelta(seconds=self._settings.similar_seconds):
             similar = _Similar({}, now)
@@ -87,16 +86,13 @@ class Correlator:
         similar.at = now
         self._similar.put(key, similar)
         if len(similar.messages) < self._settings.similar_events:
-            return event, _full_key(event)
+            field_path = str(event["involvedObject"].get("fieldPath", ""))
+            return event, (*about, field_path, event["reason"], event["message"])
         # One goes, so that the next new message is the one too many again, and the set stays as small as it is.
         del similar.messages[next(iter(similar.messages))]
         moment = format_time(now)
         combined = {
             **event,
-            "metadata": {
-                "name": self._namer.name(event["involvedObject"]["name"], now),
-                "namespace": event["metadata"]["namespace"],
-            },
             "message": f"{_COMBINED}{event['message']}",
             "count": 1,
             "firstTimestamp": moment,
@@ -109,13 +105,13 @@ class Correlator:
         if observed is None:
             self._remember(key, event)
             return Correlated(key, event)
+        observed.count += 1
         event = {
             **event,
             "metadata": {**event["metadata"], "name": observed.name},
             "firstTimestamp": observed.first_timestamp,
-            "count": observed.count + 1,
+            "count": observed.count,
         }
-        self._observed.put(key, replace(observed, count=observed.count + 1))
         patch = {field: event[field] for field in ("count", "lastTimestamp", "message")}
         return Correlated(key, event, patch)
 
@@ -123,23 +119,26 @@ class Correlator:
         observed = _Observed(event.get("count") or 1, event["firstTimestamp"], event["metadata"]["name"])
         self._observed.put(key, observed)
 
-    def _may_tell(self, event: Object, now: datetime) -> bool:
-        key = _object_key(event)
-        bucket = self._buckets.get(key)
+    def _may_tell(self, about: Key, now: datetime) -> bool:
+        bucket = self._buckets.get(about)
         if bucket is None:
             bucket = TokenBucket(self._settings.refill_per_second, self._settings.burst)
-        self._buckets.put(key, bucket)
+            self._buckets.put(about, bucket)
         return bucket.take(now.timestamp())
 
 
 def _object_key(event: Object) -> Key:
     """Who tells, about what, and whether it is a warning."""
     about = event["involvedObject"]
-    named = (str(about.get(field, "")) for field in ("kind", "namespace", "name", "uid", "apiVersion"))
     source = event["source"]
-    return (source.get("component", ""), source.get("host", ""), *named, event["type"])
+    return (
+        source.get("component", ""),
+        source.get("host", ""),
+        str(about.get("kind", "")),
+        str(about.get("namespace", "")),
+        str(about.get("name", "")),
+        str(about.get("uid", "")),
+        str(about.get("apiVersion", "")),
+        event["type"],
+    )
 
-
-def _full_key(event: Object) -> Key:
-    field_path = str(event["involvedObject"].get("fieldPath", ""))
-    return (*_object_key(event), field_path, event["reason"], event["message"])

@@ -55,7 +55,7 @@ class Recorder:
         self._component = component
         self._clock = clock
         self._namer = Namer()
-        self._correlator = Correlator(settings, self._namer)
+        self._correlator = Correlator(settings)
         self._sink = Sink(client)
         self._queue: asyncio.Queue[Object] = asyncio.Queue(most_waiting)
         self._is_overrun = False
