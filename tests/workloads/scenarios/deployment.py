@@ -503,6 +503,14 @@ async def quota_refuses_then_allows(world: World) -> None:
 
 
 @scenario("deployment")
+async def quota_keeps_refusing(world: World) -> None:
+    await world.refuse_pods(1)
+    await world.create(DEPLOYMENTS, deployment("web", 3))
+    await until_condition(world, "ReplicaFailure", "FailedCreate")
+    await world.until_status(DEPLOYMENTS, "web", replicas=1, availableReplicas=1, unavailableReplicas=2)
+
+
+@scenario("deployment")
 async def namespace_terminating(world: World) -> None:
     await start(world, 1)
     await world.until_event("SuccessfulCreate")
