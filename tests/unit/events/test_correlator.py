@@ -18,7 +18,7 @@ class Story:
         self.now = datetime(2030, 1, 1, tzinfo=UTC)
         self.step = timedelta(seconds=every_seconds)
         self.namer = Namer()
-        self.correlator = Correlator(settings, self.namer)
+        self.correlator = Correlator(settings)
 
     def tell(
         self,
