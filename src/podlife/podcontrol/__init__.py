@@ -21,6 +21,7 @@ from podlife.podcontrol.controller_ref import (
     recheck_owner,
     release_patch,
 )
+from podlife.podcontrol.doubts import Doubts, may_have_happened
 from podlife.podcontrol.enqueue import EnqueueOwner
 from podlife.podcontrol.errors import (
     AdoptionRefusedError,
@@ -93,6 +94,7 @@ __all__ = [
     "ContainerStatus",
     "ControllerRef",
     "ControllerRefManager",
+    "Doubts",
     "EnqueueOwner",
     "EventRecorder",
     "Expectation",
@@ -135,6 +137,7 @@ __all__ = [
     "is_terminal",
     "is_terminating",
     "logging_order",
+    "may_have_happened",
     "next_availability_check",
     "owner_of",
     "pod_from_template",

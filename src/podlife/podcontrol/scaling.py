@@ -9,10 +9,12 @@ What fails is not expected any more, so that the next reconcile need not wait fo
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Hashable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeVar
 
 from podlife.errors import NotFoundError
+from podlife.informer.indexes import Key
+from podlife.podcontrol.doubts import Doubts
 from podlife.podcontrol.expectations import UidTrackedExpectations
 from podlife.podcontrol.slow_start import slow_start
 from podlife.podcontrol.views import Pod
@@ -24,20 +26,25 @@ P = TypeVar("P", bound=Pod)
 
 async def create_expected(
     expectations: UidTrackedExpectations,
-    key: Hashable,
+    key: Key,
     count: int,
     create: Callable[[], Awaitable[object]],
+    *,
+    doubts: Doubts | None = None,
 ) -> None:
-    """Create so many, beginning slowly. Raises the first failure, after which no further ones are tried."""
+    """Create so many, beginning slowly. Raises the first failure, after which no further ones are tried. `doubts` are
+    told of failures that may be none."""
     expectations.expect_creations(key, count)
     made = await slow_start(count, create)
     expectations.add(key, creations=made.succeeded - count)
+    if doubts is not None:
+        doubts.note(key, made.errors)
     made.raise_error()
 
 
 async def delete_expected(
     expectations: UidTrackedExpectations,
-    key: Hashable,
+    key: Key,
     pods: Iterable[P],
     delete: Callable[[P], Awaitable[object]],
 ) -> None:

@@ -19,6 +19,7 @@ from podlife.informer.indexes import Key
 from podlife.podcontrol import (
     POD_INDEXERS,
     ControllerRefManager,
+    Doubts,
     Owner,
     PodControl,
     pods_of_owner,
@@ -98,6 +99,8 @@ class DaemonSetController:
         )
         self._daemon_pods = DaemonPods(self._control, burst)
         self._expectations = self._daemon_pods.expectations
+        self._doubts = Doubts(plane.client, self._pods.cache, self._expectations)
+        self._daemon_pods.on_failures = self._doubts.note
         self._failed_pods = FailedPods()
         self._placements = Placements()
         # Whose expectations those under a key are.
@@ -141,6 +144,8 @@ class DaemonSetController:
         if owner.is_deleting:
             # Its history may be gone before its pods: nothing could be said about them any more.
             return None
+        if not await self._doubts.settle(key, owner):
+            return Again(_CATCH_UP_SECONDS)
         # Asked before anything is looked at: what comes later is not in what was seen.
         may_act = self._expectations.is_satisfied(key)
         found = await self._look(key, daemon_set, owner)
@@ -152,6 +157,7 @@ class DaemonSetController:
 
     def _forget(self, key: Key) -> None:
         self._expectations.forget(key)
+        self._doubts.forget(key)
         self._own_writes.forget(key)
         self._placements.forget(key)
         self._uids.pop(key, None)

@@ -7,7 +7,7 @@ that nothing is expected that was not asked for, or was refused; but for a names
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from podlife.errors import NotFoundError, PodlifeError
 from podlife.informer.indexes import Key
@@ -25,10 +25,12 @@ __all__ = ["DaemonPods"]
 
 
 class DaemonPods:
-    """`expectations` is told of pods that come and go; a key may be changed again once they are satisfied."""
+    """`expectations` is told of pods that come and go; a key may be changed again once they are satisfied.
+    `on_failures` is told of creations that failed."""
 
     def __init__(self, control: PodOperations, burst: int) -> None:
         self.expectations = UidTrackedExpectations()
+        self.on_failures: Callable[[Key, Sequence[Exception]], None] | None = None
         self._control = control
         self._burst = burst
 
@@ -66,6 +68,8 @@ class DaemonPods:
         made = await slow_start(len(nodes), create)
         # What was refused, or not tried after that, is not waited for.
         self.expectations.add(_key(owner), creations=made.succeeded - len(nodes))
+        if made.errors and self.on_failures is not None:
+            self.on_failures(_key(owner), made.errors)
         return made.errors[0] if made.errors else None
 
     async def _delete(self, owner: Owner, pod: Pod) -> PodlifeError | None:

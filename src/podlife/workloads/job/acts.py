@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from podlife.errors import NotFoundError, PodlifeError
 from podlife.informer.indexes import Key
 from podlife.podcontrol import (
+    Doubts,
     NamespaceTerminatingError,
     Owner,
     PodOperations,
@@ -39,9 +40,10 @@ class Done:
 
 
 class PodActs:
-    def __init__(self, control: PodOperations, expectations: UidTrackedExpectations) -> None:
+    def __init__(self, control: PodOperations, expectations: UidTrackedExpectations, doubts: Doubts) -> None:
         self._control = control
         self._expectations = expectations
+        self._doubts = doubts
 
     async def create(self, key: Key, owner: Owner, situation: Situation, wanted: Plan) -> Done:
         self._expectations.expect_creations(key, wanted.create)
@@ -65,6 +67,7 @@ class PodActs:
         created = made.succeeded - unmade
         # What was not made is not waited for.
         self._expectations.add(key, creations=created - wanted.create)
+        self._doubts.note(key, made.errors)
         return Done(created=created, error=made.errors[0] if made.errors else None)
 
     async def take_back(self, key: Key, owner: Owner, pods: Sequence[Pod]) -> Done:

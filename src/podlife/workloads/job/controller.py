@@ -23,6 +23,7 @@ from podlife.podcontrol import (
     ClaimSettings,
     ControllerRef,
     ControllerRefManager,
+    Doubts,
     InvalidInputError,
     PodControl,
     UidTrackedExpectations,
@@ -60,7 +61,8 @@ class JobController:
         self._writes = OwnWrites({JOBS: self._jobs, PODS: self._pods})
         self._expectations = UidTrackedExpectations()
         self._control = PodControl(plane.client, self._recorder, on_write=self._note_pod)
-        acts = PodActs(self._control, self._expectations)
+        self._doubts = Doubts(plane.client, self._pods.cache, self._expectations)
+        acts = PodActs(self._control, self._expectations, self._doubts)
         self._sync = JobSync(plane.client, self._writes, acts, self._recorder, plane.clock)
         # The UIDs of Jobs whose pods are known as the server has them; see `_has_caught_up`.
         self._caught_up: dict[Key, str] = {}
@@ -97,6 +99,8 @@ class JobController:
             about = owner_of_job(job).object_reference()
             self._recorder.event(about, "Warning", "UnknownCompletionMode", message)
             return None
+        if not await self._doubts.settle(key, owner_of_job(job)):
+            return Again(_CATCH_UP_SECONDS)
         # Asked before pods are looked at: what is seen in between is in the cache then.
         is_settled = self._expectations.is_satisfied(key)
         try:
@@ -159,11 +163,13 @@ class JobController:
     def _on_gone(self, job: Job) -> None:
         # Another one of its name may be there before this key is looked at.
         self._expectations.forget(key_of(job))
+        self._doubts.forget(key_of(job))
         self._stranded.note_gone(job.metadata.uid)
         self._on_finish(job)
 
     def _forget(self, key: Key) -> None:
         self._expectations.forget(key)
+        self._doubts.forget(key)
         self._writes.forget(key)
         self._sync.forget(key)
         self._caught_up.pop(key, None)

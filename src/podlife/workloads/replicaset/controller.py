@@ -22,6 +22,7 @@ from podlife.podcontrol import (
     POD_INDEXERS,
     ControllerRef,
     ControllerRefManager,
+    Doubts,
     NamespaceTerminatingError,
     Owner,
     PodControl,
@@ -77,6 +78,7 @@ class ReplicaSetController:
         self._writes = OwnWrites({REPLICA_SETS: self._replica_sets, PODS: self._pods})
         self._control = PodControl(plane.client, plane.recorder(self.name), on_write=self._note_pod)
         self._expectations = UidTrackedExpectations()
+        self._doubts = Doubts(plane.client, self._pods.cache, self._expectations)
         self.queue: RateLimitedQueue[Key] = RateLimitedQueue("replicaset")
         self.controller = Controller(self.name, self.queue, self.reconcile, workers=workers)
         owners = self._replica_sets.cache
@@ -100,6 +102,8 @@ class ReplicaSetController:
             # Expectations end by themselves after a time; a cache that nobody feeds would then be believed.
             return Again(_CATCH_UP_SECONDS)
         owner = owner_of_replica_set(replica_set)
+        if not await self._doubts.settle(key, owner):
+            return Again(_CATCH_UP_SECONDS)
         # Asked before pods are looked at: what comes while they are claimed is not among them.
         may_act = self._expectations.is_satisfied(key) and not owner.is_deleting
         pods = await self._claim(replica_set, owner)
@@ -160,7 +164,7 @@ class ReplicaSetController:
                 # expected and do not come keep each pod's end from being answered with another try.
                 is_in_vain = True
 
-        await create_expected(self._expectations, key, count, create)
+        await create_expected(self._expectations, key, count, create, doubts=self._doubts)
 
     async def _delete(self, owner: Owner, pod: Pod) -> None:
         await self._control.delete_pod(owner.namespace, pod.metadata.name, owner, uid=pod.metadata.uid)
@@ -201,6 +205,7 @@ class ReplicaSetController:
     def _forget(self, key: Key) -> None:
         self._expectations.forget(key)
         self._writes.forget(key)
+        self._doubts.forget(key)
 
 
 def owner_of_replica_set(replica_set: ReplicaSet) -> Owner:
