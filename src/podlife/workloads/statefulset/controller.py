@@ -40,7 +40,7 @@ from podlife.workloads.statefulset.revisions import (
     draft_revision,
     find_revision,
 )
-from podlife.workloads.statefulset.status import Revisions, new_status
+from podlife.workloads.statefulset.status import Revisions, known_revisions, new_status
 from podlife.workloads.statefulset.steps import Steps
 from podlife.workloads.statefulset.views import Claim, StatefulSet, owner_of_set, selector_of
 from podlife.workloads.status import write_status
@@ -112,15 +112,9 @@ class StatefulSetController:
         pods = await self._claim(stateful_set, owner, selector)
         if owner.is_deleting:
             # Its pods and revisions are the garbage collector's by now.
-            known = stateful_set.status
-            names = Revisions(
-                known.get("currentRevision", ""),
-                known.get("updateRevision", ""),
-                known.get("collisionCount", 0),
-            )
-            await self._write_status(
-                key, stateful_set, new_status(stateful_set, pods, names, self._clock.now())
-            )
+            names = known_revisions(stateful_set)
+            status = new_status(stateful_set, pods, names, self._clock.now())
+            await self._write_status(key, stateful_set, status)
             return None
         return await self._manage(key, stateful_set, owner, selector, pods)
 
@@ -173,12 +167,17 @@ class StatefulSetController:
         live = {names.current, names.update, *map(revision_of, pods)}
         for old in surplus(revisions, live, stateful_set.spec.revision_history_limit):
             await self._history.delete(old)
-        if failure is not None:
+        # In a namespace that is going nothing will come of it however often it is tried.
+        if failure is not None and not isinstance(failure, NamespaceTerminatingError):
             raise failure
-        min_ready = stateful_set.spec.min_ready_seconds
+        return self._next_look(state, status)
+
+    def _next_look(self, state: State, status: Status) -> Again | None:
+        """When the status will be another by itself."""
+        min_ready = state.stateful_set.spec.min_ready_seconds
         if min_ready <= 0 or status.get("readyReplicas", 0) == status["availableReplicas"]:
             return None
-        seconds = seconds_to_next_check(pods, min_ready, now, self._clock)
+        seconds = seconds_to_next_check(state.pods, min_ready, state.now, self._clock)
         return Again(min_ready if seconds is None else seconds)
 
     async def _update_revision(
@@ -203,10 +202,8 @@ class StatefulSetController:
                 # The set would not know such pods as its own, and make them again and again.
                 validate_selector(selector, state.update.template)
             await self._steps.take(plan, state.owner, is_ordered=state.stateful_set.is_ordered)
-        except NamespaceTerminatingError:
-            # Nothing will come of it however often it is tried, and nobody needs to be told.
-            self._deletions.forget(key)
         except PodlifeError as error:
+            # What was not asked for will not come, and what was is deleted by its UID should it be asked for again.
             self._deletions.forget(key)
             return error
         for metadata in going:

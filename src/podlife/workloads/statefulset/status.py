@@ -11,7 +11,7 @@ from podlife.workloads.statefulset.identity import revision_of
 from podlife.workloads.statefulset.views import StatefulSet
 from podlife.workloads.views import Pod, Status
 
-__all__ = ["Revisions", "new_status"]
+__all__ = ["Revisions", "known_revisions", "new_status"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +21,14 @@ class Revisions:
     current: str
     update: str
     collision_count: int
+
+
+def known_revisions(stateful_set: StatefulSet) -> Revisions:
+    """Those that the status has already."""
+    status = stateful_set.status
+    return Revisions(
+        status.get("currentRevision", ""), status.get("updateRevision", ""), status.get("collisionCount", 0)
+    )
 
 
 def new_status(
@@ -34,12 +42,14 @@ def new_status(
     """What the status should be; `updated` has just been deleted for its successor's sake."""
     ready = [pod for pod in pods if pod.status.phase == "Running" and is_ready(pod)]
     min_ready = stateful_set.spec.min_ready_seconds
-    staying = [pod for pod in pods if pod.metadata.deletion_timestamp is None and pod is not updated]
-    on_update = sum(1 for pod in pods if _stays(pod) and revision_of(pod) == revisions.update)
+    staying = [pod for pod in pods if pod.metadata.deletion_timestamp is None]
+    on_update = sum(1 for pod in staying if revision_of(pod) == revisions.update)
     counts = {
         "observedGeneration": stateful_set.metadata.generation,
         "readyReplicas": len(ready),
-        "currentReplicas": sum(1 for pod in staying if revision_of(pod) == revisions.current),
+        "currentReplicas": sum(
+            1 for pod in staying if pod is not updated and revision_of(pod) == revisions.current
+        ),
         "updatedReplicas": on_update,
     }
     current = revisions.current
@@ -57,10 +67,6 @@ def new_status(
         if revision:
             status[name] = revision
     return status
-
-
-def _stays(pod: Pod) -> bool:
-    return pod.metadata.deletion_timestamp is None
 
 
 def _is_complete(stateful_set: StatefulSet, pods: int, counts: dict[str, int]) -> bool:
