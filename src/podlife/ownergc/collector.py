@@ -167,7 +167,7 @@ class OwnerGarbageCollector:
             if action.unblocks:
                 blocking = [owner.uid for owner in item.owner_references if owner.block_owner_deletion]
                 await self._objects.unblock_owners(identity, tuple(blocking))
-                # That was a change of our own; a foreign one between the two is found by the UID alone.
+                # After a change of our own its version is another one.
                 version = ""
             is_there = await self._objects.delete(identity, action.policy, version)
         else:

@@ -1,8 +1,9 @@
 """An informer for each resource whose objects can be deleted, as resources come and go.
 
 The server is asked every half minute what it has. A resource that it will not let us follow is left out, which is said
-once, and asked for again the next time. One that is no longer served is forgotten; one that the server cannot answer
-for at the moment is kept. What went while nobody followed it is told when it is followed again.
+once, and asked for again the next time. One that is no longer served is forgotten, but not in a hurry: a server that
+begins does not name all it has at once. One that the server cannot answer for at the moment is kept. What went while
+nobody followed it is told when it is followed again.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ log = logging.getLogger(__name__)
 
 # How long the first list of a resource may take before the others go on without it; kube-controller-manager's wait.
 PATIENCE_SECONDS = 30.0
+# How often in a row a resource must be unnamed, and not followed, before it is taken for gone.
+_MOST_ABSENCES = 2
 
 
 class Listener(Protocol):
@@ -43,6 +46,8 @@ class Monitor:
         self.ref = ref
         # Why the server does not let it be followed, if it does not.
         self.refusal: PodlifeError | None = None
+        # How often in a row the server did not name it among what it has.
+        self.absences = 0
         self._client = client
         self._listener = listener
         # What earlier informers had seen: what of it is not there at the next sync has gone meanwhile.
@@ -206,21 +211,19 @@ class Monitors:
         kinds = {key: ref for key, ref in self.catalogue.kinds.items() if key[0] in catalogue.unknown}
         self.catalogue = replace(catalogue, kinds={**kinds, **catalogue.kinds})
         wanted = {ref for ref in catalogue.followed if (ref.group, ref.plural) not in self._ignored}
-        wanted |= {
-            ref
-            for ref, monitor in self._monitors.items()
-            if ref.api_version in catalogue.unknown and monitor.has_synced
-        }
-        self._replace({(ref.group, ref.plural): ref for ref in wanted})
+        self._replace({(ref.group, ref.plural): ref for ref in wanted}, catalogue.unknown)
         self._by_kind = {(ref.api_version, ref.kind): monitor for ref, monitor in self._monitors.items()}
         for monitor in self._monitors.values():
             monitor.keep_going(group)
         self._is_known.set()
 
-    def _replace(self, wanted: dict[tuple[str, str], Ref]) -> None:
+    def _replace(self, wanted: dict[tuple[str, str], Ref], unknown: Collection[str]) -> None:
         known: dict[Ref, Mapping[str, Identity]] = {}
         for ref, monitor in [*self._monitors.items()]:
             successor = wanted.get((ref.group, ref.plural))
+            if successor is None and self._is_kept(monitor, unknown):
+                continue
+            monitor.absences = 0
             if successor == ref:
                 continue
             monitor.stop()
@@ -233,3 +236,10 @@ class Monitors:
                 self._listener.drop(uid)
         for ref in sorted(set(wanted.values()) - self._monitors.keys(), key=str):
             self._monitors[ref] = Monitor(self._client, ref, self._listener, known.get(ref, {}))
+
+    def _is_kept(self, monitor: Monitor, unknown: Collection[str]) -> bool:
+        """Whether a resource that the server does not name is followed all the same."""
+        if monitor.ref.api_version in unknown:
+            return monitor.has_synced
+        monitor.absences += 1
+        return monitor.is_live or monitor.absences < _MOST_ABSENCES

@@ -45,7 +45,7 @@ class Objects:
         cluster-scoped object that names a namespaced owner leads there."""
         ref = self._kinds().get((identity.api_version, identity.kind))
         if ref is None:
-            raise UnknownKindError(f"the server knows no {identity.kind} of {identity.api_version}")
+            raise UnknownKindError(f"{identity} cannot be looked for: the server knows no such kind")
         if ref.namespaced and not identity.namespace:
             raise TerminalError(
                 f"a cluster-scoped object names {identity} as its owner, which has a namespace"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from podlife.client import CONFIG_MAPS, SECRETS
 from podlife.ownergc import IGNORED
 from podlife.wire import Request
@@ -194,3 +196,30 @@ async def test_a_circle_whose_resource_knows_no_strategic_patch_is_broken_all_th
         await its.delete("first", "Foreground")
         await asyncio.sleep(5)
         assert await its.names() == set()
+
+
+@virtual_time
+async def test_an_owner_with_a_name_that_no_object_can_have_is_given_up_in_one_line_and_nothing_is_deleted(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with world() as its:
+        await its.make("slash", to(NOBODY, name="a/../configmaps"))
+        await its.make("dots", to(NOBODY, name="..", uid="11111111-2222-3333-4444-666666666666"))
+        async with its.collecting():
+            await asyncio.sleep(100)
+        assert await its.names() == {"slash", "dots"}
+        assert its.line.writes == []
+        said = [each for each in caplog.messages if "no object can have the name of" in each]
+        assert len(said) == 2
+        assert not any(record.exc_info for record in caplog.records)
+
+
+@virtual_time
+async def test_rights_that_are_missing_for_an_owner_keep_its_dependents_alive() -> None:
+    """An owner that may not be asked for is not one that is gone."""
+    async with world() as its:
+        its.line.refuse = on("/secrets", 403, "Forbidden")
+        await its.make("dependent", to(NOBODY, kind="Secret"))
+        async with its.collecting():
+            await asyncio.sleep(600)
+            assert await its.names() == {"dependent"}

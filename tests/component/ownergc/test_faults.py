@@ -235,7 +235,7 @@ async def test_what_is_no_longer_served_holds_nobody_up_and_is_taken_up_when_it_
         its.line.hidden = {"secrets"}
         its.line.refuse = on(SECRET_PATHS, 404, "NotFound")
         its.line.cut()
-        await asyncio.sleep(60)
+        await asyncio.sleep(120)
         assert await its.names() == {"held"}
         await its.make("of-held", to(held, kind="Secret"))
         assert "secrets" not in {str(ref) for ref in collector.monitors.followed}
@@ -248,11 +248,35 @@ async def test_what_is_no_longer_served_holds_nobody_up_and_is_taken_up_when_it_
 
 
 @virtual_time
+async def test_a_resource_that_is_not_named_for_a_while_but_served_is_still_followed() -> None:
+    """As of a server that has just begun, or one whose documents are late."""
+    async with world() as its, its.collecting():
+        owner = await its.make("owner")
+        await its.make("blocking", to(owner, block=True), ref=SECRETS, finalizers=[HELD])
+        orphaning = await its.make("orphaning")
+        await its.make("orphaned", to(orphaning), ref=SECRETS)
+        await its.delete("owner", "Foreground")
+        await asyncio.sleep(1)
+        its.line.hidden = {"secrets"}
+        await asyncio.sleep(100)
+        await its.delete("orphaning", "Orphan")
+        await asyncio.sleep(100)
+        assert {"owner", "blocking", "orphaned"} <= await its.names()
+        its.line.hidden = set()
+        await asyncio.sleep(1000)
+        assert await its.names() == {"owner", "blocking", "orphaned"}
+        assert "ownerReferences" not in (await its.left(SECRETS))["orphaned"]
+
+
+@virtual_time
 async def test_what_the_server_cannot_answer_for_at_the_moment_is_still_followed() -> None:
     async with world() as its, its.collecting() as collector:
         before = set(collector.monitors.followed)
 
         def forget_apps(request: Request) -> Response | None:
+            """One group's own server is away, the others are not there any more."""
+            if request.path.startswith("/apis/"):
+                return refusal(503 if request.path.startswith("/apis/apps/") else 404)
             if request.path != "/apis":
                 return None
             stale = [{"version": "v1", "freshness": "Stale", "resources": []}]
@@ -260,9 +284,14 @@ async def test_what_the_server_cannot_answer_for_at_the_moment_is_still_followed
             return Response(200, json.dumps({"kind": "APIGroupDiscoveryList", "items": [group]}).encode())
 
         its.line.refuse = forget_apps
-        await asyncio.sleep(60)
+        its.line.cut()
+        await asyncio.sleep(120)
         now = set(collector.monitors.followed)
         assert {ref for ref in before if ref.group in ("", "apps")} == now
+        assert "apps" in collector.complaint
+        its.line.refuse = lambda request: None
+        await asyncio.sleep(60)
+        assert set(collector.monitors.followed) == before
         assert collector.complaint == ""
 
 
