@@ -2,12 +2,15 @@
 
 A controller that decides from a cache older than its own last write would decide the same again. So each write notes
 the revision that the server gave it, and a key is left alone until the cache of that resource has come so far: a watch
-brings every change in order, and bookmarks where there is none. Revisions that are no numbers are not waited for.
+brings every change in order, and bookmarks where there is none. Revisions that are no numbers are not waited for. A
+list that was begun after the write has it too, whatever its revision: a server that was restored from a backup begins
+again with smaller ones, and no key may wait for those that are gone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from podlife.client import Ref
@@ -15,9 +18,29 @@ from podlife.client import Ref
 __all__ = ["OwnWrites"]
 
 
+class _Stats(Protocol):
+    @property
+    def lists(self) -> int: ...
+
+
 class _Followed(Protocol):
     @property
     def revision(self) -> int: ...
+
+    @property
+    def stats(self) -> _Stats: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Write:
+    revision: int
+    # How many lists had been begun by then.
+    lists: int
+
+    def is_seen(self, informer: _Followed) -> bool:
+        # A list that is under way has no revision.
+        is_listed = informer.stats.lists > self.lists and informer.revision > 0
+        return is_listed or informer.revision >= self.revision
 
 
 class OwnWrites:
@@ -25,21 +48,22 @@ class OwnWrites:
 
     def __init__(self, followed: Mapping[Ref, _Followed]) -> None:
         self._followed = followed
-        self._written: dict[Hashable, dict[Ref, int]] = {}
+        self._written: dict[Hashable, dict[Ref, _Write]] = {}
 
     def note(self, key: Hashable, ref: Ref, written: Mapping[str, Any]) -> None:
         """The server has answered with this object."""
         version = (written.get("metadata") or {}).get("resourceVersion") or ""
         if ref in self._followed and version.isdecimal():
-            revisions = self._written.setdefault(key, {})
-            revisions[ref] = max(int(version), revisions.get(ref, 0))
+            writes = self._written.setdefault(key, {})
+            if ref not in writes or writes[ref].revision < int(version):
+                writes[ref] = _Write(int(version), self._followed[ref].stats.lists)
 
     def is_seen(self, key: Hashable) -> bool:
         """Whether all that was written for the key has come back."""
-        revisions = self._written.get(key)
-        if revisions is None:
+        writes = self._written.get(key)
+        if writes is None:
             return True
-        if any(self._followed[ref].revision < revision for ref, revision in revisions.items()):
+        if not all(write.is_seen(self._followed[ref]) for ref, write in writes.items()):
             return False
         del self._written[key]
         return True

@@ -273,6 +273,48 @@ async def test_controller_that_is_cut_off_writes_nothing_however_long_it_takes()
     await looking.close()
 
 
+@virtual_time
+async def test_write_that_the_server_has_lost_is_not_waited_for() -> None:
+    """It comes back from a backup while the write is on its way to the cache: its revisions are those of before."""
+    servers = [await start()]
+    was_cut = asyncio.Event()
+
+    async def late_until_cut(body: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
+        async with aclosing(body):
+            async for piece in body:
+                await asyncio.sleep(2)
+                if was_cut.is_set():
+                    return
+                yield piece
+
+    async def restored(request: Request, _: Handler) -> Response:
+        if was_cut.is_set() and len(servers) == 1:
+            return refusal(503, "ServiceUnavailable")
+        response = await servers[-1](request)
+        if len(servers) == 1 and "watch" in request.query:
+            response.body = late_until_cut(response.body)  # type: ignore[arg-type]
+        return response
+
+    client = connect(servers[0], restored)
+    for number in range(300):
+        about = {"metadata": {"name": "busy", "annotations": {"n": str(number)}}}
+        await (client.patch(NAMESPACES, "busy", about) if number else client.create(NAMESPACES, about))
+    await make(client, 1)
+    async with controlling(client):
+        await asyncio.sleep(120)
+        await client.scale(DEPLOYMENTS, "web", "default", 2)
+        while await sizes(client) != {FIRST: 2}:
+            await asyncio.sleep(0.1)
+        # It was written just now, and is not in the cache yet.
+        was_cut.set()
+        await asyncio.sleep(10)
+        servers.append(await start())
+        await make(client, 3)
+        await asyncio.sleep(300)
+        assert await sizes(client) == {FIRST: 3}
+    await client.close()
+
+
 # Deleted, and made again under its name
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from podlife.client import PODS, REPLICA_SETS
 from podlife.controller import OwnWrites
+from podlife.informer.informer import Stats
 
 KEY = ("default", "web")
 
@@ -14,6 +15,7 @@ KEY = ("default", "web")
 @dataclass
 class Followed:
     revision: int = 0
+    stats: Stats = field(default_factory=lambda: Stats(lists=1))
 
 
 def written(revision: object) -> dict[str, Any]:
@@ -32,6 +34,20 @@ def test_a_write_is_seen_when_the_cache_has_come_so_far() -> None:
         pods.revision = revision
         # What was seen once is not waited for again, even if a cache begins anew.
         assert writes.is_seen(KEY) == is_seen
+
+
+def test_a_write_is_in_every_list_begun_after_it_though_the_server_counts_anew() -> None:
+    pods = Followed(10)
+    writes = OwnWrites({PODS: pods})
+    pods.stats.lists, pods.revision = 2, 0
+    # A list was under way when it was written, and may have been made before it.
+    writes.note(KEY, PODS, written("12"))
+    pods.revision = 11
+    assert not writes.is_seen(KEY)
+    pods.stats.lists, pods.revision = 3, 0
+    assert not writes.is_seen(KEY)
+    pods.revision = 4
+    assert writes.is_seen(KEY)
 
 
 def test_of_several_writes_the_newest_counts_and_of_several_caches_all() -> None:
