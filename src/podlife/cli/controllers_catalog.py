@@ -98,6 +98,6 @@ def _make_owner_gc(plane: ControlPlane, **options: Any) -> Runnable:
 
 
 def _make_pod_gc(plane: ControlPlane, **options: Any) -> Runnable:
-    from podlife.cli.controllers_run import PodGarbageCollector
+    from podlife.cli.controllers_pod_gc import PodGarbageCollector
 
     return PodGarbageCollector(plane, **options)

@@ -6,27 +6,19 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from podlife.cli.controllers import SyncOptions
-from podlife.cli.controllers_catalog import POD_GC, Known
+from podlife.cli.controllers_catalog import Known
 from podlife.cli.election import ElectionOptions
-from podlife.cli.gc_run import Collecting
 from podlife.cli.service import Options, Service, run_service
 from podlife.client import Client
 from podlife.clock import Clock
-from podlife.controller import (
-    Controller,
-    ControlPlane,
-    export_controllers,
-    export_informers,
-    export_queues,
-)
+from podlife.controller import Controller, ControlPlane
 from podlife.events import Recorder
-from podlife.podgc import Settings
 from podlife.workqueue import Queue
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
-__all__ = ["Controlling", "PodGarbageCollector", "run_controllers", "stop_seconds"]
+__all__ = ["Controlling", "run_controllers", "stop_seconds"]
 
 NAME = "podlife-controllers"
 # How long what is under way may take when a signal comes.
@@ -79,6 +71,8 @@ class Controlling:
         await self._plane.run()
 
     def export(self, registry: CollectorRegistry) -> None:
+        from podlife.controller import export_controllers, export_informers, export_queues
+
         plane = self._plane
         export_queues(registry, *self._queues())
         export_controllers(registry, *self._loops())
@@ -99,13 +93,3 @@ def _found(plane: ControlPlane, kind: type[Any]) -> list[Any]:
     """What the controllers have of this kind: most have one, some several."""
     owners = [vars(each).values() for each in plane.controllers if not isinstance(each, Exporting)]
     return [part for parts in owners for part in parts if isinstance(part, kind)]
-
-
-class PodGarbageCollector(Collecting):
-    """The pod collector as one controller of many; it has caches of its own, since it keeps less of a pod."""
-
-    name = POD_GC
-
-    def __init__(self, plane: ControlPlane, *, threshold: int) -> None:
-        settings = Settings(threshold=threshold)
-        super().__init__(plane.client, settings, plane.clock, plane.recorder("podlife-gc"))

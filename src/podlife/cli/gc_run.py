@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from podlife.cli.service import Options, Service, run_service
 from podlife.client import Client
 from podlife.clock import Clock
-from podlife.controller import export_queues
 from podlife.events import Recorder
 from podlife.podgc import Collector, Settings
 from podlife.workqueue import Queue
@@ -48,6 +47,7 @@ class Collecting:
 
     def export(self, registry: CollectorRegistry) -> None:
         from podlife.cli.gc_metrics import GcMetrics
+        from podlife.controller import export_queues
 
         GcMetrics(self._collector).register(registry)
         export_queues(registry, self.queue)

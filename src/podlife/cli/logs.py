@@ -42,8 +42,7 @@ VerbosityOption = Annotated[
 
 def set_up_logs(verbosity: int, stream: TextIO | None = None) -> None:
     """Send every record to the stream, in the form that its reader can use."""
-    import structlog
-
+    structlog = _load_structlog()
     stream = stream or sys.stderr
     shared: list[Any] = [
         structlog.contextvars.merge_contextvars,
@@ -77,6 +76,21 @@ def set_up_logs(verbosity: int, stream: TextIO | None = None) -> None:
     root.handlers = [handler]
     root.setLevel(logging.DEBUG if verbosity >= 4 else logging.WARNING)
     logging.getLogger("podlife").setLevel(logging.DEBUG if verbosity >= 1 else logging.INFO)
+
+
+def _load_structlog() -> Any:
+    """structlog without rich, by which it draws tracebacks that nobody is shown here: to load that takes longer, and
+    more memory, than all the rest of it."""
+    is_hidden = "rich" not in sys.modules
+    if is_hidden:
+        # What Python takes for "not installed".
+        sys.modules["rich"] = None  # type: ignore[assignment]
+    try:
+        import structlog
+    finally:
+        if is_hidden:
+            del sys.modules["rich"]
+    return structlog
 
 
 def _time_stamper(stream: TextIO) -> Any:

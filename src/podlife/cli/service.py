@@ -20,7 +20,7 @@ from podlife.cli.election import ElectionOptions, lease_of, make_elector
 from podlife.cli.logs import set_up_logs
 from podlife.client import LEASES, Client, Connection
 from podlife.clock import Clock, SystemClock
-from podlife.controller import Health, HealthServer, LeaderElector, Pulse, export_client, export_election
+from podlife.controller import Health, HealthServer, LeaderElector, Pulse
 from podlife.errors import NotFoundError
 from podlife.events import Recorder
 
@@ -157,6 +157,8 @@ def _checks(parts: _Parts, pulse: Pulse) -> Health:
 
 def _registry(name: str, client: Client, parts: _Parts) -> CollectorRegistry:
     from prometheus_client import CollectorRegistry, ProcessCollector
+
+    from podlife.controller import export_client, export_election
 
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)

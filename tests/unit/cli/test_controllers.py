@@ -134,3 +134,9 @@ def test_the_page_names_every_controller_every_metric_and_the_lease() -> None:
         assert (
             flag in page or name.startswith(("--leader-elect-", "--concurrent-")) or flag in ("--v", "--help")
         )
+
+
+def test_what_runs_without_metrics_loads_none_and_nobody_elses_controllers() -> None:
+    heavy = {"prometheus_client", "rich", "podlife.podgc", "podlife.ownergc", "podlife.workloads.job"}
+    flags = ["--controllers=replicaset", "--leader-elect=false", "--token=x", "--server"]
+    assert not heavy & imports_of("controllers", "run", *flags, "http://127.0.0.1:1", code=1)

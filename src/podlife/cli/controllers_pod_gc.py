@@ -1,0 +1,20 @@
+"""The pod collector as one controller of many."""
+
+from __future__ import annotations
+
+from podlife.cli.controllers_catalog import POD_GC
+from podlife.cli.gc_run import Collecting
+from podlife.controller import ControlPlane
+from podlife.podgc import Settings
+
+__all__ = ["PodGarbageCollector"]
+
+
+class PodGarbageCollector(Collecting):
+    """It has caches of its own, since it keeps less of a pod than the others do."""
+
+    name = POD_GC
+
+    def __init__(self, plane: ControlPlane, *, threshold: int) -> None:
+        settings = Settings(threshold=threshold)
+        super().__init__(plane.client, settings, plane.clock, plane.recorder("podlife-gc"))
