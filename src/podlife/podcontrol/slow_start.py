@@ -13,6 +13,8 @@ from dataclasses import dataclass
 __all__ = ["INITIAL_BATCH", "SlowStart", "slow_start"]
 
 INITIAL_BATCH = 1
+# How many of a batch are under way at once: more would only stand in line before the server.
+_AT_ONCE = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +39,7 @@ async def slow_start(
     succeeded, remaining = 0, count
     batch = min(remaining, initial_batch)
     while batch > 0:
-        outcomes = await asyncio.gather(*(_attempt(act) for _ in range(batch)))
-        errors = tuple(error for error in outcomes if error is not None)
+        errors = await _act(batch, act)
         succeeded += batch - len(errors)
         remaining -= batch
         if errors:
@@ -47,9 +48,17 @@ async def slow_start(
     return SlowStart(succeeded, 0)
 
 
-async def _attempt(act: Callable[[], Awaitable[object]]) -> Exception | None:
-    try:
-        await act()
-    except Exception as error:  # noqa: BLE001 - whatever it was, the caller has to know how many succeeded
-        return error
-    return None
+async def _act(count: int, act: Callable[[], Awaitable[object]]) -> tuple[Exception, ...]:
+    """Act so many times; what went wrong, in the order in which it did."""
+    turns = iter(range(count))
+    errors: list[Exception] = []
+
+    async def take_turns() -> None:
+        for _ in turns:
+            try:
+                await act()
+            except Exception as error:  # noqa: BLE001 - whatever it was, the caller has to know how many succeeded
+                errors.append(error)
+
+    await asyncio.gather(*(take_turns() for _ in range(min(count, _AT_ONCE))))
+    return tuple(errors)

@@ -111,7 +111,7 @@ class DaemonSetController:
 
     def _add_handlers(self) -> None:
         owners = self._daemon_sets.cache
-        self._daemon_sets.add_handler(Enqueue(self.queue))
+        self._daemon_sets.add_handler(Enqueue(self.queue, self._forget))
         self._pods.add_handler(
             OwnedPods(
                 DAEMON_SETS, owners, self.queue, selector_of, self._expectations, matters=has_other_part
