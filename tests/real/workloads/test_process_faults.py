@@ -255,7 +255,7 @@ async def test_creations_whose_answers_are_lost_are_not_made_again(server: Serve
     numbers = itertools.count(1)
 
     def lose_some(seen: Seen) -> Fault | None:
-        return Cut(after=True) if is_creation(seen) and next(numbers) % 9 == 0 else None
+        return Cut(after=True) if is_creation(seen) and next(numbers) % 25 == 0 else None
 
     async with watching(server) as watcher, faulty(server) as proxy:
         proxy.fault = lose_some
