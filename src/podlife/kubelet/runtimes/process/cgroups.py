@@ -1,0 +1,148 @@
+"""Where this node lets us make control groups, version 1 or 2, and what to write into them for a container's limits.
+
+Groups are made below the agent's own, so that whatever bounds the agent bounds its pods too. In version 2 a group that
+has processes cannot have groups with limits below it; then the top is tried. Where neither may be written there are no
+groups: `discover` answers none, and limits are what `setrlimit` can do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from podlife.kubelet.runtime import Resources
+
+__all__ = ["Cgroups", "discover"]
+
+_CONTROLLERS = ("cpu", "memory", "pids")
+_PERIOD_MICROSECONDS = 100_000
+_FOLDER = "podlife"
+
+
+@dataclass(frozen=True, slots=True)
+class Cgroups:
+    """The folder of each controller below which containers get theirs; in version 2 all are the same."""
+
+    version: int
+    parents: dict[str, Path]
+
+    def groups(self, container_id: str, resources: Resources) -> list[dict[str, Any]]:
+        """What a supervisor is to make: folders and the values in them. Nothing for a container without limits."""
+        wanted = _values_v2(resources) if self.version == 2 else _values_v1(resources)
+        by_folder: dict[Path, dict[str, str]] = {}
+        for controller, values in wanted.items():
+            if values and controller in self.parents:
+                by_folder.setdefault(self.parents[controller] / container_id, {}).update(values)
+        return [{"path": str(path), "values": values} for path, values in by_folder.items()]
+
+
+def discover(proc: Path = Path("/proc/self")) -> Cgroups | None:
+    """Find where control groups can be made, and make the folder there."""
+    try:
+        mounts = _mounts((proc / "mountinfo").read_text())
+        own = _own_groups((proc / "cgroup").read_text())
+    except OSError:
+        return None
+    version_1 = {
+        controller: parent
+        for controller in _CONTROLLERS
+        if controller in mounts
+        and (parent := _made_v1(mounts[controller], own.get(controller, "/"))) is not None
+    }
+    if version_1:
+        return Cgroups(1, version_1)
+    if "" in mounts and (parent := _made_v2(mounts[""], own.get("", "/"))) is not None:
+        return Cgroups(2, dict.fromkeys(_CONTROLLERS, parent))
+    return None
+
+
+def _mounts(mountinfo: str) -> dict[str, tuple[Path, str]]:
+    """By controller ("" is version 2): where it is mounted, and which group is at the top of that mount."""
+    found: dict[str, tuple[Path, str]] = {}
+    for line in mountinfo.splitlines():
+        before, _, after = line.partition(" - ")
+        place, about = before.split(), after.split()
+        if len(place) < 5 or len(about) < 3:
+            continue
+        where = (Path(place[4]), place[3])
+        if about[0] == "cgroup2":
+            found[""] = where
+        elif about[0] == "cgroup":
+            found |= {option: where for option in about[2].split(",") if option in _CONTROLLERS}
+    return found
+
+
+def _own_groups(cgroup: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for line in cgroup.splitlines():
+        _, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        found |= dict.fromkeys(controllers.split(","), path)
+    return found
+
+
+def _own_folder(mount: tuple[Path, str], group: str) -> Path:
+    where, top = mount
+    below = group.removeprefix(top.rstrip("/")).lstrip("/")
+    return where / below if (where / below).is_dir() else where
+
+
+def _made_v1(mount: tuple[Path, str], group: str) -> Path | None:
+    folder = _own_folder(mount, group) / _FOLDER
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError:
+        return None
+    return folder
+
+
+def _made_v2(mount: tuple[Path, str], group: str) -> Path | None:
+    enable = " ".join(f"+{controller}" for controller in _CONTROLLERS)
+    for above in dict.fromkeys((_own_folder(mount, group), mount[0])):
+        try:
+            (above / "cgroup.subtree_control").write_text(enable)
+            (above / _FOLDER).mkdir(exist_ok=True)
+            (above / _FOLDER / "cgroup.subtree_control").write_text(enable)
+        except OSError:
+            continue
+        return above / _FOLDER
+    return None
+
+
+def _shares(millis: int) -> int:
+    return min(max(millis * 1024 // 1000, 2), 262144)
+
+
+def _values_v1(resources: Resources) -> dict[str, dict[str, str]]:
+    values: dict[str, dict[str, str]] = {"cpu": {}, "memory": {}, "pids": {}}
+    if resources.cpu_request_millis is not None:
+        values["cpu"]["cpu.shares"] = str(_shares(resources.cpu_request_millis))
+    if resources.cpu_limit_millis is not None:
+        values["cpu"]["cpu.cfs_period_us"] = str(_PERIOD_MICROSECONDS)
+        values["cpu"]["cpu.cfs_quota_us"] = str(_quota(resources.cpu_limit_millis))
+    if resources.memory_limit_bytes is not None:
+        values["memory"]["memory.limit_in_bytes"] = str(resources.memory_limit_bytes)
+    if resources.pids_limit is not None:
+        values["pids"]["pids.max"] = str(resources.pids_limit)
+    return values
+
+
+def _values_v2(resources: Resources) -> dict[str, dict[str, str]]:
+    values: dict[str, dict[str, str]] = {"cpu": {}, "memory": {}, "pids": {}}
+    if resources.cpu_request_millis is not None:
+        # Shares of 2 to 262144 onto weights of 1 to 10000.
+        weight = 1 + (_shares(resources.cpu_request_millis) - 2) * 9999 // 262142
+        values["cpu"]["cpu.weight"] = str(weight)
+    if resources.cpu_limit_millis is not None:
+        values["cpu"]["cpu.max"] = f"{_quota(resources.cpu_limit_millis)} {_PERIOD_MICROSECONDS}"
+    if resources.memory_limit_bytes is not None:
+        values["memory"]["memory.max"] = str(resources.memory_limit_bytes)
+    if resources.pids_limit is not None:
+        values["pids"]["pids.max"] = str(resources.pids_limit)
+    return values
+
+
+def _quota(millis: int) -> int:
+    # The kernel takes no less than a millisecond.
+    return max(millis * _PERIOD_MICROSECONDS // 1000, 1000)

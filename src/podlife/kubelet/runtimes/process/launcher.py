@@ -1,0 +1,141 @@
+"""The agent's side of the launcher: started with the first container, started again should it be gone."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+
+from podlife.kubelet.runtime import ConflictInRuntimeError, RuntimeUnavailableError, StartContainerError
+
+__all__ = ["Launcher"]
+
+_BOOT = "import sys; sys.path.insert(0, sys.argv.pop()); from supervisor.launcher import main; main()"
+_CODE = str(Path(__file__).parent)
+_MAX_STARTING = 16
+_START_SECONDS = 60.0
+
+
+class _Answer(msgspec.Struct):
+    started: bool = False
+    conflict: bool = False
+    error: str = ""
+
+
+class Launcher:
+    def __init__(self, lock_path: Path) -> None:
+        self._lock_path = lock_path
+        self._process: subprocess.Popen[bytes] | None = None
+        self._socket: socket.socket | None = None
+        # More at a time would only stand in line before the launcher's socket.
+        self._turns = asyncio.Semaphore(_MAX_STARTING)
+
+    async def wait_for_the_last_one(self, *, seconds: float = 10.0) -> None:
+        """Return when no start that an earlier agent asked for is still on its way."""
+        fd = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            async with asyncio.timeout(seconds):
+                while not _is_free(fd):  # noqa: ASYNC110 - another process's lock has no event
+                    await asyncio.sleep(0.005)
+        except TimeoutError:
+            raise RuntimeUnavailableError(
+                f"the launcher of an earlier agent still holds {self._lock_path}"
+            ) from None
+        finally:
+            os.close(fd)
+
+    async def start(self, name: str, folder: Path, lock: Path) -> None:
+        """Start a container's supervisor and, by it, the container."""
+        async with self._turns:
+            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            with ours:
+                ours.setblocking(False)
+                with theirs:
+                    request = msgspec.json.encode({"folder": str(folder), "lock": str(lock)})
+                    self._send(request, theirs.fileno())
+                answer = await self._answer(name, ours)
+        if answer.conflict:
+            raise ConflictInRuntimeError(f"container {name!r} was started before")
+        if not answer.started:
+            raise StartContainerError(f"cannot start container {name!r}: {answer.error}")
+
+    async def close(self) -> None:
+        """Let the launcher end. What it has started goes on."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+        if self._process is not None:
+            process, self._process = self._process, None
+            await asyncio.to_thread(process.wait)
+
+    async def _answer(self, name: str, ours: socket.socket) -> _Answer:
+        try:
+            async with asyncio.timeout(_START_SECONDS):
+                data = await asyncio.get_running_loop().sock_recv(ours, 64 * 1024)
+        except (TimeoutError, ConnectionError):
+            data = b""
+        if not data:
+            raise RuntimeUnavailableError(
+                f"the supervisor of container {name!r} did not say whether it started"
+            )
+        return msgspec.json.decode(data, type=_Answer)
+
+    def _send(self, request: bytes, reply_fd: int) -> None:
+        for attempt in (1, 2):
+            try:
+                socket.send_fds(self._running(), [request], [reply_fd])
+            except ConnectionError:
+                # It has been killed. Nothing was asked of it yet, so another one may be asked.
+                self._forget()
+                if attempt == 2:
+                    raise RuntimeUnavailableError("the launcher of containers does not stay up") from None
+            else:
+                return
+
+    def _running(self) -> socket.socket:
+        if self._process is not None and self._process.poll() is not None:
+            self._forget()
+        if self._socket is None:
+            self._socket = self._spawn()
+        return self._socket
+
+    def _forget(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+        if self._process is not None:
+            self._process.wait()
+        self._socket = self._process = None
+
+    def _spawn(self) -> socket.socket:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        lock = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_SH)
+            self._process = subprocess.Popen(  # noqa: S603 - our own program, by the interpreter that runs us
+                [sys.executable, "-I", "-S", "-X", "utf8", "-c", _BOOT, str(lock), _CODE],
+                stdin=theirs.fileno(),
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                env={"PATH": os.defpath},
+                cwd="/",
+                pass_fds=(lock,),
+                start_new_session=True,
+            )
+        finally:
+            os.close(lock)
+            theirs.close()
+        return ours
+
+
+def _is_free(fd: int) -> bool:
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

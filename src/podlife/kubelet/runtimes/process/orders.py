@@ -1,0 +1,48 @@
+"""Orders to a supervisor, from the agent's side. The socket is found through the folder's descriptor: its name may be
+longer than a socket's may."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+__all__ = ["Connection", "connected"]
+
+_MESSAGE_BYTES = 64 * 1024
+
+
+class Connection:
+    def __init__(self, link: socket.socket) -> None:
+        self._link = link
+
+    def send(self, order: dict[str, Any], fds: tuple[int, ...] = ()) -> None:
+        socket.send_fds(self._link, [msgspec.json.encode(order)], fds)
+
+    async def receive(self) -> dict[str, Any] | None:
+        """The next answer; None when the supervisor has ended."""
+        try:
+            data = await asyncio.get_running_loop().sock_recv(self._link, _MESSAGE_BYTES)
+        except ConnectionError:
+            return None
+        return msgspec.json.decode(data, type=dict[str, Any]) if data else None
+
+
+@asynccontextmanager
+async def connected(folder: Path) -> AsyncIterator[Connection]:
+    """Raises OSError while nobody listens: not yet, or no longer."""
+    link = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with link:
+        link.setblocking(False)
+        at = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            link.connect(f"/proc/self/fd/{at}/control")
+        finally:
+            os.close(at)
+        yield Connection(link)

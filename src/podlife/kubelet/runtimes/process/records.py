@@ -1,0 +1,255 @@
+"""What the process runtime keeps on the disk, and how a container's state is read from it.
+
+    agent.lock, starting.lock      one agent at a time; no start left on its way by the last one
+    sandboxes/<id>.json            a sandbox, replaced as a whole when it changes
+    containers/<id>/               config.json, then claimed, started.json and exit.json as its supervisor gets to them
+    locks/<id>                     held by the supervisor for as long as it lives
+    making/, leaving/              what is not yet there and what is no longer: both emptied when an agent begins
+
+A folder appears and disappears by one rename. Everything is the owner's alone (0700 and 0600). IDs are random and names
+that come from users are never part of a path.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import logging
+import os
+import shutil
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from podlife.kubelet.runtime import ContainerConfig, ContainerState, SandboxConfig, SandboxState
+
+log = logging.getLogger(__name__)
+
+__all__ = ["ContainerRecord", "ExitRecord", "Records", "SandboxRecord", "from_nanoseconds"]
+
+
+class ExitRecord(msgspec.Struct, frozen=True):
+    exit_code: int
+    reason: str
+    started_at_ns: int
+    finished_at_ns: int
+    message: str = ""
+    termination_message: str = ""
+
+
+@dataclass(slots=True)
+class SandboxRecord:
+    id: str
+    config: SandboxConfig
+    created_at: datetime
+    state: SandboxState = SandboxState.READY
+
+
+@dataclass(slots=True)
+class ContainerRecord:
+    id: str
+    sandbox_id: str
+    config: ContainerConfig
+    created_at: datetime
+    log_path: str | None = None
+    # From here on nothing is part of config.json: it is read from what the supervisor leaves.
+    state: ContainerState = ContainerState.CREATED
+    started_at: datetime | None = None
+    exit: ExitRecord | None = None
+    is_end_told: bool = False
+    waiters: list[asyncio.Future[None]] = field(default_factory=list)
+
+
+class _StoredContainer(msgspec.Struct):
+    id: str
+    sandbox_id: str
+    config: ContainerConfig
+    created_at: datetime
+    log_path: str | None
+
+
+class _ContainerFile(msgspec.Struct):
+    record: _StoredContainer
+
+
+class _Started(msgspec.Struct):
+    started_at_ns: int
+
+
+class Records:
+    """The folder of a runtime."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self.sandboxes = root / "sandboxes"
+        self.containers = root / "containers"
+        self.locks = root / "locks"
+        self._making = root / "making"
+        self._leaving = root / "leaving"
+        self.agent_lock = root / "agent.lock"
+        self.starting_lock = root / "starting.lock"
+
+    def prepare(self) -> None:
+        """Make the folders, and clear away what a killed agent left half made or half removed."""
+        for folder in (self._root, self.sandboxes, self.containers, self.locks, self._making, self._leaving):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for folder in (self._making, self._leaving):
+            for entry in folder.iterdir():
+                _remove(entry)
+        for lock in self.locks.iterdir():
+            if not self.container(lock.name).exists():
+                lock.unlink()
+
+    def container(self, container_id: str) -> Path:
+        return self.containers / container_id
+
+    def lock(self, container_id: str) -> Path:
+        return self.locks / container_id
+
+    def load_sandboxes(self) -> list[SandboxRecord]:
+        """All that can be read. What cannot be was being written when the machine went down, and is cleared away."""
+        found: list[SandboxRecord] = []
+        for path in self.sandboxes.glob("*.json"):
+            try:
+                found.append(msgspec.json.decode(path.read_bytes(), type=SandboxRecord))
+            except msgspec.DecodeError as failure:
+                log.warning("sandbox %s cannot be read and is forgotten: %s", path.stem, failure)
+                path.unlink()
+        return found
+
+    def load_containers(self) -> list[ContainerRecord]:
+        """As with sandboxes; but one that still has a supervisor is left alone."""
+        found: list[ContainerRecord] = []
+        for folder in list(self.containers.iterdir()):
+            try:
+                found.append(self._load_container(folder))
+            except (msgspec.DecodeError, FileNotFoundError) as failure:
+                log.warning("container %s cannot be read: %s", folder.name, failure)
+                if not self.has_supervisor(folder.name):
+                    _remove(folder)
+        return found
+
+    def save_sandbox(self, record: SandboxRecord) -> None:
+        made = self._making / f"{record.id}.json"
+        write_private(made, msgspec.json.encode(record))
+        made.rename(self.sandboxes / made.name)
+
+    def remove_sandbox(self, sandbox_id: str) -> None:
+        (self.sandboxes / f"{sandbox_id}.json").unlink(missing_ok=True)
+
+    def save_container(self, record: ContainerRecord, launch: dict[str, Any]) -> None:
+        made = self._making / record.id
+        made.mkdir(mode=0o700)
+        (made / "work").mkdir(mode=0o700)
+        write_private(made / "termination-log", b"")
+        stored = {
+            "id": record.id,
+            "sandbox_id": record.sandbox_id,
+            "config": record.config,
+            "created_at": record.created_at,
+            "log_path": record.log_path,
+        }
+        write_private(made / "config.json", msgspec.json.encode({"record": stored, "launch": launch}))
+        made.rename(self.container(record.id))
+
+    async def remove_container(self, container_id: str) -> None:
+        """Gone when this returns, and gone for the next agent from its first step on."""
+        leaving = self._leaving / container_id
+        try:
+            self.container(container_id).rename(leaving)
+        except FileNotFoundError:
+            return
+        self.lock(container_id).unlink(missing_ok=True)
+        await asyncio.to_thread(_remove, leaving)
+
+    def refresh(self, record: ContainerRecord) -> None:
+        """Read the state anew. One that was claimed and whose supervisor is gone without a word becomes unknown."""
+        folder = self.container(record.id)
+        record.exit = _read(folder / "exit.json", ExitRecord)
+        if record.exit is not None:
+            record.state = ContainerState.EXITED
+            record.started_at = from_nanoseconds(record.exit.started_at_ns)
+        elif not (folder / "claimed").exists():
+            record.state = ContainerState.CREATED
+        elif self.has_supervisor(record.id):
+            started = _read(folder / "started.json", _Started)
+            record.started_at = from_nanoseconds(started.started_at_ns) if started else record.created_at
+            record.state = ContainerState.RUNNING
+        else:
+            # It may have ended between the two looks.
+            record.exit = _read(folder / "exit.json", ExitRecord)
+            record.state = ContainerState.EXITED if record.exit else ContainerState.UNKNOWN
+
+    def has_supervisor(self, container_id: str) -> bool:
+        try:
+            # To read only: closing what was open to write would look like the supervisor's end.
+            fd = os.open(self.lock(container_id), os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return False
+        try:
+            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(fd)
+        return False
+
+    def save_exit(self, record: ContainerRecord, ended: ExitRecord) -> None:
+        """In place of a supervisor that could not."""
+        folder = self.container(record.id)
+        made = folder / "exit.agent"
+        made.unlink(missing_ok=True)
+        write_private(made, msgspec.json.encode(ended), durable=True)
+        made.rename(folder / "exit.json")
+        _sync(folder)
+
+    def _load_container(self, folder: Path) -> ContainerRecord:
+        stored = msgspec.json.decode((folder / "config.json").read_bytes(), type=_ContainerFile).record
+        record = ContainerRecord(
+            id=stored.id,
+            sandbox_id=stored.sandbox_id,
+            config=stored.config,
+            created_at=stored.created_at,
+            log_path=stored.log_path,
+        )
+        self.refresh(record)
+        record.is_end_told = record.state is ContainerState.EXITED
+        return record
+
+
+def from_nanoseconds(nanoseconds: int) -> datetime:
+    return datetime.fromtimestamp(nanoseconds / 1_000_000_000, UTC)
+
+
+def write_private(path: Path, data: bytes, *, durable: bool = False) -> None:
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with os.fdopen(fd, "wb") as file:
+        file.write(data)
+        if durable:
+            file.flush()
+            os.fsync(fd)
+
+
+def _sync(folder: Path) -> None:
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _read(path: Path, kind: type[Any]) -> Any:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=kind)
+    except FileNotFoundError:
+        return None
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)

@@ -1,0 +1,443 @@
+"""Containers as plain processes: nothing to install, nothing to pull, the node's own files and network.
+
+A container is a session of processes under a supervisor of its own, which outlives the agent. All state is on the disk
+(`records.py`); the agent reads it once when it begins and from then on is told by the kernel when a supervisor ends.
+Nothing is polled. What a sandbox is elsewhere is here only a record: it starts nothing and has the node's addresses.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import logging
+import os
+import secrets
+import sys
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+from podlife import __version__
+from podlife.aio import spawn
+from podlife.clock import Clock
+from podlife.errors import ConfigError
+from podlife.kubelet.runtime import (
+    ConflictInRuntimeError,
+    ContainerConfig,
+    ContainerState,
+    ContainerStatus,
+    EventKind,
+    ExecError,
+    ExecResult,
+    ExecSession,
+    InvalidContainerError,
+    NotFoundInRuntimeError,
+    RuntimeEvent,
+    RuntimeUnavailableError,
+    SandboxConfig,
+    SandboxState,
+    SandboxStatus,
+)
+from podlife.kubelet.runtimes.commands import run_to_end
+from podlife.kubelet.runtimes.subscriptions import Subscriptions
+
+from .cgroups import Cgroups, discover
+from .execution import executing
+from .inotify import CloseWatch
+from .launch import Place, launch_of, log_path_of
+from .launcher import Launcher
+from .orders import connected
+from .records import ContainerRecord, ExitRecord, Records, SandboxRecord, from_nanoseconds
+from .settings import ProcessSettings
+from .survivors import kill_survivors
+
+__all__ = ["ProcessRuntime"]
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+# How much longer than its grace a container may take: the kernel, not the container, is at work then.
+_KILL_SECONDS = 60.0
+_RETRY_SECONDS = 0.01
+_LOOKS = 100
+
+
+class ProcessRuntime:
+    """The runtime `process`. One agent at a time per folder; opening it while another one has it raises ConfigError."""
+
+    name = "process"
+
+    def __init__(self, settings: ProcessSettings, clock: Clock) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._records = Records(settings.root)
+        self._launcher = Launcher(self._records.starting_lock)
+        self._watch = CloseWatch(self._records.locks, self._supervisor_closed)
+        self._subscriptions = Subscriptions()
+        self._cgroups: Cgroups | None = None
+        self._agent_lock = -1
+        self._sandboxes: dict[str, SandboxRecord] = {}
+        self._containers: dict[str, ContainerRecord] = {}
+        self._starting: set[str] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    async def __aenter__(self) -> Self:
+        if sys.platform != "linux":
+            raise ConfigError(f"the process runtime needs Linux, this is {sys.platform}: use the runtime sim")
+        self._settings.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._agent_lock = _lock_for_one(self._records.agent_lock)
+        try:
+            await self._open()
+        except BaseException:
+            await self._close()
+            raise
+        return self
+
+    async def __aexit__(self, *failure: object) -> None:
+        await self._close()
+
+    async def version(self) -> str:
+        return __version__
+
+    # Sandboxes
+
+    async def run_sandbox(self, config: SandboxConfig) -> str:
+        for other in self._sandboxes.values():
+            if (other.config.pod_uid, other.config.attempt) == (config.pod_uid, config.attempt):
+                raise ConflictInRuntimeError(
+                    f"attempt {config.attempt} at pod {config.namespace}/{config.name} has the sandbox {other.id}"
+                )
+        record = SandboxRecord(secrets.token_hex(32), config, self._clock.now())
+        self._records.save_sandbox(record)
+        self._sandboxes[record.id] = record
+        self._publish(EventKind.SANDBOX_STARTED, record)
+        return record.id
+
+    async def stop_sandbox(self, sandbox_id: str) -> None:
+        record = self._sandboxes.get(sandbox_id)
+        if record is None:
+            return
+        if record.state is SandboxState.READY:
+            # First, so that nothing is created or started in it any more.
+            record.state = SandboxState.NOT_READY
+            self._records.save_sandbox(record)
+            self._publish(EventKind.SANDBOX_STOPPED, record)
+        stops = [
+            self.stop_container(container.id, grace_seconds=0) for container in self._in_sandbox(sandbox_id)
+        ]
+        for outcome in await asyncio.gather(*stops, return_exceptions=True):
+            if isinstance(outcome, BaseException) and not isinstance(outcome, NotFoundInRuntimeError):
+                raise outcome
+
+    async def remove_sandbox(self, sandbox_id: str) -> None:
+        await self.stop_sandbox(sandbox_id)
+        for container in self._in_sandbox(sandbox_id):
+            await self.remove_container(container.id)
+        if (record := self._sandboxes.pop(sandbox_id, None)) is not None:
+            self._records.remove_sandbox(sandbox_id)
+            self._publish(EventKind.SANDBOX_REMOVED, record)
+
+    async def sandbox_status(self, sandbox_id: str) -> SandboxStatus:
+        return self._sandbox_status(self._sandbox(sandbox_id))
+
+    async def list_sandboxes(self, *, pod_uid: str | None = None) -> list[SandboxStatus]:
+        return [
+            self._sandbox_status(record)
+            for record in self._sandboxes.values()
+            if pod_uid is None or record.config.pod_uid == pod_uid
+        ]
+
+    # Containers
+
+    async def create_container(self, sandbox_id: str, config: ContainerConfig) -> str:
+        sandbox = self._ready_sandbox(sandbox_id)
+        for other in self._in_sandbox(sandbox_id):
+            if (other.config.name, other.config.attempt) == (config.name, config.attempt):
+                raise ConflictInRuntimeError(
+                    f"attempt {config.attempt} at container {config.name!r} exists as {other.id}"
+                )
+        container_id = secrets.token_hex(32)
+        place = Place(
+            container_id, self._records.container(container_id), log_path_of(sandbox.config, config)
+        )
+        launch = launch_of(sandbox.config, config, place, self._settings, self._cgroups)
+        if place.log_path is not None:
+            _make_private(place.log_path.parent)
+        log_path = str(place.log_path) if place.log_path else None
+        record = ContainerRecord(container_id, sandbox_id, config, self._clock.now(), log_path)
+        self._records.save_container(record, launch)
+        self._containers[container_id] = record
+        self._publish(EventKind.CONTAINER_CREATED, sandbox, record)
+        return container_id
+
+    async def start_container(self, container_id: str) -> None:
+        record = self._container(container_id)
+        sandbox = self._ready_sandbox(record.sandbox_id)
+        if record.state is not ContainerState.CREATED or container_id in self._starting:
+            raise ConflictInRuntimeError(f"container {record.config.name!r} was started before")
+        # Whoever asked may stop waiting; what was asked of the launcher happens all the same, and must be seen here.
+        await asyncio.shield(self._spawn(self._start(sandbox, record), f"start {record.config.name}"))
+
+    async def stop_container(self, container_id: str, *, grace_seconds: float) -> None:
+        record = self._container(container_id)
+        give_up = asyncio.get_running_loop().time() + max(grace_seconds, 0.0) + _KILL_SECONDS
+        try:
+            async with asyncio.timeout_at(give_up):
+                # A start on its way is waited for: what runs after a stop has returned would run for ever.
+                while container_id in self._starting or not await self._asked_to_stop(record, grace_seconds):  # noqa: ASYNC110 - another process has no event
+                    await asyncio.sleep(_RETRY_SECONDS)
+                await self._until_ended(record)
+        except TimeoutError:
+            raise RuntimeUnavailableError(f"container {record.config.name!r} does not end") from None
+
+    async def remove_container(self, container_id: str) -> None:
+        if container_id not in self._containers:
+            return
+        await self.stop_container(container_id, grace_seconds=0)
+        record = self._containers.pop(container_id, None)
+        if record is not None:
+            await self._records.remove_container(container_id)
+            self._publish(EventKind.CONTAINER_REMOVED, self._sandboxes.get(record.sandbox_id), record)
+
+    async def container_status(self, container_id: str) -> ContainerStatus:
+        return self._container_status(self._container(container_id))
+
+    async def list_containers(
+        self, *, pod_uid: str | None = None, sandbox_id: str | None = None
+    ) -> list[ContainerStatus]:
+        return [
+            self._container_status(record)
+            for record in self._containers.values()
+            if (sandbox_id is None or record.sandbox_id == sandbox_id)
+            and (pod_uid is None or self._pod_uid(record) == pod_uid)
+        ]
+
+    @asynccontextmanager
+    async def exec(
+        self, container_id: str, command: Sequence[str], *, stdin: bool = False, tty: bool = False
+    ) -> AsyncIterator[ExecSession]:
+        record = self._container(container_id)
+        if not command:
+            raise InvalidContainerError("no command was given to run in the container")
+        if record.state is not ContainerState.RUNNING:
+            raise ExecError(f"container {record.config.name!r} does not run: it is {record.state}")
+        async with executing(self._records.container(container_id), command, stdin=stdin, tty=tty) as session:
+            yield session
+
+    async def exec_sync(
+        self, container_id: str, command: Sequence[str], *, timeout_seconds: float | None = None
+    ) -> ExecResult:
+        async with self.exec(container_id, command) as session:
+            return await run_to_end(session, command, timeout_seconds=timeout_seconds)
+
+    def events(self) -> AbstractAsyncContextManager[AsyncIterator[RuntimeEvent]]:
+        return self._subscriptions.events()
+
+    async def find_image(self, image: str) -> str | None:
+        return image
+
+    async def pull_image(self, image: str) -> str:
+        return image
+
+    # Inside
+
+    async def _open(self) -> None:
+        await self._launcher.wait_for_the_last_one()
+        self._records.prepare()
+        self._cgroups = discover() if self._settings.use_cgroups else None
+        # The watch comes before the look: an end in between is seen twice, never missed.
+        self._watch.open()
+        self._sandboxes = {record.id: record for record in self._records.load_sandboxes()}
+        self._containers = {record.id: record for record in self._records.load_containers()}
+        lost = {record.id for record in self._containers.values() if record.state is ContainerState.UNKNOWN}
+        if lost:
+            await asyncio.to_thread(kill_survivors, lost)
+            for container_id in lost:
+                self._record_lost(self._containers[container_id])
+
+    async def _close(self) -> None:
+        self._watch.close()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=_KILL_SECONDS)
+        await self._launcher.close()
+        if self._agent_lock >= 0:
+            os.close(self._agent_lock)
+            self._agent_lock = -1
+
+    async def _start(self, sandbox: SandboxRecord, record: ContainerRecord) -> None:
+        self._starting.add(record.id)
+        try:
+            await self._launcher.start(
+                record.config.name, self._records.container(record.id), self._records.lock(record.id)
+            )
+            self._publish(EventKind.CONTAINER_STARTED, sandbox, record)
+        finally:
+            self._starting.discard(record.id)
+            # Its end was not listened to until here.
+            self._look_at(record)
+
+    async def _asked_to_stop(self, record: ContainerRecord, grace_seconds: float) -> bool:
+        """Whether the request has arrived, or is not needed any more."""
+        if record.state is not ContainerState.RUNNING:
+            return True
+        try:
+            async with connected(self._records.container(record.id)) as supervisor:
+                supervisor.send({"verb": "stop", "grace_seconds": max(grace_seconds, 0.0)})
+                return await supervisor.receive() is not None
+        except OSError:
+            # It has not begun to listen, or does not any more; which of them the next look tells.
+            return False
+
+    async def _until_ended(self, record: ContainerRecord) -> None:
+        if record.state in (ContainerState.CREATED, ContainerState.EXITED):
+            return
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        record.waiters.append(waiter)
+        try:
+            await waiter
+        finally:
+            record.waiters.remove(waiter)
+
+    def _supervisor_closed(self, container_id: str | None) -> None:
+        """The kernel's word that a supervisor is gone; without a name, that it has lost count."""
+        if container_id is None:
+            self._publish(EventKind.RELIST)
+            running = [
+                record for record in self._containers.values() if record.state is ContainerState.RUNNING
+            ]
+        else:
+            found = self._containers.get(container_id)
+            running = [found] if found is not None and container_id not in self._starting else []
+        for record in running:
+            self._look_at(record)
+            if record.state is ContainerState.RUNNING:
+                # The kernel tells before it lets go of the lock.
+                self._spawn(self._look_again(record), f"look at {record.config.name}")
+
+    def _look_at(self, record: ContainerRecord) -> None:
+        self._records.refresh(record)
+        if record.state is ContainerState.EXITED:
+            self._tell_end(record)
+        elif record.state is ContainerState.UNKNOWN:
+            self._spawn(self._end_lost(record), f"end {record.config.name}")
+
+    async def _look_again(self, record: ContainerRecord) -> None:
+        for _ in range(_LOOKS):
+            await asyncio.sleep(_RETRY_SECONDS)
+            if record.state is not ContainerState.RUNNING or record.id not in self._containers:
+                return
+            self._look_at(record)
+
+    async def _end_lost(self, record: ContainerRecord) -> None:
+        """A supervisor that ended without a word: end what is left of its container, and write the word ourselves."""
+        log.warning("the supervisor of container %s is gone", record.id)
+        if not await asyncio.to_thread(kill_survivors, {record.id}):
+            log.error("processes of container %s cannot be killed", record.id)
+        if record.id in self._containers:
+            self._record_lost(record)
+            self._tell_end(record)
+
+    def _record_lost(self, record: ContainerRecord) -> None:
+        now = int(self._clock.now().timestamp() * 1_000_000_000)
+        started = int((record.started_at or record.created_at).timestamp() * 1_000_000_000)
+        message = "its supervisor was killed, or the machine went down: how it ended is not known"
+        ended = ExitRecord(137, "ContainerStatusUnknown", started, now, message)
+        self._records.save_exit(record, ended)
+        self._records.refresh(record)
+
+    def _tell_end(self, record: ContainerRecord) -> None:
+        if record.is_end_told:
+            return
+        record.is_end_told = True
+        for waiter in record.waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+        self._publish(EventKind.CONTAINER_STOPPED, self._sandboxes.get(record.sandbox_id), record)
+
+    def _spawn(self, coroutine: Coroutine[Any, Any, T], name: str) -> asyncio.Task[T]:
+        task = spawn(coroutine, name=name, on_failure=lambda failure: log.debug("%s: %s", name, failure))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    def _publish(
+        self, kind: EventKind, sandbox: SandboxRecord | None = None, container: ContainerRecord | None = None
+    ) -> None:
+        self._subscriptions.publish(
+            RuntimeEvent(
+                kind,
+                pod_uid=sandbox.config.pod_uid if sandbox else "",
+                sandbox_id=sandbox.id if sandbox else "",
+                container_id=container.id if container else "",
+            )
+        )
+
+    def _sandbox(self, sandbox_id: str) -> SandboxRecord:
+        try:
+            return self._sandboxes[sandbox_id]
+        except KeyError:
+            raise NotFoundInRuntimeError(f"there is no sandbox {sandbox_id}") from None
+
+    def _ready_sandbox(self, sandbox_id: str) -> SandboxRecord:
+        record = self._sandbox(sandbox_id)
+        if record.state is not SandboxState.READY:
+            raise ConflictInRuntimeError(
+                f"sandbox {sandbox_id} is stopped: nothing is started in it any more"
+            )
+        return record
+
+    def _container(self, container_id: str) -> ContainerRecord:
+        try:
+            return self._containers[container_id]
+        except KeyError:
+            raise NotFoundInRuntimeError(f"there is no container {container_id}") from None
+
+    def _in_sandbox(self, sandbox_id: str) -> list[ContainerRecord]:
+        return [record for record in self._containers.values() if record.sandbox_id == sandbox_id]
+
+    def _pod_uid(self, record: ContainerRecord) -> str:
+        sandbox = self._sandboxes.get(record.sandbox_id)
+        return sandbox.config.pod_uid if sandbox else ""
+
+    def _sandbox_status(self, record: SandboxRecord) -> SandboxStatus:
+        ips = self._settings.ips if record.state is SandboxState.READY else ()
+        return SandboxStatus(record.id, record.config, record.state, record.created_at, ips)
+
+    def _container_status(self, record: ContainerRecord) -> ContainerStatus:
+        ended = record.exit
+        return ContainerStatus(
+            id=record.id,
+            sandbox_id=record.sandbox_id,
+            pod_uid=self._pod_uid(record),
+            config=record.config,
+            state=record.state,
+            created_at=record.created_at,
+            started_at=record.started_at,
+            finished_at=from_nanoseconds(ended.finished_at_ns) if ended else None,
+            exit_code=ended.exit_code if ended else None,
+            reason=ended.reason if ended else "",
+            message=ended.message if ended else "",
+            termination_message=ended.termination_message if ended else "",
+            image_ref=record.config.image,
+            log_path=Path(record.log_path) if record.log_path else None,
+        )
+
+
+def _lock_for_one(path: Path) -> int:
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(fd)
+        raise ConfigError(
+            f"{path.parent} is in use by another node agent: give each a folder of its own"
+        ) from None
+    return fd
+
+
+def _make_private(folder: Path) -> None:
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    for path in reversed(missing):
+        path.mkdir(mode=0o700, exist_ok=True)

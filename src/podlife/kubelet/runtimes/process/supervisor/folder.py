@@ -1,0 +1,96 @@
+"""A container's folder as its supervisor sees it: what it reads there, and what it leaves for whoever comes next.
+
+The claim is made once, under the lock: whoever made it, and nobody else ever, starts the container. The record of the
+end has its room on the disk from the beginning, and is on the disk before anybody hears of it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import stat
+import time
+from typing import Any
+
+__all__ = ["AlreadyClaimedError", "Folder"]
+
+_EXIT_ROOM_BYTES = 16 * 1024
+_MESSAGE_BYTES = 4096
+
+
+class AlreadyClaimedError(Exception):
+    """Somebody else starts this container, or has."""
+
+
+class Folder:
+    """Opens the folder by name once; everything else is relative to what was opened."""
+
+    def __init__(self, path: str, lock_path: str) -> None:
+        self._dir = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._lock_path = lock_path
+        self.path = path
+
+    def claim(self) -> None:
+        """Take the lock for as long as this process lives, and the container for ever."""
+        if self._exists("claimed"):
+            raise AlreadyClaimedError
+        # Never closed: that it closes tells the agent that this process ended, however it ended.
+        self._lock = os.open(self._lock_path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        try:
+            os.close(self._create("claimed"))
+        except FileExistsError:
+            raise AlreadyClaimedError from None
+        room = self._create("exit.tmp")
+        os.posix_fallocate(room, 0, _EXIT_ROOM_BYTES)
+        os.close(room)
+
+    def launch(self) -> dict[str, Any]:
+        with open(os.open("config.json", os.O_RDONLY | os.O_CLOEXEC, dir_fd=self._dir), "rb") as config:
+            read: dict[str, Any] = json.load(config)["launch"]
+        return read
+
+    def record_start(self, pid: int) -> None:
+        self._replace("started.json", {"pid": pid, "started_at_ns": time.time_ns()})
+
+    def record_exit(self, record: dict[str, Any]) -> None:
+        """On the disk before this returns: after it the exit code is nowhere else."""
+        data = json.dumps(record).encode()
+        if len(data) > _EXIT_ROOM_BYTES:
+            data = json.dumps(record | {"termination_message": ""}).encode()
+        fd = os.open("exit.tmp", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600, dir_fd=self._dir)
+        os.write(fd, data.ljust(_EXIT_ROOM_BYTES))
+        os.fsync(fd)
+        os.close(fd)
+        os.rename("exit.tmp", "exit.json", src_dir_fd=self._dir, dst_dir_fd=self._dir)
+        os.fsync(self._dir)
+
+    def termination_message(self) -> str:
+        """The end of what the container wrote, as much as a status may carry."""
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        try:
+            fd = os.open("termination-log", flags, dir_fd=self._dir)
+        except OSError:
+            return ""
+        with open(fd, "rb") as file:
+            about = os.fstat(fd)
+            if not stat.S_ISREG(about.st_mode):
+                return ""
+            file.seek(max(0, about.st_size - _MESSAGE_BYTES))
+            return file.read(_MESSAGE_BYTES).decode(errors="replace")
+
+    def _replace(self, name: str, content: dict[str, Any]) -> None:
+        with open(self._create(name + ".tmp"), "wb") as file:
+            file.write(json.dumps(content).encode())
+        os.rename(name + ".tmp", name, src_dir_fd=self._dir, dst_dir_fd=self._dir)
+
+    def _create(self, name: str) -> int:
+        return os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=self._dir)
+
+    def _exists(self, name: str) -> bool:
+        try:
+            os.stat(name, dir_fd=self._dir)
+        except FileNotFoundError:
+            return False
+        return True

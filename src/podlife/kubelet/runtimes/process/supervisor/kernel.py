@@ -1,0 +1,84 @@
+"""What Python does not offer of Linux: prctl, mount, and who descends from a process."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+
+__all__ = [
+    "adopt_orphans",
+    "allow_no_new_privileges",
+    "bind_mount",
+    "descendants",
+    "die_with_parent",
+    "private_mounts",
+]
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+_PR_SET_NO_NEW_PRIVS = 38
+_CLONE_NEWNS = 0x00020000
+_MS_RDONLY, _MS_REMOUNT, _MS_BIND, _MS_REC, _MS_PRIVATE = 0x1, 0x20, 0x1000, 0x4000, 0x40000
+_SIGKILL = 9
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def _checked(result: int, what: str) -> None:
+    if result != 0:
+        code = ctypes.get_errno()
+        raise OSError(code, f"{what}: {os.strerror(code)}")
+
+
+def adopt_orphans() -> None:
+    """Whatever descends from this process stays below it, however often it forks."""
+    _checked(_libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "adopt orphans")
+
+
+def die_with_parent(parent: int) -> None:
+    """Be killed when the parent ends, also if it has ended already."""
+    _checked(_libc.prctl(_PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0), "die with parent")
+    if os.getppid() != parent:
+        os._exit(137)
+
+
+def allow_no_new_privileges() -> None:
+    _checked(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no new privileges")
+
+
+def private_mounts() -> None:
+    """From here on mounts of this process are seen by itself and its children alone."""
+    _checked(_libc.unshare(_CLONE_NEWNS), "a mount namespace of its own")
+    _checked(_libc.mount(b"none", b"/", None, _MS_REC | _MS_PRIVATE, None), "private mounts")
+
+
+def bind_mount(source: str, target: str, *, readonly: bool) -> None:
+    what = f"mount {source} at {target}"
+    names = os.fsencode(source), os.fsencode(target)
+    _checked(_libc.mount(*names, None, _MS_BIND | _MS_REC, None), what)
+    if readonly:
+        # A bind mount takes its flags only in a second step.
+        _checked(_libc.mount(*names, None, _MS_BIND | _MS_REMOUNT | _MS_RDONLY, None), what)
+
+
+def descendants(pid: int) -> list[int]:
+    """Everybody below a process. One that forks meanwhile may be missed: ask again until nobody is left."""
+    found: list[int] = []
+    waiting = [pid]
+    while waiting:
+        children = _children(waiting.pop())
+        found += children
+        waiting += children
+    return found
+
+
+def _children(pid: int) -> list[int]:
+    found: list[int] = []
+    try:
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread}/children", encoding="ascii") as listed:
+                found += [int(child) for child in listed.read().split()]
+    except (FileNotFoundError, ProcessLookupError):
+        # It has ended; its children are the supervisor's now and are found in the next round.
+        pass
+    return found

@@ -1,0 +1,74 @@
+"""A container's control groups: made before it starts, looked at and taken away when it has ended.
+
+Which groups and which values the agent has written down. Where the kernel refuses them the container runs under the
+resource limits that were written down in their place.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any
+
+__all__ = ["apply", "kill_members", "remove", "was_out_of_memory"]
+
+_REMOVE_TRIES = 20
+
+
+def apply(launch: dict[str, Any]) -> None:
+    """Make the groups, and note in `launch` what a process has to join, or to be limited by, in their place."""
+    launch["cgroup_procs"] = []
+    try:
+        for group in launch["cgroups"]:
+            os.makedirs(group["path"], 0o755, exist_ok=True)
+            for name, value in group["values"].items():
+                _write(os.path.join(group["path"], name), value)
+            launch["cgroup_procs"].append(os.path.join(group["path"], "cgroup.procs"))
+    except OSError:
+        remove(launch)
+        launch["cgroups"], launch["cgroup_procs"] = [], []
+    if not launch["cgroups"]:
+        launch["rlimits"] |= launch["rlimits_without_cgroups"]
+
+
+def was_out_of_memory(launch: dict[str, Any]) -> bool:
+    for group in launch["cgroups"]:
+        for name in ("memory.events", "memory.oom_control"):
+            try:
+                with open(os.path.join(group["path"], name), encoding="ascii") as counters:
+                    if any(line.startswith("oom_kill ") and line.split()[1] != "0" for line in counters):
+                        return True
+            except OSError:
+                continue
+    return False
+
+
+def kill_members(launch: dict[str, Any]) -> None:
+    """All at once where the kernel can: nobody in the group can fork away from it."""
+    for group in launch["cgroups"]:
+        try:
+            _write(os.path.join(group["path"], "cgroup.kill"), "1")
+        except OSError:
+            continue
+
+
+def remove(launch: dict[str, Any]) -> None:
+    for group in launch["cgroups"]:
+        for _ in range(_REMOVE_TRIES):
+            try:
+                os.rmdir(group["path"])
+            except FileNotFoundError:
+                break
+            except OSError:
+                # Busy for a moment after its last process has been reaped.
+                time.sleep(0.005)
+            else:
+                break
+
+
+def _write(path: str, value: str) -> None:
+    fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.write(fd, value.encode())
+    finally:
+        os.close(fd)

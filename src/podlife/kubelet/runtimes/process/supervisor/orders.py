@@ -1,0 +1,70 @@
+"""The socket at which a supervisor takes orders: a message is a JSON object, with descriptors where it needs them."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from typing import Any
+
+__all__ = ["Order", "Orders"]
+
+_MESSAGE_BYTES = 256 * 1024
+
+
+class Order:
+    """What was asked, over a connection that may be gone by the time of the answer."""
+
+    def __init__(self, connection: socket.socket, content: dict[str, Any], fds: list[int]) -> None:
+        self._connection = connection
+        self.fd = connection.fileno()
+        self.content = content
+        self.fds = fds
+
+    @property
+    def verb(self) -> str:
+        return str(self.content.get("verb"))
+
+    def answer(self, content: dict[str, Any]) -> None:
+        try:
+            self._connection.send(json.dumps(content).encode(), socket.MSG_NOSIGNAL)
+        except OSError:
+            # Whoever asked has gone.
+            return
+
+
+class Orders:
+    """The listening socket and its connections."""
+
+    def __init__(self, path: str) -> None:
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._listener.bind(path)
+        self._listener.listen(64)
+        self._connections: dict[int, socket.socket] = {}
+
+    def fileno(self) -> int:
+        return self._listener.fileno()
+
+    def __contains__(self, fd: int) -> bool:
+        return fd in self._connections
+
+    def accept(self) -> int:
+        connection, _ = self._listener.accept()
+        connection.setblocking(False)
+        self._connections[connection.fileno()] = connection
+        return connection.fileno()
+
+    def receive(self, fd: int) -> Order | None:
+        """The next order of a connection; None when it has ended, or sent what is none."""
+        connection = self._connections[fd]
+        fds: list[int] = []
+        try:
+            data, fds, _, _ = socket.recv_fds(connection, _MESSAGE_BYTES, 3, socket.MSG_CMSG_CLOEXEC)
+            return Order(connection, json.loads(data), fds) if data else None
+        except (OSError, ValueError):
+            for passed in fds:
+                os.close(passed)
+            return None
+
+    def close(self, fd: int) -> None:
+        self._connections.pop(fd).close()

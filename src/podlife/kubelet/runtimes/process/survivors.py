@@ -1,0 +1,65 @@
+"""What is left of a container whose supervisor was killed: found by the mark in its environment, and killed.
+
+The main process dies with its supervisor; what it had started does not.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+from .launch import CONTAINER_ID_VARIABLE
+
+__all__ = ["kill_survivors"]
+
+_PATIENCE_SECONDS = 10.0
+
+
+def kill_survivors(container_ids: set[str]) -> bool:
+    """Kill until nobody is left; False if somebody would not go. Blocking: call it in a thread."""
+    give_up = time.monotonic() + _PATIENCE_SECONDS
+    while found := _marked(container_ids):
+        if time.monotonic() > give_up:
+            for pidfd in found:
+                os.close(pidfd)
+            return False
+        for pidfd in found:
+            _kill(pidfd)
+        time.sleep(0.01)
+    return True
+
+
+def _kill(pidfd: int) -> None:
+    try:
+        signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    finally:
+        os.close(pidfd)
+
+
+def _marked(container_ids: set[str]) -> list[int]:
+    marks = {f"{CONTAINER_ID_VARIABLE}={container_id}".encode() for container_id in container_ids}
+    found: list[int] = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            # Opened before it is looked at: what is killed is what was seen, not who has its number by then.
+            pidfd = os.pidfd_open(int(entry.name))
+        except OSError:
+            continue
+        if _is_marked(entry, marks):
+            found.append(pidfd)
+        else:
+            os.close(pidfd)
+    return found
+
+
+def _is_marked(process: Path, marks: set[bytes]) -> bool:
+    try:
+        return not marks.isdisjoint((process / "environ").read_bytes().split(b"\0"))
+    except OSError:
+        return False
