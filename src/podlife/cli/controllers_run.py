@@ -48,7 +48,9 @@ def stop_seconds(election: ElectionOptions) -> float:
 
 @runtime_checkable
 class Exporting(Protocol):
-    def export(self, registry: CollectorRegistry) -> None: ...
+    """A controller that has more to show than its queues."""
+
+    def export_own(self, registry: CollectorRegistry) -> None: ...
 
 
 class Controlling:
@@ -78,9 +80,8 @@ class Controlling:
         export_controllers(registry, *self._loops())
         export_informers(registry, plane)
         for each in plane.controllers:
-            # One that has more to show shows its queues itself.
             if isinstance(each, Exporting):
-                each.export(registry)
+                each.export_own(registry)
 
     def _loops(self) -> list[Controller[Any]]:
         return _found(self._plane, Controller)
@@ -91,5 +92,5 @@ class Controlling:
 
 def _found(plane: ControlPlane, kind: type[Any]) -> list[Any]:
     """What the controllers have of this kind: most have one, some several."""
-    owners = [vars(each).values() for each in plane.controllers if not isinstance(each, Exporting)]
-    return [part for parts in owners for part in parts if isinstance(part, kind)]
+    parts = [part for each in plane.controllers for part in vars(each).values()]
+    return [part for part in parts if isinstance(part, kind)]

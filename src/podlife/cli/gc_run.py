@@ -29,10 +29,7 @@ def run_collector(options: Options, settings: Settings) -> None:
 class Collecting:
     def __init__(self, client: Client, settings: Settings, clock: Clock, recorder: Recorder) -> None:
         self._collector = Collector(client, settings, clock=clock, recorder=recorder)
-
-    @property
-    def queue(self) -> Queue[Any]:
-        return self._collector.queue
+        self.queue: Queue[Any] = self._collector.queue
 
     @property
     def complaint(self) -> str:
@@ -46,11 +43,16 @@ class Collecting:
         await self._collector.run()
 
     def export(self, registry: CollectorRegistry) -> None:
-        from podlife.cli.gc_metrics import GcMetrics
         from podlife.controller import export_queues
 
-        GcMetrics(self._collector).register(registry)
+        self.export_own(registry)
         export_queues(registry, self.queue)
+
+    def export_own(self, registry: CollectorRegistry) -> None:
+        """What nobody else has."""
+        from podlife.cli.gc_metrics import GcMetrics
+
+        GcMetrics(self._collector).register(registry)
 
 
 def _told(settings: Settings) -> dict[str, Any]:

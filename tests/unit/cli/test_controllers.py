@@ -97,7 +97,7 @@ def test_nothing_under_way_outlives_a_lost_lease() -> None:
 
 
 async def test_every_controller_is_made_and_all_its_numbers_are_shown() -> None:
-    from prometheus_client import CollectorRegistry
+    from prometheus_client import CollectorRegistry, generate_latest
 
     async def refuse(_: Request) -> Response:
         raise AssertionError("numbers are read, nothing is asked for")
@@ -120,6 +120,8 @@ async def test_every_controller_is_made_and_all_its_numbers_are_shown() -> None:
     assert read("podlife_informer_lists_total", pods) == 0
     assert read("podlife_gc_live") == 0
     assert "is not synced" in work.complaint
+    families = re.findall(r"^# TYPE (\S+)", generate_latest(registry).decode(), re.MULTILINE)
+    assert len(families) == len(set(families)), "each is shown once, with all its labels"
 
 
 def test_the_page_names_every_controller_every_metric_and_the_lease() -> None:
