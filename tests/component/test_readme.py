@@ -47,6 +47,7 @@ def is_server(command: str) -> bool:
 SERVERS = [command for command in commands("podlife") if is_server(command)]
 OTHERS = [command for command in commands("podlife apiserver") if not is_server(command)]
 COLLECTOR = commands("podlife gc")
+CONTROLLERS = commands("podlife controllers")
 
 
 class Reader:
@@ -118,7 +119,7 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
 
 def test_the_commands_are_found() -> None:
     """Else there would be nothing to try below, and nobody would notice."""
-    assert (len(SERVERS), len(OTHERS), len(COLLECTOR)) == (3, 4, 4)
+    assert (len(SERVERS), len(OTHERS), len(COLLECTOR), len(CONTROLLERS)) == (3, 4, 4, 3)
 
 
 @pytest.mark.parametrize("command", SERVERS)
@@ -161,9 +162,32 @@ def test_every_command_of_the_collector_works_on_a_cluster(reader: Reader, comma
         process.communicate()
 
 
+@pytest.mark.parametrize("command", CONTROLLERS)
+def test_every_command_of_the_controllers_works_on_a_cluster(reader: Reader, command: str) -> None:
+    connect = {"KUBECONFIG": str(reader.kubeconfig)}
+    if " run" not in command:
+        assert "deployment" in reader.run(shlex.split(command), **connect)
+        return
+    process = subprocess.Popen(
+        shlex.split(command), stderr=subprocess.PIPE, text=True, env=reader.environment | connect
+    )
+    deadline = threading.Timer(SECONDS, process.kill)
+    deadline.start()
+    try:
+        assert process.stderr is not None
+        assert any("running: " in line and "deployment-controller" in line for line in process.stderr)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=SECONDS)
+        assert process.returncode in (0, 130)
+    finally:
+        deadline.cancel()
+        process.kill()
+        process.communicate()
+
+
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
 def test_what_is_typed_in_the_other_terminal_works(reader: Reader) -> None:
-    (block,) = (block for block in blocks("") if "kubectl" in block)
+    (block,) = (block for block in blocks("") if "kubectl create" in block)
     shown = reader.run(["bash", "-euc", block])
     assert "deployment.apps/hello" in shown
     assert "pod/web" in shown
