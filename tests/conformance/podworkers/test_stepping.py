@@ -170,8 +170,6 @@ async def test_a_step_that_was_cancelled_by_something_else_is_tried_again(world:
     async with world:
         await world.started(pod())
         with world.failing("sync", error=asyncio.CancelledError()):
-            world.steps.gates["sync", "u"] = asyncio.Event()
-            world.steps.gates["sync", "u"].set()
             world.tell(SYNC, pod())
             await world.settle()
         assert world.state().stage is Stage.SYNC

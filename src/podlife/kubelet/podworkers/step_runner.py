@@ -47,7 +47,8 @@ class StepRunner(Generic[P, S, R]):
         worker.work = work
         try:
             coming, is_status = self._attempt(worker, work)
-        except Exception as error:  # noqa: BLE001 - whatever a step raises, it is about this pod alone
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - it is about this pod alone
+            # Nothing was waited for: a cancellation can only be of the step's own making.
             self._ended(worker, None, error)
             return
         if not _is_awaitable(coming):
