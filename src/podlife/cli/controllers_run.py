@@ -23,23 +23,27 @@ __all__ = ["Controlling", "run_controllers", "stop_seconds"]
 NAME = "podlife-controllers"
 # How long what is under way may take when a signal comes.
 _STOP_SECONDS = 10.0
+# And how long the events that were told by then.
+_FLUSH_SECONDS = 3.0
 
 
 def run_controllers(options: Options, chosen: Sequence[Known], syncs: SyncOptions) -> None:
     """Run them until a signal comes. Raises PodlifeError when they cannot, or may not any more."""
 
     def make(client: Client, clock: Clock, recorder: Recorder) -> Controlling:
-        plane = ControlPlane(client, clock=clock)
+        seconds = stop_seconds(options.election)
+        plane = ControlPlane(client, clock=clock, flush_seconds=min(_FLUSH_SECONDS, seconds / 2))
         for known in chosen:
             plane.add(known.make(plane, **syncs.of(known.name)))
-        return Controlling(plane, stop_seconds(options.election))
+        return Controlling(plane, seconds)
 
     told = {"controllers": ",".join(known.name for known in chosen)}
     run_service(Service(NAME, "deploy/controllers/rbac.yaml", make, told), options)
 
 
 def stop_seconds(election: ElectionOptions) -> float:
-    """Whoever has lost the lease must have ended before somebody else may begin."""
+    """How long what is under way may take at the end. Whoever has lost the lease must have ended before somebody else
+    may begin, with its events sent."""
     if not election.leader_elect:
         return _STOP_SECONDS
     spare = election.leader_elect_lease_duration - election.leader_elect_renew_deadline

@@ -61,11 +61,15 @@ class Followed(NamedTuple):
 
 
 class ControlPlane:
-    """Constructing it and adding to it starts nothing; `run` does."""
+    """Constructing it and adding to it starts nothing; `run` does. `flush_seconds` is how long events that were told by
+    the end may take to be sent."""
 
-    def __init__(self, client: Client, *, clock: Clock | None = None) -> None:
+    def __init__(
+        self, client: Client, *, clock: Clock | None = None, flush_seconds: float = _FLUSH_SECONDS
+    ) -> None:
         self.client = client
         self.clock: Clock = clock or SystemClock()
+        self._flush_seconds = flush_seconds
         self._informers: dict[Followed, Informer[Any]] = {}
         self._indexers: dict[Followed, Mapping[str, Indexer[Any]]] = {}
         self._recorders: dict[str, Recorder] = {}
@@ -171,4 +175,4 @@ class ControlPlane:
         """What was told by then is sent, within a bound for all of them together."""
         async with asyncio.TaskGroup() as group:
             for recorder in self._recorders.values():
-                group.create_task(recorder.flush(seconds=_FLUSH_SECONDS))
+                group.create_task(recorder.flush(seconds=self._flush_seconds))

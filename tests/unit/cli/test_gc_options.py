@@ -117,3 +117,11 @@ def test_an_address_has_a_host_and_a_port(text: str, address: tuple[str, int]) -
 def test_an_address_without_a_port_is_refused() -> None:
     with pytest.raises(typer.BadParameter, match="HOST:PORT"):
         parse_address("localhost")
+
+
+@pytest.mark.parametrize("flag", ["--leader-elect=false", "--no-leader-elect", "--leader-elect=true"])
+def test_the_election_is_turned_off_as_kubernetes_users_do_it(flag: str) -> None:
+    """It comes as far as the server, which is not there."""
+    result = podlife("gc", "run", flag, "--server=http://127.0.0.1:1", "--token=x")
+    assert result.returncode == 1
+    assert "cannot be reached" in result.stderr

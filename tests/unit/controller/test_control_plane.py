@@ -127,3 +127,44 @@ async def test_what_was_told_by_the_end_is_written() -> None:
     [event] = (await client.list(EVENTS, "default")).items
     assert (event["reason"], event["source"]["component"]) == ("Begun", "a")
     await client.close()
+
+
+@virtual_time
+async def test_a_part_of_a_resource_is_followed_by_itself() -> None:
+    client = connect(await start())
+    for name, labels in (("a", {"warm": ""}), ("b", {})):
+        container = {"name": "c", "image": "i"}
+        pod = {"metadata": {"name": name, "labels": labels}, "spec": {"containers": [container]}}
+        await client.create(PODS, pod, "default")
+    plane = ControlPlane(client, clock=LoopClock())
+    everything = plane.informer(PODS, view=MetadataOnly)
+    warm = plane.informer(PODS, view=MetadataOnly, label_selector="warm")
+    elsewhere = plane.informer(PODS, view=MetadataOnly, namespace="kube-system")
+    assert len(plane.all_informers) == 3
+    async with at_work(plane.run):
+        await asyncio.sleep(1)
+        assert [len(each.cache) for each in (everything, warm, elsewhere)] == [2, 1, 0]
+    await client.close()
+
+
+class Blind(Controller):
+    """Has caches of its own."""
+
+    complaint = "its caches are not synced"
+
+
+@virtual_time
+async def test_it_says_why_it_is_not_at_work() -> None:
+    client = connect(await start())
+    plane = ControlPlane(client, clock=LoopClock())
+    blind = Blind("blind")
+    plane.informer(PODS, view=MetadataOnly)
+    plane.add(Controller())
+    plane.add(blind)
+    assert plane.complaint == "the cache of pods is not synced"
+    async with at_work(plane.run):
+        await asyncio.sleep(1)
+        assert plane.complaint == "blind: its caches are not synced"
+        blind.complaint = ""
+        assert plane.complaint == ""
+    await client.close()
