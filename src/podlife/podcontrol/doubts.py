@@ -50,14 +50,14 @@ class Doubts:
         if any(map(may_have_happened, errors)):
             self._since[key] = asyncio.get_running_loop().time()
 
-    async def settle(self, key: Key, owner: Owner) -> bool:
-        """Whether all is known that was asked for; if not, it is too early to find out. Raises what keeps the server
-        from saying what there is: the owner stays in doubt."""
+    async def settle(self, key: Key, owner: Owner) -> None:
+        """Find out what there is, if that is in doubt. Takes a moment where a server may still be at it. Raises what
+        keeps the server from saying: the owner stays in doubt."""
         since = self._since.get(key)
         if since is None:
-            return True
-        if asyncio.get_running_loop().time() < since + _SETTLE_SECONDS:
-            return False
+            return
+        # Waited for here: to come back later would be a success, and the distance between tries would not grow.
+        await asyncio.sleep(since + _SETTLE_SECONDS - asyncio.get_running_loop().time())
         there = await self._client.list_all(PODS, owner.namespace, view=MetadataOnly)
         unseen = sum(1 for pod in there.items if self._is_unseen(pod, owner))
         known = self._expectations.get(key)
@@ -66,7 +66,6 @@ class Doubts:
         else:
             self._expectations.add(key, creations=unseen - known.creations)
         self._since.pop(key, None)
-        return True
 
     def forget(self, key: Key) -> None:
         self._since.pop(key, None)

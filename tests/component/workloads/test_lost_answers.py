@@ -20,7 +20,7 @@ from podlife.controller import ControlPlane
 from podlife.errors import UnreachableError
 from podlife.wire import Handler, Request, Response
 from podlife.workloads import CONTROLLERS
-from tests.component.embedded import LoopClock, connect, start
+from tests.component.embedded import LoopClock, connect, refusal, start
 from tests.virtual_time import virtual_time
 from tests.workloads.runs import at_work
 
@@ -94,3 +94,25 @@ async def test_answers_that_are_lost_lead_to_no_pod_too_many_and_none_too_few(
         left = len((await client.list(PODS, "default")).items)
     assert network.lost
     assert (most, left) == (count, count)
+
+
+@pytest.mark.parametrize("name", ["replicaset-controller", "job-controller", "daemonset-controller"])
+@virtual_time
+async def test_a_server_that_never_answers_creations_is_asked_ever_more_slowly(name: str) -> None:
+    tries: list[float] = []
+
+    async def broken(request: Request, to_server: Handler) -> Response:
+        if request.method == "POST" and request.path.endswith("/pods"):
+            tries.append(asyncio.get_running_loop().time())
+            return refusal(500, "InternalError")
+        return await to_server(request)
+
+    server = await start()
+    async with connect(server) as client, connect(server, broken) as cut_off:
+        await make(client, name, 3)
+        plane = ControlPlane(cut_off, clock=LoopClock())
+        plane.add(CONTROLLERS[name](plane))
+        async with at_work(plane.run):
+            await asyncio.sleep(600)
+    assert 5 <= len(tries) <= 25
+    assert tries[-1] - tries[-2] > 50

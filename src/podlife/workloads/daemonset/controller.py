@@ -144,8 +144,7 @@ class DaemonSetController:
         if owner.is_deleting:
             # Its history may be gone before its pods: nothing could be said about them any more.
             return None
-        if not await self._doubts.settle(key, owner):
-            return Again(_CATCH_UP_SECONDS)
+        await self._doubts.settle(key, owner)
         # Asked before anything is looked at: what comes later is not in what was seen.
         may_act = self._expectations.is_satisfied(key)
         found = await self._look(key, daemon_set, owner)

@@ -99,8 +99,7 @@ class JobController:
             about = owner_of_job(job).object_reference()
             self._recorder.event(about, "Warning", "UnknownCompletionMode", message)
             return None
-        if not await self._doubts.settle(key, owner_of_job(job)):
-            return Again(_CATCH_UP_SECONDS)
+        await self._doubts.settle(key, owner_of_job(job))
         # Asked before pods are looked at: what is seen in between is in the cache then.
         is_settled = self._expectations.is_satisfied(key)
         try:

@@ -102,8 +102,7 @@ class ReplicaSetController:
             # Expectations end by themselves after a time; a cache that nobody feeds would then be believed.
             return Again(_CATCH_UP_SECONDS)
         owner = owner_of_replica_set(replica_set)
-        if not await self._doubts.settle(key, owner):
-            return Again(_CATCH_UP_SECONDS)
+        await self._doubts.settle(key, owner)
         # Asked before pods are looked at: what comes while they are claimed is not among them.
         may_act = self._expectations.is_satisfied(key) and not owner.is_deleting
         pods = await self._claim(replica_set, owner)
