@@ -23,7 +23,7 @@ from podlife.kubelet.runtime import (
 from .cgroups import Cgroups
 from .settings import ProcessSettings
 
-__all__ = ["Place", "launch_of", "log_path_of"]
+__all__ = ["Place", "launch_of"]
 
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 TERMINATION_LOG_VARIABLE = "PODLIFE_TERMINATION_LOG"
@@ -37,18 +37,6 @@ class Place:
     container_id: str
     folder: Path
     log_path: Path | None
-
-
-def log_path_of(sandbox: SandboxConfig, config: ContainerConfig) -> Path | None:
-    """Where the log goes; never outside of the sandbox's folder of logs."""
-    if sandbox.log_directory is None or not config.log_path:
-        return None
-    relative = PurePosixPath(config.log_path)
-    if relative.is_absolute() or ".." in relative.parts or "\0" in config.log_path or not relative.parts:
-        raise InvalidContainerError(
-            f"log path {config.log_path!r} of container {config.name!r} leaves the pod's folder of logs"
-        )
-    return Path(sandbox.log_directory) / relative
 
 
 def launch_of(
@@ -76,7 +64,6 @@ def launch_of(
         "stop_signal": _stop_signal(config),
         "shutdown_grace_seconds": settings.shutdown_grace_seconds,
         "cgroups": cgroups.groups(place.container_id, config.resources) if cgroups else [],
-        "rlimits": {},
         "rlimits_without_cgroups": _rlimits(config.resources),
     }
 

@@ -22,10 +22,23 @@ _MAX_STARTING = 16
 _START_SECONDS = 60.0
 
 
-class _Answer(msgspec.Struct):
-    started: bool = False
-    conflict: bool = False
-    error: str = ""
+class _Log(msgspec.Struct):
+    path: str = ""
+    max_bytes: int = 0
+    max_files: int = 0
+
+
+class _Launch(msgspec.Struct):
+    """As much of what was decided as a supervisor knows without reading."""
+
+    tty: bool
+    stop_signal: int
+    shutdown_grace_seconds: float
+    log: _Log | None
+
+
+class _ContainerFile(msgspec.Struct):
+    launch: _Launch
 
 
 class Launcher:
@@ -57,13 +70,12 @@ class Launcher:
             with ours:
                 ours.setblocking(False)
                 with theirs:
-                    request = msgspec.json.encode({"folder": str(folder), "lock": str(lock)})
-                    self._send(request, theirs.fileno())
+                    self._send(_order(folder, lock), theirs.fileno())
                 answer = await self._answer(name, ours)
-        if answer.conflict:
+        if answer == "conflict":
             raise ConflictInRuntimeError(f"container {name!r} was started before")
-        if not answer.started:
-            raise StartContainerError(f"cannot start container {name!r}: {answer.error}")
+        if answer != "started":
+            raise StartContainerError(f"cannot start container {name!r}: {answer.removeprefix('failed ')}")
 
     async def close(self) -> None:
         """Let the launcher end. What it has started goes on."""
@@ -74,7 +86,7 @@ class Launcher:
             process, self._process = self._process, None
             await asyncio.to_thread(process.wait)
 
-    async def _answer(self, name: str, ours: socket.socket) -> _Answer:
+    async def _answer(self, name: str, ours: socket.socket) -> str:
         try:
             async with asyncio.timeout(_START_SECONDS):
                 data = await asyncio.get_running_loop().sock_recv(ours, 64 * 1024)
@@ -84,7 +96,7 @@ class Launcher:
             raise RuntimeUnavailableError(
                 f"the supervisor of container {name!r} did not say whether it started"
             )
-        return msgspec.json.decode(data, type=_Answer)
+        return data.decode(errors="replace")
 
     def _send(self, request: bytes, reply_fd: int) -> None:
         for attempt in (1, 2):
@@ -131,6 +143,14 @@ class Launcher:
             os.close(lock)
             theirs.close()
         return ours
+
+
+def _order(folder: Path, lock: Path) -> bytes:
+    """The fields in `StartOrder`'s order."""
+    launch = msgspec.json.decode((folder / "config.json").read_bytes(), type=_ContainerFile).launch
+    log = launch.log or _Log()
+    fields = (folder, lock, log.path, log.max_bytes, log.max_files, int(launch.tty), launch.stop_signal)
+    return "\0".join(map(str, (*fields, launch.shutdown_grace_seconds))).encode()
 
 
 def _is_free(fd: int) -> bool:

@@ -40,12 +40,13 @@ from podlife.kubelet.runtime import (
     SandboxStatus,
 )
 from podlife.kubelet.runtimes.commands import run_to_end
+from podlife.kubelet.runtimes.logs import log_path_of
 from podlife.kubelet.runtimes.subscriptions import Subscriptions
 
 from .cgroups import Cgroups, discover
 from .execution import executing
 from .inotify import CloseWatch
-from .launch import Place, launch_of, log_path_of
+from .launch import Place, launch_of
 from .launcher import Launcher
 from .orders import connected
 from .records import ContainerRecord, ExitRecord, Records, SandboxRecord, from_nanoseconds
@@ -177,6 +178,7 @@ class ProcessRuntime:
         sandbox = self._ready_sandbox(record.sandbox_id)
         if record.state is not ContainerState.CREATED or container_id in self._starting:
             raise ConflictInRuntimeError(f"container {record.config.name!r} was started before")
+        self._starting.add(container_id)
         # Whoever asked may stop waiting; what was asked of the launcher happens all the same, and must be seen here.
         await asyncio.shield(self._spawn(self._start(sandbox, record), f"start {record.config.name}"))
 
@@ -267,7 +269,6 @@ class ProcessRuntime:
             self._agent_lock = -1
 
     async def _start(self, sandbox: SandboxRecord, record: ContainerRecord) -> None:
-        self._starting.add(record.id)
         try:
             await self._launcher.start(
                 record.config.name, self._records.container(record.id), self._records.lock(record.id)

@@ -9,30 +9,34 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import resource
 import signal
 import termios
 from typing import Any
 
-from . import kernel
+from . import kernel, limits
+from .folder import Folder
 
 __all__ = ["start"]
 
 # Descriptors of the three streams.
 Streams = tuple[int, int, int]
+_FAILURE_BYTES = 4096
 
 
-def start(launch: dict[str, Any], argv: list[str], streams: Streams, *, tty: bool) -> int:
-    """Start a program; answers its process ID, or raises OSError with a text for users."""
+def start(folder: Folder, streams: Streams, *, tty: bool, command: list[str] | None = None) -> int:
+    """Start the container's program, or a command beside it; answers its process ID.
+
+    Raises OSError with a text for users.
+    """
     reader, writer = os.pipe2(os.O_CLOEXEC)
     parent = os.getpid()
     pid = os.fork()
     if pid == 0:
-        _become(launch, argv, streams, tty=tty, parent=parent, failures=writer)
+        _become(folder, command, streams, tty=tty, parent=parent, failures=writer)
     os.close(writer)
-    with os.fdopen(reader, "rb") as failures:
-        # The other end closes when the program has begun; until then whatever comes is why it could not.
-        failure = failures.read()
+    # The other end closes when the program has begun; until then whatever comes is why it could not.
+    failure = os.read(reader, _FAILURE_BYTES)
+    os.close(reader)
     if failure:
         os.waitpid(pid, 0)
         raise OSError(failure.decode(errors="replace"))
@@ -40,9 +44,14 @@ def start(launch: dict[str, Any], argv: list[str], streams: Streams, *, tty: boo
 
 
 def _become(
-    launch: dict[str, Any], argv: list[str], streams: Streams, *, tty: bool, parent: int, failures: int
+    folder: Folder, command: list[str] | None, streams: Streams, *, tty: bool, parent: int, failures: int
 ) -> None:
+    argv: list[str] = command or []
+    launch: dict[str, Any] = {"cwd": ""}
     try:
+        launch = folder.launch()
+        argv = argv or launch["argv"]
+        (limits.apply if command is None else limits.join)(launch)
         _set_up(launch, streams, tty=tty)
         kernel.die_with_parent(parent)
         os.chdir(launch["cwd"])
@@ -51,7 +60,7 @@ def _become(
         os.execvpe(argv[0], argv, launch["env"])
     except OSError as failure:
         os.write(failures, _explained(failure, argv, launch).encode(errors="replace"))
-    except BaseException as failure:  # noqa: BLE001 - this is a fork: nothing may return into the supervisor's code
+    except BaseException as failure:  # noqa: BLE001 - a fork: nothing may return into the supervisor's code
         os.write(failures, repr(failure).encode(errors="replace"))
     finally:
         os._exit(127)
@@ -72,11 +81,6 @@ def _set_up(launch: dict[str, Any], streams: Streams, *, tty: bool) -> None:
         os.dup2(high, target)
     if tty:
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-    for procs in launch["cgroup_procs"]:
-        with open(procs, "w", encoding="ascii") as joined:
-            joined.write("0")
-    for name, value in launch["rlimits"].items():
-        resource.setrlimit(getattr(resource, name), (value, value))
     if launch["mounts"]:
         kernel.private_mounts()
         for mount in launch["mounts"]:

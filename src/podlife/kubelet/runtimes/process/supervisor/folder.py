@@ -1,6 +1,6 @@
 """A container's folder as its supervisor sees it: what it reads there, and what it leaves for whoever comes next.
 
-The claim is made once, under the lock: whoever made it, and nobody else ever, starts the container. The record of the
+The claim is made once: whoever made it, and nobody else ever, starts the container. The record of the
 end has its room on the disk from the beginning, and is on the disk before anybody hears of it.
 """
 
@@ -32,16 +32,14 @@ class Folder:
         self.path = path
 
     def claim(self) -> None:
-        """Take the lock for as long as this process lives, and the container for ever."""
-        if self._exists("claimed"):
-            raise AlreadyClaimedError
-        # Never closed: that it closes tells the agent that this process ended, however it ended.
-        self._lock = os.open(self._lock_path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        """Take the container, once and for ever, and the lock for as long as this process lives."""
         try:
             os.close(self._create("claimed"))
         except FileExistsError:
             raise AlreadyClaimedError from None
+        # Never closed: that it closes tells the agent that this process ended, however it ended.
+        self._lock = os.open(self._lock_path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
         room = self._create("exit.tmp")
         os.posix_fallocate(room, 0, _EXIT_ROOM_BYTES)
         os.close(room)
@@ -52,7 +50,10 @@ class Folder:
         return read
 
     def record_start(self, pid: int) -> None:
-        self._replace("started.json", {"pid": pid, "started_at_ns": time.time_ns()})
+        fd = self._create("started.tmp")
+        os.write(fd, b'{"pid": %d, "started_at_ns": %d}' % (pid, time.time_ns()))
+        os.close(fd)
+        os.rename("started.tmp", "started.json", src_dir_fd=self._dir, dst_dir_fd=self._dir)
 
     def record_exit(self, record: dict[str, Any]) -> None:
         """On the disk before this returns: after it the exit code is nowhere else."""
@@ -80,17 +81,5 @@ class Folder:
             file.seek(max(0, about.st_size - _MESSAGE_BYTES))
             return file.read(_MESSAGE_BYTES).decode(errors="replace")
 
-    def _replace(self, name: str, content: dict[str, Any]) -> None:
-        with open(self._create(name + ".tmp"), "wb") as file:
-            file.write(json.dumps(content).encode())
-        os.rename(name + ".tmp", name, src_dir_fd=self._dir, dst_dir_fd=self._dir)
-
     def _create(self, name: str) -> int:
         return os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=self._dir)
-
-    def _exists(self, name: str) -> bool:
-        try:
-            os.stat(name, dir_fd=self._dir)
-        except FileNotFoundError:
-            return False
-        return True

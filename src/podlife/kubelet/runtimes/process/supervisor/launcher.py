@@ -7,20 +7,21 @@ agent can wait until no start is on its way any more.
 
 from __future__ import annotations
 
+import contextlib
 import gc
-import json
 import os
 import signal
 import socket
 import sys
-from typing import Any
 
 from .folder import AlreadyClaimedError, Folder
+from .start_order import StartOrder
 from .supervise import Supervisor
 
 __all__ = ["main"]
 
 _MESSAGE_BYTES = 64 * 1024
+_LAUNCHER = os.getpid()
 
 
 def main() -> None:
@@ -30,8 +31,9 @@ def main() -> None:
     os.umask(0o077)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    # Supervisors are nobody's children to wait for.
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    # Set here and not in each supervisor: there they do nothing but end its sleep, and it reads the number.
+    signal.signal(signal.SIGCHLD, _reap)
+    signal.signal(signal.SIGTERM, _leave)
     agent = socket.socket(fileno=os.dup(0))
     # What is here now is shared by every fork for as long as nobody collects or counts over it.
     gc.disable()
@@ -42,19 +44,31 @@ def main() -> None:
             return
         if os.fork() == 0:
             agent.close()
-            _supervise(json.loads(data), lock, socket.socket(fileno=fds[0]))
+            _supervise(data, lock, fds[0])
         os.close(fds[0])
 
 
-def _supervise(request: dict[str, Any], lock: int, reply: socket.socket) -> None:
+def _reap(*_: object) -> None:
+    if os.getpid() != _LAUNCHER:
+        return
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
+def _leave(*_: object) -> None:
+    if os.getpid() == _LAUNCHER:
+        os._exit(0)
+
+
+def _supervise(request: bytes, lock: int, reply: int) -> None:
     try:
         os.setsid()
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        _detach(os.path.join(request["folder"], "supervisor.log"))
+        order = StartOrder(request)
+        _detach(order.folder + "/supervisor.log")
         _protect()
-        folder = Folder(request["folder"], request["lock"])
-        supervisor = _start(folder, lock, reply)
-        reply.close()
+        supervisor = _start(order, lock, reply)
+        os.close(reply)
         if supervisor is not None:
             supervisor.run()
     except BaseException:  # noqa: BLE001 - this is a fork: nothing may return into the launcher's loop
@@ -65,30 +79,29 @@ def _supervise(request: dict[str, Any], lock: int, reply: socket.socket) -> None
     os._exit(0)
 
 
-def _start(folder: Folder, lock: int, reply: socket.socket) -> Supervisor | None:
+def _start(order: StartOrder, lock: int, reply: int) -> Supervisor | None:
+    folder = Folder(order.folder, order.lock)
     try:
         folder.claim()
     except AlreadyClaimedError:
-        _answer(reply, {"conflict": True})
+        _answer(reply, b"conflict")
         return None
     finally:
         os.close(lock)
-    supervisor = Supervisor(folder, folder.launch())
+    supervisor = Supervisor(folder, order)
     try:
         supervisor.start()
     except OSError as failure:
-        _answer(reply, {"error": str(failure)})
+        _answer(reply, b"failed " + str(failure).encode())
         return None
-    _answer(reply, {"started": True})
+    _answer(reply, b"started")
     return supervisor
 
 
-def _answer(reply: socket.socket, content: dict[str, Any]) -> None:
-    try:
-        reply.send(json.dumps(content).encode(), socket.MSG_NOSIGNAL)
-    except OSError:
-        # The agent has gone; what it asked for is done all the same, and on the disk.
-        return
+def _answer(reply: int, answer: bytes) -> None:
+    # The agent may have gone; what it asked for is done all the same, and on the disk.
+    with contextlib.suppress(OSError):
+        os.write(reply, answer)
 
 
 def _detach(errors: str) -> None:
@@ -102,9 +115,8 @@ def _detach(errors: str) -> None:
 
 
 def _protect() -> None:
-    try:
-        with open("/proc/self/oom_score_adj", "w", encoding="ascii") as score:
-            score.write("-999")
-    except OSError:
-        # Only root may ask for it.
-        return
+    # Only root may ask for it.
+    with contextlib.suppress(OSError):
+        score = os.open("/proc/self/oom_score_adj", os.O_WRONLY | os.O_CLOEXEC)
+        os.write(score, b"-999")
+        os.close(score)

@@ -7,28 +7,38 @@ resource limits that were written down in their place.
 from __future__ import annotations
 
 import os
+import resource
 import time
 from typing import Any
 
-__all__ = ["apply", "kill_members", "remove", "was_out_of_memory"]
+__all__ = ["apply", "join", "kill_members", "remove", "was_out_of_memory"]
 
 _REMOVE_TRIES = 20
 
 
 def apply(launch: dict[str, Any]) -> None:
-    """Make the groups, and note in `launch` what a process has to join, or to be limited by, in their place."""
-    launch["cgroup_procs"] = []
+    """Make the groups and put this process into them; or limit it by what is there in their place."""
     try:
         for group in launch["cgroups"]:
             os.makedirs(group["path"], 0o755, exist_ok=True)
             for name, value in group["values"].items():
                 _write(os.path.join(group["path"], name), value)
-            launch["cgroup_procs"].append(os.path.join(group["path"], "cgroup.procs"))
     except OSError:
         remove(launch)
-        launch["cgroups"], launch["cgroup_procs"] = [], []
-    if not launch["cgroups"]:
-        launch["rlimits"] |= launch["rlimits_without_cgroups"]
+    join(launch)
+
+
+def join(launch: dict[str, Any]) -> None:
+    """Put this process where the container's others are."""
+    try:
+        for group in launch["cgroups"]:
+            _write(os.path.join(group["path"], "cgroup.procs"), "0")
+        is_limited = bool(launch["cgroups"])
+    except OSError:
+        is_limited = False
+    if not is_limited:
+        for name, value in launch["rlimits_without_cgroups"].items():
+            resource.setrlimit(getattr(resource, name), (value, value))
 
 
 def was_out_of_memory(launch: dict[str, Any]) -> bool:

@@ -15,12 +15,12 @@ import pty
 import select
 import signal
 import time
-from typing import Any
 
 from . import child, kernel, limits
 from .folder import Folder
 from .logfile import LogFile
 from .orders import Order, Orders
+from .start_order import StartOrder
 
 __all__ = ["Supervisor"]
 
@@ -31,9 +31,9 @@ _GIVE_UP_SECONDS = 30.0
 
 
 class Supervisor:
-    def __init__(self, folder: Folder, launch: dict[str, Any]) -> None:
+    def __init__(self, folder: Folder, order: StartOrder) -> None:
         self._folder = folder
-        self._launch = launch
+        self._order = order
         self._log: LogFile | None = None
         self._streams: dict[int, str] = {}
         self._poll = select.poll()
@@ -52,7 +52,7 @@ class Supervisor:
         try:
             self._start()
         except OSError as failure:
-            limits.remove(self._launch)
+            limits.remove(self._folder.launch())
             self._record(128, "StartError", str(failure))
             raise
         self._folder.record_start(self._main)
@@ -67,22 +67,16 @@ class Supervisor:
         self._finish()
 
     def _start(self) -> None:
-        launch = self._launch
-        if log := launch["log"]:
-            self._log = LogFile(log["path"], max_bytes=log["max_bytes"], max_files=log["max_files"])
-        limits.apply(launch)
         os.chdir(self._folder.path)
         self._orders = Orders("control")
         self._wake_up, wake_up = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         signal.set_wakeup_fd(wake_up, warn_on_full_buffer=False)
-        signal.signal(signal.SIGCHLD, lambda *_: None)
-        signal.signal(signal.SIGTERM, lambda *_: self._stop(launch["shutdown_grace_seconds"]))
         for fd in (self._wake_up, self._orders.fileno()):
             self._poll.register(fd, select.POLLIN)
-        ours, theirs = _terminal() if launch["tty"] else _pipes()
+        ours, theirs = _terminal() if self._order.tty else _pipes()
         self._started_at_ns = time.time_ns()
         try:
-            self._main = child.start(launch, launch["argv"], theirs, tty=launch["tty"])
+            self._main = child.start(self._folder, theirs, tty=self._order.tty)
         finally:
             for fd in set(theirs):
                 os.close(fd)
@@ -93,7 +87,9 @@ class Supervisor:
 
     def _handle(self, fd: int) -> None:
         if fd == self._wake_up:
-            os.read(fd, 4096)
+            # The numbers of the signals that came.
+            if signal.SIGTERM in os.read(fd, 4096):
+                self._stop(self._order.shutdown_grace_seconds)
         elif fd in self._streams:
             self._read(fd)
         elif fd == self._orders.fileno():
@@ -116,9 +112,16 @@ class Supervisor:
             del self._streams[fd]
             os.close(fd)
             return False
-        if self._log is not None:
-            self._log.feed(self._streams[fd], chunk)
+        self._to_log(self._streams[fd], chunk)
         return True
+
+    def _to_log(self, stream: str, chunk: bytes) -> None:
+        order = self._order
+        if self._log is None and order.log_path:
+            # Not before there is something to write: many containers are silent, and all the smaller for it.
+            self._log = LogFile(order.log_path, max_bytes=order.log_max_bytes, max_files=order.log_max_files)
+        if self._log is not None:
+            self._log.feed(stream, chunk)
 
     def _take_order(self, fd: int) -> None:
         order = self._orders.receive(fd)
@@ -139,7 +142,10 @@ class Supervisor:
                 raise OSError("the container has ended")
             first, second, third = order.fds
             pid = child.start(
-                self._launch, order.content["argv"], (first, second, third), tty=order.content["tty"]
+                self._folder,
+                (first, second, third),
+                tty=order.content["tty"],
+                command=order.content["argv"],
             )
         except (OSError, ValueError) as failure:
             order.answer({"error": str(failure)})
@@ -155,7 +161,7 @@ class Supervisor:
         if self._stop_at is None:
             self._stop_at = deadline
             if grace_seconds > 0 and self._status is None:
-                _signal_group(self._main, self._launch["stop_signal"])
+                _signal_group(self._main, self._order.stop_signal)
         else:
             self._stop_at = min(self._stop_at, deadline)
 
@@ -186,7 +192,7 @@ class Supervisor:
         if self._status is not None or self._stop_at is not None:
             self._killing_since = self._killing_since or now
             if self._has_children:
-                limits.kill_members(self._launch)
+                limits.kill_members(self._folder.launch())
                 _signal_all(kernel.descendants(os.getpid()), signal.SIGKILL)
 
     def _patience_milliseconds(self) -> int | None:
@@ -209,9 +215,10 @@ class Supervisor:
             self._log.end()
         code = 137 if self._status is None else _exit_code(self._status)
         reason = "Completed" if code == 0 else "Error"
-        if code != 0 and limits.was_out_of_memory(self._launch):
+        launch = self._folder.launch()
+        if code != 0 and limits.was_out_of_memory(launch):
             reason = "OOMKilled"
-        limits.remove(self._launch)
+        limits.remove(launch)
         self._record(code, reason, "")
 
     def _record(self, exit_code: int, reason: str, message: str) -> None:

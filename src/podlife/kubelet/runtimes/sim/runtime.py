@@ -1,0 +1,211 @@
+"""The runtime's verbs over a `SimWorld`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Self
+
+from podlife.kubelet.runtime import (
+    ConflictInRuntimeError,
+    ContainerConfig,
+    ContainerState,
+    ContainerStatus,
+    EventKind,
+    ExecError,
+    ExecResult,
+    ExecSession,
+    InvalidContainerError,
+    NotFoundInRuntimeError,
+    RuntimeEvent,
+    SandboxConfig,
+    SandboxState,
+    SandboxStatus,
+    StartContainerError,
+)
+from podlife.kubelet.runtimes.commands import run_to_end
+from podlife.kubelet.runtimes.logs import log_path_of
+
+from .execution import SimExec
+from .world import SimContainer, SimSandbox, SimWorld
+
+__all__ = ["SimRuntime"]
+
+
+class SimRuntime:
+    """The runtime `sim`. Another one over the same world is what an agent finds that was started again."""
+
+    name = "sim"
+
+    def __init__(self, world: SimWorld) -> None:
+        self._world = world
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *failure: object) -> None:
+        """The world goes on."""
+
+    async def version(self) -> str:
+        return "1"
+
+    async def run_sandbox(self, config: SandboxConfig) -> str:
+        world = self._world
+        for other in world.sandboxes_of(config.pod_uid):
+            if other.config.attempt == config.attempt:
+                raise ConflictInRuntimeError(
+                    f"attempt {config.attempt} at pod {config.namespace}/{config.name} has the sandbox {other.id}"
+                )
+        sandbox = SimSandbox(world.new_id(), config, world.clock.now())
+        world.add_sandbox(sandbox)
+        world.publish(EventKind.SANDBOX_STARTED, sandbox)
+        return sandbox.id
+
+    async def stop_sandbox(self, sandbox_id: str) -> None:
+        sandbox = self._world.sandboxes.get(sandbox_id)
+        if sandbox is None:
+            return
+        if sandbox.state is SandboxState.READY:
+            sandbox.state = SandboxState.NOT_READY
+            self._world.publish(EventKind.SANDBOX_STOPPED, sandbox)
+        for container in list(sandbox.containers.values()):
+            await self.stop_container(container.id, grace_seconds=0)
+
+    async def remove_sandbox(self, sandbox_id: str) -> None:
+        await self.stop_sandbox(sandbox_id)
+        sandbox = self._world.sandboxes.get(sandbox_id)
+        if sandbox is None:
+            return
+        for container in list(sandbox.containers.values()):
+            await self.remove_container(container.id)
+        self._world.remove_sandbox(sandbox)
+        self._world.publish(EventKind.SANDBOX_REMOVED, sandbox)
+
+    async def sandbox_status(self, sandbox_id: str) -> SandboxStatus:
+        return self._world.sandbox_status(self._sandbox(sandbox_id))
+
+    async def list_sandboxes(self, *, pod_uid: str | None = None) -> list[SandboxStatus]:
+        world = self._world
+        wanted = world.sandboxes.values() if pod_uid is None else world.sandboxes_of(pod_uid)
+        return [world.sandbox_status(sandbox) for sandbox in wanted]
+
+    async def create_container(self, sandbox_id: str, config: ContainerConfig) -> str:
+        sandbox, world = self._ready_sandbox(sandbox_id), self._world
+        for other in sandbox.containers.values():
+            if (other.config.name, other.config.attempt) == (config.name, config.attempt):
+                raise ConflictInRuntimeError(
+                    f"attempt {config.attempt} at container {config.name!r} exists as {other.id}"
+                )
+        behaviour = world.script(sandbox.config, config)
+        if behaviour.refusal:
+            raise InvalidContainerError(behaviour.refusal)
+        container = SimContainer(world.new_id(), sandbox, config, behaviour, world.clock.now())
+        container.log_path = log_path_of(sandbox.config, config)
+        sandbox.containers[container.id] = world.containers[container.id] = container
+        world.publish(EventKind.CONTAINER_CREATED, sandbox, container)
+        return container.id
+
+    async def start_container(self, container_id: str) -> None:
+        container = self._container(container_id)
+        self._ready_sandbox(container.sandbox.id)
+        if container.state is not ContainerState.CREATED or container.is_starting:
+            raise ConflictInRuntimeError(f"container {container.config.name!r} was started before")
+        behaviour = container.behaviour
+        container.is_starting = True
+        started = asyncio.get_running_loop().create_future()
+        container.starters.append(started)
+        self._world.begin(container)
+        await started
+        if container.reason == "StartError":
+            raise StartContainerError(
+                f"cannot start container {container.config.name!r}: {behaviour.start_error}"
+            )
+
+    async def stop_container(self, container_id: str, *, grace_seconds: float) -> None:
+        container = self._container(container_id)
+        if container.is_starting:
+            await self._wait_in(container, container.starters)
+        self._world.ask_to_stop(container, grace_seconds)
+        if container.state is ContainerState.RUNNING:
+            await self._wait_in(container, container.waiters)
+
+    async def remove_container(self, container_id: str) -> None:
+        if container_id not in self._world.containers:
+            return
+        await self.stop_container(container_id, grace_seconds=0)
+        container = self._world.containers.pop(container_id, None)
+        if container is not None:
+            del container.sandbox.containers[container_id]
+            self._world.publish(EventKind.CONTAINER_REMOVED, container.sandbox, container)
+
+    async def container_status(self, container_id: str) -> ContainerStatus:
+        return self._world.container_status(self._container(container_id))
+
+    async def list_containers(
+        self, *, pod_uid: str | None = None, sandbox_id: str | None = None
+    ) -> list[ContainerStatus]:
+        world = self._world
+        wanted = world.sandboxes.values() if pod_uid is None else world.sandboxes_of(pod_uid)
+        return [
+            world.container_status(container)
+            for sandbox in wanted
+            if sandbox_id is None or sandbox.id == sandbox_id
+            for container in sandbox.containers.values()
+        ]
+
+    @asynccontextmanager
+    async def exec(
+        self, container_id: str, command: Sequence[str], *, stdin: bool = False, tty: bool = False
+    ) -> AsyncIterator[ExecSession]:
+        container = self._container(container_id)
+        if not command:
+            raise InvalidContainerError("no command was given to run in the container")
+        if container.state is not ContainerState.RUNNING:
+            raise ExecError(f"container {container.config.name!r} does not run: it is {container.state}")
+        answer = container.behaviour.exec
+        yield SimExec(answer(command) if answer else ExecResult(0, b"", b""), tty=tty)
+
+    async def exec_sync(
+        self, container_id: str, command: Sequence[str], *, timeout_seconds: float | None = None
+    ) -> ExecResult:
+        async with self.exec(container_id, command) as session:
+            return await run_to_end(session, command, timeout_seconds=timeout_seconds)
+
+    def events(self) -> AbstractAsyncContextManager[AsyncIterator[RuntimeEvent]]:
+        return self._world.subscriptions.events()
+
+    async def find_image(self, image: str) -> str | None:
+        return image
+
+    async def pull_image(self, image: str) -> str:
+        return image
+
+    async def _wait_in(self, container: SimContainer, line: list[asyncio.Future[None]]) -> None:
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        line.append(waiter)
+        try:
+            await waiter
+        finally:
+            if waiter in line:
+                line.remove(waiter)
+
+    def _sandbox(self, sandbox_id: str) -> SimSandbox:
+        try:
+            return self._world.sandboxes[sandbox_id]
+        except KeyError:
+            raise NotFoundInRuntimeError(f"there is no sandbox {sandbox_id}") from None
+
+    def _ready_sandbox(self, sandbox_id: str) -> SimSandbox:
+        sandbox = self._sandbox(sandbox_id)
+        if sandbox.state is not SandboxState.READY:
+            raise ConflictInRuntimeError(
+                f"sandbox {sandbox_id} is stopped: nothing is started in it any more"
+            )
+        return sandbox
+
+    def _container(self, container_id: str) -> SimContainer:
+        try:
+            return self._world.containers[container_id]
+        except KeyError:
+            raise NotFoundInRuntimeError(f"there is no container {container_id}") from None

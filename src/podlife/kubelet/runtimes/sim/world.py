@@ -1,0 +1,223 @@
+"""The machine on which simulated containers run. It goes on when the agent, and the `SimRuntime` it holds, is gone.
+
+Durations are the event loop's: under virtual time a container that runs for an hour ends at once. A container that
+does nothing costs nothing: there is no task per container, and a timer only while something is due.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from podlife.clock import Clock
+from podlife.kubelet.runtime import (
+    ContainerConfig,
+    ContainerState,
+    ContainerStatus,
+    EventKind,
+    RuntimeEvent,
+    SandboxConfig,
+    SandboxState,
+    SandboxStatus,
+)
+from podlife.kubelet.runtimes.subscriptions import Subscriptions
+
+from .behaviour import Behaviour, Script
+
+__all__ = ["SimContainer", "SimSandbox", "SimWorld"]
+
+
+@dataclass(slots=True)
+class SimSandbox:
+    id: str
+    config: SandboxConfig
+    created_at: datetime
+    state: SandboxState = SandboxState.READY
+    containers: dict[str, SimContainer] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class SimContainer:
+    id: str
+    sandbox: SimSandbox
+    config: ContainerConfig
+    behaviour: Behaviour
+    created_at: datetime
+    log_path: Path | None = None
+    state: ContainerState = ContainerState.CREATED
+    is_starting: bool = False
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    exit_code: int | None = None
+    reason: str = ""
+    message: str = ""
+    # When it has to be gone, and the one thing that will happen next.
+    kill_at: float | None = None
+    timer: asyncio.TimerHandle | None = None
+    starters: list[asyncio.Future[None]] = field(default_factory=list)
+    waiters: list[asyncio.Future[None]] = field(default_factory=list)
+
+
+def _answer(waiters: list[asyncio.Future[None]]) -> None:
+    for waiter in waiters:
+        if not waiter.done():
+            waiter.set_result(None)
+    waiters.clear()
+
+
+def _ordinary(_sandbox: SandboxConfig, _container: ContainerConfig) -> Behaviour:
+    return Behaviour()
+
+
+class SimWorld:
+    """State and time of simulated sandboxes and containers."""
+
+    def __init__(
+        self, clock: Clock, script: Script = _ordinary, *, ips: tuple[str, ...] = ("127.0.0.1",)
+    ) -> None:
+        self.clock = clock
+        self.script = script
+        self.ips = ips
+        self.sandboxes: dict[str, SimSandbox] = {}
+        self.containers: dict[str, SimContainer] = {}
+        self.subscriptions = Subscriptions()
+        self._by_pod: dict[str, dict[str, SimSandbox]] = {}
+        self._numbers = itertools.count(1)
+
+    def new_id(self) -> str:
+        # Numbered, not random: the same scenario gives the same IDs.
+        return f"{next(self._numbers):064x}"
+
+    def sandboxes_of(self, pod_uid: str) -> list[SimSandbox]:
+        return list(self._by_pod.get(pod_uid, {}).values())
+
+    def add_sandbox(self, sandbox: SimSandbox) -> None:
+        self.sandboxes[sandbox.id] = sandbox
+        self._by_pod.setdefault(sandbox.config.pod_uid, {})[sandbox.id] = sandbox
+
+    def remove_sandbox(self, sandbox: SimSandbox) -> None:
+        self.sandboxes.pop(sandbox.id, None)
+        of_pod = self._by_pod.get(sandbox.config.pod_uid, {})
+        of_pod.pop(sandbox.id, None)
+        if not of_pod:
+            self._by_pod.pop(sandbox.config.pod_uid, None)
+
+    def begin(self, container: SimContainer) -> None:
+        """It starts, now or later, whether or not whoever asked still waits."""
+        if container.behaviour.start_seconds > 0:
+            loop = asyncio.get_running_loop()
+            container.timer = loop.call_later(container.behaviour.start_seconds, self._start, container)
+        else:
+            self._start(container)
+
+    def _start(self, container: SimContainer) -> None:
+        container.is_starting, container.timer = False, None
+        if container.behaviour.start_error:
+            self.end(container, 128, "StartError", container.behaviour.start_error)
+        else:
+            self._run(container)
+        _answer(container.starters)
+
+    def _run(self, container: SimContainer) -> None:
+        container.state = ContainerState.RUNNING
+        container.started_at = self.clock.now()
+        self._write_log(container)
+        self.publish(EventKind.CONTAINER_STARTED, container.sandbox, container)
+        if container.behaviour.run_seconds is not None:
+            self._after(container, container.behaviour.run_seconds, container.behaviour.exit_code)
+
+    def end(self, container: SimContainer, exit_code: int, reason: str = "", message: str = "") -> None:
+        if container.state is ContainerState.EXITED:
+            return
+        if container.timer is not None:
+            container.timer.cancel()
+            container.timer = None
+        container.is_starting = False
+        container.state = ContainerState.EXITED
+        container.finished_at = self.clock.now()
+        container.started_at = container.started_at or container.finished_at
+        container.exit_code = exit_code
+        out_of_memory = exit_code != 0 and container.behaviour.out_of_memory
+        container.reason = reason or (
+            "OOMKilled" if out_of_memory else "Completed" if exit_code == 0 else "Error"
+        )
+        container.message = message
+        _answer(container.waiters)
+        self.publish(EventKind.CONTAINER_STOPPED, container.sandbox, container)
+
+    def ask_to_stop(self, container: SimContainer, grace_seconds: float) -> None:
+        """The end it chooses or the one it gets, whichever comes first; a later request only brings it nearer."""
+        if container.state is not ContainerState.RUNNING:
+            return
+        now = asyncio.get_running_loop().time()
+        kill_at = now + max(grace_seconds, 0.0)
+        if container.kill_at is not None and kill_at >= container.kill_at:
+            return
+        own = container.behaviour.stop_seconds
+        is_asked_again = container.kill_at is not None
+        container.kill_at = kill_at
+        own_end = container.timer.when() if is_asked_again and container.timer else None
+        if grace_seconds <= 0:
+            self.end(container, 137)
+        elif own is not None and not is_asked_again and own <= grace_seconds:
+            self._before(container, now + own, container.behaviour.stop_exit_code)
+        elif own_end is None or kill_at < own_end:
+            self._before(container, kill_at, 137)
+
+    def publish(
+        self, kind: EventKind, sandbox: SimSandbox | None = None, container: SimContainer | None = None
+    ) -> None:
+        self.subscriptions.publish(
+            RuntimeEvent(
+                kind,
+                pod_uid=sandbox.config.pod_uid if sandbox else "",
+                sandbox_id=sandbox.id if sandbox else "",
+                container_id=container.id if container else "",
+            )
+        )
+
+    def sandbox_status(self, sandbox: SimSandbox) -> SandboxStatus:
+        ips = self.ips if sandbox.state is SandboxState.READY else ()
+        return SandboxStatus(sandbox.id, sandbox.config, sandbox.state, sandbox.created_at, ips)
+
+    def container_status(self, container: SimContainer) -> ContainerStatus:
+        has_ended = container.state is ContainerState.EXITED
+        return ContainerStatus(
+            id=container.id,
+            sandbox_id=container.sandbox.id,
+            pod_uid=container.sandbox.config.pod_uid,
+            config=container.config,
+            state=container.state,
+            created_at=container.created_at,
+            started_at=container.started_at,
+            finished_at=container.finished_at,
+            exit_code=container.exit_code,
+            reason=container.reason,
+            message=container.message,
+            termination_message=container.behaviour.termination_message if has_ended else "",
+            image_ref=container.config.image,
+            log_path=container.log_path,
+        )
+
+    def _before(self, container: SimContainer, when: float, exit_code: int) -> None:
+        """Unless it ends by itself earlier."""
+        if container.timer is not None and container.timer.when() <= when:
+            return
+        self._after(container, when - asyncio.get_running_loop().time(), exit_code)
+
+    def _after(self, container: SimContainer, seconds: float, exit_code: int) -> None:
+        if container.timer is not None:
+            container.timer.cancel()
+        container.timer = asyncio.get_running_loop().call_later(seconds, self.end, container, exit_code)
+
+    def _write_log(self, container: SimContainer) -> None:
+        if container.log_path is None or not container.behaviour.output:
+            return
+        stamp = self.clock.now().strftime("%Y-%m-%dT%H:%M:%S.%f000Z")
+        container.log_path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        container.log_path.touch(mode=0o600)
+        with container.log_path.open("a") as log:
+            log.writelines(f"{stamp} stdout F {line}\n" for line in container.behaviour.output)

@@ -1,0 +1,168 @@
+"""Machines with a runtime each: the same programs, as real processes and as simulated ones."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Protocol
+
+from podlife.clock import SystemClock
+from podlife.kubelet.runtime import (
+    ContainerConfig,
+    ContainerState,
+    ContainerStatus,
+    ExecResult,
+    Runtime,
+    SandboxConfig,
+)
+from podlife.kubelet.runtimes.process import ProcessRuntime, ProcessSettings
+from podlife.kubelet.runtimes.sim import Behaviour, SimRuntime, SimWorld
+
+__all__ = ["MACHINES", "Machine", "ended", "pod", "running"]
+
+_numbers = itertools.count(1)
+
+
+class Machine(Protocol):
+    """Opens its runtime as often as an agent starts, and knows the programs by their configuration."""
+
+    def open(self) -> Runtime: ...
+
+    def runs_for_ever(self) -> ContainerConfig: ...
+
+    def exits(self, code: int, *, output: str = "", termination_message: str = "") -> ContainerConfig: ...
+
+    def ignores_stop(self) -> ContainerConfig: ...
+
+    def ends_in_its_own_time(self, seconds: float) -> ContainerConfig:
+        """When asked to end it takes this long, and ends with code 7."""
+        ...
+
+    def cannot_start(self) -> ContainerConfig: ...
+
+
+def _named(**fields: object) -> ContainerConfig:
+    name = f"c{next(_numbers)}"
+    return ContainerConfig(name, image="example.com/image:1", log_path=f"{name}/0.log", **fields)  # type: ignore[arg-type]
+
+
+class ProcessMachine:
+    def __init__(self, folder: Path) -> None:
+        self._settings = ProcessSettings(folder / "runtime")
+
+    def open(self) -> Runtime:
+        return ProcessRuntime(self._settings, SystemClock())
+
+    def runs_for_ever(self) -> ContainerConfig:
+        return _named(command=("sleep", "1000"))
+
+    def exits(self, code: int, *, output: str = "", termination_message: str = "") -> ContainerConfig:
+        script = f'printf "%s" "{output}"; printf "%s" "{termination_message}" > $PODLIFE_TERMINATION_LOG; exit {code}'
+        return _named(command=("sh", "-c"), args=(script,))
+
+    def ignores_stop(self) -> ContainerConfig:
+        return self._when_ready("signal.signal(signal.SIGTERM, signal.SIG_IGN)")
+
+    def ends_in_its_own_time(self, seconds: float) -> ContainerConfig:
+        return self._when_ready(
+            f"signal.signal(signal.SIGTERM, lambda *_: (time.sleep({seconds}), sys.exit(7)))"
+        )
+
+    def cannot_start(self) -> ContainerConfig:
+        return _named(command=("/there/is/no/such/program",))
+
+    def _when_ready(self, what: str) -> ContainerConfig:
+        """A program that says `ready` once it has set itself up: until then any signal would just end it."""
+        program = (
+            f"import signal, sys, time; {what}; print('ready', flush=True); signal.pause(); time.sleep(1000)"
+        )
+        return _named(command=(sys.executable, "-S", "-c", program), labels={"says": "ready"})
+
+
+class SimMachine:
+    def __init__(self, folder: Path) -> None:
+        self._behaviours: dict[str, Behaviour] = {}
+        self._world = SimWorld(SystemClock(), lambda _, container: self._behaviours[container.name])
+
+    def open(self) -> Runtime:
+        return SimRuntime(self._world)
+
+    def runs_for_ever(self) -> ContainerConfig:
+        return self._config(Behaviour(exec=_shell))
+
+    def exits(self, code: int, *, output: str = "", termination_message: str = "") -> ContainerConfig:
+        return self._config(
+            Behaviour(
+                run_seconds=0,
+                exit_code=code,
+                output=tuple(output.splitlines()),
+                termination_message=termination_message,
+            )
+        )
+
+    def ignores_stop(self) -> ContainerConfig:
+        return self._config(Behaviour(stop_seconds=None))
+
+    def ends_in_its_own_time(self, seconds: float) -> ContainerConfig:
+        return self._config(Behaviour(stop_seconds=seconds, stop_exit_code=7))
+
+    def cannot_start(self) -> ContainerConfig:
+        return self._config(Behaviour(start_error="/there/is/no/such/program: no such file"))
+
+    def _config(self, behaviour: Behaviour) -> ContainerConfig:
+        config = _named()
+        self._behaviours[config.name] = behaviour
+        return config
+
+
+def _shell(command: object) -> ExecResult:
+    """As much of a shell as the suite needs."""
+    assert command == ["sh", "-c", "echo out; echo err >&2; exit 4"]
+    return ExecResult(4, b"out\n", b"err\n")
+
+
+MACHINES = {"process": ProcessMachine, "sim": SimMachine}
+
+
+def pod(folder: Path, *, uid: str = "uid-1", attempt: int = 0) -> SandboxConfig:
+    return SandboxConfig(uid, "default", "web", attempt=attempt, log_directory=str(folder / "logs"))
+
+
+async def ended(runtime: Runtime, container_id: str) -> ContainerStatus:
+    """The status of a container once it has exited."""
+    async with asyncio.timeout(20), runtime.events() as events:
+        while (status := await runtime.container_status(container_id)).state is not ContainerState.EXITED:
+            await anext(events)
+    return status
+
+
+@asynccontextmanager
+async def running(
+    runtime: Runtime, folder: Path, config: ContainerConfig, *, uid: str = "uid-1"
+) -> AsyncIterator[str]:
+    """One container, started and set up, in a sandbox of its own that is removed at the end."""
+    sandbox_id = await runtime.run_sandbox(pod(folder, uid=uid))
+    try:
+        container_id = await runtime.create_container(sandbox_id, config)
+        await runtime.start_container(container_id)
+        await until_ready(await runtime.container_status(container_id))
+        yield container_id
+    finally:
+        await runtime.remove_sandbox(sandbox_id)
+
+
+async def until_ready(status: ContainerStatus) -> None:
+    if status.config.labels.get("says") != "ready" or status.log_path is None:
+        return
+    async with asyncio.timeout(20):
+        while not status.log_path.exists() or "ready" not in status.log_path.read_text():
+            await asyncio.sleep(0.01)
+
+
+def attempt(config: ContainerConfig, number: int) -> ContainerConfig:
+    return replace(config, attempt=number)

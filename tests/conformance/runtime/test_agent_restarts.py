@@ -1,0 +1,54 @@
+"""The agent goes and comes again: what runs runs on, and what happened meanwhile is known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from podlife.kubelet.runtime import ConflictInRuntimeError, ContainerState, SandboxState
+
+from .machines import Machine, ended, pod
+
+
+async def test_the_next_agent_finds_everything_as_it_was(machine: Machine, tmp_path: Path) -> None:
+    async with machine.open() as runtime:
+        stopped = await runtime.run_sandbox(pod(tmp_path, uid="old"))
+        await runtime.stop_sandbox(stopped)
+        sandbox_id = await runtime.run_sandbox(pod(tmp_path))
+        created = await runtime.create_container(sandbox_id, machine.runs_for_ever())
+        runs = await runtime.create_container(sandbox_id, machine.runs_for_ever())
+        await runtime.start_container(runs)
+        exited = await runtime.create_container(sandbox_id, machine.exits(3, termination_message="why"))
+        await runtime.start_container(exited)
+        await ended(runtime, exited)
+        before = {status.id: status for status in await runtime.list_containers()}
+    async with machine.open() as runtime:
+        after = {status.id: status for status in await runtime.list_containers()}
+        assert {status.id: status.state for status in await runtime.list_sandboxes()} == {
+            stopped: SandboxState.NOT_READY,
+            sandbox_id: SandboxState.READY,
+        }
+        assert after == before
+        assert {key: status.state for key, status in after.items()} == {
+            created: ContainerState.CREATED,
+            runs: ContainerState.RUNNING,
+            exited: ContainerState.EXITED,
+        }
+        with pytest.raises(ConflictInRuntimeError):
+            await runtime.start_container(runs)
+        await runtime.start_container(created)
+        await runtime.stop_container(runs, grace_seconds=5)
+        assert (await runtime.container_status(runs)).exit_code == 143
+        await runtime.remove_sandbox(sandbox_id)
+        await runtime.remove_sandbox(stopped)
+
+
+async def test_an_exit_while_nobody_looked_is_known_afterwards(machine: Machine, tmp_path: Path) -> None:
+    async with machine.open() as runtime:
+        sandbox_id = await runtime.run_sandbox(pod(tmp_path))
+        container_id = await runtime.create_container(sandbox_id, machine.exits(3))
+        await runtime.start_container(container_id)
+    async with machine.open() as runtime:
+        assert (await ended(runtime, container_id)).exit_code == 3
+        await runtime.remove_sandbox(sandbox_id)
