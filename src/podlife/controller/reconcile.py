@@ -84,6 +84,9 @@ class Controller(Generic[K]):
                 self.metrics.seconds.observe(asyncio.get_running_loop().time() - started)
                 self.metrics.active_workers -= 1
                 self.queue.done(key)
+            # The next key may be there already, and need nothing that is waited for: watches and the lease have their
+            # turn in between.
+            await asyncio.sleep(0)
 
     async def _finish(self, key: K) -> str:
         """Handle the key to its end even when cancelled, within the time that there is for that."""

@@ -220,3 +220,39 @@ async def test_what_takes_longer_than_there_is_time_to_stop_is_cut_off() -> None
     await asyncio.sleep(1)
     await cancel_and_wait(task)
     assert (is_cut_off, now(), task.cancelled()) == (True, 4, True)
+
+
+@virtual_time
+async def test_others_have_their_turn_between_keys_that_wait_for_nothing() -> None:
+    """A worker that finds the next key at once and a reconcile that sends nothing would keep the loop to themselves: no
+    watch would be read and no lease renewed until the queue is empty."""
+    done: list[str] = []
+    seen_by_others: list[int] = []
+
+    async def reconcile(key: str) -> None:
+        done.append(key)
+
+    async with running(reconcile) as controller:
+        for number in range(100):
+            controller.queue.add(str(number))
+        while len(done) < 100:
+            await asyncio.sleep(0)
+            seen_by_others.append(len(done))
+    assert len(seen_by_others) >= 100
+
+
+@virtual_time
+async def test_key_that_is_always_due_again_at_once_stops_nobody() -> None:
+    passes = 0
+
+    async def reconcile(key: str) -> Again:
+        nonlocal passes
+        passes += 1
+        assert passes < 1000, "nobody else has had a turn"
+        return Again(0)
+
+    async with running(reconcile) as controller:
+        controller.queue.add("hot")
+        for _ in range(10):
+            await asyncio.sleep(0)
+    assert passes <= 20
