@@ -178,12 +178,32 @@ async def test_the_step_is_told_the_grace_that_was_worked_out(world: World) -> N
 
 @virtual_time
 async def test_a_step_that_has_not_begun_when_it_is_overtaken_never_does(world: World) -> None:
+    """PW-25"""
     async with world:
-        world.cache.gates["u"] = asyncio.Event()
+        world.hold("sync")
         world.tell(CREATE, pod())
         # The workers have begun the step, its task has not run yet.
         await asyncio.sleep(0)
+        assert world.workers.is_working("u")
+        assert world.state().active is not None
         world.tell(KILL, pod())
-        world.cache.gates.pop("u").set()
         await world.settle()
         assert [step for step, _ in world.steps.of("u")] == ["terminating", "terminated"]
+
+
+@virtual_time
+async def test_a_step_is_told_once_that_it_is_overtaken(world: World) -> None:
+    """PW-25"""
+    async with world:
+        await world.started(pod())
+        gate = world.hold("terminating")
+        world.steps.ignores_cancellation.add(("terminating", "u"))
+        world.tell(KILL, pod())
+        await world.settle()
+        for seconds in (20, 10, 5):
+            world.tell(KILL, pod(), kill=KillOptions(grace_seconds=seconds))
+            await world.settle()
+        assert len(world.steps.cancelled) == 1
+        gate.set()
+        await world.settle()
+        assert world.steps.of("u") == [("terminating", 30), ("terminated", None)]

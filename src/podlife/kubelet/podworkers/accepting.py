@@ -86,15 +86,17 @@ def _take(
             changes["terminating_at"] = now
     if state.is_terminated:
         actions = _WAKE + _answered(update, KillOutcome.STOPPED)
-        update = _without_kill(update)
+        update = replace(update, kill=None)
     elif is_new_end or state.is_termination_requested:
         update = _ending(state, update, changes)
         is_shorter = state.grace_seconds not in (0, changes["grace_seconds"])
         actions = _CANCEL_AND_WAKE if is_new_end or is_shorter else _WAKE
     else:
-        actions = _WAKE + _answered(update, KillOutcome.NOT_KILLED)
-        update = _without_kill(update)
-    changes["pending"] = _with_older_start(state.pending, update)
+        actions = _WAKE
+        if update.kill is not None:
+            actions += _answered(update, KillOutcome.NOT_KILLED)
+            update = replace(update, kill=None)
+    changes["pending"] = update if state.pending is None else _with_older_start(state.pending, update)
     return replace(state, **changes), actions
 
 
@@ -139,13 +141,9 @@ def _ending(state: PodState[P, R], update: PodUpdate[P, R], changes: dict[str, A
     return replace(update, kill=KillOptions(evict=kill.evict, grace_seconds=grace_seconds))
 
 
-def _without_kill(update: PodUpdate[P, R]) -> PodUpdate[P, R]:
-    return update if update.kill is None else replace(update, kill=None)
-
-
-def _with_older_start(pending: PodUpdate[P, R] | None, update: PodUpdate[P, R]) -> PodUpdate[P, R]:
+def _with_older_start(pending: PodUpdate[P, R], update: PodUpdate[P, R]) -> PodUpdate[P, R]:
     """The latency that is measured is that of whoever waits longest (PW-03)."""
-    if pending is None or pending.asked_at is None:
+    if pending.asked_at is None:
         return update
     if update.asked_at is not None and update.asked_at <= pending.asked_at:
         return update

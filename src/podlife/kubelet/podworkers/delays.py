@@ -40,7 +40,8 @@ def delay_after(
     """Seconds until the next look. `random` is between 0 and 1."""
     if is_transition:
         return 0.0
-    return _base(delays, error, now) * (1 + _JITTER * random)
+    base = delays.resync_seconds if error is None else _base(delays, error, now)
+    return base * (1 + _JITTER * random)
 
 
 def retry_delay(delays: Delays, random: float) -> float:
@@ -48,9 +49,7 @@ def retry_delay(delays: Delays, random: float) -> float:
     return delays.backoff_seconds * (1 + _JITTER * random)
 
 
-def _base(delays: Delays, error: BaseException | None, now: float) -> float:
-    if error is None:
-        return delays.resync_seconds
+def _base(delays: Delays, error: BaseException, now: float) -> float:
     errors = list(_flattened(error))
     # A network that comes up soon ends the wait for everything else in the pod too (PW-98).
     if any(NETWORK_NOT_READY in str(each) for each in errors):

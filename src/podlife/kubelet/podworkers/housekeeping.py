@@ -13,7 +13,6 @@ from msgspec.structs import replace
 
 from podlife.kubelet.podworkers.grace import effective_grace
 from podlife.kubelet.podworkers.state import NOTHING, Act, Action, Answer, PodState, Stage
-from podlife.kubelet.podworkers.stepping import replay
 from podlife.kubelet.podworkers.updates import KillOutcome, P, R, is_static
 
 __all__ = ["KnownPod", "Reviewed", "known_pod", "review"]
@@ -52,10 +51,10 @@ def review(state: PodState[P, R], now: float, *, is_orphan: bool) -> Reviewed[P,
 
 
 def _towards_its_end(state: PodState[P, R], now: float) -> Reviewed[P, R]:
-    after = replace(state, is_deleted=True)
+    """Nobody else will send it an update: it sees its last one again, unless something newer waits already."""
+    after = replace(state, is_deleted=True, pending=state.pending or state.active)
     if state.terminating_at is None:
         after = replace(after, terminating_at=now, grace_seconds=_orphan_grace(state))
-    after = replay(after)
     return Reviewed(after, NOTHING if after.pending is None else _WAKE)
 
 

@@ -29,7 +29,11 @@ class StatusError(PodlifeError):
 
 
 def _is_awaitable(value: object) -> TypeGuard[Awaitable[Any]]:
-    return type(value) is CoroutineType or hasattr(type(value), "__await__")
+    kind = type(value)
+    # What nearly all of them are, first: to ask for an attribute costs more than all the rest.
+    if kind is Synced or value is None:
+        return False
+    return kind is CoroutineType or hasattr(kind, "__await__")
 
 
 class StepRunner(Generic[P, S, R]):
@@ -40,53 +44,42 @@ class StepRunner(Generic[P, S, R]):
         self._steps = steps
         self._cache = cache
         self._ended = ended
-        # Of tasks that have not run at all yet: one that is cancelled before that never will.
-        self._unbegun: set[Awaitable[Any]] = set()
 
     def start(self, worker: Worker[P, R], work: Work[P, R], group: asyncio.TaskGroup) -> None:
         worker.work = work
+        is_status = False
         try:
-            coming, is_status = self._attempt(worker, work)
+            coming: Any = None if work.update.running is not None else self._status(worker)
+            is_status = _is_awaitable(coming)
+            if not is_status:
+                coming = self._call(worker, work, coming)
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - it is about this pod alone
             # Nothing was waited for: a cancellation can only be of the step's own making.
             self._ended(worker, None, error)
             return
-        if not _is_awaitable(coming):
+        if is_status or _is_awaitable(coming):
+            waiting = self._wait(worker, work, coming, is_status=is_status)
+            group.create_task(waiting, name=f"pod worker {worker.uid}")
+        else:
             self._ended(worker, coming, None)
-            return
-        self._unbegun.add(coming)
-        group.create_task(
-            self._wait(worker, work, coming, is_status=is_status), name=f"pod worker {worker.uid}"
-        )
 
     def cancel(self, worker: Worker[P, R]) -> None:
-        """The step's work is overtaken. It is told once: it may take its time to clean up."""
+        """The step's work is overtaken. It is told once: it may take its time to clean up. A task that has not begun is
+        not cancelled, it would end without anybody knowing: it looks for itself."""
         if worker.work is not None and not worker.is_cancelled:
             worker.is_cancelled = True
             if worker.task is not None:
                 worker.task.cancel()
 
-    def close(self) -> None:
-        """Clear away what was never begun."""
-        for each in self._unbegun:
-            if isinstance(each, Coroutine):
-                each.close()
-        self._unbegun.clear()
-
-    def _attempt(self, worker: Worker[P, R], work: Work[P, R]) -> tuple[Any, bool]:
-        """What the step answered; or the status that it needs first, where that has to be waited for."""
-        if work.update.running is not None:
-            return self._call(worker, work, None), False
+    def _status(self, worker: Worker[P, R]) -> S | Awaitable[S]:
         try:
-            status = self._cache.get_newer_than(worker.uid, worker.stepped_at)
+            return self._cache.get_newer_than(worker.uid, worker.stepped_at)
         except Exception as error:
             raise StatusError(f"error determining status: {error}") from error
-        if _is_awaitable(status):
-            return status, True
-        return self._call(worker, work, status), False  # type: ignore[arg-type] # it is no awaitable, as was just asked
 
     def _call(self, worker: Worker[P, R], work: Work[P, R], status: S | None) -> Result | Awaitable[Result]:
         """The stage decides (PW-82)."""
+        worker.has_stepped = True
         update = work.update
         if work.stage is Stage.TERMINATING:
             state = worker.state = acknowledge(worker.state)
@@ -103,16 +96,16 @@ class StepRunner(Generic[P, S, R]):
         return self._steps.sync_pod(update.type, update.pod, update.mirror, status)
 
     async def _wait(self, worker: Worker[P, R], work: Work[P, R], coming: Any, *, is_status: bool) -> None:
-        self._unbegun.discard(coming)
         task = worker.task = asyncio.current_task()
         assert task is not None
         result: Result = None
         failure: BaseException | None = None
         try:
             if worker.is_cancelled:
+                worker.has_stepped = False
                 _abandon(coming)
             if is_status:
-                coming = self._call(worker, work, await _status(coming))
+                coming = self._call(worker, work, await _coming_status(coming))
             result = await coming if _is_awaitable(coming) else coming
         except asyncio.CancelledError as error:
             if task.cancelling() > worker.is_cancelled:
@@ -126,7 +119,7 @@ class StepRunner(Generic[P, S, R]):
         self._ended(worker, result, failure)
 
 
-async def _status(coming: Awaitable[S]) -> S:
+async def _coming_status(coming: Awaitable[S]) -> S:
     try:
         return await coming
     except Exception as error:

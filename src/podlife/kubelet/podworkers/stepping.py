@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from podlife.kubelet.podworkers.state import NOTHING, Act, Action, Answer, PodState, Stage
 from podlife.kubelet.podworkers.updates import KillOutcome, P, PodUpdate, R, UpdateType, Waiter
 
-__all__ = ["Work", "acknowledge", "begin", "end_before_start", "needs_admission", "replay", "succeed"]
+__all__ = ["Work", "acknowledge", "begin", "end_before_start", "needs_admission", "succeed"]
 
 _RELEASE: tuple[Action, ...] = (Act.RELEASE_NAME,)
 
@@ -31,9 +31,12 @@ def needs_admission(state: PodState[P, R], update: PodUpdate[P, R]) -> bool:
     return state.started_at is None and update.running is None
 
 
-def begin(state: PodState[P, R], update: PodUpdate[P, R], now: float) -> tuple[PodState[P, R], Work[P, R]]:
-    """The pending update becomes the active one, and the pod is started if it was not (PW-71)."""
-    started_at = now if needs_admission(state, update) else state.started_at
+def begin(
+    state: PodState[P, R], update: PodUpdate[P, R], now: float, *, is_start: bool
+) -> tuple[PodState[P, R], Work[P, R]]:
+    """The pending update becomes the active one; with `is_start` the pod counts as started from now on, also if this
+    step only ends it (PW-71)."""
+    started_at = now if is_start else state.started_at
     after = replace(state, pending=None, active=_merged(state.active, update), started_at=started_at)
     return after, Work(state.stage, update)
 
@@ -54,27 +57,23 @@ def acknowledge(state: PodState[P, R]) -> PodState[P, R]:
 def succeed(
     state: PodState[P, R], work: Work[P, R], now: float, *, is_terminal: bool = False
 ) -> tuple[PodState[P, R] | None, tuple[Action, ...]]:
-    """The step has done what it should. The state is None when there is nothing more to know about the pod. That it
-    moved on to another stage shows by its stage."""
+    """The step has done what it should. The state is None when there is nothing more to know about the pod. When the
+    pod moves on, the next step sees what this one saw, unless something newer waits already."""
     if work.stage is Stage.TERMINATED:
         return replace(state, is_finished=True, pending=None), _RELEASE
     if work.stage is Stage.TERMINATING:
         if work.update.running is not None:
             return None, _RELEASE + _answers(state.waiters)
-        after = replace(replay(state), terminated_at=now, waiters=(), status_override=None)
+        after = replace(
+            state, terminated_at=now, waiters=(), status_override=None, pending=state.pending or state.active
+        )
         return after, _answers(state.waiters)
     if not is_terminal:
         return state, NOTHING
     # A kill may have come while the step was running: the pod is ending since then.
     terminating_at = now if state.terminating_at is None else state.terminating_at
-    return replace(replay(state), terminating_at=terminating_at, is_acknowledged=True), NOTHING
-
-
-def replay(state: PodState[P, R]) -> PodState[P, R]:
-    """Let the next step see what the last one saw, unless something newer waits already."""
-    if state.pending is not None or state.active is None:
-        return state
-    return replace(state, pending=state.active)
+    pending = state.pending or state.active
+    return replace(state, terminating_at=terminating_at, is_acknowledged=True, pending=pending), NOTHING
 
 
 def _merged(known: PodUpdate[P, R] | None, update: PodUpdate[P, R]) -> PodUpdate[P, R]:

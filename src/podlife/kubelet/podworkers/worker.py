@@ -13,7 +13,7 @@ __all__ = ["Worker"]
 
 
 class Worker(Generic[P, R]):
-    __slots__ = ("is_cancelled", "is_queued", "state", "stepped_at", "task", "uid", "work")
+    __slots__ = ("has_stepped", "is_cancelled", "is_queued", "state", "stepped_at", "task", "uid", "work")
 
     def __init__(self, uid: str, state: PodState[P, R]) -> None:
         self.uid = uid
@@ -24,6 +24,8 @@ class Worker(Generic[P, R]):
         self.work: Work[P, R] | None = None
         self.task: asyncio.Task[None] | None = None
         self.is_cancelled = False
+        # The step itself was called: until then only the status for it was waited for.
+        self.has_stepped = False
         # When its last step ended; the next one is to see what the runtime said after that.
         self.stepped_at: float | None = None
 

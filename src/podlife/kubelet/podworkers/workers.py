@@ -16,8 +16,7 @@ import logging
 import random
 from collections import deque
 from collections.abc import Callable, Container
-from functools import partial
-from typing import Generic
+from typing import Generic, ParamSpec
 
 from msgspec.structs import replace
 
@@ -54,12 +53,10 @@ __all__ = ["PodWorkers"]
 
 log = logging.getLogger(__name__)
 
+Q = ParamSpec("Q")
+
 # So many steps are begun before others on the loop get their turn.
 _BATCH = 100
-
-
-def _loop_time() -> float:
-    return asyncio.get_running_loop().time()
 
 
 class PodWorkers(Queries[P, R], Generic[P, S, R]):
@@ -72,7 +69,7 @@ class PodWorkers(Queries[P, R], Generic[P, S, R]):
         recorder: EventRecorder,
         *,
         delays: Delays | None = None,
-        seconds: Callable[[], float] = _loop_time,
+        seconds: Callable[[], float] | None = None,
         chance: Callable[[], float] = random.random,
     ) -> None:
         super().__init__()
@@ -83,7 +80,7 @@ class PodWorkers(Queries[P, R], Generic[P, S, R]):
         self._runner = StepRunner(steps, cache, self._ended)
         self._recorder = recorder
         self._delays = delays or Delays()
-        self._seconds = seconds
+        self._seconds = seconds or self._first_seconds
         self._chance = chance
         self._ready: deque[Worker[P, R]] = deque()
         self._wakeup = asyncio.Event()
@@ -143,7 +140,6 @@ class PodWorkers(Queries[P, R], Generic[P, S, R]):
         """What is known stays known: who asks now must not take it for pods that are gone."""
         self._is_closed = True
         self._ready.clear()
-        self._runner.close()
         for worker in self._workers.values():
             waiters = worker.state.waiters
             worker.state = replace(worker.state, waiters=())
@@ -162,7 +158,8 @@ class PodWorkers(Queries[P, R], Generic[P, S, R]):
         if update is None:
             return
         now = self._seconds()
-        if needs_admission(state, update):
+        is_start = state.started_at is None and needs_admission(state, update)
+        if is_start:
             assert update.pod is not None
             admission = self._admission(worker.uid, update.pod)
             if admission is Admission.LATER:
@@ -174,11 +171,16 @@ class PodWorkers(Queries[P, R], Generic[P, S, R]):
                 self._do(worker, actions)
                 return
             self.metrics.containers_per_pod.observe(len(update.pod.spec.containers))
-        worker.state, work = begin(state, update, now)
+        worker.state, work = begin(state, update, now, is_start=is_start)
         self._runner.start(worker, work, group)
 
     def _admission(self, uid: str, pod: P) -> Admission:
         return self._names.admit(full_name(pod), uid, self._is_alive) if is_static(pod) else Admission.NOW
+
+    def _first_seconds(self) -> float:
+        # All that happens to the workers happens on one loop: it is asked for once.
+        self._seconds = asyncio.get_running_loop().time
+        return self._seconds()
 
     def _is_alive(self, uid: str) -> bool:
         state = self.state(uid)
@@ -188,11 +190,11 @@ class PodWorkers(Queries[P, R], Generic[P, S, R]):
         """A step is over: move on, or try again later."""
         work, now = worker.work, self._seconds()
         assert work is not None
-        worker.work, worker.is_cancelled = None, False
-        if isinstance(error, StatusError):
-            self._tell_failed_status(work, error)
-        else:
+        if worker.has_stepped:
             worker.stepped_at = now
+        elif isinstance(error, StatusError):
+            self._tell_failed_status(work, error)
+        worker.work, worker.is_cancelled, worker.has_stepped = None, False, False
         is_terminal = synced is not None and synced.is_terminal
         if synced is not None and synced.after is not None:
             _call_safely(synced.after)
@@ -203,7 +205,8 @@ class PodWorkers(Queries[P, R], Generic[P, S, R]):
         is_transition = error is None and (is_terminal or work.stage is Stage.TERMINATING)
         delay = delay_after(self._delays, error, now, is_transition=is_transition, random=self._chance())
         self.retries.put(worker.uid, now + delay)
-        self._measure(work.update.type.value, work.update, now)
+        if work.update.asked_at is not None:
+            self._measure(work.update.type.value, work.update, now)
         if worker.state.pending is not None:
             self._wake(worker)
 
@@ -217,7 +220,8 @@ class PodWorkers(Queries[P, R], Generic[P, S, R]):
             worker.state = state
             if state.is_finished:
                 self._measure("terminated", work.update, now)
-        self._do(worker, actions)
+        if actions:
+            self._do(worker, actions)
         return state is None or state.is_finished
 
     def _note_failure(self, worker: Worker[P, R], work: Work[P, R], error: BaseException) -> None:
@@ -254,10 +258,11 @@ class PodWorkers(Queries[P, R], Generic[P, S, R]):
 
     def _wake(self, worker: Worker[P, R]) -> None:
         """While a step is running nothing is to be done: what is pending is looked for when it ends (PW-01)."""
-        if not worker.is_working:
+        if worker.work is None and not worker.is_queued:
             worker.is_queued = True
+            if not self._ready:
+                self._wakeup.set()
             self._ready.append(worker)
-            self._wakeup.set()
 
     def _line_up(self, worker: Worker[P, R]) -> None:
         update = worker.state.pending
@@ -284,12 +289,12 @@ class PodWorkers(Queries[P, R], Generic[P, S, R]):
 
 def _answer(answer: Answer) -> None:
     for waiter in answer.waiters:
-        _call_safely(partial(waiter, answer.outcome))
+        _call_safely(waiter, answer.outcome)
 
 
-def _call_safely(callback: Callable[[], None]) -> None:
+def _call_safely(callback: Callable[Q, None], *arguments: Q.args, **options: Q.kwargs) -> None:
     try:
-        callback()
+        callback(*arguments, **options)
     except Exception:
         # It is somebody else's: the pod, and the others who wait, must not suffer from it.
         log.exception("a callback of the pod workers failed")
