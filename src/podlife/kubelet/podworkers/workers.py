@@ -195,9 +195,12 @@ class PodWorkers(Queries[P, R], Generic[P, S, R]):
         elif isinstance(error, StatusError):
             self._tell_failed_status(work, error)
         worker.work, worker.is_cancelled, worker.has_stepped = None, False, False
-        is_terminal = synced is not None and synced.is_terminal
-        if synced is not None and synced.after is not None:
-            _call_safely(synced.after)
+        is_terminal = False
+        # A step may answer what it should not: that is no reason to end all the others.
+        if isinstance(synced, Synced):
+            is_terminal = synced.is_terminal
+            if synced.after is not None:
+                _call_safely(synced.after)
         if error is not None:
             self._note_failure(worker, work, error)
         elif self._move_on(worker, work, now, is_terminal=is_terminal):
@@ -233,7 +236,8 @@ class PodWorkers(Queries[P, R], Generic[P, S, R]):
 
     def _tell_failed_status(self, work: Work[P, R], error: StatusError) -> None:
         if work.update.pod is not None:
-            self._recorder.event(reference(work.update.pod), "Warning", "FailedSync", str(error))
+            regarding = reference(work.update.pod)
+            _call_safely(self._recorder.event, regarding, "Warning", "FailedSync", str(error))
 
     def _measure(self, operation: str, update: PodUpdate[P, R], now: float) -> None:
         if update.asked_at is not None:
