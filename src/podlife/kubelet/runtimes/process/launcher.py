@@ -66,12 +66,12 @@ class Launcher:
     async def start(self, name: str, folder: Path, lock: Path) -> None:
         """Start a container's supervisor and, by it, the container."""
         async with self._turns:
-            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-            with ours:
-                ours.setblocking(False)
-                with theirs:
-                    self._send(_order(folder, lock), theirs.fileno())
-                answer = await self._answer(name, ours)
+            answer = await self._ask(name, folder, lock)
+            if not answer and not (folder / "claimed").exists():
+                # The launcher was killed with the request in its hands. Nobody holds it any more, so it is asked again.
+                answer = await self._ask(name, folder, lock)
+        if not answer:
+            raise RuntimeUnavailableError(f"the supervisor of container {name!r} was killed while it started")
         if answer == "conflict":
             raise ConflictInRuntimeError(f"container {name!r} was started before")
         if answer != "started":
@@ -86,16 +86,22 @@ class Launcher:
             process, self._process = self._process, None
             await asyncio.to_thread(process.wait)
 
-    async def _answer(self, name: str, ours: socket.socket) -> str:
-        try:
-            async with asyncio.timeout(_START_SECONDS):
-                data = await asyncio.get_running_loop().sock_recv(ours, 64 * 1024)
-        except (TimeoutError, ConnectionError):
-            data = b""
-        if not data:
-            raise RuntimeUnavailableError(
-                f"the supervisor of container {name!r} did not say whether it started"
-            )
+    async def _ask(self, name: str, folder: Path, lock: Path) -> str:
+        """What the supervisor says; nothing if it, or the launcher before it, ended without a word."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with ours:
+            ours.setblocking(False)
+            with theirs:
+                self._send(_order(folder, lock), theirs.fileno())
+            try:
+                async with asyncio.timeout(_START_SECONDS):
+                    data = await asyncio.get_running_loop().sock_recv(ours, 64 * 1024)
+            except ConnectionError:
+                return ""
+            except TimeoutError:
+                raise RuntimeUnavailableError(
+                    f"the supervisor of container {name!r} does not say whether it started"
+                ) from None
         return data.decode(errors="replace")
 
     def _send(self, request: bytes, reply_fd: int) -> None:
