@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 
+from podlife.client.shallow import shallow
 from podlife.errors import PodlifeError
 
 if TYPE_CHECKING:
@@ -161,6 +162,15 @@ def _decode(data: bytes | msgspec.Raw, type_: Any, what: str) -> Any:
     try:
         return decoder_of(type_).decode(data)
     except RecursionError:
-        raise BadAnswerError(f"the answer to {what} is nested too deeply") from None
+        return _decode_shallow(data, type_, what)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BadAnswerError(f"the answer to {what} cannot be read: {error}") from None
+
+
+def _decode_shallow(data: bytes | msgspec.Raw, type_: Any, what: str) -> Any:
+    """Reads what is asked for where that is not what is nested too deeply: one such object must not keep anybody from
+    a list."""
+    try:
+        return decoder_of(type_).decode(shallow(bytes(data)))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise BadAnswerError(f"the answer to {what} is nested too deeply: {error}") from None

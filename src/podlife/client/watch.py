@@ -24,6 +24,7 @@ from podlife.api.status import from_status
 from podlife.client.lines import LineSplitter, LineTooLongError
 from podlife.client.options import METADATA_ONLY
 from podlife.client.retry import backoff_seconds, is_passing
+from podlife.client.shallow import shallow
 from podlife.client.views import BadAnswerError, T, decode, envelope_decoder, misfit
 from podlife.errors import ApiError, PodlifeError, UnreachableError
 from podlife.wire import Query, Request
@@ -104,7 +105,7 @@ def decode_line(line: bytes, view: type[T] | None) -> WatchEvent[T] | Bookmark:
 def _decode_other_line(line: bytes, view: type[T] | None) -> WatchEvent[T] | Bookmark:
     """A line that is no change, or none that fits its view, or whose view leaves the revision out."""
     try:
-        event = _line_decoder.decode(line)
+        event = _split_line(line)
         if event.type == "ERROR":
             raise from_status(msgspec.json.decode(event.object), 500)
         metadata = envelope_decoder.decode(event.object).metadata
@@ -118,6 +119,14 @@ def _decode_other_line(line: bytes, view: type[T] | None) -> WatchEvent[T] | Boo
         return WatchEvent(type_, decode(event.object, view, "a watch"), metadata.resource_version)
     except BadAnswerError as error:
         raise misfit(error, metadata, is_deleted=type_ is EventType.DELETED) from None
+
+
+def _split_line(line: bytes) -> _Line:
+    try:
+        return _line_decoder.decode(line)
+    except RecursionError:
+        # It would come again and again, and no event after it ever would.
+        return _line_decoder.decode(shallow(line))
 
 
 @dataclass(frozen=True, slots=True)
