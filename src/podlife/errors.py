@@ -25,6 +25,9 @@ __all__ = [
     "UnreachableError",
 ]
 
+# A header, or a proxy's mistake, does not keep anybody away for hours.
+_MOST_RETRY_SECONDS = 300
+
 
 class PodlifeError(Exception):
     """Everything podlife raises on purpose. The text is one line that a user can act on."""
@@ -66,9 +69,9 @@ class ApiError(PodlifeError):
 
     @property
     def retry_after_seconds(self) -> int | None:
-        """How long the server asked to wait, if it did."""
+        """How long the server asked to wait, if it did; no longer than is reasonable, whatever it asked."""
         seconds = self.details.get("retryAfterSeconds")
-        return seconds if isinstance(seconds, int) else None
+        return max(0, min(seconds, _MOST_RETRY_SECONDS)) if isinstance(seconds, int) else None
 
 
 class UnauthorizedError(ApiError):

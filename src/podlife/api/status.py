@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 from podlife.api.codec import Object
 from podlife.errors import (
@@ -18,6 +18,8 @@ from podlife.errors import (
 )
 
 __all__ = ["failure", "from_status", "success"]
+
+T = TypeVar("T")
 
 _BY_REASON: dict[str, type[ApiError]] = {
     kind.reason: kind
@@ -75,12 +77,16 @@ def from_status(status: Any, code: int) -> ApiError:
     if not isinstance(status, dict) or status.get("kind") != "Status":
         kind = _BY_CODE.get(code, ApiError)
         return kind(f"the server answered {code}", code=code, reason="" if kind is ApiError else None)
-    code = status.get("code") or code
-    reason = status.get("reason") or ""
+    code = _of_type(status.get("code"), int) or code
+    reason = _of_type(status.get("reason"), str) or ""
     kind = _BY_REASON.get(reason) or _BY_CODE.get(code, ApiError)
     return kind(
-        status.get("message") or f"the server answered {code}",
+        _of_type(status.get("message"), str) or f"the server answered {code}",
         code=code,
         reason=reason,
-        details=status.get("details") or {},
+        details=_of_type(status.get("details"), dict) or {},
     )
+
+
+def _of_type(value: Any, type_: type[T]) -> T | None:
+    return value if isinstance(value, type_) else None

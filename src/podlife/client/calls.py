@@ -21,6 +21,8 @@ from podlife.wire import Request
 
 __all__ = ["Calls", "Reply", "WithdrawnError"]
 
+# So many digits are for ever already, and Python refuses to read thousands of them.
+_MOST_DIGITS = 9
 _WARNING = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
 
 
@@ -100,7 +102,11 @@ class Calls:
             answer = await self._send(request, slot, deadline, is_stream=True)
             if answer.status >= 300:
                 await self._refuse(answer, slot, deadline)
-            self._pass_on_warnings(answer.headers)
+            try:
+                self._pass_on_warnings(answer.headers)
+            except BaseException:
+                await answer.close()
+                raise
             return answer
         finally:
             self.limiter.leave(slot)
@@ -204,5 +210,5 @@ def error_of(answer: Answer, body: bytes) -> ApiError:
         error = from_status(None, answer.status)
     asked = answer.headers.get("retry-after", "")
     if asked.isascii() and asked.isdigit():
-        error.details.setdefault("retryAfterSeconds", int(asked))
+        error.details.setdefault("retryAfterSeconds", int(asked[:_MOST_DIGITS]))
     return error

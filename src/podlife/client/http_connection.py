@@ -1,9 +1,9 @@
 """One connection of HTTP/1.1: a request goes out, an answer comes in, and then the next.
 
 It guarantees that at most one exchange is under way, that no more of a body is held than its reader has room for (the
-server waits then), that every wait has its deadline, and that a connection which has seen anything unexpected is not
-used again. The bytes are parsed by llhttp (httptools). Which connection to use, and what an answer means, is for
-others.
+server waits then), that every wait has its deadline however the bytes drip in, and that a connection which has seen
+anything unexpected is not used again: what nobody asked for is never taken for an answer. The bytes are parsed by
+llhttp (httptools). Which connection to use, and what an answer means, is for others.
 """
 
 from __future__ import annotations
@@ -14,11 +14,14 @@ from typing import Any, cast
 
 import httptools
 
+from podlife.client.transport import NotSentError
 from podlife.errors import UnreachableError
 
 __all__ = ["CutOffError", "HttpConnection"]
 
 _MOST_HEADER_BYTES = 1 << 17
+# What a header costs us beside its letters: a flood of tiny ones is a flood too.
+_HEADER_OVERHEAD = 32
 # How much of a compressed body is unpacked at once: a small answer may unpack to anything.
 _MOST_UNPACKED = 1 << 20
 
@@ -38,6 +41,12 @@ class HttpConnection(asyncio.Protocol):
         self._failure: UnreachableError | None = None
         self._is_paused = False
         self._ended_with: BaseException | None = None
+        # From the moment a request is sent until its answer is complete: only then may anything come.
+        self._is_awaited = False
+        # An answer to HEAD has the head of a body, and none.
+        self._is_head_only = False
+        # How many bytes have come since the last that was of any use to the reader.
+        self._barren_bytes = 0
         self.is_open = False
         self.idle_since = 0.0
         self._reset()
@@ -53,43 +62,68 @@ class HttpConnection(asyncio.Protocol):
         self._pieces: list[bytes] = []
         self._buffered = 0
         self._unpacker: Any = None
+        self._has_unpacked = False
+        self._has_more_to_unpack = False
 
     # What others do with it
 
     @property
     def is_reusable(self) -> bool:
         """Whether an exchange has ended so that the next one may begin."""
-        return self.is_open and self._is_complete and self._is_kept and not self._pieces
+        return (
+            self.is_open
+            and self._is_complete
+            and self._is_kept
+            and not self._pieces
+            # A server may answer what it has not read to the end, and then never read on.
+            and self._transport is not None
+            and self._transport.get_write_buffer_size() == 0
+        )
 
     async def exchange(self, message: bytes, *, seconds: float | None) -> None:
-        """Send the request and wait for the head of the answer. Raises TimeoutError, and CutOffError when the
-        connection ends first."""
-        self._reset()
+        """Send the request and wait for the head of the answer. Raises TimeoutError, CutOffError when the connection
+        ends first, and NotSentError when it had ended before."""
+        if self._is_awaited:
+            raise RuntimeError("the answer to another request is under way")
         if self._transport is None or not self.is_open:
-            raise CutOffError(_words(self._ended_with))
+            raise NotSentError(_words(self._ended_with))
+        self._reset()
+        self._is_awaited = True
+        self._is_head_only = message.startswith(b"HEAD ")
+        self._barren_bytes = 0
         self._transport.write(message)
+        deadline = _deadline(seconds)
         while not self._has_head:
             self._raise_failure()
-            await self._wait(seconds)
+            await self._wait(deadline)
 
     async def read(self, *, seconds: float | None) -> bytes:
-        """What has come of the body; empty at its end. Raises TimeoutError after so long a silence, CutOffError."""
+        """What has come of the body; empty at its end. Raises TimeoutError when nothing of it has come for so long,
+        and CutOffError."""
+        deadline = None if self._pieces or self._is_complete else _deadline(seconds)
         while True:
+            if self._has_more_to_unpack:
+                # A small answer may unpack to very much: others have their turn in between.
+                await asyncio.sleep(0)
             if self._pieces:
                 # Of a compressed body the first bytes may come to nothing by themselves.
                 if piece := self._take():
                     return piece
                 continue
             if self._is_complete:
-                if self._unpacker is not None and not self._unpacker.eof:
+                if self._has_unpacked and not self._unpacker.eof:
                     raise CutOffError("the compressed answer has no end")
                 return b""
             self._raise_failure()
-            await self._wait(seconds)
+            deadline = _deadline(seconds) if deadline is None else deadline
+            await self._wait(deadline)
 
     def abort(self) -> None:
         """End the connection at once: over TLS a farewell would wait for the other side's."""
         self.is_open = False
+        if not self._is_complete:
+            # The end of the connection is that of an answer without a length, but not when it is of our making.
+            self._failure = self._failure or CutOffError("the connection was given up")
         if self._transport is not None:
             self._transport.abort()
 
@@ -97,15 +131,23 @@ class HttpConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        self.is_open = True
+        # Through a proxy's tunnel something may have come, or ended, before this is told.
+        self.is_open = self._failure is None
 
     def data_received(self, data: bytes) -> None:
         if self._failure is not None:
             return
+        if not self._is_awaited:
+            self._fail(CutOffError("something came that nobody had asked for"))
+            return
+        self._barren_bytes += len(data)
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
-            self._fail(CutOffError(f"what came is no answer: {error}"))
+            self._fail(CutOffError(f"what came is no answer: {error.__context__ or error}"))
+            return
+        if self._barren_bytes > _MOST_HEADER_BYTES:
+            self._fail(CutOffError("what came is no answer: it has no end"))
             return
         if self._buffered > self._most_buffered and not self._is_paused and self._transport is not None:
             self._transport.pause_reading()
@@ -118,18 +160,27 @@ class HttpConnection(asyncio.Protocol):
     def connection_lost(self, error: BaseException | None) -> None:
         self.is_open = False
         self._ended_with = error
-        if self._has_head and self._ends_with_connection and error is None:
-            self._is_complete = True
-        elif not self._is_complete:
-            self._failure = self._failure or CutOffError(_words(error))
+        if not self._is_complete:
+            if self._has_head and self._ends_with_connection and error is None and self._failure is None:
+                self._is_complete = True
+            else:
+                self._failure = self._failure or CutOffError(_words(error))
         self._wake()
 
     # What the parser tells
 
+    def on_message_begin(self) -> None:
+        if not self._is_awaited:
+            # Whoever takes it for the answer to the next request, or for more of this one, has been lied to.
+            raise ValueError("a second answer to one request")
+
     def on_header(self, name: bytes, value: bytes) -> None:
-        self._header_bytes += len(name) + len(value)
+        self._header_bytes += len(name) + len(value) + _HEADER_OVERHEAD
         if self._header_bytes > _MOST_HEADER_BYTES:
             raise ValueError("the head of the answer is too long")
+        if self._has_head:
+            # What stands behind a body comes too late to say anything about it.
+            return
         key, text = name.decode("latin-1").lower(), value.decode("latin-1")
         self.headers[key] = f"{self.headers[key]}, {text}" if key in self.headers else text
 
@@ -139,17 +190,26 @@ class HttpConnection(asyncio.Protocol):
         if self.status < 200:
             return
         self._has_head = True
+        self._barren_bytes = 0
         self._ends_with_connection = "content-length" not in headers and "transfer-encoding" not in headers
-        if headers.get("content-encoding") == "gzip":
-            self._unpacker = zlib.decompressobj(16 + zlib.MAX_WBITS)
+        if "content-encoding" in headers:
+            self._unpacker = _unpacker(headers["content-encoding"])
+        if self._is_head_only:
+            # The parser waits for a body now: it cannot be told otherwise, nor used again.
+            self._is_complete = True
+            self._is_awaited = False
 
     def on_body(self, piece: bytes) -> None:
+        if not self._is_awaited or not self._has_head:
+            raise ValueError("a body where there can be none")
+        self._barren_bytes = 0
         self._pieces.append(piece)
         self._buffered += len(piece)
 
     def on_message_complete(self) -> None:
         if self._has_head:
             self._is_complete = True
+            self._is_awaited = False
             # The parser knows it now; a moment later it has forgotten.
             self._is_kept = self._parser.should_keep_alive()
         else:
@@ -170,20 +230,27 @@ class HttpConnection(asyncio.Protocol):
         try:
             unpacked: bytes = self._unpacker.decompress(data, _MOST_UNPACKED)
         except zlib.error as error:
-            failure = CutOffError(f"the answer cannot be unpacked: {error}")
-            self._fail(failure)
-            raise failure from None
+            raise self._not_unpacked(str(error)) from None
+        if self._unpacker.unused_data:
+            raise self._not_unpacked("there is more after its end")
+        self._has_unpacked = True
         rest = self._unpacker.unconsumed_tail
+        self._has_more_to_unpack = bool(rest)
         if rest:
             self._pieces.insert(0, rest)
             self._buffered += len(rest)
         return unpacked
 
-    async def _wait(self, seconds: float | None) -> None:
+    def _not_unpacked(self, why: str) -> CutOffError:
+        failure = CutOffError(f"the answer cannot be unpacked: {why}")
+        self._fail(failure)
+        return failure
+
+    async def _wait(self, deadline: float | None) -> None:
         loop = asyncio.get_running_loop()
         waiter = self._waiter = loop.create_future()
         # A timer of its own: `asyncio.timeout` costs as much as everything else here together.
-        timer = None if seconds is None else loop.call_later(max(0.0, seconds), _expire, waiter)
+        timer = None if deadline is None else loop.call_at(deadline, _expire, waiter)
         try:
             await waiter
         finally:
@@ -203,6 +270,19 @@ class HttpConnection(asyncio.Protocol):
     def _raise_failure(self) -> None:
         if self._failure is not None:
             raise self._failure
+
+
+def _deadline(seconds: float | None) -> float | None:
+    return None if seconds is None else asyncio.get_running_loop().time() + max(0.0, seconds)
+
+
+def _unpacker(encoding: str) -> Any:
+    encoding = encoding.strip().lower()
+    if encoding in ("gzip", "x-gzip"):
+        return zlib.decompressobj(16 + zlib.MAX_WBITS)
+    if encoding not in ("", "identity"):
+        raise ValueError(f"it is packed as {encoding[:20]!r}, which nobody asked for")
+    return None
 
 
 def _expire(waiter: asyncio.Future[None]) -> None:

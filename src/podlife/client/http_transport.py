@@ -104,6 +104,10 @@ class HttpTransport:
             await connection.exchange(message, seconds=_left(deadline))
         except BaseException as error:
             line.give_back(connection)
+            if isinstance(error, NotSentError):
+                raise NotSentError(
+                    f"{self._target.origin} closed the connection before the request was sent: {error}"
+                ) from None
             if isinstance(error, UnreachableError):
                 raise UnreachableError(
                     f"{self._target.origin} closed the connection before it answered: {error}"

@@ -50,7 +50,8 @@ def retry_seconds(method: str, error: PodlifeError, failures: int) -> float | No
     if not is_passing(error):
         return None
     if isinstance(error, ApiError) and error.code in (429, 503) and error.retry_after_seconds is not None:
-        return float(error.retry_after_seconds)
+        # At once is never: a server that asks for it would be asked again without a pause.
+        return float(error.retry_after_seconds) or backoff_seconds(failures)
     if failures >= _MOST_ATTEMPTS or isinstance(error, DeadlineError):
         return None
     if method == "GET" or isinstance(error, NotSentError):

@@ -75,6 +75,9 @@ async def read_all(answer: Answer, *, seconds: float) -> bytes:
     try:
         while piece := await answer.next_piece(seconds=deadline - loop.time()):
             pieces.append(piece)
+            if loop.time() > deadline:
+                # A server that always has more to say is never silent.
+                raise DeadlineError("")
     except DeadlineError:
         raise DeadlineError(f"the answer was not complete after {seconds:.3g} s") from None
     finally:

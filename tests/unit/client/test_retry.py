@@ -78,3 +78,10 @@ def test_a_disruption_budget_that_says_no_is_an_answer_and_no_trouble() -> None:
 )
 def test_trouble_is_overload_and_silence(error: PodlifeError, expected: bool) -> None:
     assert is_trouble(error) is expected
+
+
+def test_a_server_that_says_to_come_back_at_once_is_given_a_moment() -> None:
+    error = ApiError("busy", code=429, details={"retryAfterSeconds": 0})
+    delay = retry_seconds("POST", error, 1)
+    assert delay is not None
+    assert delay > 0
