@@ -9,9 +9,9 @@ from pathlib import Path
 
 import uvloop
 
-from bench import apiserver, podgc, replicaset
+from bench import apiserver, podgc, podworkers, replicaset
 
-BENCHMARKS = {"apiserver": apiserver, "podgc": podgc, "replicaset": replicaset}
+BENCHMARKS = {"apiserver": apiserver, "podgc": podgc, "podworkers": podworkers, "replicaset": replicaset}
 
 
 def main() -> int:
