@@ -28,9 +28,14 @@ def time_to_live(job: Job, now: datetime) -> timedelta | None:
         return None
     for condition in job.status.get("conditions") or ():
         if condition.get("type") in ("Complete", "Failed") and condition.get("status") == "True":
-            finished = condition.get("lastTransitionTime")
-            # One that does not say when it finished stays: there is nothing to count from.
-            return parse_time(finished) + timedelta(seconds=ttl) - now if finished else None
+            try:
+                finished = parse_time(condition.get("lastTransitionTime") or "")
+            except (ValueError, OverflowError):
+                # One that does not say when it finished, or says a year that no date has, stays: there is nothing to
+                # count from.
+                return None
+            # In this order no sum lies beyond the last of all days.
+            return finished - now + timedelta(seconds=ttl)
     return None
 
 

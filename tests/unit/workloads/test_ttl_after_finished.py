@@ -25,6 +25,9 @@ def finished(type_: str = "Complete", status: str = "True", **more: Any) -> dict
         (30, finished(status="False"), None),
         # What it would be counted from is not there.
         (30, finished(lastTransitionTime=None), None),
+        # A server takes years that no date here has: nobody can say when it is due.
+        (30, finished(lastTransitionTime="0000-01-01T00:00:00Z"), None),
+        (30, finished(lastTransitionTime="10000-01-01T00:00:00Z"), None),
     ],
 )
 def test_time_to_live_runs_from_the_end_of_the_job(
@@ -37,3 +40,12 @@ def test_time_to_live_runs_from_the_end_of_the_job(
 def test_job_that_is_on_its_way_out_needs_no_delete() -> None:
     made = job(finished(), {"deletionTimestamp": ago(1)}, ttlSecondsAfterFinished=0)
     assert time_to_live(made, NOW) is None
+
+
+def test_job_that_ends_with_the_last_of_all_days_is_not_due() -> None:
+    """An error here would end the informer of Jobs, and everything with it."""
+    left = time_to_live(
+        job(finished(lastTransitionTime="9999-12-31T23:59:59Z"), ttlSecondsAfterFinished=2**31 - 1), NOW
+    )
+    assert left is not None
+    assert left > timedelta(days=7000 * 365)
