@@ -82,13 +82,18 @@ def annotations_of_new(
 
 def _longer_history(history: str, revision: str) -> str:
     """The oldest are forgotten where it gets too long."""
-    revisions = [*history.split(","), revision] if history else [revision]
-    while len(",".join(revisions)) > _MOST_HISTORY_CHARACTERS and len(revisions) > 1:
-        revisions.pop(0)
-    return ",".join(revisions)
+    longer = f"{history},{revision}" if history else revision
+    surplus = len(longer) - _MOST_HISTORY_CHARACTERS
+    if surplus <= 0:
+        return longer
+    # Whole entries go, and the last one stays in any case. To take them off one by one would take minutes for what
+    # somebody else may have written here.
+    cut = longer.find(",", surplus - 1)
+    return longer[cut + 1 :] if cut >= 0 else revision
 
 
 def _read_revision(text: str | None) -> int | None:
     if not text:
         return 0
-    return int(text) if _INT64.fullmatch(text) else None
+    number = int(text) if _INT64.fullmatch(text) else None
+    return number if number is not None and -(2**63) <= number < 2**63 else None

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from podlife.workloads.deployment.annotations import (
@@ -71,3 +73,17 @@ def test_history_that_grows_too_long_forgets_the_oldest() -> None:
     result = annotations_of_new(deployment(), {REVISION: "1400", REVISION_HISTORY: history}, 1402)
     kept = result[REVISION_HISTORY].split(",")
     assert (kept[0], kept[-1], len(result[REVISION_HISTORY])) == ("1001", "1400", 1999)
+
+
+def test_history_that_somebody_made_endless_is_cut_at_once() -> None:
+    """As long as annotations may be. To drop one entry at a time would take minutes, in which nothing else happens."""
+    endless = ",".join(["1"] * 130_000)
+    started = time.process_time()
+    changed = annotations_of_new(deployment(), {REVISION: "5", REVISION_HISTORY: endless}, 6)
+    assert time.process_time() - started < 1
+    assert changed[REVISION_HISTORY] == ",".join(["1"] * 999 + ["5"])
+
+
+@pytest.mark.parametrize("text", ["9223372036854775808", "-9223372036854775809", "9999999999999999999"])
+def test_revision_of_more_than_64_bits_cannot_be_read(text: str) -> None:
+    assert revision_of(replica_set(revision=text)) is None
