@@ -149,6 +149,24 @@ async def test_a_pod_that_may_never_start_has_ended_at_once_without_any_step(wor
 
 
 @virtual_time
+async def test_a_static_pod_that_never_started_but_was_seen_in_the_runtime_is_stopped(world: World) -> None:
+    """PW-70"""
+    async with world:
+        await world.started(static("1"))
+        world.tell(CREATE, static("2"))
+        await world.settle()
+        world.tell(KILL, running=Running("2"), kill=world.waiting("two"))
+        with world.failing("terminating", "2"):
+            await world.settle()
+            assert world.answers == [], "it may be running"
+        world.tell(SYNC, static("2"))
+        await world.settle()
+        assert [step for step, _ in world.steps.of("2")] == ["terminating", "terminating", "terminated"]
+        assert len(world.answers) == 1
+        assert world.workers.static_names.holder(NAME) == "1"
+
+
+@virtual_time
 async def test_a_pod_killed_before_its_first_step_counts_as_started_and_is_ended(world: World) -> None:
     """PW-71"""
     async with world:

@@ -112,6 +112,9 @@ class PodWorkers(Queries[P, R], Generic[P, S, R]):
         now = self._seconds()
         known: dict[str, KnownPod] = {}
         for uid, worker in list(self._workers.items()):
+            # Whoever is told something on the way may have asked for the same.
+            if self._workers.get(uid) is not worker:
+                continue
             is_orphan = uid not in desired
             reviewed = review(worker.state, now, is_orphan=is_orphan)
             if reviewed.state is None:
@@ -140,7 +143,7 @@ class PodWorkers(Queries[P, R], Generic[P, S, R]):
         """What is known stays known: who asks now must not take it for pods that are gone."""
         self._is_closed = True
         self._ready.clear()
-        for worker in self._workers.values():
+        for worker in list(self._workers.values()):
             waiters = worker.state.waiters
             worker.state = replace(worker.state, waiters=())
             _answer(Answer(waiters, KillOutcome.CLOSED))
@@ -161,7 +164,7 @@ class PodWorkers(Queries[P, R], Generic[P, S, R]):
         is_start = state.started_at is None and needs_admission(state, update)
         if is_start:
             assert update.pod is not None
-            admission = self._admission(worker.uid, update.pod)
+            admission = self._admission(worker, update.pod)
             if admission is Admission.LATER:
                 self.retries.put(worker.uid, now + retry_delay(self._delays, self._chance()))
                 return
@@ -174,8 +177,11 @@ class PodWorkers(Queries[P, R], Generic[P, S, R]):
         worker.state, work = begin(state, update, now, is_start=is_start)
         self._runner.start(worker, work, group)
 
-    def _admission(self, uid: str, pod: P) -> Admission:
-        return self._names.admit(full_name(pod), uid, self._is_alive) if is_static(pod) else Admission.NOW
+    def _admission(self, worker: Worker[P, R], pod: P) -> Admission:
+        # What the runtime was seen to have has to be stopped, whoever started it.
+        if worker.state.is_seen_in_runtime or not is_static(pod):
+            return Admission.NOW
+        return self._names.admit(full_name(pod), worker.uid, self._is_alive)
 
     def _first_seconds(self) -> float:
         # All that happens to the workers happens on one loop: it is asked for once.

@@ -9,7 +9,15 @@ from typing import Any
 
 import pytest
 
-from podlife.kubelet.podworkers import BackoffError, Delays, PodUpdate, PodWorkers, UpdateType
+from podlife.kubelet.podworkers import (
+    BackoffError,
+    Delays,
+    KillOptions,
+    KillOutcome,
+    PodUpdate,
+    PodWorkers,
+    UpdateType,
+)
 from podlife.kubelet.podworkers.delays import delay_after
 from tests.conformance.podworkers.world import CREATE, KILL, SYNC, Recorder, World, pod
 from tests.virtual_time import virtual_time
@@ -122,6 +130,23 @@ async def test_a_status_wait_that_is_cut_short_does_not_make_the_next_step_wait_
         world.cache.gates["u"].set()
         await world.settle()
         assert world.state().is_finished
+
+
+@virtual_time
+async def test_whoever_is_told_may_ask_and_tell_at_once() -> None:
+    async with World("plain") as world:
+        for uid in ("a", "b"):
+            world.workers.held[uid] = None
+
+        def again(outcome: KillOutcome) -> None:
+            world.workers.sync_known_pods(())
+            world.tell(CREATE, pod("c"))
+
+        world.tell(KILL, pod("a"), kill=KillOptions(again))
+        world.tell(KILL, pod("b"), kill=KillOptions(again))
+        assert set(world.workers.sync_known_pods(())) <= {"c"}
+        await world.settle()
+        assert world.steps.of("c") == [("sync", "create")]
 
 
 @virtual_time
