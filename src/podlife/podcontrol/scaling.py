@@ -16,7 +16,7 @@ from podlife.errors import NotFoundError
 from podlife.informer.indexes import Key
 from podlife.podcontrol.doubts import Doubts
 from podlife.podcontrol.expectations import UidTrackedExpectations
-from podlife.podcontrol.slow_start import slow_start
+from podlife.podcontrol.slow_start import INITIAL_BATCH, slow_start
 from podlife.podcontrol.views import Pod
 
 __all__ = ["create_expected", "delete_expected"]
@@ -31,11 +31,12 @@ async def create_expected(
     create: Callable[[], Awaitable[object]],
     *,
     doubts: Doubts | None = None,
+    initial_batch: int = INITIAL_BATCH,
 ) -> None:
-    """Create so many, beginning slowly. Raises the first failure, after which no further ones are tried. `doubts` are
-    told of failures that may be none."""
+    """Create so many, beginning slowly: with `initial_batch` at once. Raises the first failure, after which no
+    further ones are tried. `doubts` are told of failures that may be none."""
     expectations.expect_creations(key, count)
-    made = await slow_start(count, create)
+    made = await slow_start(count, create, initial_batch=initial_batch)
     expectations.add(key, creations=made.succeeded - count)
     if doubts is not None:
         doubts.note(key, made.errors)

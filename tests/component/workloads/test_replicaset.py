@@ -344,6 +344,33 @@ async def test_quota_that_refuses_is_asked_ever_more_slowly_and_told_to_the_owne
 
 
 @virtual_time
+async def test_quota_that_is_met_after_a_burst_that_went_well_is_run_into_by_few() -> None:
+    """A burst begins with one, the one after it with 64; where that is refused, with one again."""
+    created = 0
+    refusals: list[float] = []
+
+    async def quota(request: Request, to_server: Handler) -> Response:
+        nonlocal created
+        if not is_creation(request):
+            return await to_server(request)
+        if created >= 500:
+            refusals.append(asyncio.get_running_loop().time())
+            return refusal(403, "Forbidden")
+        created += 1
+        return await to_server(request)
+
+    client = connect(await start(), quota)
+    await make(client, 2000)
+    async with controlling(client):
+        await asyncio.sleep(60)
+    assert len(await pods(client)) == 500
+    at_first = [moment for moment in refusals if moment - refusals[0] < 0.001]
+    assert len(at_first) == 64
+    assert len(refusals) - len(at_first) <= 20
+    await client.close()
+
+
+@virtual_time
 async def test_deletion_that_fails_is_not_waited_for() -> None:
     """What was not deleted is not expected to go: the next try comes after moments, not after five minutes."""
     failures = 3

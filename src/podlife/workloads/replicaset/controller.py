@@ -19,6 +19,7 @@ from podlife.errors import PodlifeError, TerminalError
 from podlife.informer.indexes import Key
 from podlife.podcontrol import (
     BY_CONTROLLER,
+    INITIAL_BATCH,
     POD_INDEXERS,
     ControllerRef,
     ControllerRefManager,
@@ -50,6 +51,8 @@ __all__ = ["ReplicaSetController"]
 
 # How many pods are created or deleted for one ReplicaSet before it is looked at again.
 _BURST = 500
+# How many are tried at first where the burst before went well.
+_GOING_WELL = 64
 # How soon a key comes again that had to wait for its caches; mostly news of what it waits for brings it sooner.
 _CATCH_UP_SECONDS = 1.0
 
@@ -79,6 +82,8 @@ class ReplicaSetController:
         self._control = PodControl(plane.client, plane.recorder(self.name), on_write=self._note_pod)
         self._expectations = UidTrackedExpectations()
         self._doubts = Doubts(plane.client, self._pods.cache, self._expectations)
+        # Whose last burst was created whole, with more to come: the next one need not begin so slowly.
+        self._going_well: set[Key] = set()
         self.queue: RateLimitedQueue[Key] = RateLimitedQueue("replicaset")
         self.controller = Controller(self.name, self.queue, self.reconcile, workers=workers)
         owners = self._replica_sets.cache
@@ -163,7 +168,13 @@ class ReplicaSetController:
                 # expected and do not come keep each pod's end from being answered with another try.
                 is_in_vain = True
 
-        await create_expected(self._expectations, key, count, create, doubts=self._doubts)
+        first = _GOING_WELL if key in self._going_well else INITIAL_BATCH
+        self._going_well.discard(key)
+        await create_expected(
+            self._expectations, key, count, create, doubts=self._doubts, initial_batch=first
+        )
+        if count == self._burst and not is_in_vain:
+            self._going_well.add(key)
 
     async def _delete(self, owner: Owner, pod: Pod) -> None:
         await self._control.delete_pod(owner.namespace, pod.metadata.name, owner, uid=pod.metadata.uid)
@@ -204,6 +215,7 @@ class ReplicaSetController:
     def _forget(self, key: Key) -> None:
         self._expectations.forget(key)
         self._writes.forget(key)
+        self._going_well.discard(key)
         self._doubts.forget(key)
 
 
