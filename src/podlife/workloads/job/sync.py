@@ -192,7 +192,8 @@ def _next_look(situation: Situation, step: _Step, *, is_whole: bool) -> Again | 
         # What else happens until then is looked at together.
         waits.append(max(BATCH_SECONDS, step.wait.total_seconds()))
     if step.verdict is None and (left := time_to_deadline(situation)) is not None:
-        waits.append(max(0.0, left.total_seconds()))
+        # Past it the Job has been judged, and only waits for news of its pods.
+        waits.append(left.total_seconds() if left > timedelta(0) else BATCH_SECONDS)
     if not is_whole:
         waits.append(BATCH_SECONDS)
     return Again(min(waits)) if waits else None
