@@ -37,7 +37,7 @@ _COUNTED = Ruling()
 
 def rule_on_failure(policy: PodFailurePolicy | None, pod: Pod) -> Ruling:
     """What the first rule that matches says."""
-    for number, rule in enumerate(policy.rules if policy else ()):
+    for number, rule in enumerate((policy.rules if policy else None) or ()):
         why = _why_it_matches(rule, pod)
         if why:
             message = (

@@ -50,7 +50,8 @@ class FailureRule(msgspec.Struct, rename="camel"):
 
 
 class PodFailurePolicy(msgspec.Struct):
-    rules: tuple[FailureRule, ...] = ()
+    # The server writes null where there are none.
+    rules: tuple[FailureRule, ...] | None = None
 
 
 class SuccessRule(msgspec.Struct, rename="camel"):

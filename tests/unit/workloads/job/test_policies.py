@@ -107,3 +107,10 @@ def test_success_rule_wants_its_indexes_or_enough_of_them(
 
 def test_job_without_a_success_policy_meets_none() -> None:
     assert met_success_rule(job(completions=1).spec, IndexRanges.of({0})) is None
+
+
+@pytest.mark.parametrize("policy", [{}, {"rules": None}, {"rules": []}])
+def test_policy_without_rules_lets_every_failure_count(policy: dict[str, Any]) -> None:
+    """kube-apiserver lets such a policy in, and writes its rules as null."""
+    ruling = rule_on_failure(job(podFailurePolicy=policy).spec.pod_failure_policy, pod("Failed"))
+    assert ruling.is_counted
