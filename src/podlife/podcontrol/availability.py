@@ -23,7 +23,8 @@ def is_available(pod: Pod, min_ready_seconds: int, now: datetime) -> bool:
     if min_ready_seconds <= 0:
         return True
     since = ready_since(pod)
-    return since is not None and since + timedelta(seconds=min_ready_seconds) <= now
+    # In differences throughout: sums may lie beyond the last of all days, and a node may say anything.
+    return since is not None and now - since >= timedelta(seconds=min_ready_seconds)
 
 
 def next_availability_check(pod: Pod, min_ready_seconds: int, now: datetime) -> timedelta | None:
@@ -31,7 +32,7 @@ def next_availability_check(pod: Pod, min_ready_seconds: int, now: datetime) -> 
     since = ready_since(pod)
     if since is None or min_ready_seconds <= 0:
         return None
-    wait = since + timedelta(seconds=min_ready_seconds) - now
+    wait = since - now + timedelta(seconds=min_ready_seconds)
     return wait if wait > timedelta(0) else None
 
 
@@ -44,4 +45,4 @@ def seconds_to_next_check(
     soonest = min((wait for wait in waits if wait is not None), default=None)
     if soonest is None:
         return None
-    return max(0.0, (evaluated_at + soonest - clock.now()).total_seconds())
+    return max(0.0, (evaluated_at - clock.now() + soonest).total_seconds())

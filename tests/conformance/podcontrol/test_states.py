@@ -192,3 +192,17 @@ def test_pod_that_became_available_since_the_count_is_not_missed(later: int, wai
 )
 def test_available_is_ready_for_long_enough(pod: Pod, min_ready_seconds: int, expected: bool) -> None:
     assert is_available(pod, min_ready_seconds, NOW) is expected
+
+
+def test_time_beyond_all_dates_keeps_nobody_from_being_judged() -> None:
+    """What a node says of one pod must not stop the owner of many."""
+    last = make_pod(
+        status={
+            "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": "9999-12-31T23:59:59Z"}]
+        }
+    )
+    assert not is_available(last, 2**31 - 1, NOW)
+    assert next_availability_check(ready(20), 2**31 - 1, NOW) == timedelta(seconds=2**31 - 21)
+    wait = seconds_to_next_check([last], 2**31 - 1, NOW, ManualClock(NOW))
+    assert wait is not None
+    assert wait > 2**31
