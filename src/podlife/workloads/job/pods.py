@@ -33,6 +33,7 @@ INDEX_IGNORED_FAILURES = "batch.kubernetes.io/job-index-ignored-failure-count"
 
 _NUMBER = re.compile(r"\+?[0-9]{1,19}")
 _MOST = 2**31 - 1
+_BEGINNING = datetime.min.replace(tzinfo=UTC)
 
 
 def is_tracked(pod: Pod) -> bool:
@@ -84,8 +85,11 @@ def finished_at(pod: Pod) -> datetime:
             return condition.last_transition_time
     metadata = pod.metadata
     if metadata.deletion_timestamp is not None:
-        return metadata.deletion_timestamp - timedelta(seconds=metadata.deletion_grace_period_seconds or 0)
-    return metadata.creation_timestamp or datetime.min.replace(tzinfo=UTC)
+        # The API takes any 64-bit number, dates less.
+        most = metadata.deletion_timestamp - _BEGINNING
+        grace = min(metadata.deletion_grace_period_seconds or 0, most.total_seconds())
+        return metadata.deletion_timestamp - timedelta(seconds=grace)
+    return metadata.creation_timestamp or _BEGINNING
 
 
 def _containers_ended_at(pod: Pod) -> datetime | None:

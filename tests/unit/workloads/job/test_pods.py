@@ -82,3 +82,10 @@ def test_end_of_a_pod_is_when_its_containers_ended_or_the_next_best_guess(
     made: Pod, seconds_ago: float
 ) -> None:
     assert finished_at(made) == NOW - timedelta(seconds=seconds_ago)
+
+
+@pytest.mark.parametrize("grace", [10**11, 2**63 - 1])
+def test_pod_with_more_grace_than_there_are_years_has_an_end_all_the_same(grace: int) -> None:
+    """kube-apiserver sets no bound to it."""
+    going = pod("Running", metadata={"deletionTimestamp": ago(0), "deletionGracePeriodSeconds": grace})
+    assert finished_at(going) <= NOW
