@@ -51,6 +51,8 @@ _BY_CONTROLLER = "controller"
 _MOST_OF_OWNER_NAME = 223
 _SAFE_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 _LONG_NUMBER = re.compile(rb"\d{16}")
+# Go reads no such number at all; whatever is written of it, it is no template's.
+_BEYOND_FLOATS = 10**308
 _BEGINNING = datetime.min.replace(tzinfo=UTC)
 
 
@@ -86,7 +88,7 @@ def _through_floats(value: object) -> object:
         return {key: _through_floats(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
         return [_through_floats(each) for each in value]
-    if isinstance(value, int) and not isinstance(value, bool):
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) < _BEYOND_FLOATS:
         return int(Decimal(repr(float(value))))
     return value
 

@@ -197,3 +197,8 @@ def test_a_draft_is_owned_labelled_and_carries_the_very_bytes() -> None:
     }
     assert written["revision"] == 7
     assert data in msgspec.json.encode(draft.to_object(OWNER, 0))
+
+
+def test_number_that_no_float_holds_is_written_as_it_is() -> None:
+    """Anybody may make a revision, and one that is adopted must not stop its owner for ever."""
+    assert canonical_json({"a": 10**400}) == b'{"a":1' + b"0" * 400 + b"}"
