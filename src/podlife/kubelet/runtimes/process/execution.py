@@ -87,7 +87,8 @@ class ProcessExec:
 
     def close(self) -> None:
         for transport in self._transports:
-            transport.abort() if isinstance(transport, asyncio.WriteTransport) else transport.close()
+            if not transport.is_closing():
+                transport.abort() if isinstance(transport, asyncio.WriteTransport) else transport.close()
 
     async def _read(self, fd: int, reader: asyncio.StreamReader) -> None:
         transport, _ = await asyncio.get_running_loop().connect_read_pipe(

@@ -59,6 +59,7 @@ def launch_of(
         "tty": config.tty,
         "log": log if place.log_path is not None else None,
         "user": _user(config.user),
+        "owned": [str(place.folder / "work"), str(place.folder / "termination-log")],
         "no_new_privileges": not config.allow_privilege_escalation,
         "mounts": _mounts(config),
         "stop_signal": _stop_signal(config),

@@ -54,7 +54,6 @@ def _become(
         (limits.apply if command is None else limits.join)(launch)
         _set_up(launch, streams, tty=tty)
         kernel.die_with_parent(parent)
-        os.chdir(launch["cwd"])
         os.umask(0o022)
         _reset_signals()
         os.execvpe(argv[0], argv, launch["env"])
@@ -86,7 +85,11 @@ def _set_up(launch: dict[str, Any], streams: Streams, *, tty: bool) -> None:
         for mount in launch["mounts"]:
             kernel.bind_mount(mount["source"], mount["target"], readonly=mount["readonly"])
     _score("0")
+    # Before the user changes: the default one lies in folders that only the agent may enter.
+    os.chdir(launch["cwd"])
     if user := launch["user"]:
+        for path in launch["owned"]:
+            os.chown(path, user["uid"], user["gid"], follow_symlinks=False)
         os.setgroups(user["groups"])
         os.setgid(user["gid"])
         os.setuid(user["uid"])

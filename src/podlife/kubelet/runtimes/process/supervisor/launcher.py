@@ -39,9 +39,10 @@ def main() -> None:
     gc.disable()
     gc.freeze()
     while True:
-        data, fds, _, _ = socket.recv_fds(agent, _MESSAGE_BYTES, 1, socket.MSG_CMSG_CLOEXEC)
+        data, fds, _, _ = socket.recv_fds(agent, _MESSAGE_BYTES, 1)
         if not data:
             return
+        os.set_inheritable(fds[0], False)
         if os.fork() == 0:
             agent.close()
             _supervise(data, lock, fds[0])

@@ -62,7 +62,10 @@ class Orders:
         connection = self._connections[fd]
         fds: list[int] = []
         try:
-            data, fds, _, _ = socket.recv_fds(connection, _MESSAGE_BYTES, 3, socket.MSG_CMSG_CLOEXEC)
+            data, fds, _, _ = socket.recv_fds(connection, _MESSAGE_BYTES, 3)
+            # Descriptors come inheritable (recv_fds takes no flags, though it seems to): not for other programs.
+            for passed in fds:
+                os.set_inheritable(passed, False)
             return Order(connection, json.loads(data), fds) if data else None
         except (OSError, ValueError):
             for passed in fds:

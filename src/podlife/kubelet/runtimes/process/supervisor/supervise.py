@@ -187,7 +187,8 @@ class Supervisor:
             if self._status is not None and not self._rest_was_asked:
                 # Those that left the group have not been asked yet.
                 self._rest_was_asked = True
-                _signal_all(kernel.descendants(os.getpid()), signal.SIGTERM)
+                others = [pid for pid in kernel.descendants(os.getpid()) if not _is_in_group(pid, self._main)]
+                _signal_all(others, self._order.stop_signal)
             return
         if self._status is not None or self._stop_at is not None:
             self._killing_since = self._killing_since or now
@@ -255,6 +256,13 @@ def _signal_group(pid: int, number: int) -> None:
     # The process has not been reaped, so the group's number is still its own.
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, number)
+
+
+def _is_in_group(pid: int, group: int) -> bool:
+    try:
+        return os.getpgid(pid) == group
+    except ProcessLookupError:
+        return False
 
 
 def _signal_all(pids: list[int], number: int) -> None:
