@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from podlife.client import CONFIG_MAPS, SECRETS
+from podlife.client import CONFIG_MAPS, NAMESPACES, SECRETS
 from podlife.ownergc import IGNORED
 from podlife.wire import Request
 from tests.component.ownergc.world import HELD, is_watch, on, to, world
@@ -223,3 +223,51 @@ async def test_rights_that_are_missing_for_an_owner_keep_its_dependents_alive() 
         async with its.collecting():
             await asyncio.sleep(600)
             assert await its.names() == {"dependent"}
+
+
+@virtual_time
+async def test_object_of_another_namespace_does_not_hold_up_an_owner_that_it_cannot_have() -> None:
+    """Whoever knows a UID may write it into a reference; what does not go may be kept by a finalizer of its own."""
+    async with world() as made, made.collecting():
+        await made.client.create(NAMESPACES, {"metadata": {"name": "elsewhere"}})
+        owner = await made.make("owner")
+        await made.make("stranger", to(owner, block=True), namespace="elsewhere", finalizers=[HELD])
+        await asyncio.sleep(5)
+        await made.delete("owner", "Foreground")
+        await asyncio.sleep(60)
+        assert "owner" not in await made.left()
+
+
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_circle_in_which_everybody_is_deleted_in_the_foreground_goes(size: int) -> None:
+    @virtual_time
+    async def run() -> None:
+        async with world() as made, made.collecting():
+            objects = [await made.make(f"m-{number}") for number in range(size)]
+            for number in range(size):
+                owner = to(objects[number - 1], block=True)
+                about = {"metadata": {"ownerReferences": [owner]}}
+                await made.client.patch(CONFIG_MAPS, f"m-{number}", about, "default")
+            await asyncio.sleep(5)
+            for number in range(size):
+                await made.delete(f"m-{number}", "Foreground")
+            await asyncio.sleep(60)
+            assert not [name for name in await made.left() if name.startswith("m-")]
+
+    run()
+
+
+@virtual_time
+async def test_owner_still_waits_for_a_dependent_that_waits_for_one_of_its_own() -> None:
+    async with world() as made, made.collecting():
+        owner = await made.make("owner")
+        middle = await made.make("middle", to(owner, block=True))
+        await made.make("last", to(middle, block=True), finalizers=[HELD])
+        await asyncio.sleep(5)
+        await made.delete("middle", "Foreground")
+        await made.delete("owner", "Foreground")
+        await asyncio.sleep(60)
+        assert {"owner", "middle", "last"} <= (await made.left()).keys()
+        await made.client.patch(CONFIG_MAPS, "last", {"metadata": {"finalizers": None}}, "default")
+        await asyncio.sleep(60)
+        assert not {"owner", "middle", "last"} & (await made.left()).keys()
