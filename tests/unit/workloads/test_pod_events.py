@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import msgspec
@@ -151,3 +152,21 @@ def test_a_change_that_does_not_matter_wakes_nobody_unless_labels_or_owner_chang
     assert situation.keys.taken() == {WEB}
     situation.events.on_update(owned(by="other"), owned(by="web"))
     assert situation.keys.taken() == {WEB, OTHER}
+
+
+def test_selector_is_read_once_however_many_orphans_there_are() -> None:
+    """One that is large takes long to read, and nothing else happens meanwhile."""
+    keys = Keys()
+    owners: Cache[ReplicaSet] = Cache(OWNER_INDEXERS)
+    many = [{"key": f"k{n}", "operator": "NotIn", "values": [str(v) for v in range(20)]} for n in range(500)]
+    metadata = {"name": "large", "namespace": "default", "uid": "uid-large", "resourceVersion": "1"}
+    owner = msgspec.convert(
+        {"metadata": metadata, "spec": {"selector": {"matchExpressions": many}}}, ReplicaSet
+    )
+    owners.apply(WatchEvent(EventType.ADDED, owner, "1"))
+    events = OwnedPods(REPLICA_SETS, owners, keys, selector_of)
+    started = time.process_time()
+    for number in range(1000):
+        events.on_add(pod(f"orphan-{number}", labels={"app": "web"}))
+    assert time.process_time() - started < 1
+    assert keys.taken() == {("default", "large")}

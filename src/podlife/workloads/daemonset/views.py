@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from sys import intern
 
 import msgspec
@@ -51,10 +52,15 @@ class DaemonSetSpec(msgspec.Struct, rename="camel"):
     update_strategy: UpdateStrategy = msgspec.field(default_factory=UpdateStrategy)
 
 
-class DaemonSet(msgspec.Struct):
+class DaemonSet(msgspec.Struct, dict=True):
     metadata: Metadata
     spec: DaemonSetSpec = msgspec.field(default_factory=DaemonSetSpec)
     status: Status = {}
+
+    @cached_property
+    def selector(self) -> LabelSelector:
+        """Read once: it may be as large as an object may be, and every orphan of the namespace is held against it."""
+        return label_selector_from_dict(self.spec.selector)
 
 
 class NodeMetadata(api.Metadata, gc=False):
@@ -83,7 +89,7 @@ class Node(msgspec.Struct, gc=False):
 
 def selector_of(daemon_set: DaemonSet) -> LabelSelector:
     """Raises ValueError for one that cannot be."""
-    return label_selector_from_dict(daemon_set.spec.selector)
+    return daemon_set.selector
 
 
 def owner_of_daemon_set(daemon_set: DaemonSet) -> Owner:

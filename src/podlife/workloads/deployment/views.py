@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import msgspec
 
 from podlife.api.selectors import LabelSelector, label_selector_from_dict
@@ -63,15 +65,20 @@ class DeploymentSpec(msgspec.Struct, rename="camel"):
         return None if limit == _NO_LIMIT else limit
 
 
-class Deployment(msgspec.Struct):
+class Deployment(msgspec.Struct, dict=True):
     metadata: Metadata
     spec: DeploymentSpec = msgspec.field(default_factory=DeploymentSpec)
     status: Status = {}
 
+    @cached_property
+    def selector(self) -> LabelSelector:
+        """Read once: it may be as large as an object may be, and every orphan of the namespace is held against it."""
+        return label_selector_from_dict(self.spec.selector)
+
 
 def selector_of(deployment: Deployment) -> LabelSelector:
     """Raises ValueError for one that cannot be."""
-    return label_selector_from_dict(deployment.spec.selector)
+    return deployment.selector
 
 
 def owner_of_deployment(deployment: Deployment) -> Owner:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from functools import cached_property
 
 import msgspec
 
@@ -96,10 +97,15 @@ class JobSpec(msgspec.Struct, rename="camel"):
         return self.pod_replacement_policy == "Failed" or self.pod_failure_policy is not None
 
 
-class Job(msgspec.Struct):
+class Job(msgspec.Struct, dict=True):
     metadata: Metadata
     spec: JobSpec = msgspec.field(default_factory=JobSpec)
     status: Status = {}
+
+    @cached_property
+    def selector(self) -> LabelSelector:
+        """Read once: it may be as large as an object may be, and every orphan of the namespace is held against it."""
+        return label_selector_from_dict(self.spec.selector)
 
     @property
     def is_deleting(self) -> bool:
@@ -108,7 +114,7 @@ class Job(msgspec.Struct):
 
 def selector_of(job: Job) -> LabelSelector:
     """Raises ValueError for one that cannot be."""
-    return label_selector_from_dict(job.spec.selector)
+    return job.selector
 
 
 def has_finished(job: Job) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -52,10 +53,15 @@ class StatefulSetSpec(msgspec.Struct, rename="camel"):
     ordinals: Ordinals = msgspec.field(default_factory=Ordinals)
 
 
-class StatefulSet(msgspec.Struct):
+class StatefulSet(msgspec.Struct, dict=True):
     metadata: Metadata
     spec: StatefulSetSpec = msgspec.field(default_factory=StatefulSetSpec)
     status: Status = {}
+
+    @cached_property
+    def selector(self) -> LabelSelector:
+        """Read once: it may be as large as an object may be, and every orphan of the namespace is held against it."""
+        return label_selector_from_dict(self.spec.selector)
 
     @property
     def is_ordered(self) -> bool:
@@ -80,7 +86,7 @@ class StatefulSet(msgspec.Struct):
 
 def selector_of(stateful_set: StatefulSet) -> LabelSelector:
     """Raises ValueError for one that cannot be."""
-    return label_selector_from_dict(stateful_set.spec.selector)
+    return stateful_set.selector
 
 
 def owner_of_set(stateful_set: StatefulSet) -> Owner:
