@@ -8,6 +8,7 @@ is plain data: nothing is connected to and no login is run before the first requ
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from ipaddress import ip_address
@@ -104,10 +105,16 @@ class Connection:
     origin: str = "the given server"
 
     def __post_init__(self) -> None:
-        url = urlsplit(self.server)
-        if url.scheme not in ("http", "https") or not url.hostname:
+        if not _is_address(self.server):
             raise ConfigError(
-                f"{self.origin}: {self.server!r} is not the address of a server; write https://HOST:PORT"
+                f"{self.origin}: {_without_secrets(self.server)!r} is not the address of a server; "
+                "write https://HOST:PORT"
+            )
+        if "@" in urlsplit(self.server).netloc:
+            # It would stand in every message about the server.
+            raise ConfigError(
+                f"{self.origin}: the address {_without_secrets(self.server)!r} has a user in it; leave that out, "
+                "and configure a user"
             )
         if self.is_insecure and self.certificate_authority:
             raise ConfigError(
@@ -117,10 +124,24 @@ class Connection:
         if bool(self.client_certificate) != bool(self.client_key):
             missing, given = ("key", "certificate") if self.client_certificate else ("certificate", "key")
             raise ConfigError(f"{self.origin}: there is a client {given} but no client {missing}; give both")
-        if urlsplit(self.proxy_url).scheme not in ("", "http", "https"):
+        if self.proxy_url and not _is_address(self.proxy_url):
             raise ConfigError(
                 f"{self.origin}: the proxy must be an http:// or https:// one; set proxy-url or HTTPS_PROXY"
             )
+
+
+def _is_address(text: str) -> bool:
+    try:
+        url = urlsplit(text)
+        # Asked for, it is read: what is no number, or too large a one, raises.
+        is_complete = bool(url.scheme in ("http", "https") and url.hostname and url.port != 0)
+    except ValueError:
+        return False
+    return is_complete and not re.search(r"[\x00-\x1f\x7f]", text) and not re.search(r"\s", url.netloc)
+
+
+def _without_secrets(address: str) -> str:
+    return re.sub(r"//.*@", "//…@", address)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,15 +14,17 @@ import socket
 import ssl
 from dataclasses import dataclass
 from typing import cast
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from podlife.client.config import Connection
 from podlife.client.http_connection import HttpConnection
 from podlife.client.transport import NotSentError
 
-__all__ = ["Target", "connect", "target_of"]
+__all__ = ["Target", "Tls", "connect", "target_of"]
 
 _MOST_PROXY_ANSWER = 1 << 14
+# What may stand in the path of an address; a percent sign, since it is written as it goes over the wire.
+_PATH_SAFE = "/:@!$&'()*+,;=-._~%"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +55,19 @@ class Target:
         return self.proxy is not None and self.is_tls
 
 
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """What is trusted, and who we are: towards the server and, where it is spoken to over TLS, towards the proxy."""
+
+    server: ssl.SSLContext | None
+    proxy: ssl.SSLContext | None
+
+
 def target_of(connection: Connection) -> Target:
     url = urlsplit(connection.server)
     is_tls = url.scheme == "https"
     host = url.hostname or ""
-    path = url.path.rstrip("/")
+    path = quote(url.path.rstrip("/"), safe=_PATH_SAFE)
     origin = f"{url.scheme}://{url.netloc}{path}"
     proxy = _proxy_of(connection.proxy_url) if connection.proxy_url else None
     return Target(
@@ -82,7 +92,7 @@ def _proxy_of(text: str) -> Proxy:
     return Proxy(url.hostname or "", url.port or (443 if is_tls else 80), is_tls, authorization)
 
 
-async def connect(target: Target, context: ssl.SSLContext | None, most_buffered: int) -> HttpConnection:
+async def connect(target: Target, tls: Tls, most_buffered: int) -> HttpConnection:
     """A connection that is ready for its first request. Raises NotSentError."""
     loop = asyncio.get_running_loop()
 
@@ -95,23 +105,20 @@ async def connect(target: Target, context: ssl.SSLContext | None, most_buffered:
                 make,
                 target.host,
                 target.port,
-                ssl=context,
-                server_hostname=target.server_name if context is not None else None,
+                ssl=tls.server,
+                server_hostname=target.server_name if tls.server is not None else None,
             )
             return connection
     except OSError as error:
         raise _not_connected(error, target.origin) from None
-    return await _connect_through(target.proxy, target, context, most_buffered)
+    return await _connect_through(target.proxy, target, tls, most_buffered)
 
 
-async def _connect_through(
-    proxy: Proxy, target: Target, context: ssl.SSLContext | None, most_buffered: int
-) -> HttpConnection:
+async def _connect_through(proxy: Proxy, target: Target, tls: Tls, most_buffered: int) -> HttpConnection:
     loop = asyncio.get_running_loop()
-    to_proxy = ssl.create_default_context() if proxy.is_tls else None
     make = _Tunnel if target.is_tunnelled else lambda: HttpConnection(most_buffered)
     try:
-        transport, protocol = await loop.create_connection(make, proxy.host, proxy.port, ssl=to_proxy)
+        transport, protocol = await loop.create_connection(make, proxy.host, proxy.port, ssl=tls.proxy)
     except OSError as error:
         raise _no_proxy(target, _described(error)) from None
     if isinstance(protocol, HttpConnection):
@@ -119,8 +126,8 @@ async def _connect_through(
     try:
         await cast(_Tunnel, protocol).ask(target, proxy)
         connection = HttpConnection(most_buffered)
-        assert context is not None
-        secured = await loop.start_tls(transport, connection, context, server_hostname=target.server_name)
+        assert tls.server is not None
+        secured = await loop.start_tls(transport, connection, tls.server, server_hostname=target.server_name)
     except BaseException as error:
         transport.abort()
         if isinstance(error, OSError):
@@ -150,9 +157,15 @@ class _Tunnel(asyncio.Protocol):
             lines.append(f"Proxy-Authorization: {proxy.authorization}")
         self._transport.write("\r\n".join([*lines, "", ""]).encode())
         await self._done
-        status = self._answer.split(b"\r\n", 1)[0].decode("latin-1")
-        if not re.match(r"HTTP/1\.[01] 2\d\d\b", status):
-            raise _no_proxy(target, f"it answered {status!r}" if status else "it closed the connection")
+        head, end, rest = self._answer.partition(b"\r\n\r\n")
+        status = head.split(b"\r\n", 1)[0].decode("latin-1")
+        if end and not re.match(r"HTTP/1\.[01] 2\d\d\b", status):
+            raise _no_proxy(target, f"it answered {status[:100]!r}")
+        if self._transport.is_closing():
+            raise _no_proxy(target, "it closed the connection")
+        # Whoever speaks first in TLS is the client: what is there already is not the server's.
+        if not end or rest:
+            raise _no_proxy(target, "its answer has no end")
 
     def data_received(self, data: bytes) -> None:
         self._answer += data
@@ -178,9 +191,11 @@ def _not_connected(error: OSError, origin: str) -> NotSentError:
             f"the certificate of {origin} is not trusted: {reason}; check certificate-authority",
             is_lasting=True,
         )
-    if isinstance(error, ssl.SSLError):
+    if isinstance(error, ssl.SSLError) and not isinstance(error, ssl.SSLEOFError):
         return NotSentError(f"no TLS connection to {origin}: {_described(error)}", is_lasting=True)
     if isinstance(error, socket.gaierror):
+        if error.errno == socket.EAI_AGAIN:
+            return NotSentError(f"the host name of {origin} cannot be resolved at the moment")
         return NotSentError(
             f"the host name of {origin} cannot be resolved; check the address", is_lasting=True
         )

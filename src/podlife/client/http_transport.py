@@ -22,9 +22,7 @@ from podlife.errors import UnreachableError
 from podlife.wire import Request
 
 if TYPE_CHECKING:
-    import ssl
-
-    from podlife.client.connecting import Target
+    from podlife.client.connecting import Target, Tls
     from podlife.client.http_connection import HttpConnection
 
 __all__ = ["HttpTransport"]
@@ -46,9 +44,14 @@ class HttpTransport:
 
         self._connection = connection
         self._target = target_of(connection)
-        is_private = self._target.is_tls or is_this_machine(self._target.host)
+        # A proxy is another machine, or leads to one.
+        is_private = self._target.is_tls or (
+            self._target.proxy is None and is_this_machine(self._target.host)
+        )
         self._credentials = credentials or credentials_for(connection.auth if is_private else None)
         self._pool: _Pool | None = None
+        # Pools of earlier identities whose streams go on.
+        self._retired: list[_Pool] = []
         self._is_closed = False
         self._common_head = self._make_common_head()
 
@@ -133,21 +136,22 @@ class HttpTransport:
 
     def _pool_for(self, credential: Credential) -> _Pool:
         if self._is_closed:
-            raise NotSentError("the client is closed", is_lasting=True)
+            raise _closed()
         identity = (credential.certificate, credential.key)
         if self._pool is None or self._pool.identity != identity:
             # Connections prove who we are when they begin: a new certificate needs new ones.
             old, self._pool = self._pool, _Pool(self._connection, self._target, identity)
             if old is not None:
                 old.retire()
+                self._retired = [pool for pool in (*self._retired, old) if pool.is_used]
         return self._pool
 
     async def close(self) -> None:
         """End all connections, those of streams too."""
         self._is_closed = True
-        if self._pool is not None:
-            self._pool.close()
-            self._pool = None
+        for pool in self._retired if self._pool is None else (*self._retired, self._pool):
+            pool.close()
+        self._pool, self._retired = None, []
         # What was broken off a moment ago is closed by the loop in its next turn: it may be the last one.
         await asyncio.sleep(0)
 
@@ -156,12 +160,14 @@ class _Pool:
     """The connections made under one identity; after it has been replaced they end with their last user."""
 
     def __init__(self, connection: Connection, target: Target, identity: tuple[bytes, bytes]) -> None:
-        from podlife.client.tls import tls_context
-
         self.identity = identity
-        context = tls_context(connection, certificate=identity[0], key=identity[1]) if target.is_tls else None
-        self.requests = _Line(target, context, _REQUEST_CONNECTIONS, _REQUEST_BUFFER)
-        self.streams = _Line(target, context, _STREAM_CONNECTIONS, _STREAM_BUFFER)
+        tls = _tls(connection, target, identity)
+        self.requests = _Line(target, tls, _REQUEST_CONNECTIONS, _REQUEST_BUFFER)
+        self.streams = _Line(target, tls, _STREAM_CONNECTIONS, _STREAM_BUFFER)
+
+    @property
+    def is_used(self) -> bool:
+        return self.requests.users > 0 or self.streams.users > 0
 
     def retire(self) -> None:
         self.requests.retire()
@@ -172,32 +178,56 @@ class _Pool:
         self.streams.close()
 
 
+def _tls(connection: Connection, target: Target, identity: tuple[bytes, bytes]) -> Tls:
+    import ssl
+
+    from podlife.client.connecting import Tls
+    from podlife.client.tls import tls_context
+
+    certificate, key = identity
+    return Tls(
+        server=tls_context(connection, certificate=certificate, key=key) if target.is_tls else None,
+        proxy=ssl.create_default_context() if target.proxy is not None and target.proxy.is_tls else None,
+    )
+
+
 class _Line:
     """Connections of one kind: taken by who has something to send, and given back."""
 
-    def __init__(self, target: Target, context: ssl.SSLContext | None, most: int, buffer_bytes: int) -> None:
+    def __init__(self, target: Target, tls: Tls, most: int, buffer_bytes: int) -> None:
         self._target = target
-        self._context = context
+        self._tls = tls
         self._buffer_bytes = buffer_bytes
         self._free = asyncio.Semaphore(most)
         self._idle: list[HttpConnection] = []
         self._used: set[HttpConnection] = set()
         self._is_retired = False
+        self._is_closed = False
+        # How many have a connection, or wait for one.
+        self.users = 0
 
     async def take(self, deadline: float | None) -> HttpConnection:
         """Raises NotSentError, and TimeoutError when the deadline comes first."""
+        self.users += 1
+        try:
+            await self._wait_for_a_place(deadline)
+            try:
+                connection = self._last_used() or await self._connect(deadline)
+            except BaseException:
+                self._free.release()
+                raise
+        except BaseException:
+            self.users -= 1
+            raise
+        self._used.add(connection)
+        return connection
+
+    async def _wait_for_a_place(self, deadline: float | None) -> None:
         if self._free.locked():
             async with asyncio.timeout_at(deadline):
                 await self._free.acquire()
         else:
             await self._free.acquire()
-        try:
-            connection = self._last_used() or await self._connect(deadline)
-        except BaseException:
-            self._free.release()
-            raise
-        self._used.add(connection)
-        return connection
 
     def _last_used(self) -> HttpConnection | None:
         now = asyncio.get_running_loop().time()
@@ -211,15 +241,28 @@ class _Line:
     async def _connect(self, deadline: float | None) -> HttpConnection:
         from podlife.client.connecting import connect
 
+        self._raise_closed()
         async with asyncio.timeout_at(deadline):
-            return await connect(self._target, self._context, self._buffer_bytes)
+            connection = await connect(self._target, self._tls, self._buffer_bytes)
+        if self._is_closed:
+            connection.abort()
+        self._raise_closed()
+        return connection
+
+    def _raise_closed(self) -> None:
+        if self._is_closed:
+            raise _closed()
 
     def give_back(self, connection: HttpConnection) -> None:
         self._used.discard(connection)
         self._free.release()
+        self.users -= 1
         if connection.is_reusable and not self._is_retired:
-            connection.idle_since = asyncio.get_running_loop().time()
+            now = connection.idle_since = asyncio.get_running_loop().time()
             self._idle.append(connection)
+            while now - self._idle[0].idle_since >= _IDLE_SECONDS:
+                # The last one used is taken first: those below it may never be again.
+                self._idle.pop(0).abort()
         else:
             connection.abort()
 
@@ -229,6 +272,7 @@ class _Line:
             self._idle.pop().abort()
 
     def close(self) -> None:
+        self._is_closed = True
         self.retire()
         for connection in self._used:
             connection.abort()
@@ -256,6 +300,10 @@ class HttpAnswer:
         line, self._line = self._line, None
         if line is not None:
             line.give_back(self._connection)
+
+
+def _closed() -> NotSentError:
+    return NotSentError("the client is closed", is_lasting=True)
 
 
 def _left(deadline: float | None) -> float | None:

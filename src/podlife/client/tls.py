@@ -34,6 +34,8 @@ def tls_context(connection: Connection, *, certificate: bytes = b"", key: bytes 
     # themselves need not have every extension that Python 3.13 asks for.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    # As Go does: nobody begins a handshake anew within a connection.
+    context.options |= ssl.OP_NO_RENEGOTIATION
     context.set_alpn_protocols(["http/1.1"])
     if connection.is_insecure:
         context.check_hostname = False
