@@ -211,7 +211,7 @@ class OwnerGarbageCollector:
         for dependent in blocking:
             if not dependent.is_deleting_dependents:
                 self.queue.add(dependent.identity.uid)
-        if blocking and not self.graph.waits_for_itself(node):
+        if blocking:
             return None
         if self._must_wait(node):
             return Again(_CATCH_UP_SECONDS)

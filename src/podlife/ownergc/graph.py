@@ -82,19 +82,6 @@ class Graph:
             and not _is_elsewhere(node.identity, dependent.identity.namespace)
         ]
 
-    def waits_for_itself(self, node: Node) -> bool:
-        """Whether it is in foreground deletion, and all that it waits for, however far down, wait there as well: they
-        own each other, and none of them would ever be the first to go."""
-        found: set[str] = set()
-        waiting = [node]
-        while waiting:
-            blocking = self.blocking_dependents(waiting.pop())
-            if not blocking or not all(each.is_deleting_dependents for each in blocking):
-                return False
-            waiting += [each for each in blocking if each.identity.uid not in found]
-            found.update(each.identity.uid for each in blocking)
-        return node.identity.uid in found
-
     # Changes
 
     def observe(self, identity: Identity, seen: Metadata) -> Changes:

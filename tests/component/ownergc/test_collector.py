@@ -238,25 +238,6 @@ async def test_object_of_another_namespace_does_not_hold_up_an_owner_that_it_can
         assert "owner" not in await made.left()
 
 
-@pytest.mark.parametrize("size", [1, 2, 5])
-def test_circle_in_which_everybody_is_deleted_in_the_foreground_goes(size: int) -> None:
-    @virtual_time
-    async def run() -> None:
-        async with world() as made, made.collecting():
-            objects = [await made.make(f"m-{number}") for number in range(size)]
-            for number in range(size):
-                owner = to(objects[number - 1], block=True)
-                about = {"metadata": {"ownerReferences": [owner]}}
-                await made.client.patch(CONFIG_MAPS, f"m-{number}", about, "default")
-            await asyncio.sleep(5)
-            for number in range(size):
-                await made.delete(f"m-{number}", "Foreground")
-            await asyncio.sleep(60)
-            assert not [name for name in await made.left() if name.startswith("m-")]
-
-    run()
-
-
 @virtual_time
 async def test_owner_still_waits_for_a_dependent_that_waits_for_one_of_its_own() -> None:
     async with world() as made, made.collecting():
