@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,10 +12,6 @@ import pytest
 from podlife.clock import SystemClock
 from podlife.kubelet.runtime import (
     ContainerConfig,
-    ContainerState,
-    ContainerStatus,
-    ExecError,
-    ExecTimeoutError,
     InvalidContainerError,
     Resources,
     SandboxConfig,
@@ -27,54 +21,11 @@ from podlife.kubelet.runtime import (
 from podlife.kubelet.runtimes.process import ProcessRuntime, ProcessSettings
 from podlife.kubelet.runtimes.process.cgroups import discover
 
+from .process_kit import ended, logged, runs, said, started
+
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the process runtime needs Linux")
 as_root = pytest.mark.skipif(os.getuid() != 0, reason="only root may")
 with_cgroups = pytest.mark.skipif(discover() is None, reason="no control group can be made here")
-
-
-@pytest.fixture
-async def runtime(tmp_path: Path) -> AsyncIterator[ProcessRuntime]:
-    async with ProcessRuntime(ProcessSettings(tmp_path / "runtime"), SystemClock()) as opened:
-        yield opened
-        for sandbox in await opened.list_sandboxes():
-            await opened.remove_sandbox(sandbox.id)
-
-
-async def started(runtime: ProcessRuntime, tmp_path: Path, script: str, **fields: object) -> str:
-    sandboxes = await runtime.list_sandboxes()
-    sandbox = SandboxConfig("uid", "default", "web", log_directory=str(tmp_path / "logs"))
-    sandbox_id = sandboxes[0].id if sandboxes else await runtime.run_sandbox(sandbox)
-    config = ContainerConfig("main", command=("sh", "-c", script), log_path="main/0.log")
-    container_id = await runtime.create_container(sandbox_id, replace(config, **fields))  # type: ignore[arg-type]
-    await runtime.start_container(container_id)
-    return container_id
-
-
-async def ended(runtime: ProcessRuntime, container_id: str) -> ContainerStatus:
-    async with asyncio.timeout(20), runtime.events() as events:
-        while (status := await runtime.container_status(container_id)).state is not ContainerState.EXITED:
-            await anext(events)
-    return status
-
-
-async def said(path: Path) -> str:
-    """What a process has written to a file, once it has."""
-    async with asyncio.timeout(20):
-        while not path.exists() or not path.read_text().endswith("\n"):
-            await asyncio.sleep(0.005)
-    return path.read_text().strip()
-
-
-def runs(pid: str) -> bool:
-    try:
-        return not Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].startswith(("Z", "X"))
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-
-
-def logged(status: ContainerStatus) -> list[str]:
-    assert status.log_path is not None
-    return [line.split(" ", 3)[3] for line in status.log_path.read_text().splitlines()]
 
 
 async def test_a_container_is_a_session_and_a_group_of_its_own(
@@ -178,17 +129,6 @@ async def test_both_streams_and_much_output_are_logged_before_the_end_is_told(
     assert set(lines[-2:]) == {"last", "unended"} or lines[-1] == "unended"
 
 
-async def test_a_termination_message_is_cut_to_its_last_4096_bytes(
-    runtime: ProcessRuntime, tmp_path: Path
-) -> None:
-    script = (
-        "head -c 5000 /dev/zero | tr '\\0' a > $PODLIFE_TERMINATION_LOG; echo end >> $PODLIFE_TERMINATION_LOG"
-    )
-    status = await ended(runtime, await started(runtime, tmp_path, script))
-    assert len(status.termination_message) == 4096
-    assert status.termination_message.endswith("aend\n")
-
-
 @as_root
 async def test_a_container_runs_as_the_user_and_group_that_is_asked_for(
     runtime: ProcessRuntime, tmp_path: Path
@@ -253,63 +193,6 @@ async def test_a_container_with_a_terminal(runtime: ProcessRuntime, tmp_path: Pa
 async def test_a_working_directory_that_is_missing_is_said(runtime: ProcessRuntime, tmp_path: Path) -> None:
     with pytest.raises(StartContainerError, match="working directory /there/is/none: No such file"):
         await started(runtime, tmp_path, "true", working_dir="/there/is/none")
-
-
-async def test_a_command_reads_what_is_written_to_it(runtime: ProcessRuntime, tmp_path: Path) -> None:
-    container_id = await started(runtime, tmp_path, "exec sleep 1000")
-    async with runtime.exec(container_id, ["cat"], stdin=True) as session:
-        await session.write_stdin(b"some ")
-        await session.write_stdin(b"text")
-        await session.close_stdin()
-        assert await session.stdout.read() == b"some text"
-        assert await session.wait() == 0
-        assert await session.wait() == 0
-
-
-async def test_a_terminal_of_a_command_can_be_resized(runtime: ProcessRuntime, tmp_path: Path) -> None:
-    container_id = await started(runtime, tmp_path, "exec sleep 1000")
-    async with runtime.exec(container_id, ["sh", "-c", "read x; stty size"], stdin=True, tty=True) as session:
-        session.resize(columns=132, rows=43)
-        await session.write_stdin(b"\n")
-        assert b"43 132" in await session.stdout.read()
-
-
-async def test_a_command_that_takes_too_long_is_ended(runtime: ProcessRuntime, tmp_path: Path) -> None:
-    container_id = await started(runtime, tmp_path, "exec sleep 1000")
-    command = ["sh", "-c", f"echo $$ > {tmp_path}/pid; sleep 1000"]
-    with pytest.raises(ExecTimeoutError, match=r"timed out after 0\.3 s"):
-        await runtime.exec_sync(container_id, command, timeout_seconds=0.3)
-    pid = await said(tmp_path / "pid")
-    async with asyncio.timeout(20):
-        while runs(pid):
-            await asyncio.sleep(0.005)
-    assert (await runtime.container_status(container_id)).state is ContainerState.RUNNING
-
-
-async def test_a_command_of_which_something_stays_does_not_keep_its_caller(
-    runtime: ProcessRuntime, tmp_path: Path
-) -> None:
-    container_id = await started(runtime, tmp_path, "exec sleep 1000")
-    async with asyncio.timeout(20):
-        result = await runtime.exec_sync(container_id, ["sh", "-c", "sleep 1000 & echo out"])
-    assert (result.exit_code, result.stdout) == (0, b"out\n")
-
-
-async def test_a_container_that_ends_takes_its_commands_along(
-    runtime: ProcessRuntime, tmp_path: Path
-) -> None:
-    container_id = await started(runtime, tmp_path, "exec sleep 1000")
-    async with runtime.exec(container_id, ["sh", "-c", f"echo $$ > {tmp_path}/pid; sleep 1000"]) as session:
-        pid = await said(tmp_path / "pid")
-        await runtime.stop_container(container_id, grace_seconds=0)
-        assert not runs(pid)
-        assert await session.wait() == 137
-
-
-async def test_a_command_that_does_not_exist_is_said(runtime: ProcessRuntime, tmp_path: Path) -> None:
-    container_id = await started(runtime, tmp_path, "exec sleep 1000")
-    with pytest.raises(ExecError, match='exec: "nope": no such file, or not in'):
-        await runtime.exec_sync(container_id, ["nope"])
 
 
 async def test_a_refused_container_leaves_nothing(runtime: ProcessRuntime, tmp_path: Path) -> None:

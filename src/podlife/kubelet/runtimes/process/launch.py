@@ -5,6 +5,7 @@ What this runtime cannot do is refused here, before anything exists, with a text
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pwd
 import signal
@@ -23,9 +24,11 @@ from podlife.kubelet.runtime import (
 from .cgroups import Cgroups
 from .settings import ProcessSettings
 
-__all__ = ["Place", "launch_of"]
+__all__ = ["Place", "can_mount", "launch_of", "make_default_termination_message_path"]
 
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_CAP_SYS_ADMIN = 21
+_DEFAULT_TERMINATION_MESSAGE_PATH = "/dev/termination-log"
 TERMINATION_LOG_VARIABLE = "PODLIFE_TERMINATION_LOG"
 CONTAINER_ID_VARIABLE = "PODLIFE_CONTAINER_ID"
 
@@ -61,7 +64,7 @@ def launch_of(
         "user": _user(config.user),
         "owned": [str(place.folder / "work"), str(place.folder / "termination-log")],
         "no_new_privileges": not config.allow_privilege_escalation,
-        "mounts": _mounts(config),
+        "mounts": _mounts(config, place),
         "stop_signal": _stop_signal(config),
         "shutdown_grace_seconds": settings.shutdown_grace_seconds,
         "cgroups": cgroups.groups(place.container_id, config.resources) if cgroups else [],
@@ -137,10 +140,11 @@ def _group_of(user: User) -> int:
         return 0
 
 
-def _mounts(config: ContainerConfig) -> list[dict[str, Any]]:
-    if config.mounts and os.getuid() != 0:
+def _mounts(config: ContainerConfig, place: Place) -> list[dict[str, Any]]:
+    if config.mounts and not can_mount():
         raise InvalidContainerError(
-            f"container {config.name!r} mounts {config.mounts[0].container_path}: only an agent that is root can mount"
+            f"container {config.name!r} mounts {config.mounts[0].container_path}: "
+            "only an agent with the rights of root can mount"
         )
     for mount in config.mounts:
         target = PurePosixPath(mount.container_path)
@@ -148,10 +152,36 @@ def _mounts(config: ContainerConfig) -> list[dict[str, Any]]:
             raise InvalidContainerError(
                 f"container {config.name!r} cannot mount at {mount.container_path!r}: it takes an absolute path"
             )
-    return [
+    shown = [
         {"source": mount.host_path, "target": mount.container_path, "readonly": mount.readonly}
         for mount in config.mounts
     ]
+    message_path = config.termination_message_path
+    if can_mount() and _can_be_shown(message_path):
+        message = str(place.folder / "termination-log")
+        shown.append({"source": message, "target": message_path, "readonly": False})
+    return shown
+
+
+def can_mount() -> bool:
+    """Whether this process may make mounts: root may, unless it is root of a container."""
+    status = Path("/proc/self/status").read_text()
+    capabilities = next((line.split()[1] for line in status.splitlines() if line.startswith("CapEff:")), "0")
+    return bool(int(capabilities, 16) >> _CAP_SYS_ADMIN & 1)
+
+
+def _can_be_shown(message_path: str) -> bool:
+    if message_path == _DEFAULT_TERMINATION_MESSAGE_PATH:
+        return Path(message_path).is_file()
+    return message_path.startswith("/") and ".." not in PurePosixPath(message_path).parts
+
+
+def make_default_termination_message_path() -> None:
+    """An empty file to mount upon, so that not every container needs a layer over /dev. Only root can, and needs it."""
+    if not can_mount():
+        return
+    with contextlib.suppress(OSError):
+        os.close(os.open(_DEFAULT_TERMINATION_MESSAGE_PATH, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
 
 
 def _stop_signal(config: ContainerConfig) -> int:

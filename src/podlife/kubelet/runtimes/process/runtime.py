@@ -46,7 +46,7 @@ from podlife.kubelet.runtimes.subscriptions import Subscriptions
 from .cgroups import Cgroups, discover
 from .execution import executing
 from .inotify import CloseWatch
-from .launch import Place, launch_of
+from .launch import Place, launch_of, make_default_termination_message_path
 from .launcher import Launcher
 from .orders import connected
 from .records import ContainerRecord, ExitRecord, Records, SandboxRecord, from_nanoseconds
@@ -248,6 +248,7 @@ class ProcessRuntime:
     async def _open(self) -> None:
         await self._launcher.wait_for_the_last_one()
         self._records.prepare()
+        make_default_termination_message_path()
         self._cgroups = discover() if self._settings.use_cgroups else None
         # The watch comes before the look: an end in between is seen twice, never missed.
         self._watch.open()

@@ -6,33 +6,49 @@ the agent's environment, and dies when its supervisor does.
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import os
 import signal
 import termios
 from typing import Any
 
-from . import kernel, limits
+from . import kernel, limits, mounts
 from .folder import Folder
 
-__all__ = ["start"]
+__all__ = ["start", "start_beside"]
 
 # Descriptors of the three streams.
 Streams = tuple[int, int, int]
 _FAILURE_BYTES = 4096
 
 
-def start(folder: Folder, streams: Streams, *, tty: bool, command: list[str] | None = None) -> int:
-    """Start the container's program, or a command beside it; answers its process ID.
+class _Program:
+    __slots__ = ("beside", "command", "tty")
 
-    Raises OSError with a text for users.
-    """
+    def __init__(self, command: list[str], beside: int | None, tty: bool) -> None:
+        self.command = command
+        self.beside = beside
+        self.tty = tty
+
+
+def start(folder: Folder, streams: Streams, *, tty: bool) -> int:
+    """Start the container's own program; answers its process ID, or raises OSError with a text for users."""
+    return _start(folder, streams, _Program([], None, tty))
+
+
+def start_beside(main: int, folder: Folder, streams: Streams, *, tty: bool, command: list[str]) -> int:
+    """Start a command where the container's own program is."""
+    if not command:
+        raise OSError("no command")
+    return _start(folder, streams, _Program(command, main, tty))
+
+
+def _start(folder: Folder, streams: Streams, program: _Program) -> int:
     reader, writer = os.pipe2(os.O_CLOEXEC)
     parent = os.getpid()
     pid = os.fork()
     if pid == 0:
-        _become(folder, command, streams, tty=tty, parent=parent, failures=writer)
+        _become(folder, program, streams, parent=parent, failures=writer)
     os.close(writer)
     # The other end closes when the program has begun; until then whatever comes is why it could not.
     failure = os.read(reader, _FAILURE_BYTES)
@@ -43,34 +59,46 @@ def start(folder: Folder, streams: Streams, *, tty: bool, command: list[str] | N
     return pid
 
 
-def _become(
-    folder: Folder, command: list[str] | None, streams: Streams, *, tty: bool, parent: int, failures: int
-) -> None:
-    argv: list[str] = command or []
-    launch: dict[str, Any] = {"cwd": ""}
+def _become(folder: Folder, program: _Program, streams: Streams, *, parent: int, failures: int) -> None:
     try:
         launch = folder.launch()
-        argv = argv or launch["argv"]
-        (limits.apply if command is None else limits.join)(launch)
-        _set_up(launch, streams, tty=tty)
+        _prepare(launch, folder, program, streams)
         kernel.die_with_parent(parent)
-        os.umask(0o022)
         _reset_signals()
-        os.execvpe(argv[0], argv, launch["env"])
-    except OSError as failure:
-        os.write(failures, _explained(failure, argv, launch).encode(errors="replace"))
+        _execute(program.command or launch["argv"], launch["env"])
     except BaseException as failure:  # noqa: BLE001 - a fork: nothing may return into the supervisor's code
-        os.write(failures, repr(failure).encode(errors="replace"))
+        os.write(failures, _explained(failure).encode(errors="replace")[:_FAILURE_BYTES])
     finally:
         os._exit(127)
 
 
-def _explained(failure: OSError, argv: list[str], launch: dict[str, Any]) -> str:
-    if failure.filename is not None and os.fsdecode(failure.filename) == launch["cwd"]:
-        return f"working directory {launch['cwd']}: {failure.strerror}"
-    if failure.errno == errno.ENOENT:
-        return f'exec: "{argv[0]}": no such file, or not in $PATH'
-    return f'exec: "{argv[0]}": {failure.strerror or failure}'
+def _prepare(launch: dict[str, Any], folder: Folder, program: _Program, streams: Streams) -> None:
+    if program.beside is None:
+        limits.apply(launch)
+        if launch["mounts"]:
+            mounts.show(launch["mounts"], folder.path)
+    else:
+        limits.join(launch)
+        if launch["mounts"]:
+            mounts.enter(program.beside)
+    _set_up(launch, streams, tty=program.tty)
+
+
+def _execute(argv: list[str], env: dict[str, str]) -> None:
+    try:
+        os.execvpe(argv[0], argv, env)
+    except FileNotFoundError:
+        raise OSError(f'exec: "{argv[0]}": no such file, or not in $PATH') from None
+    except OSError as failure:
+        raise OSError(f'exec: "{argv[0]}": {failure.strerror}') from None
+
+
+def _explained(failure: BaseException) -> str:
+    if isinstance(failure, OSError) and failure.filename is not None:
+        return f"{os.fsdecode(failure.filename)}: {failure.strerror}"
+    if isinstance(failure, OSError):
+        return failure.strerror or str(failure)
+    return repr(failure)
 
 
 def _set_up(launch: dict[str, Any], streams: Streams, *, tty: bool) -> None:
@@ -80,13 +108,13 @@ def _set_up(launch: dict[str, Any], streams: Streams, *, tty: bool) -> None:
         os.dup2(high, target)
     if tty:
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-    if launch["mounts"]:
-        kernel.private_mounts()
-        for mount in launch["mounts"]:
-            kernel.bind_mount(mount["source"], mount["target"], readonly=mount["readonly"])
     _score("0")
     # Before the user changes: the default one lies in folders that only the agent may enter.
-    os.chdir(launch["cwd"])
+    try:
+        os.chdir(launch["cwd"])
+    except OSError as failure:
+        raise OSError(f"working directory {launch['cwd']}: {failure.strerror}") from None
+    os.umask(0o022)
     if user := launch["user"]:
         for path in launch["owned"]:
             os.chown(path, user["uid"], user["gid"], follow_symlinks=False)

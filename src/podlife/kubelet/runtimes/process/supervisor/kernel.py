@@ -11,14 +11,17 @@ __all__ = [
     "bind_mount",
     "descendants",
     "die_with_parent",
-    "private_mounts",
+    "enter_mounts",
+    "mount_in_memory",
+    "mount_layer",
+    "own_mounts",
 ]
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _PR_SET_NO_NEW_PRIVS = 38
 _CLONE_NEWNS = 0x00020000
-_MS_RDONLY, _MS_REMOUNT, _MS_BIND, _MS_REC, _MS_PRIVATE = 0x1, 0x20, 0x1000, 0x4000, 0x40000
+_MS_RDONLY, _MS_REMOUNT, _MS_BIND, _MS_REC, _MS_SLAVE = 0x1, 0x20, 0x1000, 0x4000, 0x80000
 _SIGKILL = 9
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -46,10 +49,33 @@ def allow_no_new_privileges() -> None:
     _checked(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no new privileges")
 
 
-def private_mounts() -> None:
-    """From here on mounts of this process are seen by itself and its children alone."""
+def own_mounts() -> None:
+    """From here on mounts of this process are seen by itself and its children alone; it still sees the node's."""
     _checked(_libc.unshare(_CLONE_NEWNS), "a mount namespace of its own")
-    _checked(_libc.mount(b"none", b"/", None, _MS_REC | _MS_PRIVATE, None), "private mounts")
+    _checked(_libc.mount(b"none", b"/", None, _MS_REC | _MS_SLAVE, None), "mounts of its own")
+
+
+def enter_mounts(namespace: int) -> None:
+    _checked(_libc.setns(namespace, _CLONE_NEWNS), "enter the container's mounts")
+
+
+def mount_in_memory(target: str) -> None:
+    _checked(
+        _libc.mount(b"podlife", os.fsencode(target), b"tmpfs", 0, b"mode=0700"), f"mount memory at {target}"
+    )
+
+
+def mount_layer(below: str, layer: str, *, at: str) -> None:
+    """A writable layer over a folder; `layer` is where what is written goes."""
+    for part in (layer, layer + "/upper", layer + "/work"):
+        os.mkdir(part, 0o755)
+    options = f"lowerdir={_escaped(below)},upperdir={_escaped(layer)}/upper,workdir={_escaped(layer)}/work"
+    result = _libc.mount(b"podlife", os.fsencode(at), b"overlay", 0, os.fsencode(options))
+    _checked(result, f"a layer over {below}")
+
+
+def _escaped(path: str) -> str:
+    return path.replace("\\", "\\\\").replace(",", "\\,").replace(":", "\\:")
 
 
 def bind_mount(source: str, target: str, *, readonly: bool) -> None:

@@ -141,7 +141,8 @@ class Supervisor:
             if self._status is not None or self._killing_since is not None:
                 raise OSError("the container has ended")
             first, second, third = order.fds
-            pid = child.start(
+            pid = child.start_beside(
+                self._main,
                 self._folder,
                 (first, second, third),
                 tty=order.content["tty"],

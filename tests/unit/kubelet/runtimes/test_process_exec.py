@@ -1,0 +1,77 @@
+"""Commands in a process container: their streams, their terminal, and their end."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+import pytest
+
+from podlife.kubelet.runtime import (
+    ContainerState,
+    ExecError,
+    ExecTimeoutError,
+)
+from podlife.kubelet.runtimes.process import ProcessRuntime
+
+from .process_kit import runs, said, started
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the process runtime needs Linux")
+
+
+async def test_a_command_reads_what_is_written_to_it(runtime: ProcessRuntime, tmp_path: Path) -> None:
+    container_id = await started(runtime, tmp_path, "exec sleep 1000")
+    async with runtime.exec(container_id, ["cat"], stdin=True) as session:
+        await session.write_stdin(b"some ")
+        await session.write_stdin(b"text")
+        await session.close_stdin()
+        assert await session.stdout.read() == b"some text"
+        assert await session.wait() == 0
+        assert await session.wait() == 0
+
+
+async def test_a_terminal_of_a_command_can_be_resized(runtime: ProcessRuntime, tmp_path: Path) -> None:
+    container_id = await started(runtime, tmp_path, "exec sleep 1000")
+    async with runtime.exec(container_id, ["sh", "-c", "read x; stty size"], stdin=True, tty=True) as session:
+        session.resize(columns=132, rows=43)
+        await session.write_stdin(b"\n")
+        assert b"43 132" in await session.stdout.read()
+
+
+async def test_a_command_that_takes_too_long_is_ended(runtime: ProcessRuntime, tmp_path: Path) -> None:
+    container_id = await started(runtime, tmp_path, "exec sleep 1000")
+    command = ["sh", "-c", f"echo $$ > {tmp_path}/pid; sleep 1000"]
+    with pytest.raises(ExecTimeoutError, match=r"timed out after 0\.3 s"):
+        await runtime.exec_sync(container_id, command, timeout_seconds=0.3)
+    pid = await said(tmp_path / "pid")
+    async with asyncio.timeout(20):
+        while runs(pid):
+            await asyncio.sleep(0.005)
+    assert (await runtime.container_status(container_id)).state is ContainerState.RUNNING
+
+
+async def test_a_command_of_which_something_stays_does_not_keep_its_caller(
+    runtime: ProcessRuntime, tmp_path: Path
+) -> None:
+    container_id = await started(runtime, tmp_path, "exec sleep 1000")
+    async with asyncio.timeout(20):
+        result = await runtime.exec_sync(container_id, ["sh", "-c", "sleep 1000 & echo out"])
+    assert (result.exit_code, result.stdout) == (0, b"out\n")
+
+
+async def test_a_container_that_ends_takes_its_commands_along(
+    runtime: ProcessRuntime, tmp_path: Path
+) -> None:
+    container_id = await started(runtime, tmp_path, "exec sleep 1000")
+    async with runtime.exec(container_id, ["sh", "-c", f"echo $$ > {tmp_path}/pid; sleep 1000"]) as session:
+        pid = await said(tmp_path / "pid")
+        await runtime.stop_container(container_id, grace_seconds=0)
+        assert not runs(pid)
+        assert await session.wait() == 137
+
+
+async def test_a_command_that_does_not_exist_is_said(runtime: ProcessRuntime, tmp_path: Path) -> None:
+    container_id = await started(runtime, tmp_path, "exec sleep 1000")
+    with pytest.raises(ExecError, match='exec: "nope": no such file, or not in'):
+        await runtime.exec_sync(container_id, ["nope"])
