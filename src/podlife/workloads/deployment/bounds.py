@@ -9,11 +9,14 @@ from podlife.workloads.deployment.views import ROLLING_UPDATE, Deployment, IntOr
 
 __all__ = ["max_surge", "max_unavailable", "scaled"]
 
-_PERCENT = re.compile(r"([0-9]+)%", re.ASCII)
+# More than fits 64 bits is a number to nobody.
+_PERCENT = re.compile(r"([0-9]{1,18})%", re.ASCII)
+_MOST_REPLICAS = 2**31 - 1
 
 
 def max_surge(deployment: Deployment) -> int:
-    return _bounds(deployment)[0]
+    """No more than leaves a number of replicas that can be asked for."""
+    return min(_bounds(deployment)[0], _MOST_REPLICAS - deployment.spec.replicas)
 
 
 def max_unavailable(deployment: Deployment) -> int:
@@ -37,6 +40,6 @@ def scaled(value: IntOrPercent, total: int, *, round_up: bool) -> int:
     if isinstance(value, int):
         return value
     if (percent := _PERCENT.fullmatch(value)) is None:
-        raise InvalidInputError(f"{value!r} is neither a number nor a percentage")
+        raise InvalidInputError(f"{value[:40]!r} is neither a number nor a percentage")
     hundredfold = int(percent[1]) * total
     return -(-hundredfold // 100) if round_up else hundredfold // 100

@@ -22,6 +22,9 @@ from tests.unit.workloads.deployment.objects import deployment
         (0, "25%", "25%", (0, 0)),
         (0, 2, 2, (2, 0)),
         (3, "150%", 0, (5, 0)),
+        # kube-apiserver sets no bound to a surge; the replicas with it must be a number that it takes.
+        (10, 2**31 - 1, 0, (2**31 - 11, 0)),
+        (10, "99999999999%", 0, (2**31 - 11, 0)),
     ],
 )
 def test_percentages_are_of_the_replicas_and_never_both_nothing(
@@ -36,7 +39,7 @@ def test_a_deployment_that_recreates_has_no_bounds() -> None:
     assert (max_surge(made), max_unavailable(made)) == (0, 0)
 
 
-@pytest.mark.parametrize("value", ["", "25", "%", "-5%", "2.5%", "٣%", "25% "])
+@pytest.mark.parametrize("value", ["", "25", "%", "-5%", "2.5%", "٣%", "25% ", "9" * 5000 + "%"])
 def test_what_is_no_percentage_is_refused_in_one_line(value: str) -> None:
     with pytest.raises(InvalidInputError, match="neither a number nor a percentage"):
         scaled(value, 10, round_up=True)
