@@ -24,6 +24,10 @@ __all__ = [
 ]
 
 
+# How many of several errors are told in full.
+_MOST_TOLD = 10
+
+
 class InvalidInputError(TerminalError):
     """What was asked for can never work; nothing was sent."""
 
@@ -68,7 +72,8 @@ class ClaimError(PodlifeError):
     """More than one object could not be adopted or released; `errors` says why, one by one."""
 
     def __init__(self, errors: tuple[PodlifeError, ...]) -> None:
-        super().__init__(f"[{', '.join(map(str, errors))}]")
+        more = [f"and {len(errors) - _MOST_TOLD} more"] if len(errors) > _MOST_TOLD else []
+        super().__init__(f"[{', '.join([*map(str, errors[:_MOST_TOLD]), *more])}]")
         self.errors = errors
 
 

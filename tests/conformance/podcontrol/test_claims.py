@@ -11,7 +11,7 @@ import pytest
 from podlife.api.codec import Object, encode
 from podlife.api.selectors import parse_label_selector
 from podlife.client import NAMESPACES, PODS, REPLICA_SETS
-from podlife.errors import ApiError, PodlifeError
+from podlife.errors import ApiError, ConflictError, PodlifeError
 from podlife.podcontrol import (
     AdoptionRefusedError,
     ClaimError,
@@ -339,3 +339,13 @@ def test_owner_without_a_uid_cannot_claim() -> None:
     nobody = owner_of({**pod_object(), "kind": "ReplicaSet"})
     with pytest.raises(InvalidOwnerError, match=r"^no owner uid provided$"):
         ControllerRefManager(nobody, SELECTOR, patch)
+
+
+def test_failure_of_many_claims_is_told_in_a_line_that_can_be_read() -> None:
+    """Ten thousand orphans that may not be adopted are no reason for a message of megabytes at every try."""
+    errors = tuple(ConflictError(f"orphan-{number} is in the way") for number in range(10_000))
+    told = ClaimError(errors)
+    assert len(str(told)) < 1000
+    assert "orphan-0 is in the way" in str(told)
+    assert "9990 more" in str(told)
+    assert len(told.errors) == 10_000
