@@ -32,7 +32,7 @@ from podlife.workloads.daemonset.failed_pods import FailedPods
 from podlife.workloads.daemonset.limits import allows_surge, limits_of
 from podlife.workloads.daemonset.node_events import NodeEvents
 from podlife.workloads.daemonset.node_pods import Revision, by_node, has_other_part
-from podlife.workloads.daemonset.placement import Fit, Placements
+from podlife.workloads.daemonset.placement import Fit, Placements, all_fits
 from podlife.workloads.daemonset.plan import plan_nodes
 from podlife.workloads.daemonset.pod_template import daemon_template
 from podlife.workloads.daemonset.revisions import Revisions, RevisionsOfDaemonSets
@@ -186,7 +186,7 @@ class DaemonSetController:
             daemon_set.spec.min_ready_seconds,
             is_surging=allows_surge(daemon_set),
         )
-        fits = {node.metadata.name: placement.fit(node) for node in self._nodes.cache.list()}
+        fits = await all_fits(placement, self._nodes.cache.list())
         pods = by_node(claim.claimed)
         now = self._clock.now()
         return _Situation(key, daemon_set, owner, claim.claimed, revisions, revision, pods, fits, now)

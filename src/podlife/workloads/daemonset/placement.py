@@ -1,4 +1,4 @@
-"""On which nodes the pods of a DaemonSet belong. Pure.
+"""On which nodes the pods of a DaemonSet belong. Pure, but for the turns that others have.
 
 Whether a pod should be on a node and whether one that is there may stay are two questions: a NoSchedule taint keeps
 new pods away, and only a NoExecute taint drives out those that are there.
@@ -6,6 +6,8 @@ new pods away, and only a NoExecute taint drives out those that are there.
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
@@ -20,7 +22,9 @@ from podlife.workloads.daemonset.tolerations import (
 from podlife.workloads.daemonset.views import DaemonSet, Node
 from podlife.workloads.views import Template
 
-__all__ = ["Fit", "Placement", "Placements"]
+__all__ = ["Fit", "Placement", "Placements", "all_fits"]
+
+_AT_ONCE_SECONDS = 0.01
 
 
 class Fit(Enum):
@@ -49,6 +53,20 @@ class Placement:
         if not taints or not has_untolerated(taints, self._tolerations, NO_SCHEDULE, NO_EXECUTE):
             return Fit.SHOULD_RUN
         return Fit.MUST_NOT if has_untolerated(taints, self._tolerations, NO_EXECUTE) else Fit.MAY_STAY
+
+
+async def all_fits(placement: Placement, nodes: Iterable[Node]) -> dict[str, Fit]:
+    """By the names of the nodes. A template may name thousands of terms, and there are thousands of nodes: others have
+    their turn while they are held against each other."""
+    loop = asyncio.get_running_loop()
+    fits = {}
+    since = loop.time()
+    for node in nodes:
+        fits[node.metadata.name] = placement.fit(node)
+        if loop.time() - since > _AT_ONCE_SECONDS:
+            await asyncio.sleep(0)
+            since = loop.time()
+    return fits
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
-from podlife.workloads.daemonset.placement import Fit, Placement, Placements
-from podlife.workloads.daemonset.views import Taint
+from podlife.workloads.daemonset.placement import Fit, Placement, Placements, all_fits
+from podlife.workloads.daemonset.views import Node, Taint
 from tests.unit.workloads.daemonset.pods import daemon_set, node
+from tests.virtual_time import VirtualTimeLoop, virtual_time
 
 RUN, STAY, NOT = Fit.SHOULD_RUN, Fit.MAY_STAY, Fit.MUST_NOT
 
@@ -128,3 +130,27 @@ def test_placement_is_read_again_when_the_spec_or_the_daemon_set_is_another() ->
     again = daemon_set(spec={"nodeName": "n1"})
     again.metadata.uid, again.metadata.generation = "another", 2
     assert placements.of(again).fit(node("n1")) is RUN
+
+
+class Slow(Placement):
+    """Takes two hundredths of a second for each node, as one of thousands of terms does."""
+
+    def fit(self, node: Node) -> Fit:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualTimeLoop)
+        loop.jump(0.02)
+        return super().fit(node)
+
+
+@virtual_time
+async def test_others_have_their_turn_while_many_nodes_are_held_against_many_terms() -> None:
+    turns = 0
+    placement = Slow({"spec": {}})
+    looking = asyncio.get_running_loop().create_task(
+        all_fits(placement, [node(f"n{number}") for number in range(50)])
+    )
+    while not looking.done():
+        turns += 1
+        await asyncio.sleep(0)
+    assert turns >= 50
+    assert looking.result() == {f"n{number}": RUN for number in range(50)}
