@@ -107,8 +107,11 @@ async def executing(
             connection = await ours.enter_async_context(connected(folder))
         except OSError:
             raise ExecError("the container does not run") from None
-        with ExitStack() as theirs:
-            session = await (_with_terminal if tty else _with_pipes)(connection, theirs, command, stdin)
+        try:
+            with ExitStack() as theirs:
+                session = await (_with_terminal if tty else _with_pipes)(connection, theirs, command, stdin)
+        except OSError as failure:
+            raise ExecError(f"cannot run {command[0]!r} in the container: {failure.strerror}") from None
         ours.callback(session.close)
         await _until_started(connection, command)
         yield session

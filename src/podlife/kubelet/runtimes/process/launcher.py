@@ -156,7 +156,7 @@ def _order(folder: Path, lock: Path) -> bytes:
     launch = msgspec.json.decode((folder / "config.json").read_bytes(), type=_ContainerFile).launch
     log = launch.log or _Log()
     fields = (folder, lock, log.path, log.max_bytes, log.max_files, int(launch.tty), launch.stop_signal)
-    return "\0".join(map(str, (*fields, launch.shutdown_grace_seconds))).encode()
+    return os.fsencode("\0".join(map(str, (*fields, launch.shutdown_grace_seconds))))
 
 
 def _is_free(fd: int) -> bool:

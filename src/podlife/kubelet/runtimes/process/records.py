@@ -59,6 +59,7 @@ class ContainerRecord:
     state: ContainerState = ContainerState.CREATED
     started_at: datetime | None = None
     exit: ExitRecord | None = None
+    is_starting: bool = False
     is_end_told: bool = False
     waiters: list[asyncio.Future[None]] = field(default_factory=list)
 
@@ -250,6 +251,7 @@ def _read(path: Path, kind: type[Any]) -> Any:
 
 def _remove(path: Path) -> None:
     if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
+        # What cannot be removed (a mount, an immutable file) the next agent tries again; it keeps none from starting.
+        shutil.rmtree(path, onerror=lambda _, left, failure: log.warning("%s stays: %s", left, failure[1]))
     else:
         path.unlink(missing_ok=True)

@@ -9,17 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
-import logging
 import os
 import secrets
 import sys
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Self
 
 from podlife import __version__
-from podlife.aio import spawn
 from podlife.clock import Clock
 from podlife.errors import ConfigError
 from podlife.kubelet.runtime import (
@@ -44,25 +42,19 @@ from podlife.kubelet.runtimes.logs import log_path_of
 from podlife.kubelet.runtimes.subscriptions import Subscriptions
 
 from .cgroups import Cgroups, discover
+from .ends import Ends
 from .execution import executing
-from .inotify import CloseWatch
 from .launch import Place, launch_of, make_default_termination_message_path
 from .launcher import Launcher
 from .orders import connected
-from .records import ContainerRecord, ExitRecord, Records, SandboxRecord, from_nanoseconds
+from .records import ContainerRecord, Records, SandboxRecord, from_nanoseconds
 from .settings import ProcessSettings
-from .survivors import kill_survivors
 
 __all__ = ["ProcessRuntime"]
-
-log = logging.getLogger(__name__)
-
-T = TypeVar("T")
 
 # How much longer than its grace a container may take: the kernel, not the container, is at work then.
 _KILL_SECONDS = 60.0
 _RETRY_SECONDS = 0.01
-_LOOKS = 100
 
 
 class ProcessRuntime:
@@ -75,14 +67,12 @@ class ProcessRuntime:
         self._clock = clock
         self._records = Records(settings.root)
         self._launcher = Launcher(self._records.starting_lock)
-        self._watch = CloseWatch(self._records.locks, self._supervisor_closed)
+        self._ends = Ends(self._records, clock, self._told)
         self._subscriptions = Subscriptions()
         self._cgroups: Cgroups | None = None
         self._agent_lock = -1
         self._sandboxes: dict[str, SandboxRecord] = {}
         self._containers: dict[str, ContainerRecord] = {}
-        self._starting: set[str] = set()
-        self._tasks: set[asyncio.Task[Any]] = set()
 
     async def __aenter__(self) -> Self:
         if sys.platform != "linux":
@@ -176,11 +166,11 @@ class ProcessRuntime:
     async def start_container(self, container_id: str) -> None:
         record = self._container(container_id)
         sandbox = self._ready_sandbox(record.sandbox_id)
-        if record.state is not ContainerState.CREATED or container_id in self._starting:
+        if record.state is not ContainerState.CREATED or record.is_starting:
             raise ConflictInRuntimeError(f"container {record.config.name!r} was started before")
-        self._starting.add(container_id)
+        record.is_starting = True
         # Whoever asked may stop waiting; what was asked of the launcher happens all the same, and must be seen here.
-        await asyncio.shield(self._spawn(self._start(sandbox, record), f"start {record.config.name}"))
+        await asyncio.shield(self._ends.spawn(self._start(sandbox, record), f"start {record.config.name}"))
 
     async def stop_container(self, container_id: str, *, grace_seconds: float) -> None:
         record = self._container(container_id)
@@ -188,9 +178,9 @@ class ProcessRuntime:
         try:
             async with asyncio.timeout_at(give_up):
                 # A start on its way is waited for: what runs after a stop has returned would run for ever.
-                while container_id in self._starting or not await self._asked_to_stop(record, grace_seconds):  # noqa: ASYNC110 - another process has no event
+                while record.is_starting or not await self._asked_to_stop(record, grace_seconds):  # noqa: ASYNC110 - another process has no event
                     await asyncio.sleep(_RETRY_SECONDS)
-                await self._until_ended(record)
+                await self._ends.wait_for(record)
         except TimeoutError:
             raise RuntimeUnavailableError(f"container {record.config.name!r} does not end") from None
 
@@ -251,19 +241,13 @@ class ProcessRuntime:
         make_default_termination_message_path()
         self._cgroups = discover() if self._settings.use_cgroups else None
         # The watch comes before the look: an end in between is seen twice, never missed.
-        self._watch.open()
+        self._ends.open()
         self._sandboxes = {record.id: record for record in self._records.load_sandboxes()}
         self._containers = {record.id: record for record in self._records.load_containers()}
-        lost = {record.id for record in self._containers.values() if record.state is ContainerState.UNKNOWN}
-        if lost:
-            await asyncio.to_thread(kill_survivors, lost)
-            for container_id in lost:
-                self._record_lost(self._containers[container_id])
+        await self._ends.follow(self._containers)
 
     async def _close(self) -> None:
-        self._watch.close()
-        if self._tasks:
-            await asyncio.wait(self._tasks, timeout=_KILL_SECONDS)
+        await self._ends.close()
         await self._launcher.close()
         if self._agent_lock >= 0:
             os.close(self._agent_lock)
@@ -276,9 +260,9 @@ class ProcessRuntime:
             )
             self._publish(EventKind.CONTAINER_STARTED, sandbox, record)
         finally:
-            self._starting.discard(record.id)
+            record.is_starting = False
             # Its end was not listened to until here.
-            self._look_at(record)
+            self._ends.look_at(record)
 
     async def _asked_to_stop(self, record: ContainerRecord, grace_seconds: float) -> bool:
         """Whether the request has arrived, or is not needed any more."""
@@ -292,77 +276,11 @@ class ProcessRuntime:
             # It has not begun to listen, or does not any more; which of them the next look tells.
             return False
 
-    async def _until_ended(self, record: ContainerRecord) -> None:
-        if record.state in (ContainerState.CREATED, ContainerState.EXITED):
-            return
-        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        record.waiters.append(waiter)
-        try:
-            await waiter
-        finally:
-            record.waiters.remove(waiter)
-
-    def _supervisor_closed(self, container_id: str | None) -> None:
-        """The kernel's word that a supervisor is gone; without a name, that it has lost count."""
-        if container_id is None:
+    def _told(self, record: ContainerRecord | None) -> None:
+        if record is None:
             self._publish(EventKind.RELIST)
-            running = [
-                record for record in self._containers.values() if record.state is ContainerState.RUNNING
-            ]
         else:
-            found = self._containers.get(container_id)
-            running = [found] if found is not None and container_id not in self._starting else []
-        for record in running:
-            self._look_at(record)
-            if record.state is ContainerState.RUNNING:
-                # The kernel tells before it lets go of the lock.
-                self._spawn(self._look_again(record), f"look at {record.config.name}")
-
-    def _look_at(self, record: ContainerRecord) -> None:
-        self._records.refresh(record)
-        if record.state is ContainerState.EXITED:
-            self._tell_end(record)
-        elif record.state is ContainerState.UNKNOWN:
-            self._spawn(self._end_lost(record), f"end {record.config.name}")
-
-    async def _look_again(self, record: ContainerRecord) -> None:
-        for _ in range(_LOOKS):
-            await asyncio.sleep(_RETRY_SECONDS)
-            if record.state is not ContainerState.RUNNING or record.id not in self._containers:
-                return
-            self._look_at(record)
-
-    async def _end_lost(self, record: ContainerRecord) -> None:
-        """A supervisor that ended without a word: end what is left of its container, and write the word ourselves."""
-        log.warning("the supervisor of container %s is gone", record.id)
-        if not await asyncio.to_thread(kill_survivors, {record.id}):
-            log.error("processes of container %s cannot be killed", record.id)
-        if record.id in self._containers:
-            self._record_lost(record)
-            self._tell_end(record)
-
-    def _record_lost(self, record: ContainerRecord) -> None:
-        now = int(self._clock.now().timestamp() * 1_000_000_000)
-        started = int((record.started_at or record.created_at).timestamp() * 1_000_000_000)
-        message = "its supervisor was killed, or the machine went down: how it ended is not known"
-        ended = ExitRecord(137, "ContainerStatusUnknown", started, now, message)
-        self._records.save_exit(record, ended)
-        self._records.refresh(record)
-
-    def _tell_end(self, record: ContainerRecord) -> None:
-        if record.is_end_told:
-            return
-        record.is_end_told = True
-        for waiter in record.waiters:
-            if not waiter.done():
-                waiter.set_result(None)
-        self._publish(EventKind.CONTAINER_STOPPED, self._sandboxes.get(record.sandbox_id), record)
-
-    def _spawn(self, coroutine: Coroutine[Any, Any, T], name: str) -> asyncio.Task[T]:
-        task = spawn(coroutine, name=name, on_failure=lambda failure: log.debug("%s: %s", name, failure))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
+            self._publish(EventKind.CONTAINER_STOPPED, self._sandboxes.get(record.sandbox_id), record)
 
     def _publish(
         self, kind: EventKind, sandbox: SandboxRecord | None = None, container: ContainerRecord | None = None

@@ -10,7 +10,6 @@ import fcntl
 import json
 import os
 import stat
-import time
 from typing import Any
 
 __all__ = ["AlreadyClaimedError", "Folder"]
@@ -49,9 +48,9 @@ class Folder:
             read: dict[str, Any] = json.load(config)["launch"]
         return read
 
-    def record_start(self, pid: int) -> None:
+    def record_start(self, pid: int, started_at_ns: int) -> None:
         fd = self._create("started.tmp")
-        os.write(fd, b'{"pid": %d, "started_at_ns": %d}' % (pid, time.time_ns()))
+        os.write(fd, b'{"pid": %d, "started_at_ns": %d}' % (pid, started_at_ns))
         os.close(fd)
         os.rename("started.tmp", "started.json", src_dir_fd=self._dir, dst_dir_fd=self._dir)
 

@@ -87,6 +87,10 @@ def _start(order: StartOrder, lock: int, reply: int) -> Supervisor | None:
     except AlreadyClaimedError:
         _answer(reply, b"conflict")
         return None
+    except OSError as failure:
+        # No room on the disk for the record of its end: then it does not begin.
+        _answer(reply, b"failed " + str(failure).encode())
+        return None
     finally:
         os.close(lock)
     supervisor = Supervisor(folder, order)

@@ -26,7 +26,6 @@ class LogFile:
         self._size = 0
         self._second = -1
         self._second_text = ""
-        self._open()
 
     def feed(self, stream: str, chunk: bytes) -> None:
         """Write the lines that are complete; keep the rest until more comes."""
@@ -66,17 +65,20 @@ class LogFile:
 
     def _write(self, data: bytes) -> None:
         try:
+            if self._fd < 0:
+                self._open()
             if self._size and self._size + len(data) > self._max_bytes:
                 self._rotate()
             self._size += os.write(self._fd, data)
         except OSError:
-            # A full disk, or a folder that was taken away: the next write tries again.
+            # A full disk, a folder that was taken away, a link in the log's place: the next write tries again.
             return
 
     def _rotate(self) -> None:
         old = f"{self._path}.{time.time_ns():020d}"
         os.rename(self._path, old)
         os.close(self._fd)
+        self._fd = -1
         self._open()
         folder, name = os.path.split(self._path)
         rotated = sorted(entry for entry in os.listdir(folder) if entry.startswith(name + "."))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 __all__ = ["StartOrder"]
 
 
@@ -20,7 +22,7 @@ class StartOrder:
     )
 
     def __init__(self, data: bytes) -> None:
-        folder, lock, log_path, max_bytes, max_files, tty, stop_signal, grace = data.decode().split("\0")
+        folder, lock, log_path, max_bytes, max_files, tty, stop_signal, grace = os.fsdecode(data).split("\0")
         self.folder = folder
         self.lock = lock
         self.log_path = log_path

@@ -55,7 +55,7 @@ class Supervisor:
             limits.remove(self._folder.launch())
             self._record(128, "StartError", str(failure))
             raise
-        self._folder.record_start(self._main)
+        self._folder.record_start(self._main, self._started_at_ns)
 
     def run(self) -> None:
         """Until the container has ended and its end is recorded."""
@@ -93,7 +93,9 @@ class Supervisor:
         elif fd in self._streams:
             self._read(fd)
         elif fd == self._orders.fileno():
-            self._poll.register(self._orders.accept(), select.POLLIN)
+            # Refused when there is no room for another descriptor; whoever asked asks again.
+            with contextlib.suppress(OSError):
+                self._poll.register(self._orders.accept(), select.POLLIN)
         elif fd in self._orders:
             self._take_order(fd)
 

@@ -1,0 +1,147 @@
+"""How the agent learns that a container has ended, and what it does for one whose supervisor could not say so.
+
+The kernel tells when a supervisor is gone; its record on the disk tells how the container ended. Without a record the
+supervisor was killed: what is left of the container is ended too, and the record written in its place. Every end is
+told once, and whoever waits for it is answered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, TypeVar
+
+from podlife.aio import spawn
+from podlife.clock import Clock
+from podlife.kubelet.runtime import ContainerRuntimeError, ContainerState
+
+from .inotify import CloseWatch
+from .records import ContainerRecord, ExitRecord, Records
+from .survivors import kill_survivors
+
+__all__ = ["Ends"]
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+# The kernel tells of a supervisor's end a moment before it lets go of its lock.
+_LOOK_AGAIN_SECONDS = 0.01
+_LOOKS = 100
+_CLOSE_SECONDS = 60.0
+
+
+class Ends:
+    """`told` is called with every container that has ended, and with None when ends may have been missed."""
+
+    def __init__(
+        self, records: Records, clock: Clock, told: Callable[[ContainerRecord | None], None]
+    ) -> None:
+        self._records = records
+        self._clock = clock
+        self._told = told
+        self._watch = CloseWatch(records.locks, self._supervisor_closed)
+        self._containers: Mapping[str, ContainerRecord] = {}
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    def open(self) -> None:
+        self._watch.open()
+
+    async def follow(self, containers: Mapping[str, ContainerRecord]) -> None:
+        """From here on; what was lost before is settled when this returns."""
+        self._containers = containers
+        lost = {record.id for record in containers.values() if record.state is ContainerState.UNKNOWN}
+        if lost:
+            await self._end_survivors(lost)
+            for container_id in lost:
+                self._record_lost(containers[container_id])
+
+    async def close(self) -> None:
+        self._watch.close()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=_CLOSE_SECONDS)
+
+    def spawn(self, coroutine: Coroutine[Any, Any, T], name: str) -> asyncio.Task[T]:
+        """A task that is waited for when the runtime closes."""
+
+        def failed(failure: BaseException) -> None:
+            # A runtime's own errors are raised to whoever asked; anything else nobody has foreseen.
+            if not isinstance(failure, ContainerRuntimeError):
+                log.error("cannot %s", name, exc_info=failure)
+
+        task = spawn(coroutine, name=name, on_failure=failed)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def wait_for(self, record: ContainerRecord) -> None:
+        """Return when it does not run; one that never started does not."""
+        if record.state in (ContainerState.CREATED, ContainerState.EXITED):
+            return
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        record.waiters.append(waiter)
+        try:
+            await waiter
+        finally:
+            record.waiters.remove(waiter)
+
+    def look_at(self, record: ContainerRecord) -> None:
+        """Read its state, and tell or settle its end."""
+        self._records.refresh(record)
+        if record.state is ContainerState.EXITED:
+            self._tell(record)
+        elif record.state is ContainerState.UNKNOWN:
+            self.spawn(self._settle_lost(record), f"end what is left of {record.config.name}")
+
+    def _supervisor_closed(self, container_id: str | None) -> None:
+        if container_id is None:
+            self._told(None)
+        known = self._containers.values() if container_id is None else [self._containers.get(container_id)]
+        for record in [record for record in known if record is not None and not record.is_starting]:
+            if record.state is not ContainerState.RUNNING:
+                continue
+            self.look_at(record)
+            if not record.is_end_told and container_id is not None:
+                self.spawn(self._look_again(record), f"look at {record.config.name}")
+
+    async def _look_again(self, record: ContainerRecord) -> None:
+        for _ in range(_LOOKS):
+            await asyncio.sleep(_LOOK_AGAIN_SECONDS)
+            if record.state is not ContainerState.RUNNING or record.id not in self._containers:
+                return
+            self.look_at(record)
+
+    async def _settle_lost(self, record: ContainerRecord) -> None:
+        log.warning("the supervisor of container %s is gone", record.id)
+        await self._end_survivors({record.id})
+        if record.id in self._containers:
+            self._record_lost(record)
+            self._tell(record)
+
+    async def _end_survivors(self, container_ids: set[str]) -> None:
+        if not await asyncio.to_thread(kill_survivors, container_ids):
+            log.error(
+                "processes of containers without supervisor cannot be killed: %s", sorted(container_ids)
+            )
+
+    def _record_lost(self, record: ContainerRecord) -> None:
+        now = int(self._clock.now().timestamp() * 1_000_000_000)
+        started = int((record.started_at or record.created_at).timestamp() * 1_000_000_000)
+        message = "its supervisor was killed, or the machine went down: how it ended is not known"
+        ended = ExitRecord(137, "ContainerStatusUnknown", started, now, message)
+        try:
+            self._records.save_exit(record, ended)
+        except OSError as failure:
+            # On a full disk it is known to this agent only; the next one comes to the same conclusion.
+            log.warning("the end of container %s cannot be recorded: %s", record.id, failure)
+        record.exit, record.state = ended, ContainerState.EXITED
+
+    def _tell(self, record: ContainerRecord) -> None:
+        if record.is_end_told:
+            return
+        record.is_end_told = True
+        for waiter in record.waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+        self._told(record)
