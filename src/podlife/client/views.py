@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 
-from podlife.client.shallow import shallow
+from podlife.client.mending import decode_mended
 from podlife.errors import PodlifeError
 
 if TYPE_CHECKING:
@@ -159,18 +159,15 @@ def _decode_each(
 
 
 def _decode(data: bytes | msgspec.Raw, type_: Any, what: str) -> Any:
+    decoder = decoder_of(type_)
     try:
-        return decoder_of(type_).decode(data)
+        try:
+            return decoder.decode(data)
+        except msgspec.ValidationError:
+            raise
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return decode_mended(decoder, bytes(data))
     except RecursionError:
-        return _decode_shallow(data, type_, what)
+        raise BadAnswerError(f"the answer to {what} is nested too deeply") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BadAnswerError(f"the answer to {what} cannot be read: {error}") from None
-
-
-def _decode_shallow(data: bytes | msgspec.Raw, type_: Any, what: str) -> Any:
-    """Reads what is asked for where that is not what is nested too deeply: one such object must not keep anybody from
-    a list."""
-    try:
-        return decoder_of(type_).decode(shallow(bytes(data)))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise BadAnswerError(f"the answer to {what} is nested too deeply: {error}") from None

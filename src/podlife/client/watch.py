@@ -24,7 +24,7 @@ from podlife.api.status import from_status
 from podlife.client.lines import LineSplitter, LineTooLongError
 from podlife.client.options import METADATA_ONLY
 from podlife.client.retry import backoff_seconds, is_passing
-from podlife.client.shallow import shallow
+from podlife.client.mending import decode_mended
 from podlife.client.views import BadAnswerError, T, decode, envelope_decoder, misfit
 from podlife.errors import ApiError, PodlifeError, UnreachableError
 from podlife.wire import Query, Request
@@ -124,9 +124,9 @@ def _decode_other_line(line: bytes, view: type[T] | None) -> WatchEvent[T] | Boo
 def _split_line(line: bytes) -> _Line:
     try:
         return _line_decoder.decode(line)
-    except RecursionError:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         # It would come again and again, and no event after it ever would.
-        return _line_decoder.decode(shallow(line))
+        return decode_mended(_line_decoder, line)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
-"""An object that is nested more deeply than can be read: kube-apiserver takes ten thousand levels where any JSON may
-stand (ControllerRevisions), and one tenant's object must not keep everybody's list or watch from being read."""
+"""An object that cannot be read as it is: kube-apiserver takes ten thousand levels, and letters that are none, where
+any JSON may stand (ControllerRevisions). One tenant's object must not keep everybody's list or watch from being
+read."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ import pytest
 from podlife.api.views import MetadataOnly
 from podlife.client import BadAnswerError
 from podlife.client.views import decode_page
-from podlife.client.watch import decode_line
+from podlife.client.watch import WatchEvent, decode_line
 from podlife.workloads.history import ControllerRevision
 
 DEEP = '{"x":' + "[" * 9000 + '{"]": "[\\"]"}' + "]" * 9000 + "}"
@@ -57,6 +58,35 @@ def test_event_of_an_object_too_deep_is_a_misfit_and_no_broken_stream(type_: str
     assert raised.value.is_deleted is (type_ == "DELETED")
     event = decode_line(line, MetadataOnly)
     assert event.resource_version == "7"
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        (rb"\ud800", "\ufffd"),
+        (rb"\uDFFF and \\ud800", "\ufffd and \\ud800"),
+        (rb"\ud83d\ude00 \ude00\ud83d", "\U0001f600 \ufffd\ufffd"),
+        (rb"\ud800\ud83d\ude00", "\ufffd\U0001f600"),
+        (b"\xff", "\ufffd"),
+    ],
+)
+def test_letters_that_are_none_are_read_as_go_reads_them(written: bytes, read: str) -> None:
+    """kube-apiserver passes them on as they were written."""
+    item = revision("odd", '{"x":"HERE"}').encode().replace(b"HERE", written)
+    items = page(revision("a"), "HERE", revision("b")).replace(b"HERE", item)
+    found = decode_page(items, ControllerRevision, "GET")
+    assert [each.data for each in found.items] == [{"x": [1]}, {"x": read}, {"x": [1]}]
+    event = decode_line(b'{"type":"ADDED","object":' + item + b"}", ControllerRevision)
+    assert isinstance(event, WatchEvent)
+    assert event.object.data == {"x": read}
+
+
+def test_list_with_something_too_deep_and_something_without_letters_is_read() -> None:
+    misfits: list[BadAnswerError] = []
+    items = page(revision("odd", r'{"x":"\ud800"}'), revision("deep", DEEP), revision("b"))
+    found = decode_page(items, ControllerRevision, "GET", misfits.append)
+    assert [each.metadata.name for each in found.items] == ["odd", "b"]
+    assert [each.name for each in misfits] == ["deep"]
 
 
 def test_brackets_without_end_are_no_answer() -> None:

@@ -1,0 +1,62 @@
+"""JSON that kube-apiserver sends and that cannot be read here as it is, made so that it can. Pure.
+
+Where any JSON may stand (ControllerRevisions) a server passes on what a user has written: halves of surrogate pairs,
+bytes that are no UTF-8, ten thousand levels. One such object must not keep anybody from a whole list. Letters that are
+none become the one that Go puts in their place. What is nested too deeply, and could not even be passed over, becomes a
+number that nobody can hold: who looks at it is refused, and who does not look at it reads the rest.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TypeVar
+
+import msgspec
+
+__all__ = ["decode_mended", "shallow", "with_letters"]
+
+T = TypeVar("T")
+
+_MOST_LEVELS = 200
+_TOKEN = re.compile(rb'"(?:[^"\\]+|\\.)*+"|[\[{]|[\]}]', re.DOTALL)
+_UNREADABLE = b"1e999"
+# Any escape, so that a backslash that is escaped itself begins none; a half that has no other half is the group.
+_ESCAPE = re.compile(
+    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
+    re.DOTALL,
+)
+_NO_LETTER = b"\\ufffd"
+
+
+def decode_mended(decoder: msgspec.json.Decoder[T], data: bytes) -> T:
+    """What could not be decoded as it is. Raises as a decoder does where it is no better than it was."""
+    data = with_letters(data)
+    try:
+        return decoder.decode(data)
+    except RecursionError:
+        return decoder.decode(shallow(data))
+
+
+def with_letters(data: bytes) -> bytes:
+    """The same JSON with a letter wherever there is none."""
+    data = data.decode(errors="replace").encode()
+    return _ESCAPE.sub(lambda escape: _NO_LETTER if escape[1] else escape[0], data)
+
+
+def shallow(data: bytes, most_levels: int = _MOST_LEVELS) -> bytes:
+    """The same JSON without what is nested more deeply. What is no JSON is none afterwards either."""
+    kept: list[bytes] = []
+    level = start = 0
+    for token in _TOKEN.finditer(data):
+        first = data[token.start()]
+        if first in b"[{":
+            level += 1
+            if level == most_levels + 1:
+                kept += (data[start : token.start()], _UNREADABLE)
+                start = len(data)
+        elif first in b"]}":
+            if level == most_levels + 1:
+                start = token.end()
+            level -= 1
+    kept.append(data[start:])
+    return b"".join(kept)
