@@ -7,6 +7,7 @@ groups: `discover` answers none, and limits are what `setrlimit` can do.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -94,7 +95,8 @@ def _made_v1(mount: tuple[Path, str], group: str) -> Path | None:
         folder.mkdir(exist_ok=True)
     except OSError:
         return None
-    return folder
+    # It may be there from an agent with more rights.
+    return folder if os.access(folder, os.W_OK) else None
 
 
 def _made_v2(mount: tuple[Path, str], group: str) -> Path | None:
@@ -106,7 +108,8 @@ def _made_v2(mount: tuple[Path, str], group: str) -> Path | None:
             (above / _FOLDER / "cgroup.subtree_control").write_text(enable)
         except OSError:
             continue
-        return above / _FOLDER
+        if os.access(above / _FOLDER, os.W_OK):
+            return above / _FOLDER
     return None
 
 
