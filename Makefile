@@ -41,7 +41,7 @@ up: $(STAMP) ## install, and start the API server on this machine (ARGS="--port 
 	@$(BIN)/podlife apiserver $(ARGS)
 
 test: $(STAMP) ## the tests that need nothing but Python, a few minutes
-	$(PYTEST) -q tests/unit tests/component tests/conformance tests/property tests/crash tests/fuzz
+	$(PYTEST) -q -n auto --maxprocesses 4 --dist worksteal tests/unit tests/component tests/conformance tests/property tests/crash tests/fuzz
 
 check: $(STAMP) lint types test ## lint, types and test: what a developer runs before a commit
 
