@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from podlife.kubelet.runtime import (
     ConflictInRuntimeError,
     ContainerState,
+    EventKind,
     InvalidContainerError,
     NotFoundInRuntimeError,
     Runtime,
@@ -232,3 +234,35 @@ async def test_containers_are_listed_by_pod_and_by_sandbox(
     assert await listed(pod_uid="a") == {in_first, in_second}
     assert await listed(sandbox_id=second) == {in_second}
     assert await listed(pod_uid="b", sandbox_id=second) == set()
+
+
+async def test_an_image_has_a_reference_once_it_is_pulled(runtime: Runtime) -> None:
+    reference = await runtime.pull_image("example.com/image:1")
+    assert await runtime.find_image("example.com/image:1") == reference
+
+
+async def test_many_containers_at_once_each_end_with_their_own_code_and_are_told_once(
+    runtime: Runtime, machine: Machine, tmp_path: Path
+) -> None:
+    told: Counter[str] = Counter()
+    wanted: dict[str, int] = {}
+
+    async def one(code: int) -> None:
+        sandbox_id = await runtime.run_sandbox(pod(tmp_path, uid=f"uid-{code}"))
+        container_id = await runtime.create_container(sandbox_id, machine.exits(code))
+        wanted[container_id] = code
+        await runtime.start_container(container_id)
+
+    async with runtime.events() as events, asyncio.timeout(60):
+        await asyncio.gather(*(one(code) for code in range(50)))
+        while len(told) < 50:
+            event = await anext(events)
+            if event.kind is EventKind.CONTAINER_STOPPED:
+                told[event.container_id] += 1
+        for sandbox in await runtime.list_sandboxes():
+            await runtime.stop_sandbox(sandbox.id)
+        await runtime.run_sandbox(pod(tmp_path, uid="last"))
+        while (event := await anext(events)).pod_uid != "last":
+            assert event.kind is EventKind.SANDBOX_STOPPED
+    assert {status.id: status.exit_code for status in await runtime.list_containers()} == wanted
+    assert set(told.values()) == {1}

@@ -16,6 +16,7 @@ from podlife.kubelet.runtime import (
     ExecError,
     ExecResult,
     ExecSession,
+    ImagePullError,
     InvalidContainerError,
     NotFoundInRuntimeError,
     RuntimeEvent,
@@ -176,9 +177,11 @@ class SimRuntime:
         return self._world.subscriptions.events()
 
     async def find_image(self, image: str) -> str | None:
-        return image
+        return None if image in self._world.image_errors else image
 
     async def pull_image(self, image: str) -> str:
+        if message := self._world.image_errors.get(image):
+            raise ImagePullError(message)
         return image
 
     async def _wait_in(self, container: SimContainer, line: list[asyncio.Future[None]]) -> None:

@@ -81,6 +81,8 @@ class SimWorld:
         self.clock = clock
         self.script = script
         self.ips = ips
+        # What pulling an image says in place of bringing it; any other image is there.
+        self.image_errors: dict[str, str] = {}
         self.sandboxes: dict[str, SimSandbox] = {}
         self.containers: dict[str, SimContainer] = {}
         self.subscriptions = Subscriptions()
