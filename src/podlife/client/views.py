@@ -40,6 +40,8 @@ __all__ = [
 
 V = TypeVar("V")
 
+_MOST_WHY = 200
+
 
 class BadAnswerError(PodlifeError):
     """The server's answer is not JSON, or does not fit the view it was to be read into.
@@ -170,4 +172,5 @@ def _decode(data: bytes | msgspec.Raw, type_: Any, what: str) -> Any:
     except RecursionError:
         raise BadAnswerError(f"the answer to {what} is nested too deeply") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise BadAnswerError(f"the answer to {what} cannot be read: {error}") from None
+        # It says where, and that may be two hundred levels down.
+        raise BadAnswerError(f"the answer to {what} cannot be read: {str(error)[:_MOST_WHY]}") from None

@@ -22,9 +22,9 @@ import msgspec
 
 from podlife.api.status import from_status
 from podlife.client.lines import LineSplitter, LineTooLongError
+from podlife.client.mending import decode_mended
 from podlife.client.options import METADATA_ONLY
 from podlife.client.retry import backoff_seconds, is_passing
-from podlife.client.mending import decode_mended
 from podlife.client.views import BadAnswerError, T, decode, envelope_decoder, misfit
 from podlife.errors import ApiError, PodlifeError, UnreachableError
 from podlife.wire import Query, Request
