@@ -133,10 +133,11 @@ class OwnerGarbageCollector:
         node.identity = identity
         if latest is None:
             self.take(self.graph.disprove(identity))
+        if self.graph.get(identity.uid) is not node:
+            self._unseen.forget(identity.uid)
+            return None
         # It may come and go without ever being seen, so it is not left to that alone.
-        return (
-            Again(self._unseen.delay_seconds(identity.uid)) if self.graph.get(identity.uid) is node else None
-        )
+        return Again(self._unseen.delay_seconds(identity.uid))
 
     async def _judge(self, node: Node, item: Metadata | None) -> None:
         identity = node.identity

@@ -97,12 +97,13 @@ async def test_a_dependent_of_an_unfollowed_owner_goes_after_it_is_gone() -> Non
     async with world() as its:
         owner = await its.make("owner", ref=SECRETS)
         await its.make("dependent", to(owner, kind="Secret"))
-        async with its.collecting(ignored=IGNORED | {("", "secrets")}):
+        async with its.collecting(ignored=IGNORED | {("", "secrets")}) as collector:
             await asyncio.sleep(5)
             assert await its.names() == {"owner", "dependent"}
             await its.delete("owner", ref=SECRETS)
             await asyncio.sleep(60)
             assert await its.names() == set()
+            assert not collector._unseen._failures, "nothing is kept of who is gone"
 
 
 @virtual_time
