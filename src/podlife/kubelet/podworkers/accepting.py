@@ -12,23 +12,24 @@ from typing import Any
 from msgspec.structs import replace
 
 from podlife.kubelet.podworkers.grace import effective_grace
-from podlife.kubelet.podworkers.state import NOTHING, Act, Action, Answer, PodState
+from podlife.kubelet.podworkers.state import CANCEL_STEP, LINE_UP, NOTHING, WAKE, Action, Answer, PodState
 from podlife.kubelet.podworkers.updates import (
+    CREATE,
+    KILL,
     KillOptions,
     KillOutcome,
     P,
     PodUpdate,
     R,
-    UpdateType,
     has_ended,
     is_static,
 )
 
 __all__ = ["accept"]
 
-_WAKE: tuple[Action, ...] = (Act.WAKE,)
-_CANCEL_AND_WAKE: tuple[Action, ...] = (Act.WAKE, Act.CANCEL_STEP)
-_LINE_UP: tuple[Action, ...] = (Act.LINE_UP,)
+_WAKE: tuple[Action, ...] = (WAKE,)
+_CANCEL_AND_WAKE: tuple[Action, ...] = (WAKE, CANCEL_STEP)
+_LINE_UP: tuple[Action, ...] = (LINE_UP,)
 _NO_KILL = KillOptions()
 
 
@@ -40,14 +41,14 @@ def accept(
     if update.running is not None:
         if update.pod is not None:
             update = replace(update, running=None)
-        elif update.type is not UpdateType.KILL:
+        elif update.type is not KILL:
             return state, _answered(update, KillOutcome.NOT_KILLED)
     if state is None:
         fresh: PodState[P, R] = _first_seen(update, now, is_stopped)
         taken, actions = _take(fresh, update, now)
         is_in_line = update.pod is not None and is_static(update.pod)
         return taken, _LINE_UP + actions if is_in_line else actions
-    if state.is_termination_requested and update.type is UpdateType.CREATE:
+    if state.is_termination_requested and update.type is CREATE:
         return _wished_back(state, update)
     return _take(state, update, now)
 
@@ -116,7 +117,7 @@ def _is_end(update: PodUpdate[P, R], is_runtime_only: bool, changes: dict[str, A
         return True
     if pod is not None and has_ended(pod):
         return True
-    if update.type is UpdateType.KILL:
+    if update.type is KILL:
         if update.kill is not None and update.kill.evict:
             changes["is_evicted"] = True
         return True

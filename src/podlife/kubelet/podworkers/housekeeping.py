@@ -12,12 +12,12 @@ import msgspec
 from msgspec.structs import replace
 
 from podlife.kubelet.podworkers.grace import effective_grace
-from podlife.kubelet.podworkers.state import NOTHING, Act, Action, Answer, PodState, Stage
+from podlife.kubelet.podworkers.state import NOTHING, WAKE, Action, Answer, PodState, Stage
 from podlife.kubelet.podworkers.updates import KillOutcome, P, R, is_static
 
 __all__ = ["KnownPod", "Reviewed", "known_pod", "review"]
 
-_WAKE: tuple[Action, ...] = (Act.WAKE,)
+_WAKE: tuple[Action, ...] = (WAKE,)
 
 
 class KnownPod(msgspec.Struct, frozen=True):

@@ -9,13 +9,16 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Sequence
 
-__all__ = ["Admission", "StaticNames"]
+__all__ = ["LATER", "NEVER", "NOW", "Admission", "StaticNames"]
 
 
 class Admission(enum.Enum):
     NOW = "now"
     LATER = "later"
     NEVER = "never"
+
+
+NOW, LATER, NEVER = Admission
 
 
 class StaticNames:
@@ -43,20 +46,20 @@ class StaticNames:
         """Whether the pod may start; if so it holds the name. `is_alive` says of a UID that it is known and not asked
         to end."""
         if not is_alive(uid):
-            return Admission.NEVER
+            return NEVER
         holder = self._holders.get(name)
         if holder is not None:
-            return Admission.NOW if holder == uid else Admission.LATER
+            return NOW if holder == uid else LATER
         line = self._waiting.pop(name, [])
         place = next((place for place, each in enumerate(line) if is_alive(each)), len(line))
         if place < len(line) and line[place] != uid:
             self._waiting[name] = line[place:]
-            return Admission.LATER
+            return LATER
         if rest := line[place + 1 :]:
             self._waiting[name] = rest
         self._holders[name] = uid
         self._names[uid] = name
-        return Admission.NOW
+        return NOW
 
     def release(self, uid: str) -> None:
         """The pod has ended: its name is free. Its place in line is not: those who have ended are passed over when

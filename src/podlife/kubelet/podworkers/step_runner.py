@@ -13,7 +13,7 @@ from typing import Any, Generic, NoReturn, TypeAlias, TypeGuard
 
 from podlife.errors import PodlifeError
 from podlife.kubelet.podworkers.ports import S, StatusCache, Steps, Synced
-from podlife.kubelet.podworkers.state import Stage
+from podlife.kubelet.podworkers.state import TERMINATED, TERMINATING
 from podlife.kubelet.podworkers.stepping import Work, acknowledge
 from podlife.kubelet.podworkers.updates import P, R
 from podlife.kubelet.podworkers.worker import Worker
@@ -28,12 +28,18 @@ class StatusError(PodlifeError):
     """What the runtime has of the pod could not be told: no step was run."""
 
 
+# Types that nobody can wait for: to find out costs more than a plain step does.
+_PLAIN: set[type] = {Synced, type(None)}
+
+
 def _is_awaitable(value: object) -> TypeGuard[Awaitable[Any]]:
     kind = type(value)
-    # What nearly all of them are, first: to ask for an attribute costs more than all the rest.
-    if kind is Synced or value is None:
+    if kind in _PLAIN:
         return False
-    return kind is CoroutineType or hasattr(kind, "__await__")
+    if kind is CoroutineType or hasattr(kind, "__await__"):
+        return True
+    _PLAIN.add(kind)
+    return False
 
 
 class StepRunner(Generic[P, S, R]):
@@ -49,13 +55,15 @@ class StepRunner(Generic[P, S, R]):
         worker.work = work
         is_status = False
         try:
-            coming: Any = None if work.update.running is not None else self._status(worker)
-            is_status = _is_awaitable(coming)
+            coming: Any = None
+            if work.update.running is None:
+                coming = self._cache.get_newer_than(worker.uid, worker.stepped_at)
+                is_status = _is_awaitable(coming)
             if not is_status:
                 coming = self._call(worker, work, coming)
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - it is about this pod alone
             # Nothing was waited for: a cancellation can only be of the step's own making.
-            self._ended(worker, None, error)
+            self._ended(worker, None, error if worker.has_stepped else _status_error(error))
             return
         if is_status or _is_awaitable(coming):
             waiting = self._wait(worker, work, coming, is_status=is_status)
@@ -71,17 +79,11 @@ class StepRunner(Generic[P, S, R]):
             if worker.task is not None:
                 worker.task.cancel()
 
-    def _status(self, worker: Worker[P, R]) -> S | Awaitable[S]:
-        try:
-            return self._cache.get_newer_than(worker.uid, worker.stepped_at)
-        except Exception as error:
-            raise StatusError(f"error determining status: {error}") from error
-
     def _call(self, worker: Worker[P, R], work: Work[P, R], status: S | None) -> Result | Awaitable[Result]:
         """The stage decides (PW-82)."""
         worker.has_stepped = True
         update = work.update
-        if work.stage is Stage.TERMINATING:
+        if work.stage is TERMINATING:
             state = worker.state = acknowledge(worker.state)
             if update.running is not None:
                 return self._steps.sync_terminating_runtime_pod(update.running)
@@ -91,7 +93,7 @@ class StepRunner(Generic[P, S, R]):
             return self._steps.sync_terminating_pod(update.pod, status, grace_seconds, state.status_override)
         assert update.pod is not None
         assert status is not None
-        if work.stage is Stage.TERMINATED:
+        if work.stage is TERMINATED:
             return self._steps.sync_terminated_pod(update.pod, status)
         return self._steps.sync_pod(update.type, update.pod, update.mirror, status)
 
@@ -123,7 +125,13 @@ async def _coming_status(coming: Awaitable[S]) -> S:
     try:
         return await coming
     except Exception as error:
-        raise StatusError(f"error determining status: {error}") from error
+        raise _status_error(error) from error
+
+
+def _status_error(error: BaseException) -> StatusError:
+    told = StatusError(f"error determining status: {error}")
+    told.__cause__ = error
+    return told
 
 
 def _abandon(coming: Awaitable[Any]) -> NoReturn:

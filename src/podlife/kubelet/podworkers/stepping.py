@@ -11,12 +11,22 @@ from typing import Generic
 import msgspec
 from msgspec.structs import replace
 
-from podlife.kubelet.podworkers.state import NOTHING, Act, Action, Answer, PodState, Stage
+from podlife.kubelet.podworkers.state import (
+    NOTHING,
+    RELEASE_NAME,
+    TERMINATED,
+    TERMINATING,
+    Action,
+    Answer,
+    PodState,
+    Stage,
+)
 from podlife.kubelet.podworkers.updates import KillOutcome, P, PodUpdate, R, UpdateType, Waiter
 
 __all__ = ["Work", "acknowledge", "begin", "end_before_start", "needs_admission", "succeed"]
 
-_RELEASE: tuple[Action, ...] = (Act.RELEASE_NAME,)
+_SYNC = UpdateType.SYNC
+_RELEASE: tuple[Action, ...] = (RELEASE_NAME,)
 
 
 class Work(msgspec.Struct, Generic[P, R], frozen=True):
@@ -59,9 +69,9 @@ def succeed(
 ) -> tuple[PodState[P, R] | None, tuple[Action, ...]]:
     """The step has done what it should. The state is None when there is nothing more to know about the pod. When the
     pod moves on, the next step sees what this one saw, unless something newer waits already."""
-    if work.stage is Stage.TERMINATED:
+    if work.stage is TERMINATED:
         return replace(state, is_finished=True, pending=None), _RELEASE
-    if work.stage is Stage.TERMINATING:
+    if work.stage is TERMINATING:
         if work.update.running is not None:
             return None, _RELEASE + _answers(state.waiters)
         after = replace(
@@ -83,7 +93,7 @@ def _merged(known: PodUpdate[P, R] | None, update: PodUpdate[P, R]) -> PodUpdate
         pod = known.pod if update.running is not None and known.pod is not None else pod
         mirror = known.mirror if mirror is None else mirror
         kill = known.kill if kill is None else kill
-    return PodUpdate(UpdateType.SYNC, pod, update.running, mirror, kill)
+    return PodUpdate(_SYNC, pod, update.running, mirror, kill)
 
 
 def _answers(waiters: tuple[Waiter, ...]) -> tuple[Action, ...]:

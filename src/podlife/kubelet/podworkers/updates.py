@@ -13,6 +13,8 @@ from typing import Any, Generic, Protocol, TypeVar
 import msgspec
 
 __all__ = [
+    "CREATE",
+    "KILL",
     "KillOptions",
     "KillOutcome",
     "P",
@@ -105,6 +107,9 @@ class UpdateType(enum.Enum):
     UPDATE = "update"
     SYNC = "sync"
     KILL = "kill"
+
+
+CREATE, KILL = UpdateType.CREATE, UpdateType.KILL
 
 
 class KillOutcome(enum.Enum):

@@ -27,8 +27,8 @@ from podlife.kubelet.podworkers.metrics import Metrics
 from podlife.kubelet.podworkers.ports import EventRecorder, S, StatusCache, Steps, Synced, is_stopped
 from podlife.kubelet.podworkers.queries import Queries
 from podlife.kubelet.podworkers.retry_queue import RetryQueue
-from podlife.kubelet.podworkers.state import Act, Action, Answer, Stage
-from podlife.kubelet.podworkers.static_names import Admission
+from podlife.kubelet.podworkers.state import CANCEL_STEP, LINE_UP, TERMINATING, WAKE, Action, Answer
+from podlife.kubelet.podworkers.static_names import LATER, NEVER, NOW, Admission
 from podlife.kubelet.podworkers.step_runner import StatusError, StepRunner
 from podlife.kubelet.podworkers.stepping import (
     Work,
@@ -165,10 +165,10 @@ class PodWorkers(Queries[P, R], Generic[P, S, R]):
         if is_start:
             assert update.pod is not None
             admission = self._admission(worker, update.pod)
-            if admission is Admission.LATER:
+            if admission is LATER:
                 self.retries.put(worker.uid, now + retry_delay(self._delays, self._chance()))
                 return
-            if admission is Admission.NEVER:
+            if admission is NEVER:
                 worker.state, actions = end_before_start(state, now)
                 self._measure("terminated", update, now)
                 self._do(worker, actions)
@@ -180,7 +180,7 @@ class PodWorkers(Queries[P, R], Generic[P, S, R]):
     def _admission(self, worker: Worker[P, R], pod: P) -> Admission:
         # What the runtime was seen to have has to be stopped, whoever started it.
         if worker.state.is_seen_in_runtime or not is_static(pod):
-            return Admission.NOW
+            return NOW
         return self._names.admit(full_name(pod), worker.uid, self._is_alive)
 
     def _first_seconds(self) -> float:
@@ -211,7 +211,7 @@ class PodWorkers(Queries[P, R], Generic[P, S, R]):
             self._note_failure(worker, work, error)
         elif self._move_on(worker, work, now, is_terminal=is_terminal):
             return
-        is_transition = error is None and (is_terminal or work.stage is Stage.TERMINATING)
+        is_transition = error is None and (is_terminal or work.stage is TERMINATING)
         delay = delay_after(self._delays, error, now, is_transition=is_transition, random=self._chance())
         self.retries.put(worker.uid, now + delay)
         if work.update.asked_at is not None:
@@ -256,11 +256,11 @@ class PodWorkers(Queries[P, R], Generic[P, S, R]):
                 _answer(action)
                 continue
             assert worker is not None
-            if action is Act.WAKE:
+            if action is WAKE:
                 self._wake(worker)
-            elif action is Act.CANCEL_STEP:
+            elif action is CANCEL_STEP:
                 self._runner.cancel(worker)
-            elif action is Act.LINE_UP:
+            elif action is LINE_UP:
                 self._line_up(worker)
             else:
                 self._names.release(worker.uid)
