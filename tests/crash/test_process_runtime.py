@@ -6,6 +6,7 @@ Nothing runs twice, nothing is lost, and every exit code is reported by whoever 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import select
@@ -27,6 +28,7 @@ from podlife.kubelet.runtime import (
     ContainerStatus,
     EventKind,
     Runtime,
+    RuntimeUnavailableError,
     SandboxConfig,
 )
 from podlife.kubelet.runtimes.process import ProcessRuntime
@@ -229,6 +231,59 @@ async def test_a_killed_launcher_is_started_again(tmp_path: Path) -> None:
         states = {status.config.name: status.state for status in await runtime.list_containers()}
         assert states == {"first": ContainerState.RUNNING, "second": ContainerState.RUNNING}
         await runtime.remove_sandbox(sandbox_id)
+
+
+def launchers(folder: Path) -> list[int]:
+    """Those that serve this folder: they have its lock open, and are nobody's supervisor."""
+    lock = folder / "runtime" / "starting.lock"
+    found: list[int] = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and b"supervisor.launcher" in _command(entry):
+            with contextlib.suppress(OSError):
+                if any(opened.resolve() == lock for opened in (entry / "fd").iterdir()):
+                    found.append(int(entry.name))
+    return found
+
+
+def _command(process: Path) -> bytes:
+    try:
+        return (process / "cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+async def test_launchers_and_starting_supervisors_killed_again_and_again_start_nothing_twice(
+    tmp_path: Path,
+) -> None:
+    async with next_agent(tmp_path) as runtime:
+        sandbox_id = await runtime.run_sandbox(SANDBOX)
+        for number in range(_ROUNDS):
+            name = f"c{number}"
+            container_id = await runtime.create_container(
+                sandbox_id, container(tmp_path, name, "exec sleep 1000")
+            )
+            start = asyncio.gather(runtime.start_container(container_id), return_exceptions=True)
+            await asyncio.sleep(number % 10 / 1000)
+            for pid in launchers(tmp_path):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            [outcome] = await start
+            status = await runtime.container_status(container_id)
+            if outcome is None:
+                assert status.state in (ContainerState.RUNNING, ContainerState.EXITED)
+            else:
+                assert isinstance(outcome, RuntimeUnavailableError), outcome
+                assert (await settled(runtime, container_id)).exit_code in (None, 137)
+            await runtime.remove_container(container_id)
+            assert [pid for _, pid in witnessed(tmp_path) if runs(pid)] == []
+        await runtime.remove_sandbox(sandbox_id)
+    starts = Counter(container_id for container_id, _ in witnessed(tmp_path))
+    assert set(starts.values()) <= {1}
+
+
+async def settled(runtime: Runtime, container_id: str) -> ContainerStatus:
+    status = await runtime.container_status(container_id)
+    return status if status.state is ContainerState.CREATED else await ended(runtime, container_id)
 
 
 async def test_an_exit_while_there_was_no_agent_is_reported_by_the_next(tmp_path: Path) -> None:
