@@ -26,7 +26,7 @@ from tests.real_parts import Server, controller_manager_process, kube_apiserver
 
 from bench.apiserver import _json
 from bench.load import Load
-from bench.processes import Cost, cost_of
+from bench.processes import Cost, cost_of, cpu_seconds, most_per_second
 from bench.report import Goal, Table
 
 __all__ = ["Size", "run"]
@@ -57,6 +57,8 @@ class Scaling:
     seconds: float
     start_cost: Cost
     cost: Cost
+    # What the servers spent on it.
+    server_seconds: float
 
 
 def run(folder: Path, size: Size) -> Table:
@@ -89,11 +91,14 @@ class Cluster:
         with start() as process:
             time.sleep(REST_SECONDS)
             start_cost = cost_of(process.pid)
+            servers = (self._server.pid, self._server.etcd_pid)
+            before = cpu_seconds(*servers)
             scaling = asyncio.run(self._scale(process, seconds))
+            spent = cpu_seconds(*servers) - before
         assert start_cost is not None
         asyncio.run(self._clear())
         time.sleep(REST_SECONDS)  # what the servers do after that is not what is measured
-        return Scaling(scaling[0], scaling[1], start_cost, scaling[2])
+        return Scaling(scaling[0], scaling[1], start_cost, scaling[2], spent)
 
     async def _scale(self, process: subprocess.Popen[bytes], seconds: float) -> tuple[float, float, Cost]:
         async with self._load() as load:
@@ -200,4 +205,5 @@ def compare(size: Size, theirs: Scaling, ours: Scaling) -> Table:
             f"of the CPU {scaling.start_cost.cpu_seconds:.1f} s to start and {spent:.1f} s to scale; "
             f"{scaling.start_cost.peak_mb:.0f} MB at rest"
         )
+        table.note(f"{name}: {most_per_second(scaling.server_seconds, size.pods)}")
     return table

@@ -107,6 +107,7 @@ class Server:
     tokens: Mapping[str, str]
     pki: Pki | None = None
     etcd_url: str = ""
+    etcd_pid: int = 0
 
     @property
     def url(self) -> str:
@@ -169,7 +170,7 @@ def kube_apiserver(folder: Path, settings: Settings | None = None) -> Iterator[S
     write_token_file(token_file, settings.tokens)
     authentication = folder / "authentication.yaml"
     authentication.write_text(_ANONYMOUS_HEALTH)
-    with _etcd(folder / "etcd", settings.etcd_flags) as etcd_url:
+    with _etcd(folder / "etcd", settings.etcd_flags) as (etcd_url, etcd_pid):
         port = free_port()
         flags = [
             f"--etcd-servers={etcd_url}",
@@ -194,7 +195,9 @@ def kube_apiserver(folder: Path, settings: Settings | None = None) -> Iterator[S
         ]
         log = folder / "kube-apiserver.log"
         with _process([str(program), *flags], log) as process:
-            server = replace(_server(folder, port, pki, process, log, settings), etcd_url=etcd_url)
+            server = replace(
+                _server(folder, port, pki, process, log, settings), etcd_url=etcd_url, etcd_pid=etcd_pid
+            )
             _wait_until(lambda: is_ready(server), process, log, settings.ready_seconds)
             yield server
 
@@ -218,7 +221,7 @@ def _server(
 
 
 @contextmanager
-def _etcd(folder: Path, flags: Sequence[str]) -> Iterator[str]:
+def _etcd(folder: Path, flags: Sequence[str]) -> Iterator[tuple[str, int]]:
     folder.mkdir(parents=True, exist_ok=True)
     client, peer = (f"http://127.0.0.1:{free_port()}" for _ in range(2))
     log = folder / "etcd.log"
@@ -234,7 +237,7 @@ def _etcd(folder: Path, flags: Sequence[str]) -> Iterator[str]:
     ]
     with _process(command, log) as process:
         _wait_until(lambda: _answers(f"{client}/health"), process, log, READY_SECONDS)
-        yield client
+        yield client, process.pid
 
 
 @contextmanager

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from bench.processes import Cost
+import os
+
+from bench.processes import Cost, most_per_second
 from bench.replicaset import Scaling, Size, compare, replica_set
 
 
 def scaling(seconds: float, cpu_seconds: float, peak_mb: float) -> Scaling:
-    return Scaling(seconds - 0.1, seconds, Cost(0.5, 40.0), Cost(cpu_seconds, peak_mb))
+    return Scaling(seconds - 0.1, seconds, Cost(0.5, 40.0), Cost(cpu_seconds, peak_mb), 10.0)
 
 
 def test_as_fast_and_as_frugal_as_was_aimed_for_misses_nothing() -> None:
@@ -29,3 +31,10 @@ def test_the_replica_set_selects_its_own_template() -> None:
     assert isinstance(spec, dict)
     assert spec["replicas"] == 7
     assert spec["selector"]["matchLabels"] == spec["template"]["metadata"]["labels"]
+
+
+def test_what_the_servers_take_bounds_what_any_client_can_do() -> None:
+    cores = len(os.sched_getaffinity(0))
+    text = most_per_second(10.0, 5000)
+    assert "2.00 ms" in text
+    assert f"{cores * 500}/s at most" in text
