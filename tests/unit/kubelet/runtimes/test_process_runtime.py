@@ -114,6 +114,29 @@ async def test_the_stop_signal_reaches_the_whole_group_and_the_others_have_the_r
     assert (await runtime.container_status(container_id)).exit_code == 6
 
 
+async def test_a_process_that_forks_and_ends_all_the_time_does_not_get_away(
+    runtime: ProcessRuntime, tmp_path: Path
+) -> None:
+    hare = (
+        f"import os; open('{tmp_path}/up', 'w').write('up\\n')\nwhile True:\n    if os.fork(): os._exit(0)\n"
+    )
+    script = f'{sys.executable} -S -c "$HARE" & exec sleep 1000'
+    container_id = await started(runtime, tmp_path, script, env=(("HARE", hare),))
+    await said(tmp_path / "up")
+    async with asyncio.timeout(10):
+        await runtime.stop_container(container_id, grace_seconds=0)
+    assert (await runtime.container_status(container_id)).exit_code == 137
+    mark = f"PODLIFE_CONTAINER_ID={container_id}".encode()
+    assert not [entry for entry in Path("/proc").glob("[0-9]*/environ") if mark in environ_of(entry)]
+
+
+def environ_of(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
 async def test_a_container_killed_from_outside_has_137(runtime: ProcessRuntime, tmp_path: Path) -> None:
     status = await ended(runtime, await started(runtime, tmp_path, "kill -9 $$"))
     assert (status.exit_code, status.reason) == (137, "Error")

@@ -197,7 +197,7 @@ class Supervisor:
             self._killing_since = self._killing_since or now
             if self._has_children:
                 limits.kill_members(self._folder.launch())
-                _signal_all(kernel.descendants(os.getpid()), signal.SIGKILL)
+                _kill_with_groups(kernel.descendants(os.getpid()))
 
     def _patience_milliseconds(self) -> int | None:
         if self._killing_since is not None:
@@ -259,6 +259,20 @@ def _signal_group(pid: int, number: int) -> None:
     # The process has not been reaped, so the group's number is still its own.
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, number)
+
+
+def _kill_with_groups(pids: list[int]) -> None:
+    """A process that forks and ends faster than it can be named does not get away from its group.
+
+    Nobody is reaped between the listing and this, so that every group is still the one of a process listed.
+    """
+    groups: set[int] = set()
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            groups.add(os.getpgid(pid))
+    for group in groups - {os.getpgid(0)}:
+        _signal_group(group, signal.SIGKILL)
+    _signal_all(pids, signal.SIGKILL)
 
 
 def _is_in_group(pid: int, group: int) -> bool:
