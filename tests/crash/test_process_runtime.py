@@ -186,11 +186,24 @@ async def gone(pid: int) -> AsyncIterator[int]:
         os.close(pidfd)
 
 
+def control_groups(pid: int, container_id: str) -> list[Path]:
+    """The folders of a container's own groups, wherever they are mounted; none where none can be made."""
+    lines = Path(f"/proc/{pid}/cgroup").read_text().splitlines()
+    own = [line.rpartition(":")[2] for line in lines if line.endswith(container_id)]
+    mounts = [
+        line.split()[4]
+        for line in Path("/proc/self/mountinfo").read_text().splitlines()
+        if " - cgroup" in line
+    ]
+    return [folder for mount in mounts for group in own if (folder := Path(mount + group)).exists()]
+
+
 async def test_a_killed_supervisor_takes_its_container_along_and_the_agent_is_told(tmp_path: Path) -> None:
     child = f"setsid sh -c 'echo child $$ >> {tmp_path}/witness; exec sleep 1000' & wait"
     async with next_agent(tmp_path) as runtime:
         container_id = await started_one(runtime, container(tmp_path, "web", child))
         main, survivor = await witness_of(tmp_path, container_id), await witness_of(tmp_path, "child")
+        groups = control_groups(main, container_id)
         async with runtime.events() as events, asyncio.timeout(20):
             os.kill(supervisor_of(tmp_path, container_id), signal.SIGKILL)
             assert (await anext(events)).kind is EventKind.CONTAINER_STOPPED
@@ -199,6 +212,7 @@ async def test_a_killed_supervisor_takes_its_container_along_and_the_agent_is_to
         assert "supervisor was killed" in status.message
         assert not runs(main)
         assert not runs(survivor)
+        assert not [group for group in groups if group.exists()]
         await runtime.remove_sandbox(status.sandbox_id)
 
 

@@ -120,7 +120,8 @@ class Ends:
             self._tell(record)
 
     async def _end_survivors(self, container_ids: set[str]) -> None:
-        if not await asyncio.to_thread(kill_survivors, container_ids):
+        lost = {container_id: self._records.control_groups(container_id) for container_id in container_ids}
+        if not await asyncio.to_thread(kill_survivors, lost):
             log.error(
                 "processes of containers without supervisor cannot be killed: %s", sorted(container_ids)
             )

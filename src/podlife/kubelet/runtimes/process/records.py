@@ -76,6 +76,18 @@ class _ContainerFile(msgspec.Struct):
     record: _StoredContainer
 
 
+class _Group(msgspec.Struct):
+    path: str
+
+
+class _Launched(msgspec.Struct):
+    cgroups: list[_Group]
+
+
+class _LaunchedFile(msgspec.Struct):
+    launch: _Launched
+
+
 class _Started(msgspec.Struct):
     started_at_ns: int
 
@@ -183,6 +195,11 @@ class Records:
             # It may have ended between the two looks.
             record.exit = _read(folder / "exit.json", ExitRecord)
             record.state = ContainerState.EXITED if record.exit else ContainerState.UNKNOWN
+
+    def control_groups(self, container_id: str) -> list[Path]:
+        """Those that its supervisor was to make."""
+        launched = _read(self.container(container_id) / "config.json", _LaunchedFile)
+        return [Path(group.path) for group in launched.launch.cgroups] if launched else []
 
     def has_supervisor(self, container_id: str) -> bool:
         try:

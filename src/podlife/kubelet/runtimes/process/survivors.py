@@ -1,13 +1,16 @@
-"""What is left of a container whose supervisor was killed: found by the mark in its environment, and killed.
+"""What is left of a container whose supervisor was killed: found by the mark in its environment, or in its control
+groups where it has some, and killed.
 
 The main process dies with its supervisor; what it had started does not.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from .launch import CONTAINER_ID_VARIABLE
@@ -17,10 +20,14 @@ __all__ = ["kill_survivors"]
 _PATIENCE_SECONDS = 10.0
 
 
-def kill_survivors(container_ids: set[str]) -> bool:
-    """Kill until nobody is left; False if somebody would not go. Blocking: call it in a thread."""
+def kill_survivors(lost: Mapping[str, Sequence[Path]]) -> bool:
+    """Kill until nobody is left of these containers, and take away their control groups, which are given with each.
+
+    False if somebody would not go. Blocking: call it in a thread.
+    """
     give_up = time.monotonic() + _PATIENCE_SECONDS
-    while found := _marked(container_ids):
+    groups = [group for of_one in lost.values() for group in of_one]
+    while found := _marked(set(lost)) + _members(groups):
         if time.monotonic() > give_up:
             for pidfd in found:
                 os.close(pidfd)
@@ -28,6 +35,9 @@ def kill_survivors(container_ids: set[str]) -> bool:
         for pidfd in found:
             _kill(pidfd)
         time.sleep(0.01)
+    for group in groups:
+        with contextlib.suppress(OSError):
+            group.rmdir()
     return True
 
 
@@ -38,6 +48,16 @@ def _kill(pidfd: int) -> None:
         pass
     finally:
         os.close(pidfd)
+
+
+def _members(groups: Sequence[Path]) -> list[int]:
+    found: list[int] = []
+    for group in groups:
+        with contextlib.suppress(OSError):
+            for pid in (group / "cgroup.procs").read_text().split():
+                with contextlib.suppress(OSError):
+                    found.append(os.pidfd_open(int(pid)))
+    return found
 
 
 def _marked(container_ids: set[str]) -> list[int]:
