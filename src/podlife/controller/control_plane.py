@@ -5,8 +5,9 @@
     await plane.run()
 
 Controllers that ask for the same view of the same resource get the same informer: one watch, one cache. No controller
-begins before every cache has synced. Whatever ends unexpectedly ends all of it with its reason. Who may run at all
-(leader election) and what is told about it (health, metrics) is for whoever starts it.
+begins before every cache has synced. Whatever ends unexpectedly ends all of it with its reason. A server that is away
+is told of once for all of them. Who may run at all (leader election) and what is told about it (health, metrics) is
+for whoever starts it.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from podlife.client import Client, Ref
 from podlife.clock import Clock, SystemClock
+from podlife.controller.outages import tell_of_outages
+from podlife.errors import PodlifeError
 from podlife.events import Recorder
 from podlife.informer import Informer
 from podlife.informer.cache import HasMetadata
@@ -141,7 +144,14 @@ class ControlPlane:
         return ""
 
     async def run(self) -> None:
-        """Run everything until cancelled. Raises, in a group, what ended any of its parts."""
+        """Run everything until cancelled. Raises what ended any of its parts; several that ended at once, in a
+        group."""
+        try:
+            await self._run()
+        except BaseExceptionGroup as failures:
+            raise _sole_cause(failures) from None
+
+    async def _run(self) -> None:
         async with asyncio.TaskGroup() as beside:
             recorders = [
                 beside.create_task(recorder.run(), name=f"events of {component}")
@@ -157,7 +167,8 @@ class ControlPlane:
     async def _run_controllers(self) -> None:
         async with asyncio.TaskGroup() as group:
             for followed, informer in self._informers.items():
-                group.create_task(informer.run(), name=f"informer of {followed.ref}")
+                group.create_task(_follow(followed.ref, informer), name=f"informer of {followed.ref}")
+            group.create_task(tell_of_outages(self._lost), name="outages")
             await self._wait_for_caches()
             for controller in self._controllers:
                 group.create_task(controller.run(), name=controller.name)
@@ -169,10 +180,37 @@ class ControlPlane:
                 # An informer that ends without having synced has raised: the group ends this wait as well, once it
                 # has its turn.
                 await asyncio.sleep(0)
-                log.info("still waiting for the first list of %s", followed.ref)
+                if informer.trouble is None:
+                    log.info("still waiting for the first list of %s", followed.ref)
+
+    def _lost(self) -> str:
+        """What keeps an informer from following the server, if anything does. A first list that only takes its time is
+        nothing of the kind."""
+        for followed, informer in self._informers.items():
+            if informer.trouble is not None:
+                return f"{followed.ref}: {informer.trouble}"
+            if informer.has_synced and not informer.is_live:
+                return f"nothing is heard of {followed.ref}"
+        return ""
 
     async def _flush(self) -> None:
         """What was told by then is sent, within a bound for all of them together."""
         async with asyncio.TaskGroup() as group:
             for recorder in self._recorders.values():
                 group.create_task(recorder.flush(seconds=self._flush_seconds))
+
+
+async def _follow(ref: Ref, informer: Informer[Any]) -> None:
+    try:
+        await informer.run()
+    except PodlifeError as error:
+        # Servers do not always say what it was that they refuse.
+        error.add_note(f"the informer of {ref} ended with this")
+        raise
+
+
+def _sole_cause(failure: BaseException) -> BaseException:
+    """What is in a group of one, in groups of one."""
+    while isinstance(failure, BaseExceptionGroup) and len(failure.exceptions) == 1:
+        failure = failure.exceptions[0]
+    return failure

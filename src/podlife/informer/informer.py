@@ -237,7 +237,8 @@ class Informer(Generic[T]):
     def _note_trouble(self, error: PodlifeError) -> None:
         self.stats.interruptions += 1
         self._trouble = error
-        _log.info("the watch of %s was interrupted: %s", self._ref, error)
+        # Every try of every informer would be a line: whoever runs several tells of the server, once.
+        _log.debug("the watch of %s was interrupted: %s", self._ref, error)
 
     def _take_report(self, error: PodlifeError) -> None:
         """What the watch got over by itself."""

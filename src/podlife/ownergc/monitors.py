@@ -197,8 +197,12 @@ class Monitors:
                 except PodlifeError as error:
                     failures += 1
                     delay = min(delay, backoff_seconds(failures))
-                    log.warning("the server does not say which resources it has: %s", error)
+                    # Once and not at every try.
+                    level = logging.WARNING if failures == 1 else logging.DEBUG
+                    log.log(level, "the server does not say which resources it has: %s", error)
                 else:
+                    if failures:
+                        log.info("the server says again which resources it has")
                     failures = 0
                     self._follow(catalogue, group)
                 await asyncio.sleep(delay)
