@@ -121,6 +121,8 @@ class Connection:
                 f"{self.origin}: a certificate authority and insecure-skip-tls-verify exclude each other; "
                 "leave one out"
             )
+        if self.tls_server_name and not _is_host(self.tls_server_name):
+            raise ConfigError(f"{self.origin}: tls-server-name is not the name of a host; correct it")
         if bool(self.client_certificate) != bool(self.client_key):
             missing, given = ("key", "certificate") if self.client_certificate else ("certificate", "key")
             raise ConfigError(f"{self.origin}: there is a client {given} but no client {missing}; give both")
@@ -134,10 +136,19 @@ def _is_address(text: str) -> bool:
     try:
         url = urlsplit(text)
         # Asked for, it is read: what is no number, or too large a one, raises.
-        is_complete = bool(url.scheme in ("http", "https") and url.hostname and url.port != 0)
+        is_complete = url.scheme in ("http", "https") and _is_host(url.hostname or "") and url.port != 0
     except ValueError:
         return False
     return is_complete and not re.search(r"[\x00-\x1f\x7f]", text) and not re.search(r"\s", url.netloc)
+
+
+def _is_host(name: str) -> bool:
+    """Whether a name can be looked up at all: an address, or labels of a length that there is."""
+    try:
+        labels = (name if name.isascii() else name.encode("idna").decode()).removesuffix(".").split(".")
+    except UnicodeError:
+        return False
+    return name.isprintable() and (":" in name or all(0 < len(label) < 64 for label in labels))
 
 
 def _without_secrets(address: str) -> str:

@@ -54,7 +54,7 @@ def credentials_for(auth: Auth | None, clock: Clock | None = None) -> Credential
         case None:
             return _Fixed(Credential())
         case TokenAuth(token):
-            return _Fixed(Credential(f"Bearer {token}"))
+            return _Fixed(_bearer(token, "the token"))
         case BasicAuth(username, password):
             both = base64.b64encode(f"{username}:{password}".encode()).decode()
             return _Fixed(Credential(f"Basic {both}"))
@@ -66,6 +66,12 @@ def credentials_for(auth: Auth | None, clock: Clock | None = None) -> Credential
             return ExecCredentials(auth, clock or SystemClock())
         case ProviderAuth():
             return _Provider(auth)
+
+
+def _bearer(token: str, origin: str) -> Credential:
+    if not (token.isascii() and token.isprintable()):
+        raise ConfigError(f"{origin} has characters in it that no token has; write it anew")
+    return Credential(f"Bearer {token}")
 
 
 class _Fixed:
@@ -101,7 +107,7 @@ class _TokenFile:
         token = read_file(self._auth.path, "the token file").decode(errors="replace").strip()
         if not token:
             raise ConfigError(f"the token file {self._auth.path} is empty; check what writes it")
-        return Credential(f"Bearer {token}")
+        return _bearer(token, f"the token file {self._auth.path}")
 
     async def renew(self, refused: Credential) -> bool:
         if self._credential == refused:

@@ -9,6 +9,7 @@ llhttp (httptools). Which connection to use, and what an answer means, is for ot
 from __future__ import annotations
 
 import asyncio
+import select
 import zlib
 from typing import Any, cast
 
@@ -47,6 +48,7 @@ class HttpConnection(asyncio.Protocol):
         self._is_head_only = False
         # How many bytes have come since the last that was of any use to the reader.
         self._barren_bytes = 0
+        self._poll: select.poll | None = None
         self.is_open = False
         self.idle_since = 0.0
         self._reset()
@@ -79,6 +81,12 @@ class HttpConnection(asyncio.Protocol):
             and self._transport is not None
             and self._transport.get_write_buffer_size() == 0
         )
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nothing has come since, not even an end that the loop has had no time to tell of: a request that
+        is sent into it would be lost, and nobody could say whether it was executed."""
+        return self._poll is None or not self._poll.poll(0)
 
     async def exchange(self, message: bytes, *, seconds: float | None) -> None:
         """Send the request and wait for the head of the answer. Raises TimeoutError, CutOffError when the connection
@@ -133,6 +141,9 @@ class HttpConnection(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
         # Through a proxy's tunnel something may have come, or ended, before this is told.
         self.is_open = self._failure is None
+        if (connected := transport.get_extra_info("socket")) is not None:
+            self._poll = select.poll()
+            self._poll.register(connected.fileno(), select.POLLIN)
 
     def data_received(self, data: bytes) -> None:
         if self._failure is not None:

@@ -233,7 +233,7 @@ class _Line:
         now = asyncio.get_running_loop().time()
         while self._idle:
             connection = self._idle.pop()
-            if connection.is_open and now - connection.idle_since < _IDLE_SECONDS:
+            if connection.is_open and now - connection.idle_since < _IDLE_SECONDS and connection.is_quiet:
                 return connection
             connection.abort()
         return None

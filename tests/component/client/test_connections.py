@@ -7,9 +7,12 @@ import asyncio
 import contextlib
 import gc
 import json
+import os
+import queue
 import random
 import socket
 import ssl
+import threading
 import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager
@@ -26,7 +29,7 @@ from podlife.errors import ConfigError, UnreachableError
 from podlife.wire import Query, Request
 from tests.component.client.authority import Authority
 from tests.component.client.servers import serve_raw
-from tests.component.client.test_hostile_servers import HEAD, pod, whole
+from tests.component.client.test_hostile_servers import HEAD, SMUGGLED, pod, whole
 
 Run = Callable[[Coroutine[Any, Any, None]], None]
 
@@ -285,6 +288,58 @@ def test_who_is_connecting_when_the_client_closes_sends_nothing(
     run(story())
 
 
+@pytest.mark.parametrize("farewell", [b"", SMUGGLED])
+def test_a_connection_that_ended_or_spoke_behind_our_back_takes_no_request(run: Run, farewell: bytes) -> None:
+    connections = 0
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal connections
+        connections += 1
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(pod(f"pod-{connections}"))
+        if connections == 1:
+            await asyncio.to_thread(may_leave.wait)
+            raw = writer.transport.get_extra_info("socket")
+            os.write(raw.fileno(), farewell)
+            raw.shutdown(socket.SHUT_WR)
+            has_left.set()
+        await reader.read()
+
+    may_leave, has_left = threading.Event(), threading.Event()
+
+    def serve_apart() -> None:
+        async def serve() -> None:
+            async with listen(talk) as port:
+                ports.put(port)
+                while not is_over.is_set():
+                    await asyncio.sleep(0.002)
+
+        asyncio.run(serve())
+
+    ports: queue.Queue[int] = queue.Queue()
+    is_over = threading.Event()
+
+    async def story() -> None:
+        async with Client.connect(Connection(f"http://127.0.0.1:{ports.get()}")) as client:
+            assert await client.create(PODS, {"metadata": {"name": "a"}}, "ns") == {
+                "metadata": {"name": "pod-1"}
+            }
+            # The loop stands still: what the server does now it cannot have told of.
+            may_leave.set()
+            has_left.wait(5)
+            assert await client.create(PODS, {"metadata": {"name": "a"}}, "ns") == {
+                "metadata": {"name": "pod-2"}
+            }
+
+    server = threading.Thread(target=serve_apart)
+    server.start()
+    try:
+        run(story())
+    finally:
+        is_over.set()
+        server.join()
+
+
 class Renewed:
     """Credentials whose certificate is replaced when the test says so."""
 
@@ -453,6 +508,9 @@ def test_over_plain_http_no_credential_goes_to_a_proxy_even_for_this_machine() -
         "https://[::1",
         "https://[nonsense]:1",
         "https://api example",
+        "https://a..example",
+        f"https://{'a' * 64}.example",
+        f"https://{'é' * 64}.example",
         "https://api.example\r\nX: y",
     ],
 )
@@ -461,6 +519,27 @@ def test_an_address_that_cannot_be_used_is_told_in_one_line_without_its_secrets(
         Connection(server)
     assert "\n" not in str(raised.value)
     assert "s3cret" not in str(raised.value)
+
+
+@pytest.mark.parametrize("name", ["a..b", "a" * 64, ".x", "é" * 80, "\0"])
+def test_a_tls_server_name_that_cannot_be_asked_for_is_refused(name: str) -> None:
+    with pytest.raises(ConfigError, match="tls-server-name"):
+        Connection("https://api.example", tls_server_name=name)
+
+
+@pytest.mark.parametrize(
+    "server",
+    ["https://bücher.example", "https://api.example.", "https://[fe80::1%eth0]:1", "http://127.0.0.1"],
+)
+def test_an_unusual_address_may_be_used(server: str) -> None:
+    assert target_of(Connection(server)).host
+
+
+@pytest.mark.parametrize("token", ["a\nX: y", "é", "\udc80"])
+def test_a_token_that_no_header_can_carry_is_told_in_one_line(token: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        HttpTransport(Connection("https://api.example", auth=TokenAuth(token)))
+    assert token not in str(raised.value)
 
 
 @pytest.mark.parametrize("proxy", ["http://", "http://p:99999", "http://[::1", "http://me:s3cret@p:x"])
