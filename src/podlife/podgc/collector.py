@@ -179,7 +179,8 @@ class Collector:
             if is_fit:
                 log.info("the caches are live again: collecting goes on")
             else:
-                log.warning("nothing is collected while a cache is not live")
+                why = self._pods.trouble or self._nodes.trouble or "nothing is heard of the server"
+                log.warning("nothing is collected while a cache is not live: %s", why)
         return is_fit
 
     def _next_check(self) -> float:

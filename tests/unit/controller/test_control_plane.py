@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 
 import pytest
 
+from podlife.aio import spawn
 from podlife.api.views import MetadataOnly
 from podlife.client import EVENTS, PODS, REPLICA_SETS
 from podlife.controller import ControlPlane
@@ -209,13 +210,20 @@ async def test_a_server_that_is_away_costs_one_line_however_many_informers_there
 
     async def cut(body: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
         """As long as the server is there."""
-        pending = asyncio.ensure_future(anext(body))
+
+        async def read() -> bytes:
+            return await anext(body)
+
+        def reading() -> asyncio.Task[bytes]:
+            return spawn(read(), name="watch", on_failure=lambda _: None)
+
+        pending = reading()
         try:
             while not is_away:
                 await asyncio.wait((pending,), timeout=0.5)
                 if pending.done():
                     yield pending.result()
-                    pending = asyncio.ensure_future(anext(body))
+                    pending = reading()
             raise UnreachableError("cannot connect")
         finally:
             pending.cancel()
