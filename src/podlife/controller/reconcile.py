@@ -23,12 +23,20 @@ __all__ = ["Again", "Controller", "ControllerMetrics"]
 
 log = logging.getLogger(__name__)
 
+_MOST_SECONDS_UNSEEN = 600.0
+
 
 @dataclass(frozen=True, slots=True)
 class Again:
     """Reconcile the key again after this time, or earlier if it is added."""
 
     seconds: float
+
+    @classmethod
+    def by_clock(cls, seconds: float) -> Again:
+        """For a time that was reckoned by the wall clock: that may be set, and machines sleep, which no timer notices.
+        So it is looked again from time to time whether it has come."""
+        return cls(min(seconds, _MOST_SECONDS_UNSEEN))
 
 
 class ControllerMetrics:

@@ -72,7 +72,7 @@ class TtlAfterFinishedController:
         left = time_to_live(job, self._clock.now()) if job is not None else None
         if left is not None and left <= timedelta(0):
             left = await self._delete_if_due(*key)
-        return Again(left.total_seconds()) if left is not None else None
+        return Again.by_clock(left.total_seconds()) if left is not None else None
 
     async def _delete_if_due(self, namespace: str, name: str) -> timedelta | None:
         """How long it still has, should the server say so."""

@@ -217,7 +217,7 @@ class DaemonSetController:
         if min_ready := found.revision.min_ready_seconds:
             waits.append(seconds_to_next_check(found.claimed, min_ready, found.now, self._clock))
         soonest = min((wait for wait in waits if wait is not None), default=None)
-        return None if soonest is None else Again(soonest)
+        return None if soonest is None else Again.by_clock(soonest)
 
     async def _act(self, found: _Situation) -> float | None:
         """Do what is to be done now; in how many seconds there may be more, if that is known."""

@@ -155,7 +155,7 @@ class DeploymentController:
             status = with_progress(rollout, conditions, status, now)
         await self._writes.write_status(deployment, status, _revision(rollout))
         seconds = seconds_to_deadline(deployment, status, now) if step.tells_progress else None
-        return None if seconds is None else Again(seconds)
+        return None if seconds is None else Again.by_clock(seconds)
 
     async def _create(self, rollout: Rollout, replicas: int) -> ReplicaSet:
         """Where it cannot be made, the Deployment says why, and so does what is raised."""

@@ -196,4 +196,4 @@ def _next_look(situation: Situation, step: _Step, *, is_whole: bool) -> Again | 
         waits.append(left.total_seconds() if left > timedelta(0) else BATCH_SECONDS)
     if not is_whole:
         waits.append(BATCH_SECONDS)
-    return Again(min(waits)) if waits else None
+    return Again.by_clock(min(waits)) if waits else None

@@ -206,7 +206,7 @@ class ReplicaSetController:
         if min_ready <= 0 or status.get("readyReplicas") == status.get("availableReplicas"):
             return None
         seconds = seconds_to_next_check(pods.active, min_ready, now, self._clock)
-        return Again(min_ready if seconds is None else seconds)
+        return Again.by_clock(min_ready if seconds is None else seconds)
 
     def _note_pod(self, pod: Object, reference: ControllerRef | None) -> None:
         if reference is not None:

@@ -178,7 +178,7 @@ class StatefulSetController:
         if min_ready <= 0 or status.get("readyReplicas", 0) == status["availableReplicas"]:
             return None
         seconds = seconds_to_next_check(state.pods, min_ready, state.now, self._clock)
-        return Again(min_ready if seconds is None else seconds)
+        return Again.by_clock(min_ready if seconds is None else seconds)
 
     async def _update_revision(
         self, stateful_set: StatefulSet, owner: Owner, revisions: list[ControllerRevision]
