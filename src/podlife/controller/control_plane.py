@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from podlife.client import Client, Ref
 from podlife.clock import Clock, SystemClock
+from podlife.controller.acts import Acts
 from podlife.controller.outages import tell_of_outages
 from podlife.errors import PodlifeError
 from podlife.events import Recorder
@@ -72,6 +73,7 @@ class ControlPlane:
     ) -> None:
         self.client = client
         self.clock: Clock = clock or SystemClock()
+        self.acts = Acts()
         self._flush_seconds = flush_seconds
         self._informers: dict[Followed, Informer[Any]] = {}
         self._indexers: dict[Followed, Mapping[str, Indexer[Any]]] = {}
@@ -105,9 +107,11 @@ class ControlPlane:
         return self._informers[key]
 
     def recorder(self, component: str) -> Recorder:
-        """The recorder of the events of this component."""
+        """The recorder of the events of this component. They are told in the log as well, the same ones together."""
         if component not in self._recorders:
-            self._recorders[component] = Recorder(self.client, component, clock=self.clock)
+            self._recorders[component] = Recorder(
+                self.client, component, clock=self.clock, on_event=self.acts.note_event
+            )
         return self._recorders[component]
 
     def add(self, controller: Runnable) -> None:
@@ -157,12 +161,13 @@ class ControlPlane:
                 beside.create_task(recorder.run(), name=f"events of {component}")
                 for component, recorder in self._recorders.items()
             ]
+            telling = beside.create_task(self.acts.tell_for_ever(), name="acts")
             try:
                 await self._run_controllers()
             finally:
                 await self._flush()
-                for recorder in recorders:
-                    recorder.cancel()
+                for task in (*recorders, telling):
+                    task.cancel()
 
     async def _run_controllers(self) -> None:
         async with asyncio.TaskGroup() as group:

@@ -141,4 +141,3 @@ def _object_key(event: Object) -> Key:
         str(about.get("apiVersion", "")),
         event["type"],
     )
-

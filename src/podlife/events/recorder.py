@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,9 +50,12 @@ class Recorder:
         clock: Clock,
         settings: CorrelatorSettings | None = None,
         most_waiting: int = _MOST_WAITING,
+        on_event: Callable[[Mapping[str, Any], str, str], None] | None = None,
     ) -> None:
+        """`on_event` is told of each event, with what it regards, its reason and its message, sent or not."""
         self.counts = RecorderCounts()
         self._component = component
+        self._on_event = on_event
         self._clock = clock
         self._namer = Namer()
         self._correlator = Correlator(settings)
@@ -72,6 +75,8 @@ class Recorder:
                 raise ValueError(f"an event is Normal or Warning, not {type_!r}")
             what = (type_, reason, message)
             event = make_event(regarding, what, self._component, self._clock.now(), self._namer)
+            if self._on_event is not None:
+                self._on_event(regarding, reason, message)
         except Exception as error:  # noqa: BLE001 - a mistake in telling of the work must not end the work
             self.counts.failed += 1
             log.warning("no event %s: %r", reason, error)

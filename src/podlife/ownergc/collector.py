@@ -57,6 +57,7 @@ class OwnerGarbageCollector:
         self.monitors = Monitors(plane.client, _Feed(self), ignored=ignored, period_seconds=discovery_seconds)
         self._objects = Objects(plane.client, lambda: self.monitors.catalogue.kinds)
         self._recorder = plane.recorder(self.name)
+        self._acts = plane.acts
         self._absent = AbsentOwners()
         # Owners that are there but were not seen yet are looked at again with growing distance.
         self._unseen: ExponentialLimiter[str] = ExponentialLimiter()
@@ -171,6 +172,9 @@ class OwnerGarbageCollector:
                 # After a change of our own its version is another one.
                 version = ""
             is_there = await self._objects.delete(identity, action.policy, version)
+            if is_there:
+                place = f"{identity.namespace}/{identity.name}".removeprefix("/")
+                self._acts.note(self.name, f"deleted {identity.kind} {place}", f"× deleted {identity.kind}")
         else:
             assert isinstance(action, Leave)
         if not is_there:
