@@ -28,7 +28,7 @@ from podlife.kubelet.runtime import ContainerConfig, ContainerState, SandboxConf
 
 log = logging.getLogger(__name__)
 
-__all__ = ["ContainerRecord", "ExitRecord", "Records", "SandboxRecord", "from_nanoseconds"]
+__all__ = ["ContainerRecord", "ExitRecord", "Records", "SandboxRecord", "from_nanoseconds", "remove"]
 
 
 class ExitRecord(msgspec.Struct, frozen=True):
@@ -111,7 +111,7 @@ class Records:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for folder in (self._making, self._leaving):
             for entry in folder.iterdir():
-                _remove(entry)
+                remove(entry)
         for lock in self.locks.iterdir():
             if not self.container(lock.name).exists():
                 lock.unlink()
@@ -142,7 +142,7 @@ class Records:
             except (msgspec.DecodeError, FileNotFoundError) as failure:
                 log.warning("container %s cannot be read: %s", folder.name, failure)
                 if not self.has_supervisor(folder.name):
-                    _remove(folder)
+                    remove(folder)
         return found
 
     def save_sandbox(self, record: SandboxRecord) -> None:
@@ -168,15 +168,12 @@ class Records:
         write_private(made / "config.json", msgspec.json.encode({"record": stored, "launch": launch}))
         made.rename(self.container(record.id))
 
-    async def remove_container(self, container_id: str) -> None:
-        """Gone when this returns, and gone for the next agent from its first step on."""
+    def take_away(self, container_id: str) -> Path:
+        """Gone at once, for the next agent too; answers the folder that is left to be removed."""
         leaving = self._leaving / container_id
-        try:
-            self.container(container_id).rename(leaving)
-        except FileNotFoundError:
-            return
+        self.container(container_id).rename(leaving)
         self.lock(container_id).unlink(missing_ok=True)
-        await asyncio.to_thread(_remove, leaving)
+        return leaving
 
     def refresh(self, record: ContainerRecord) -> None:
         """Read the state anew. One that was claimed and whose supervisor is gone without a word becomes unknown."""
@@ -266,7 +263,8 @@ def _read(path: Path, kind: type[Any]) -> Any:
         return None
 
 
-def _remove(path: Path) -> None:
+def remove(path: Path) -> None:
+    """A file, or a folder with all that is in it; as much as can be. Blocking."""
     if path.is_dir() and not path.is_symlink():
         # What cannot be removed (a mount, an immutable file) the next agent tries again; it keeps none from starting.
         shutil.rmtree(path, onerror=lambda _, left, failure: log.warning("%s stays: %s", left, failure[1]))

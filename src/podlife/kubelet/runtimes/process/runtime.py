@@ -47,7 +47,7 @@ from .execution import executing
 from .launch import Place, launch_of, make_default_termination_message_path
 from .launcher import Launcher
 from .orders import connected
-from .records import ContainerRecord, Records, SandboxRecord, from_nanoseconds
+from .records import ContainerRecord, Records, SandboxRecord, from_nanoseconds, remove
 from .settings import ProcessSettings
 
 __all__ = ["ProcessRuntime"]
@@ -190,8 +190,10 @@ class ProcessRuntime:
         await self.stop_container(container_id, grace_seconds=0)
         record = self._containers.pop(container_id, None)
         if record is not None:
-            await self._records.remove_container(container_id)
+            leaving = self._records.take_away(container_id)
             self._publish(EventKind.CONTAINER_REMOVED, self._sandboxes.get(record.sandbox_id), record)
+            removal = asyncio.to_thread(remove, leaving)
+            await asyncio.shield(self._ends.spawn(removal, f"remove {record.config.name}"))
 
     async def container_status(self, container_id: str) -> ContainerStatus:
         return self._container_status(self._container(container_id))

@@ -1,0 +1,101 @@
+"""Many callers who know nothing of each other, on the same few containers: every answer is one of the documented ones,
+no container starts twice, every end is told once, and everything can be removed."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from podlife.aio import cancel_and_wait, spawn
+from podlife.kubelet.runtime import ContainerRuntimeError, EventKind, Runtime
+
+from .machines import Machine, pod
+
+_ORDERS = 60
+_CALLERS = 6
+
+
+class Callers:
+    def __init__(self, runtime: Runtime, machine: Machine, folder: Path, seed: int) -> None:
+        self._runtime = runtime
+        self._machine = machine
+        self._folder = folder
+        self._random = random.Random(seed)
+        self._sandboxes: list[str] = []
+        self._containers: list[str] = []
+        self._orders: list[Callable[[], Awaitable[object]]] = [
+            self._run_sandbox,
+            self._create,
+            self._create,
+            lambda: runtime.start_container(self._one(self._containers)),
+            lambda: runtime.start_container(self._one(self._containers)),
+            lambda: runtime.stop_container(self._one(self._containers), grace_seconds=0.1),
+            lambda: runtime.stop_container(self._one(self._containers), grace_seconds=0),
+            lambda: runtime.remove_container(self._one(self._containers)),
+            lambda: runtime.stop_sandbox(self._one(self._sandboxes)),
+            lambda: runtime.remove_sandbox(self._one(self._sandboxes)),
+        ]
+
+    async def run(self) -> None:
+        for _ in range(_ORDERS):
+            # Now and then somebody does not wait for the answer.
+            seconds = self._random.choice([20, 20, 20, 0.005])
+            try:
+                async with asyncio.timeout(seconds):
+                    await self._random.choice(self._orders)()
+            except ContainerRuntimeError:
+                continue
+            except TimeoutError:
+                assert seconds < 1, "an order was never answered"
+
+    def _one(self, ids: list[str]) -> str:
+        return self._random.choice(ids[-4:]) if ids else "unknown"
+
+    async def _run_sandbox(self) -> None:
+        uid = f"uid-{self._random.random()}"
+        self._sandboxes.append(await self._runtime.run_sandbox(pod(self._folder, uid=uid)))
+
+    async def _create(self) -> None:
+        config = self._random.choice(
+            [
+                self._machine.runs_for_ever,
+                self._machine.ignores_stop,
+                self._machine.cannot_start,
+                lambda: self._machine.exits(3),
+            ]
+        )()
+        self._containers.append(await self._runtime.create_container(self._one(self._sandboxes), config))
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+async def test_random_orders_at_once_leave_nothing_twice_and_nothing_behind(
+    runtime: Runtime, machine: Machine, tmp_path: Path, seed: int
+) -> None:
+    told: Counter[tuple[EventKind, str]] = Counter()
+
+    async def listen() -> None:
+        async with runtime.events() as events:
+            async for event in events:
+                assert event.kind is not EventKind.RELIST
+                told[event.kind, event.container_id or event.sandbox_id] += 1
+
+    listener = spawn(listen(), name="listener", on_failure=lambda failure: pytest.fail(str(failure)))
+    await asyncio.sleep(0)
+    callers = Callers(runtime, machine, tmp_path, seed)
+    await asyncio.gather(*(callers.run() for _ in range(_CALLERS)))
+    for sandbox in await runtime.list_sandboxes():
+        await runtime.remove_sandbox(sandbox.id)
+    assert await runtime.list_containers() == []
+    await asyncio.sleep(0)
+    await cancel_and_wait(listener)
+    assert {kind for kind, _ in told} == set(EventKind) - {EventKind.RELIST}
+    assert [what for what, times in told.items() if times != 1] == []
+    created = {container for kind, container in told if kind is EventKind.CONTAINER_CREATED}
+    assert created == {container for kind, container in told if kind is EventKind.CONTAINER_REMOVED}
+    started = {container for kind, container in told if kind is EventKind.CONTAINER_STARTED}
+    assert started <= {container for kind, container in told if kind is EventKind.CONTAINER_STOPPED}
