@@ -19,7 +19,7 @@ from podlife.errors import PodlifeError, TerminalError
 from podlife.workqueue import Distribution, RateLimitedQueue, ShutDownError
 from podlife.workqueue.queue import K
 
-__all__ = ["Again", "Controller", "ControllerMetrics"]
+__all__ = ["Again", "Controller", "ControllerMetrics", "show_key"]
 
 log = logging.getLogger(__name__)
 
@@ -115,7 +115,7 @@ class Controller(Generic[K]):
         try:
             outcome = await self._reconcile(key)
         except TerminalError as error:
-            log.error("%s gives up on %s: %s", self.name, key, error)
+            log.error("%s gives up on %s: %s", self.name, show_key(key), error)
             self.queue.forget(key)
             return "terminal_error"
         except Exception as error:  # noqa: BLE001 - whatever failed for one key, the others go on
@@ -136,4 +136,9 @@ def _is_awaited(_: BaseException) -> None:
 def _log_failure(name: str, key: object, error: Exception) -> None:
     # What is raised on purpose says all there is to say in a line; anything else is a bug, to be found.
     trace = None if isinstance(error, PodlifeError) else error
-    log.warning("%s failed for %s, and tries again: %s", name, key, error, exc_info=trace)
+    log.warning("%s failed for %s, and tries again: %s", name, show_key(key), error, exc_info=trace)
+
+
+def show_key(key: object) -> str:
+    """Namespace and name as people write them: default/web."""
+    return "/".join(map(str, key)).removeprefix("/") if isinstance(key, tuple) else str(key)

@@ -174,7 +174,9 @@ class OwnerGarbageCollector:
             is_there = await self._objects.delete(identity, action.policy, version)
             if is_there:
                 place = f"{identity.namespace}/{identity.name}".removeprefix("/")
-                self._acts.note(self.name, f"deleted {identity.kind} {place}", f"× deleted {identity.kind}")
+                self._acts.note(
+                    self.name, f"{identity.kind} {place} deleted", f"objects of kind {identity.kind} deleted"
+                )
         else:
             assert isinstance(action, Leave)
         if not is_there:

@@ -16,6 +16,8 @@ import threading
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, replace
 
+from podlife.controller.reconcile import show_key
+
 __all__ = ["Expectation", "Expectations", "UidTrackedExpectations"]
 
 log = logging.getLogger(__name__)
@@ -91,7 +93,9 @@ class Expectations:
         if known is None or known.is_fulfilled:
             return True
         if self._seconds() - known.set_at > self._timeout_seconds:
-            log.warning("%s: expectations were not met in %g s: %s", key, self._timeout_seconds, known)
+            log.warning(
+                "%s: expectations were not met in %g s: %s", show_key(key), self._timeout_seconds, known
+            )
             return True
         return False
 

@@ -47,6 +47,7 @@ class TtlAfterFinishedController:
     def __init__(self, plane: ControlPlane, *, workers: int = 5) -> None:
         self._client = plane.client
         self._clock = plane.clock
+        self._acts = plane.acts
         self._jobs = plane.informer(JOBS, view=Job, indexers=OWNER_INDEXERS)
         self.queue: RateLimitedQueue[Key] = RateLimitedQueue("ttl_jobs_to_delete")
         self.controller = Controller(self.name, self.queue, self.reconcile, workers=workers)
@@ -83,6 +84,7 @@ class TtlAfterFinishedController:
                 return left
             options = DeleteOptions(propagation_policy="Foreground", uid=fresh.metadata.uid)
             await self._client.delete(JOBS, name, namespace, options=options)
+            self._acts.note(f"Job {namespace}/{name}", "deleted, its time to live is over", "times deleted")
         except (NotFoundError, ConflictError):
             # Somebody was faster: what is there now comes with an event of its own.
             return None

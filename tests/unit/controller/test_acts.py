@@ -80,5 +80,5 @@ async def test_pods_of_a_replica_set_are_one_line(caplog: pytest.LogCaptureFixtu
         "running: replicaset-controller, garbage-collector-controller",
         "ReplicaSet default/web: 300 pods created",
         "ReplicaSet default/web: 10 pods deleted",
-        "garbage-collector-controller: 290 × deleted Pod",
+        "garbage-collector-controller: 290 objects of kind Pod deleted",
     ]

@@ -11,6 +11,7 @@ import pytest
 
 from podlife.aio import cancel_and_wait
 from podlife.controller import Again, Controller
+from podlife.controller.reconcile import show_key
 from podlife.errors import ConflictError, TerminalError
 from podlife.workqueue import ExponentialLimiter, RateLimitedQueue
 from tests.virtual_time import virtual_time
@@ -256,3 +257,11 @@ async def test_key_that_is_always_due_again_at_once_stops_nobody() -> None:
         for _ in range(10):
             await asyncio.sleep(0)
     assert passes <= 20
+
+
+def test_a_key_is_shown_as_people_write_it() -> None:
+    assert [show_key(key) for key in (("default", "ci"), ("", "n1"), "0f-uid")] == [
+        "default/ci",
+        "n1",
+        "0f-uid",
+    ]
