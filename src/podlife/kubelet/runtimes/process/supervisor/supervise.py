@@ -25,6 +25,8 @@ from .start_order import StartOrder
 __all__ = ["Supervisor"]
 
 _CHUNK_BYTES = 64 * 1024
+# More than a pipe holds: what comes after the end comes from somebody outside who was given the stream.
+_LAST_CHUNKS = 64
 _KILL_AGAIN_SECONDS = 0.05
 # A process in uninterruptible sleep outlives SIGKILL; the container's end does not wait for it for ever.
 _GIVE_UP_SECONDS = 30.0
@@ -213,8 +215,9 @@ class Supervisor:
 
     def _finish(self) -> None:
         for fd in list(self._streams):
-            while fd in self._streams and self._read(fd):
-                pass
+            for _ in range(_LAST_CHUNKS):
+                if fd not in self._streams or not self._read(fd):
+                    break
         if self._log is not None:
             self._log.end()
         code = 137 if self._status is None else _exit_code(self._status)
