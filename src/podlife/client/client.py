@@ -389,7 +389,8 @@ def _request(
     body: bytes | Object | Sequence[Any] | None,
     headers: Mapping[str, str] | None,
 ) -> Request:
-    raw = urlencode({name: value for name, value in (query or {}).items() if value})
+    given = {name: value for name, value in query.items() if value} if query else None
+    raw = urlencode(given) if given else ""
     sent = {"Accept": "application/json", **(headers or {})}
     if body is not None:
         sent.setdefault("Content-Type", "application/json")

@@ -210,7 +210,11 @@ class _Line:
         """Raises NotSentError, and TimeoutError when the deadline comes first."""
         self.users += 1
         try:
-            await self._wait_for_a_place(deadline)
+            if self._free.locked():
+                async with asyncio.timeout_at(deadline):
+                    await self._free.acquire()
+            else:
+                await self._free.acquire()
             try:
                 connection = self._last_used() or await self._connect(deadline)
             except BaseException:
@@ -221,13 +225,6 @@ class _Line:
             raise
         self._used.add(connection)
         return connection
-
-    async def _wait_for_a_place(self, deadline: float | None) -> None:
-        if self._free.locked():
-            async with asyncio.timeout_at(deadline):
-                await self._free.acquire()
-        else:
-            await self._free.acquire()
 
     def _last_used(self) -> HttpConnection | None:
         now = asyncio.get_running_loop().time()

@@ -30,6 +30,10 @@ __all__ = [
 ]
 
 
+# Names that lead elsewhere in a path.
+_DOTS = (".", "..")
+
+
 @dataclass(frozen=True, slots=True)
 class Ref:
     """A resource of an API server. `kind` is for objects that are made from scratch; no request needs it."""
@@ -55,7 +59,8 @@ class Ref:
         root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
         parts = [root, *(("namespaces", namespace) if namespace else ()), self.plural]
         parts += [part for part in (name, subresource) if part]
-        if any(part in (".", "..") or "/" in part or "%" in part for part in (namespace, name)):
+        both = f"{namespace} {name}"
+        if "/" in both or "%" in both or namespace in _DOTS or name in _DOTS:
             raise ValueError(f"{namespace!r} and {name!r} cannot stand in a path")
         return "/".join(parts)
 
