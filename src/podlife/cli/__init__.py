@@ -1,8 +1,9 @@
 """The command line: the only place where parts are wired together, that prints, and that exits.
 
 A mistake of the user's is one line on standard error and exit code 1 (2 for a wrong use of the command);
-an error of ours is one line too, and how to see the rest. The same `main` serves `podlife` and, as a plug-in,
-`kubectl podlife`. Nothing heavy is imported before a command needs it.
+an error of ours is one line too, and how to see the rest. After a log for programs it is that log's last line.
+The same `main` serves `podlife` and, as a plug-in, `kubectl podlife`. Nothing heavy is imported before a command
+needs it.
 """
 
 from __future__ import annotations
@@ -62,11 +63,17 @@ def _explain(error: Exception) -> int:
 
         traceback.print_exc()
     elif isinstance(error, PodlifeError):
-        print(f"podlife: {_one_line(error)}", file=sys.stderr)
+        _say(_one_line(error))
     else:
-        what = f"unexpected {type(error).__name__}: {_one_line(error)}"
-        print(f"podlife: {what} (set PODLIFE_DEBUG=1 to see where)", file=sys.stderr)
+        _say(f"unexpected {type(error).__name__}: {_one_line(error)} (set PODLIFE_DEBUG=1 to see where)")
     return 1
+
+
+def _say(line: str) -> None:
+    # Who has not loaded it has no log.
+    logs = sys.modules.get("podlife.cli.logs")
+    if logs is None or not logs.log_the_end(line):
+        print(f"podlife: {line}", file=sys.stderr)
 
 
 def _one_line(error: Exception) -> str:

@@ -11,6 +11,7 @@ from podlife.cli.connecting import ConnectionOptions
 from podlife.cli.election import ElectionOptions
 from podlife.cli.logs import VerbosityOption
 from podlife.cli.options import GoCommand, ListenOption, parse_address, whole_number, with_groups, words
+from podlife.errors import ConfigError
 
 __all__ = ["ControllersElection", "SyncOptions", "app"]
 
@@ -88,7 +89,10 @@ def run(
     from podlife.cli.controllers_catalog import choose
 
     # What is wrong with the options is said before anything is loaded or connected to.
-    chosen = choose(["*"] if controllers is None else words(controllers))
+    try:
+        chosen = choose(["*"] if controllers is None else words(controllers))
+    except ConfigError as error:
+        raise typer.BadParameter(str(error)) from None
     address, checked = parse_address(listen) if listen else None, election.checked()
     from podlife.cli.controllers_run import run_controllers
     from podlife.cli.service import Options

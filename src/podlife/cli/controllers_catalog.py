@@ -30,6 +30,28 @@ _ABOUT = {
 }
 # What kube-controller-manager called them before 1.28, and still understands, where that is not the short name.
 _OLDER = {OWNER_GC: ("garbagecollector",), POD_GC: ("podgc",)}
+# Those of kube-controller-manager v1.36 that are not here: who names one knows very well what they mean.
+_NOT_HERE = frozenset(
+    f"{name}-controller"
+    for name in (
+        *("bootstrap-signer", "certificatesigningrequest-approving", "certificatesigningrequest-cleaner"),
+        *("certificatesigningrequest-signing", "cloud-node-lifecycle", "clusterrole-aggregation", "cronjob"),
+        *("device-taint-eviction", "disruption", "endpoints", "endpointslice", "endpointslice-mirroring"),
+        *(
+            "ephemeral-volume",
+            "horizontal-pod-autoscaler",
+            "kube-apiserver-serving-clustertrustbundle-publisher",
+        ),
+        *("legacy-serviceaccount-token-cleaner", "namespace", "node-ipam", "node-lifecycle", "node-route"),
+        *("persistentvolume-attach-detach", "persistentvolume-binder", "persistentvolume-expander"),
+        *("persistentvolume-protection", "persistentvolumeclaim-protection", "podcertificaterequest-cleaner"),
+        *("podgroup-protection", "replicationcontroller", "resourceclaim", "resourcepoolstatusrequest"),
+        *("resourcequota", "root-ca-certificate-publisher", "selinux-warning", "service-cidr", "service-lb"),
+        *("serviceaccount", "serviceaccount-token", "storage-version-migrator"),
+        *("storageversion-garbage-collector", "taint-eviction", "token-cleaner", "ttl"),
+        *("validatingadmissionpolicy-status", "volumeattributesclass-protection"),
+    )
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +108,11 @@ def choose(words: Iterable[str]) -> tuple[Known, ...]:
 
 
 def _unknown(name: str, known: Iterable[str]) -> str:
+    if f"{name.removesuffix('-controller')}-controller" in _NOT_HERE:
+        return (
+            f"--controllers: kube-controller-manager has a {name}, podlife has none; `podlife controllers list` "
+            "shows all there are"
+        )
     near = get_close_matches(name, known, n=1, cutoff=0.5)
     meant = f"did you mean {near[0]}? " if near else ""
     return f"--controllers knows no {name!r}: {meant}`podlife controllers list` shows all there are"

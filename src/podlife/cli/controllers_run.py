@@ -25,6 +25,11 @@ NAME = "podlife-controllers"
 _STOP_SECONDS = 10.0
 # And how long the events that were told by then.
 _FLUSH_SECONDS = 3.0
+# One lease for every set of controllers: with one for each set, two that overlap would work beside each other.
+_BESIDE = (
+    "nothing is done here meanwhile, also if the holder runs other controllers: sets that have none in common may run "
+    "beside each other, each with a --leader-elect-resource-name of its own"
+)
 
 
 def run_controllers(options: Options, chosen: Sequence[Known], syncs: SyncOptions) -> None:
@@ -38,7 +43,7 @@ def run_controllers(options: Options, chosen: Sequence[Known], syncs: SyncOption
         return Controlling(plane, seconds)
 
     told = {"controllers": ",".join(known.name for known in chosen)}
-    run_service(Service(NAME, "deploy/controllers/rbac.yaml", make, told), options)
+    run_service(Service(NAME, "deploy/controllers/rbac.yaml", make, told, _BESIDE), options)
 
 
 def stop_seconds(election: ElectionOptions) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from podlife.clock import Clock
     from podlife.controller import LeaderElector
     from podlife.events import Recorder
+
+log = logging.getLogger(__name__)
 
 __all__ = ["ElectionOptions", "lease_of", "make_elector"]
 
@@ -97,20 +100,33 @@ def lease_of(options: ElectionOptions, connection: Connection) -> tuple[str, str
 
 
 def make_elector(
-    options: ElectionOptions, connection: Connection, client: Client, *, clock: Clock, recorder: Recorder
+    options: ElectionOptions,
+    connection: Connection,
+    client: Client,
+    *,
+    recorder: Recorder,
+    clock: Clock,
+    beside: str,
 ) -> LeaderElector | None:
-    """Nobody where it is turned off."""
+    """Nobody where it is turned off. `beside` is what the log says when another one holds the lease."""
     from podlife.controller import LeaderElector, make_identity
 
     if not options.leader_elect:
         return None
+    identity = options.leader_elect_identity or make_identity()
+
+    def notice(leader: str) -> None:
+        if beside and leader != identity:
+            log.info(beside)
+
     return LeaderElector(
         client,
         *lease_of(options, connection),
-        options.leader_elect_identity or make_identity(),
+        identity,
         lease_seconds=options.leader_elect_lease_duration,
         renew_seconds=options.leader_elect_renew_deadline,
         retry_seconds=options.leader_elect_retry_period,
         clock=clock,
         recorder=recorder,
+        on_new_leader=notice,
     )

@@ -14,7 +14,25 @@ from typing import Annotated, Any, TextIO
 
 import typer
 
-__all__ = ["VerbosityOption", "set_up_logs"]
+__all__ = ["VerbosityOption", "log_the_end", "set_up_logs"]
+
+
+class _JsonHandler(logging.StreamHandler[TextIO]):
+    """Knows whether there is a log already."""
+
+    has_begun = False
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.has_begun = True
+        super().emit(record)
+
+
+def log_the_end(line: str) -> bool:
+    """What ended the process, as the last line of a log for programs; false where there is none."""
+    is_log = any(isinstance(each, _JsonHandler) and each.has_begun for each in logging.getLogger().handlers)
+    if is_log:
+        logging.getLogger("podlife").error(line)
+    return is_log
 
 
 def _parse_verbosity(text: str | int) -> int:
@@ -63,7 +81,7 @@ def set_up_logs(verbosity: int, stream: TextIO | None = None) -> None:
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=True,
     )
-    handler = logging.StreamHandler(stream)
+    handler = (logging.StreamHandler if stream.isatty() else _JsonHandler)(stream)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=shared,

@@ -26,7 +26,7 @@ def describe_mistake(error: Any) -> str:
         return str(error.format_message())
     text, is_ours = _text(kind, error)
     where = error.ctx.command_path if error.ctx is not None else "podlife"
-    line = text if is_ours else f"{text}; `{where} -h` shows what there is"
+    line = text if is_ours else f"{text}{'' if text.endswith('?') else ';'} `{where} -h` shows what there is"
     return f"podlife: {' '.join(line.split())}"
 
 
@@ -45,7 +45,8 @@ def _text(kind: str, error: Any) -> tuple[str, bool]:
     if match := _EXTRA.fullmatch(message):
         return f"{match[1]!r} is not expected here", False
     if message.startswith("No such command"):
-        return message.replace("No such", "there is no", 1), False
+        # "… 'x'. Did you mean 'y'?": one sentence of ours.
+        return message.replace("No such", "there is no", 1).replace(". Did you", ": did you", 1), False
     # An exception of a kind that is raised by us alone, or of one that is not known yet.
     return message, kind == "UsageError"
 

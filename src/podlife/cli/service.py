@@ -65,12 +65,13 @@ class Work(Protocol):
 @dataclass(frozen=True, slots=True)
 class Service:
     """`name` stands in its events and metrics, `rights` is the file that has all the rights it needs, `told` is what
-    the log says of its settings."""
+    the log says of its settings, `beside` what it says when another process holds the lease."""
 
     name: str
     rights: str
     make: Callable[[Client, Clock, Recorder], Work]
     told: Mapping[str, Any] = field(default_factory=dict)
+    beside: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,9 @@ async def _run(service: Service, options: Options, connection: Connection) -> No
         await _greet(options.election, connection, client)
         clock = SystemClock()
         recorder = Recorder(client, service.name, clock=clock)
-        elector = make_elector(options.election, connection, client, clock=clock, recorder=recorder)
+        elector = make_elector(
+            options.election, connection, client, clock=clock, recorder=recorder, beside=service.beside
+        )
         parts = _Parts(service.make(client, clock, recorder), recorder, elector)
         async with asyncio.TaskGroup() as group:
             beside = [group.create_task(recorder.run(), name="events")]
@@ -111,10 +114,13 @@ async def _run(service: Service, options: Options, connection: Connection) -> No
                     beside.append(group.create_task(pulse.run(), name="pulse"))
                 log.info("health and metrics are on %s", ", ".join(await server.addresses()))
             log.info("watching over %s", connection.server, extra=dict(service.told))
-            await _until_signal(group.create_task(parts.run(), name=service.name))
+            has_led = await _until_signal(group.create_task(parts.run(), name=service.name), elector)
             await recorder.flush(seconds=_FLUSH_SECONDS)
             for task in beside:
                 task.cancel()
+    # Where it could not be given back that is said already.
+    is_given_back = has_led and elector is not None and elector.leader != elector.identity
+    log.info("ended%s", f", and {elector} is given back" if is_given_back else "")
 
 
 async def _greet(election: ElectionOptions, connection: Connection, client: Client) -> None:
@@ -128,15 +134,20 @@ async def _greet(election: ElectionOptions, connection: Connection, client: Clie
         await client.get(LEASES, name, namespace)
 
 
-async def _until_signal(work: asyncio.Task[None]) -> None:
-    """Come back when the work has ended because a signal came. What else ends it ends the whole group."""
+async def _until_signal(work: asyncio.Task[None], elector: LeaderElector | None) -> bool:
+    """Come back when the work has ended because a signal came; says whether it was led until then. What else ends it
+    ends the whole group."""
+    has_led = False
 
     def stop() -> None:
+        nonlocal has_led
+        has_led = elector is not None and elector.is_leader
         log.info("told to stop: finishing the calls under way")
         work.cancel()
 
     with loop.stopped_by_signals(stop):
         await asyncio.wait((work,))
+    return has_led
 
 
 def _checks(parts: _Parts, pulse: Pulse) -> Health:

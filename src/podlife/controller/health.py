@@ -7,6 +7,9 @@ and why, in the shape of Kubernetes' own health endpoints. Nothing here is secre
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
+import socket
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -97,7 +100,7 @@ class HealthServer:
             try:
                 await web.TCPSite(runner, self._host, self._wanted_port).start()
             except OSError as error:
-                raise ConfigError(f"cannot listen on {self._host}:{self._wanted_port}: {error}") from None
+                raise ConfigError(_why_not(self._host, self._wanted_port, error)) from None
             bound = self._bound()
             if not bound.done():
                 bound.set_result([(address[0], address[1]) for address in runner.addresses])
@@ -131,3 +134,15 @@ class HealthServer:
         # As Kubernetes does it: well is "ok" unless one wants to know more; not well always says which.
         text = report if not is_well or "verbose" in request.query else "ok"
         return web.Response(status=200 if is_well else 503, text=text, headers=_TEXT)
+
+
+def _why_not(host: str, port: int, error: OSError) -> str:
+    address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    if error.errno == errno.EADDRINUSE:
+        return f"cannot listen on {address}: another process does already; choose another port, or 0 for any"
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return f"cannot listen on {address}: it is not allowed; choose a port from 1024 on"
+    if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
+        return f"cannot listen on {address}: this machine has no such address; 127.0.0.1 is for itself alone"
+    # The loop puts a number and a tuple around the system's own words.
+    return f"cannot listen on {address}: {os.strerror(error.errno) if error.errno else error}"

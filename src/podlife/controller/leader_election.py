@@ -81,6 +81,8 @@ class LeaderElector:
         self._renewed_at = 0.0
         self._is_leading = False
         self._complaint = ""
+        # Whom we have said that we wait for, and since when they lead.
+        self._waits_for: tuple[str, str] | None = None
 
     @property
     def leader(self) -> str:
@@ -141,11 +143,11 @@ class LeaderElector:
     # Holding
 
     async def _acquire(self) -> None:
-        log.info("%s waits for %s", self.identity, self)
         while not await self._try():  # noqa: ASYNC110 - what is waited for happens on another machine
             # In this distance as upstream: no lease is taken faster because somebody asks all the time.
             await asyncio.sleep(self._retry_seconds * (1 + _JITTER * random.random()))  # noqa: S311 - spreads load
         self._is_leading = True
+        self._waits_for = None
         log.info("%s leads by %s", self.identity, self)
         self._tell("became leader")
 
@@ -202,6 +204,7 @@ class LeaderElector:
         self._seen = leases.observe(self._seen, lease, at)
         self._notice(leases.holder_of(self._seen.spec))
         if not leases.is_free(self._seen, self.identity, at, self._lease_seconds):
+            self._tell_of_waiting(self._seen)
             return False
         await self._write(lease, leases.claim(self._seen.spec, self.identity, self._lease_seconds, now()))
         return True
@@ -248,6 +251,21 @@ class LeaderElector:
         self._leader = leader
         if leader and self._on_new_leader is not None:
             self._on_new_leader(leader)
+
+    def _tell_of_waiting(self, seen: leases.Observation) -> None:
+        """Once for each holder."""
+        holder, since = leases.holder_of(seen.spec), str(seen.spec.get("acquireTime") or "an unknown time")
+        if self._is_leading or self._waits_for == (holder, since):
+            return
+        self._waits_for = holder, since
+        log.info(
+            "%s waits for %s: %s holds it since %s, and loses it when it is not renewed for %g s",
+            self.identity,
+            self,
+            holder,
+            since.partition(".")[0],
+            leases.promised_seconds(seen.spec, self._lease_seconds),
+        )
 
     def _complain(self, complaint: str) -> None:
         # Once and not at every try.

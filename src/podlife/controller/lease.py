@@ -13,7 +13,17 @@ from datetime import datetime, timedelta
 from podlife.api.codec import Object, format_micro_time, parse_time
 from podlife.client import LEASES
 
-__all__ = ["Observation", "claim", "holder_of", "is_free", "make_lease", "observe", "release", "renew"]
+__all__ = [
+    "Observation",
+    "claim",
+    "holder_of",
+    "is_free",
+    "make_lease",
+    "observe",
+    "promised_seconds",
+    "release",
+    "renew",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +48,12 @@ def is_free(seen: Observation, identity: str, now: float, lease_seconds: float) 
     """Whether `identity` may write itself into the lease: it is nobody's, its own, or has not changed for as
     long as its holder has promised to renew it within. A holder that promised nothing gets our own time."""
     holder = holder_of(seen.spec)
-    promised = float(seen.spec.get("leaseDurationSeconds") or lease_seconds)
-    return holder in ("", identity) or seen.at + promised <= now
+    return holder in ("", identity) or seen.at + promised_seconds(seen.spec, lease_seconds) <= now
+
+
+def promised_seconds(spec: Object, lease_seconds: float) -> float:
+    """Within which time its holder has promised to renew it; ours, where it promised nothing."""
+    return float(spec.get("leaseDurationSeconds") or lease_seconds)
 
 
 def make_lease(namespace: str, name: str, spec: Object) -> Object:

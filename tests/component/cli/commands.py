@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import pty
 import signal
@@ -19,6 +20,7 @@ __all__ = [
     "Terminal",
     "assert_one_line",
     "eventually",
+    "last_words",
     "on_terminal",
     "podlife",
     "started",
@@ -43,6 +45,15 @@ def assert_one_line(result: Result, *words: str) -> None:
     assert lines[0].startswith("podlife: ")
     for word in words:
         assert word in lines[0]
+
+
+def last_words(result: Result) -> str:
+    """What a command that has a log for programs ended with: the last line of that log, and the only one of its level.
+    All others are lines of the log too."""
+    records = [json.loads(line) for line in result.err.splitlines()]
+    [said] = [record["message"] for record in records if record["level"] == "error"]
+    assert records[-1]["message"] == said, result.err
+    return str(said)
 
 
 class Running:

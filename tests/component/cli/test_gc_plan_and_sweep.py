@@ -10,7 +10,14 @@ from pathlib import Path
 import pytest
 
 from podlife.client import Client
-from tests.component.cli.commands import assert_one_line, eventually, on_terminal, podlife, started
+from tests.component.cli.commands import (
+    assert_one_line,
+    eventually,
+    last_words,
+    on_terminal,
+    podlife,
+    started,
+)
 from tests.component.cli.conftest import Server
 from tests.component.cli.faulty_proxy import Answer, Cut, Fault, FaultyProxy, Hang, Seen, Truncate
 from tests.gc_states import FINALIZER, States
@@ -216,10 +223,10 @@ async def test_a_missing_right_names_verb_and_resource(
     server: Server, command: list[str], right: str
 ) -> None:
     result = await podlife("gc", *command, *server.nobody)
-    said = [line for line in result.err.splitlines() if not line.startswith("{")]
+    said = last_words(result) if result.err.startswith("{") else result.err
     verb = right.split(maxsplit=1)[0]
-    assert (result.code, len(said)) == (1, 1), result
-    assert re.search(rf"user nobody may not {right} \(403\): grant the verb {verb} on", said[0])
+    assert (result.code, len(said.splitlines())) == (1, 1), result
+    assert re.search(rf"user nobody may not {right} \(403\): grant the verb {verb} on", said)
 
 
 async def test_a_right_that_is_missing_for_the_deletion_is_told_once(

@@ -95,6 +95,10 @@ def test_a_wrong_use_is_explained_with_exit_code_2(arguments: list[str]) -> None
     [
         (["--nonsense"], "there is no option --nonsense; `podlife -h` shows what there is"),
         (["nonsense"], "there is no command 'nonsense'; `podlife -h` shows what there is"),
+        (
+            ["controller"],
+            "there is no command 'controller': did you mean 'controllers'? `podlife -h` shows what there is",
+        ),
         (["gc", "plan", "x", "y"], "'x y' is not expected here; `podlife gc plan -h` shows what there is"),
         (["gc", "plan", "--quarantine"], "--quarantine needs a value: write it after it"),
         (["gc", "sweep", "--yes=x"], "'--yes=x' must be --yes=true or --yes=false"),

@@ -49,6 +49,8 @@ def test_a_star_is_all_and_a_minus_leaves_one_out() -> None:
     [
         (["repicaset"], r"knows no 'repicaset': did you mean replicaset\?"),
         (["-repicaset-controller"], r"did you mean replicaset-controller\?"),
+        (["cronjob"], "kube-controller-manager has a cronjob, podlife has none; `podlife controllers list`"),
+        (["*", "-cronjob-controller"], "has a cronjob-controller, podlife has none"),
         (["zzz"], r"knows no 'zzz': `podlife controllers list`"),
         (["replicaset", "-replicaset-controller"], "both names and leaves out replicaset-controller"),
         (["-replicaset"], r"leaves nothing to run: for all the others write '\*,-replicaset-controller'"),
@@ -62,7 +64,7 @@ def test_a_choice_that_cannot_be_is_one_line(words: list[str], line: str) -> Non
 
 def test_a_wrong_name_is_said_before_anything_is_connected_to() -> None:
     result = podlife("controllers", "run", "--controllers=deploymnt,replicaset")
-    assert (result.returncode, result.stdout, len(result.stderr.splitlines())) == (1, "", 1)
+    assert (result.returncode, result.stdout, len(result.stderr.splitlines())) == (2, "", 1)
     assert "--controllers knows no 'deploymnt'" in result.stderr
 
 
