@@ -1,0 +1,94 @@
+"""Reading pods and their statuses: the questions that every rule asks of plain API objects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+__all__ = [
+    "Container",
+    "Pod",
+    "condition_of",
+    "containers_of",
+    "exit_code",
+    "init_containers_of",
+    "is_deleting",
+    "is_mirror",
+    "is_sidecar",
+    "is_static",
+    "is_terminal_phase",
+    "long_name",
+    "state_of",
+    "status_by_name",
+]
+
+Pod = Mapping[str, Any]
+Container = Mapping[str, Any]
+Status = Mapping[str, Any]
+
+_SOURCE = "kubernetes.io/config.source"
+_MIRROR = "kubernetes.io/config.mirror"
+
+
+def containers_of(pod: Pod) -> list[Container]:
+    return (pod.get("spec") or {}).get("containers") or []
+
+
+def init_containers_of(pod: Pod) -> list[Container]:
+    return (pod.get("spec") or {}).get("initContainers") or []
+
+
+def is_sidecar(container: Container) -> bool:
+    """Only asked of init containers: a regular one may have the same policy and is none."""
+    return container.get("restartPolicy") == "Always"
+
+
+def is_deleting(pod: Pod) -> bool:
+    return pod["metadata"].get("deletionTimestamp") is not None
+
+
+def is_mirror(pod: Pod) -> bool:
+    return _MIRROR in (pod["metadata"].get("annotations") or {})
+
+
+def is_static(pod: Pod) -> bool:
+    """Comes from a file or a URL of the node. A mirror pod is not static: it came from the API server."""
+    source = (pod["metadata"].get("annotations") or {}).get(_SOURCE)
+    return source is not None and source != "api" and not is_mirror(pod)
+
+
+def is_terminal_phase(phase: str | None) -> bool:
+    return phase in ("Succeeded", "Failed")
+
+
+def long_name(pod: Pod) -> str:
+    """As messages show a pod: name_namespace(uid)."""
+    metadata = pod["metadata"]
+    return f"{metadata.get('name', '')}_{metadata.get('namespace', '')}({metadata.get('uid', '')})"
+
+
+def state_of(status: Status, which: str = "state") -> tuple[str, Mapping[str, Any]]:
+    """The kind of a container's state and what it says; a state that says nothing has the kind "". With
+    `lastState` that of the instance before."""
+    for kind in ("running", "terminated", "waiting"):
+        value = (status.get(which) or {}).get(kind)
+        if value is not None:
+            return kind, value
+    return "", {}
+
+
+def exit_code(terminated: Mapping[str, Any]) -> int:
+    return int(terminated.get("exitCode") or 0)
+
+
+def status_by_name(*lists: Iterable[Status] | None) -> dict[str, Status]:
+    return {each["name"]: each for each in _flat(lists)}
+
+
+def _flat(lists: Iterable[Iterable[Status] | None]) -> Iterator[Status]:
+    for each in lists:
+        yield from each or ()
+
+
+def condition_of(status: Status, type_: str) -> Mapping[str, Any] | None:
+    return next((each for each in status.get("conditions") or () if each.get("type") == type_), None)
