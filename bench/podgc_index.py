@@ -1,7 +1,7 @@
 """`python -m bench.podgc_index COUNT`: the collector, alone, with so many pods in its index; prints JSON.
 
 In a process of its own, so that its memory is all there is to measure. The pods come as they would from a server,
-by the watch that lists them, from a handler in the same process that makes them up as they are read.
+in pages and then a watch that is silent, from a handler in the same process that makes them up as they are read.
 """
 
 from __future__ import annotations
@@ -34,43 +34,46 @@ def _pod(number: int) -> str:
     day, second = divmod(number, 86_400)
     time = f"2030-01-{day % 28 + 1:02}T{second // 3600:02}:{second // 60 % 60:02}:{second % 60:02}Z"
     return (
-        '{"type":"ADDED","object":{"kind":"Pod","apiVersion":"v1","metadata":{'
+        '{"metadata":{'
         f'"name":"service-{number % 997}-7d9c5b8f6d-{number:07x}","namespace":"team-{number % 300}",'
         f'"uid":"{number:08x}-0000-4000-8000-{number * 7919:012x}","resourceVersion":"{number + 1000}",'
         f'"generation":1,"creationTimestamp":"{time}","labels":{{"app":"service"}}}},'
         f'"spec":{{"nodeName":"node-{number % _NODES}","containers":[{{"name":"c","image":"i"}}]}},'
         f'"status":{{"phase":"{phase}","conditions":[{{"type":"Ready","status":"True"}}],'
-        f'"podIP":"10.0.0.1"}}}}}}\n'
+        f'"podIP":"10.0.0.1"}}}}'
     )
 
 
 def _node(number: int) -> str:
     return (
-        '{"type":"ADDED","object":{"kind":"Node","apiVersion":"v1","metadata":{'
+        '{"metadata":{'
         f'"name":"node-{number}","uid":"node-{number}","resourceVersion":"{number + 1}"}},'
-        '"spec":{},"status":{"conditions":[{"type":"Ready","status":"True"}]}}}\n'
+        '"spec":{},"status":{"conditions":[{"type":"Ready","status":"True"}]}}'
     )
 
 
-_END = (
-    '{"type":"BOOKMARK","object":{"kind":"%s","apiVersion":"v1","metadata":{"resourceVersion":"9000000000",'
-    '"annotations":{"k8s.io/initial-events-end":"true"}}}}\n'
-)
+def _page(kind: str, count: int, start: int, limit: int) -> bytes:
+    make = _pod if kind == "Pod" else _node
+    end = min(start + limit, count)
+    items = ",".join(make(number) for number in range(start, end))
+    more = f',"continue":"{end}"' if end < count else ""
+    head = f'{{"kind":"{kind}List","apiVersion":"v1","metadata":{{"resourceVersion":"9000000000"{more}}}'
+    return f'{head},"items":[{items}]}}'.encode()
 
 
 def _handler(count: int):
-    async def stream(kind: str, number_of: int) -> AsyncIterator[bytes]:
-        make = _pod if kind == "Pod" else _node
-        for start in range(0, number_of, 200):
-            yield "".join(make(number) for number in range(start, min(start + 200, number_of))).encode()
-            await asyncio.sleep(0)
-        yield (_END % kind).encode()
+    async def silence() -> AsyncIterator[bytes]:
         await asyncio.Event().wait()
+        yield b""
 
     async def handle(request: Request) -> Response:
-        assert request.query.get("sendInitialEvents") == "true", "only the watch that lists is made up here"
-        is_pods = request.path.endswith("/pods")
-        return Response(200, stream("Pod", count) if is_pods else stream("Node", _NODES))
+        kind, number_of = ("Pod", count) if request.path.endswith("/pods") else ("Node", _NODES)
+        if "watch" in request.query:
+            return Response(200, silence())
+        # As over a socket, others have their turn between two pages.
+        await asyncio.sleep(0)
+        start, limit = int(request.query.get("continue") or 0), int(request.query.get("limit"))
+        return Response(200, _page(kind, number_of, start, limit))
 
     return handle
 
