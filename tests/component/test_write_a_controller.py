@@ -9,6 +9,7 @@ from contextlib import aclosing, asynccontextmanager
 from types import ModuleType
 from typing import Any
 
+import pytest
 import yaml
 
 from podlife.aio import cancel_and_wait
@@ -22,10 +23,13 @@ from tests.virtual_time import virtual_time
 PAGE = (ROOT / "docs" / "write-a-controller.md").read_text()
 
 
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
+
+
 def block(language: str) -> str:
-    [found] = re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
-    assert isinstance(found, str)
-    return found
+    """The first one."""
+    return blocks(language)[0]
 
 
 def warm_pools() -> ModuleType:
@@ -66,10 +70,33 @@ async def pods(client: Client) -> list[Any]:
     ]
 
 
-def test_the_controller_is_about_thirty_lines() -> None:
+def lines(text: str) -> int:
+    return len([line for line in text.splitlines() if line.strip()])
+
+
+def test_it_is_as_long_as_the_page_says() -> None:
     body = re.search(r"class WarmPools.*?\n\n\n", block("python"), re.DOTALL)
     assert body is not None
-    assert len([line for line in body[0].splitlines() if line.strip()]) <= 35
+    assert f"in {lines(block('python'))} lines of Python, {lines(body[0])} of them the controller" in PAGE
+
+
+@pytest.mark.parametrize("data", [{"image": "nginx", "size": "many"}, {"size": "3"}])
+@virtual_time
+async def test_input_that_cannot_work_is_told_once_without_a_traceback(
+    caplog: pytest.LogCaptureFixture, data: dict[str, str]
+) -> None:
+    client = connect(await start())
+    await client.create(
+        CONFIG_MAPS, {"metadata": {"name": "ci", "labels": {"warm-pool": ""}}, "data": data}, "default"
+    )
+    async with running(client):
+        await asyncio.sleep(60)
+    await client.close()
+    [record] = [record for record in caplog.records if record.levelname != "INFO"]
+    assert record.message.startswith(
+        "warm-pools gives up on default/ci: a pool needs an image and a size in digits"
+    )
+    assert record.exc_info is None
 
 
 @virtual_time

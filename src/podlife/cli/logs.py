@@ -52,8 +52,7 @@ VerbosityOption = Annotated[
         "--v",
         metavar="LEVEL",
         parser=_parse_verbosity,
-        help="How much to log: 0 what was done, many of a kind in one line; 1 each of them, and what was got over; "
-        "4 also what the libraries say.",
+        help="How much to log: 0 what was done, 1 also why and each step of it, 4 also what the libraries say.",
         show_default="0",
     ),
 ]
