@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from podlife.client import Client, Ref
@@ -148,12 +148,12 @@ class ControlPlane:
         return ""
 
     async def run(self) -> None:
-        """Run everything until cancelled. Raises what ended any of its parts; several that ended at once, in a
+        """Run everything until cancelled. Raises what ended any of its parts; several bugs that did so at once, in a
         group."""
         try:
             await self._run()
         except BaseExceptionGroup as failures:
-            raise _sole_cause(failures) from None
+            raise _cause(failures) from None
 
     async def _run(self) -> None:
         async with asyncio.TaskGroup() as beside:
@@ -214,8 +214,20 @@ async def _follow(ref: Ref, informer: Informer[Any]) -> None:
         raise
 
 
-def _sole_cause(failure: BaseException) -> BaseException:
-    """What is in a group of one, in groups of one."""
-    while isinstance(failure, BaseExceptionGroup) and len(failure.exceptions) == 1:
-        failure = failure.exceptions[0]
-    return failure
+def _cause(failures: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The only one; of several refusals the first, which notes the others. Bugs that came together stay together."""
+    causes = [*_causes(failures)]
+    first, *others = causes
+    if others and not all(isinstance(cause, PodlifeError) for cause in causes):
+        return failures
+    for other in others:
+        first.add_note(f"and at the same time: {other}")
+    return first
+
+
+def _causes(failure: BaseException) -> Iterator[BaseException]:
+    if not isinstance(failure, BaseExceptionGroup):
+        yield failure
+        return
+    for each in failure.exceptions:
+        yield from _causes(each)

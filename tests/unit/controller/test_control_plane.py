@@ -121,6 +121,47 @@ async def test_a_server_that_refuses_to_be_followed_ends_it_before_anything_begi
 
 
 @virtual_time
+async def test_of_several_refusals_the_first_is_raised_and_notes_the_others() -> None:
+    arrived = 0
+
+    async def refusing(request: Request, to_server: Handler) -> Response:
+        nonlocal arrived
+        arrived += 1
+        # Until the other one is there: both are refused in the same moment.
+        while arrived < 2:
+            await asyncio.sleep(0)
+        return refusal(403, "Forbidden")
+
+    client = connect(await start(), refusing)
+    plane = ControlPlane(client)
+    plane.informer(PODS, view=MetadataOnly)
+    plane.informer(REPLICA_SETS, view=MetadataOnly)
+    with pytest.raises(ForbiddenError) as failure:
+        async with asyncio.timeout(600):
+            await plane.run()
+    first, other = failure.value.__notes__
+    assert first.startswith("the informer of ")
+    assert other.startswith("and at the same time: ")
+    await client.close()
+
+
+@virtual_time
+async def test_bugs_that_came_together_are_raised_together() -> None:
+    def fail() -> None:
+        raise ZeroDivisionError("a bug")
+
+    client = connect(await start())
+    plane = ControlPlane(client)
+    for name in "ab":
+        plane.add(Controller(name, then=fail))
+    with pytest.raises(ExceptionGroup) as failure:
+        async with asyncio.timeout(60):
+            await plane.run()
+    assert failure.group_contains(ZeroDivisionError, match="a bug")
+    await client.close()
+
+
+@virtual_time
 async def test_what_was_told_by_the_end_is_written() -> None:
     client = connect(await start())
     plane = ControlPlane(client, clock=LoopClock())
