@@ -42,7 +42,8 @@ _BOOLEANS = {"true": True, "t": True, "1": True, "false": False, "f": False, "0"
 ListenOption = Annotated[
     str,
     typer.Option(
-        metavar="HOST:PORT", help="Where to serve /metrics, /healthz and /readyz; off when left out."
+        metavar="HOST:PORT",
+        help="Where to serve /metrics, /healthz and /readyz; :PORT is every address of the machine; off when left out.",
     ),
 ]
 
