@@ -12,11 +12,11 @@ Object = dict[str, Any]
 START = datetime(2030, 1, 1, tzinfo=UTC)
 
 
-def container(name: str = "a", **fields: Any) -> Object:
+def container(name: str = "a", /, **fields: Any) -> Object:
     return {"name": name, "image": f"image-of-{name}", **fields}
 
 
-def sidecar(name: str = "x", **fields: Any) -> Object:
+def sidecar(name: str = "x", /, **fields: Any) -> Object:
     return container(name, restartPolicy="Always", **fields)
 
 
@@ -77,9 +77,9 @@ _STATES: dict[str, Object] = {
 }
 
 
-def shown(name: str, state: str, **fields: Any) -> Object:
+def shown(name: str, code: str, /, **fields: Any) -> Object:
     """A container's status in the words of the table of phases."""
-    return {"name": name, **_STATES[state], **fields}
+    return {"name": name, **_STATES[code], **fields}
 
 
 def instance(
