@@ -379,3 +379,20 @@ async def test_a_resource_that_stays_broken_holds_nobody_up_for_longer_than_half
             assert await its.names() == {"dependent", "other", "another"}
             await asyncio.sleep(20)
             assert await its.names() == {"dependent", "another"}
+
+
+@virtual_time
+async def test_a_server_that_does_not_say_what_it_has_is_told_once_and_so_is_its_return(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, "podlife")
+    async with world() as its, its.collecting():
+        its.line.refuse = on(r"GET /apis?\?", 503)
+        await asyncio.sleep(600)
+        its.line.refuse = lambda request: None
+        await asyncio.sleep(600)
+    said = [each for each in caplog.messages if "which resources it has" in each]
+    assert [each.partition(":")[0] for each in said] == [
+        "the server does not say which resources it has",
+        "the server says again which resources it has",
+    ]

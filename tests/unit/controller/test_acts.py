@@ -7,11 +7,13 @@ import logging
 
 import pytest
 
-from podlife.client import PODS, REPLICA_SETS
+from podlife.api.codec import format_time
+from podlife.client import JOBS, PODS, REPLICA_SETS
 from podlife.controller import ControlPlane
 from podlife.controller.acts import Acts
 from podlife.ownergc import OwnerGarbageCollector
 from podlife.workloads.replicaset import ReplicaSetController
+from podlife.workloads.ttl_after_finished import TtlAfterFinishedController
 from tests.component.embedded import LoopClock, connect, start
 from tests.virtual_time import virtual_time
 from tests.workloads.runs import at_work
@@ -82,3 +84,26 @@ async def test_pods_of_a_replica_set_are_one_line(caplog: pytest.LogCaptureFixtu
         "ReplicaSet default/web: 10 pods deleted",
         "garbage-collector-controller: 290 objects of kind Pod deleted",
     ]
+
+
+@virtual_time
+async def test_a_finished_job_that_goes_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    client = connect(await start())
+    clock = LoopClock()
+    now = format_time(clock.now())
+    template = {"spec": {"containers": [{"name": "c", "image": "i"}], "restartPolicy": "Never"}}
+    job = {"metadata": {"name": "once"}, "spec": {"template": template, "ttlSecondsAfterFinished": 5}}
+    await client.create(JOBS, job, "default")
+    conditions = [
+        {"type": type_, "status": "True", "lastTransitionTime": now}
+        for type_ in ("SuccessCriteriaMet", "Complete")
+    ]
+    status = {"startTime": now, "completionTime": now, "conditions": conditions}
+    await client.patch(JOBS, "once", {"status": status}, "default", subresource="status")
+    plane = ControlPlane(client, clock=clock)
+    plane.add(TtlAfterFinishedController(plane))
+    caplog.set_level(logging.INFO, "podlife")
+    async with at_work(plane.run):
+        await asyncio.sleep(10)
+    await client.close()
+    assert caplog.messages[1:] == ["Job default/once: deleted, its time to live is over"]
