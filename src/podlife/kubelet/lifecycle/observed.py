@@ -1,0 +1,44 @@
+"""What a runtime knows of one pod, in the order in which rules look at it: the newest first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+from podlife.kubelet.runtime import ContainerState, ContainerStatus, SandboxState, SandboxStatus
+
+__all__ = ["ObservedPod"]
+
+
+@dataclass(frozen=True)
+class ObservedPod:
+    """Make it with `of`, which sorts."""
+
+    sandboxes: tuple[SandboxStatus, ...] = ()
+    containers: tuple[ContainerStatus, ...] = ()
+
+    @classmethod
+    def of(cls, sandboxes: Iterable[SandboxStatus], containers: Iterable[ContainerStatus]) -> ObservedPod:
+        return cls(
+            tuple(sorted(sandboxes, key=lambda each: (each.created_at, each.config.attempt), reverse=True)),
+            tuple(sorted(containers, key=lambda each: (each.created_at, each.config.attempt), reverse=True)),
+        )
+
+    @cached_property
+    def newest(self) -> dict[str, ContainerStatus]:
+        """The newest instance of each container, by name."""
+        return {each.config.name: each for each in reversed(self.containers)}
+
+    def instances(self, name: str) -> list[ContainerStatus]:
+        return [each for each in self.containers if each.config.name == name]
+
+    def last_exited(self, name: str) -> ContainerStatus | None:
+        return next((each for each in self.instances(name) if each.state is ContainerState.EXITED), None)
+
+    @property
+    def ready_sandboxes(self) -> list[SandboxStatus]:
+        return [each for each in self.sandboxes if each.state is SandboxState.READY]
+
+    def is_in_newest_sandbox(self, container: ContainerStatus) -> bool:
+        return bool(self.sandboxes) and container.sandbox_id == self.sandboxes[0].id
