@@ -20,7 +20,14 @@ from podlife.clock import Clock
 from podlife.errors import NotFoundError, PodlifeError
 from podlife.kubelet.lifecycle.conditions import containers_ready, ready, with_condition
 from podlife.kubelet.lifecycle.constants import STATUS_SYNC_SECONDS
-from podlife.kubelet.lifecycle.objects import Pod, is_deleting, is_mirror, is_static, is_terminal_phase
+from podlife.kubelet.lifecycle.objects import (
+    Pod,
+    bare_id,
+    is_deleting,
+    is_mirror,
+    is_static,
+    is_terminal_phase,
+)
 from podlife.kubelet.lifecycle.status_merge import merged_status
 from podlife.kubelet.lifecycle.status_patch import status_patch
 from podlife.kubelet.lifecycle.status_shape import is_same_by_kubelet, normalized, with_transition_times
@@ -289,7 +296,7 @@ def _with_container(status: Object, container_id: str, field: str, value: bool) 
     """The status with a field of one of its containers changed; None where that changes nothing."""
     for key in ("containerStatuses", "initContainerStatuses"):
         for place, each in enumerate(status.get(key) or ()):
-            if each.get("containerID") == container_id:
+            if bare_id(each.get("containerID") or "") == bare_id(container_id):
                 if each.get(field) is value:
                     return None
                 changed = [*status[key]]

@@ -16,7 +16,7 @@ HERE = Path(__file__).parent
 RULE = re.compile(r"\b(?:KL|KC|KO|ST|SM|PL|RS|RB|PH|PHR|CS|PR)-\d\d[a-z]?\b")
 ALL_RULES = 258
 # Lower it with every rule that is done; it never grows.
-NOT_YET_AT_MOST = 65
+NOT_YET_AT_MOST = 51
 
 
 def listed(name: str) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Any
 __all__ = [
     "Container",
     "Pod",
+    "bare_id",
     "condition_of",
     "containers_of",
     "exit_code",
@@ -88,6 +89,11 @@ def status_by_name(*lists: Iterable[Status] | None) -> dict[str, Status]:
 def _flat(lists: Iterable[Iterable[Status] | None]) -> Iterator[Status]:
     for each in lists:
         yield from each or ()
+
+
+def bare_id(container_id: str) -> str:
+    """The ID as its runtime knows it: that of a status begins with the runtime's name."""
+    return container_id.rpartition("://")[2]
 
 
 def condition_of(status: Status, type_: str) -> Mapping[str, Any] | None:

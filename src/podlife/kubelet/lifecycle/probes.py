@@ -17,6 +17,7 @@ from podlife.api.codec import parse_time
 from podlife.kubelet.lifecycle.objects import (
     Container,
     Pod,
+    bare_id,
     exit_code,
     init_containers_of,
     is_deleting,
@@ -117,10 +118,11 @@ class Prober:
         if shown is None:
             return Decision(Next.WAIT, state)
         verdict, forget = None, ""
-        if shown["containerID"] != state.container_id:
+        container_id = bare_id(shown["containerID"])
+        if container_id != state.container_id:
             forget = state.container_id
             verdict = self._first_verdict(shown)
-            state = replace(state, container_id=shown["containerID"], is_on_hold=False)
+            state = replace(state, container_id=container_id, is_on_hold=False)
         if state.is_on_hold:
             return Decision(Next.WAIT, state, verdict, forget)
         kind, container_state = state_of(shown)
