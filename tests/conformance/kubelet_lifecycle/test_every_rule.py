@@ -1,5 +1,8 @@
 """Every rule in `rules.txt` is carried by a test of this package that names it. The rules in `not_yet.txt` are those
-whose code is not written: together the two are all rules there are, and the second list only becomes shorter."""
+whose code is not written: together the two are all rules there are, and the second list only becomes shorter.
+
+Of the rules in `acting_half.txt` only the deciding half is done and tested here; the half that acts belongs to the
+agent, and whoever writes that takes the rule out of this list."""
 
 from __future__ import annotations
 
@@ -15,8 +18,9 @@ import pytest
 HERE = Path(__file__).parent
 RULE = re.compile(r"\b(?:KL|KC|KO|ST|SM|PL|RS|RB|PH|PHR|CS|PR)-\d\d[a-z]?\b")
 ALL_RULES = 258
-# Lower it with every rule that is done; it never grows.
-NOT_YET_AT_MOST = 51
+# Lower them with every rule that is done; they never grow.
+ACTING_HALF_AT_MOST = 19
+NOT_YET_AT_MOST = 31
 
 
 def listed(name: str) -> list[str]:
@@ -54,6 +58,12 @@ def test_no_test_names_a_rule_that_is_not_listed_as_done() -> None:
 def test_every_rule_is_in_one_of_the_two_lists() -> None:
     rules = [*listed("rules.txt"), *listed("not_yet.txt")]
     assert len(rules) == len(set(rules)) == ALL_RULES
+
+
+def test_a_rule_that_is_decided_here_and_acted_on_elsewhere_is_done_by_half() -> None:
+    halves = listed("acting_half.txt")
+    assert set(halves) <= set(listed("rules.txt"))
+    assert len(halves) == len(set(halves)) <= ACTING_HALF_AT_MOST
 
 
 def test_what_is_not_done_yet_only_becomes_less() -> None:
