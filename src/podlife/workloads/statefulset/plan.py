@@ -247,7 +247,8 @@ def _pod_to_update(state: State, replicas: Sequence[Pod | None]) -> Pod | None:
     if not state.stateful_set.is_rolling:
         return None
     for pod in reversed(replicas[state.stateful_set.partition :]):
-        if pod is None:
+        if pod is None or is_terminal(pod):
+            # One at its end goes already, whatever its revision is.
             return None
         if revision_of(pod) != state.update.name and pod.metadata.deletion_timestamp is None:
             return pod

@@ -70,7 +70,10 @@ async def test_a_container_begins_with_no_signal_ignored_or_blocked(
     runtime: ProcessRuntime, tmp_path: Path
 ) -> None:
     script = "grep -E 'SigIgn|SigBlk' /proc/self/status | cut -f2"
-    assert logged(await ended(runtime, await started(runtime, tmp_path, script))) == ["0" * 16] * 2
+    masks = logged(await ended(runtime, await started(runtime, tmp_path, script)))
+    # 32 and 33 are the C library's own: it lets nobody set them, and hands on what it was given.
+    own = 1 << 31 | 1 << 32
+    assert [int(mask, 16) & ~own for mask in masks] == [0, 0]
 
 
 async def test_stop_ends_also_what_forked_away_twice_into_a_session_of_its_own(

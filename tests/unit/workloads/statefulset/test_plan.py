@@ -297,3 +297,10 @@ def test_a_set_that_is_as_it_should_be_is_left_alone() -> None:
     known = [pod(of, each) for each in range(2)]
     claims = tuple(claim(f"data-web-{each}") for each in range(2))
     assert shown(make_plan(state(of, *known, claims=claims))) == []
+
+
+def test_pod_at_its_end_and_of_another_revision_is_deleted_once() -> None:
+    of = stateful_set(2, podManagementPolicy="Parallel", updateStrategy={"type": "RollingUpdate"})
+    over = pod(of, 1, phase="Failed", revision=OLD.name)
+    plan = make_plan(state(of, pod(of, 0, revision=OLD.name), over, current=OLD))
+    assert [each.metadata.name for each in plan.deletions()] == ["web-1"]
