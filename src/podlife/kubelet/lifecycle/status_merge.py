@@ -18,17 +18,10 @@ from podlife.kubelet.lifecycle.conditions import (
     with_condition,
 )
 from podlife.kubelet.lifecycle.objects import Pod, condition_of, is_terminal_phase
-from podlife.kubelet.lifecycle.status_shape import with_transition_times
+from podlife.kubelet.lifecycle.status_shape import FOREIGN, KEPT, with_transition_times
 
 __all__ = ["merged_status"]
 
-_FOREIGN = (
-    "resourceClaimStatuses",
-    "extendedResourceClaimStatus",
-    "nodeAllocatableResourceClaimStatuses",
-)
-# Written by others, unless the node has something to say.
-_KEPT = ("qosClass", "nominatedNodeName")
 _OF_THE_PHASE = ("phase", "reason", "message")
 
 
@@ -37,9 +30,9 @@ def merged_status(
 ) -> Object:
     """`old` is the API server's, `new` the node's own."""
     ends = not is_terminal_phase(old.get("phase")) and is_terminal_phase(new.get("phase"))
-    merged = {key: value for key, value in new.items() if key not in _FOREIGN}
-    merged.update({key: old[key] for key in _FOREIGN if key in old})
-    merged.update({key: old[key] for key in _KEPT if key in old and key not in new})
+    merged = {key: value for key, value in new.items() if key not in FOREIGN}
+    merged.update({key: old[key] for key in FOREIGN if key in old})
+    merged.update({key: old[key] for key in KEPT if key in old and key not in new})
     if ends and could_run:
         merged = {key: value for key, value in merged.items() if key not in _OF_THE_PHASE}
         merged.update({key: old[key] for key in _OF_THE_PHASE if key in old})

@@ -15,7 +15,15 @@ from podlife.kubelet.lifecycle.conditions import DISRUPTION_TARGET, is_owned_by_
 from podlife.kubelet.lifecycle.constants import TERMINATION_MESSAGES_BYTES
 from podlife.kubelet.lifecycle.objects import Pod, condition_of, containers_of, init_containers_of
 
-__all__ = ["cut_message", "has_same_meaning", "is_same_by_kubelet", "normalized", "with_transition_times"]
+__all__ = [
+    "FOREIGN",
+    "KEPT",
+    "cut_message",
+    "has_same_meaning",
+    "is_same_by_kubelet",
+    "normalized",
+    "with_transition_times",
+]
 
 _TIMED = (
     "ContainersReady",
@@ -27,11 +35,13 @@ _TIMED = (
     "AllContainersRestarting",
 )
 # Written by others into the same status.
-_FOREIGN = (
+FOREIGN = (
     "resourceClaimStatuses",
     "extendedResourceClaimStatus",
     "nodeAllocatableResourceClaimStatuses",
 )
+# Written by others, unless the node has something to say.
+KEPT = ("qosClass", "nominatedNodeName")
 _LISTS = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
 _TIMES = ("startedAt", "finishedAt", "lastTransitionTime", "lastProbeTime", "startTime")
 
@@ -120,7 +130,7 @@ def is_same_by_kubelet(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     """Whether nothing has changed of what a node writes (SM-04)."""
     if _conditions_told(old) != _conditions_told(new):
         return False
-    left_out = ("conditions", *_FOREIGN)
+    left_out = ("conditions", *FOREIGN, *KEPT)
     return has_same_meaning(
         {key: value for key, value in old.items() if key not in left_out},
         {key: value for key, value in new.items() if key not in left_out},
