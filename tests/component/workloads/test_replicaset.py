@@ -345,7 +345,8 @@ async def test_quota_that_refuses_is_asked_ever_more_slowly_and_told_to_the_owne
 
 @virtual_time
 async def test_quota_that_is_met_after_a_burst_that_went_well_is_run_into_by_few() -> None:
-    """A burst begins with one, the one after it with 64; where that is refused, with one again."""
+    """A burst begins with one, the one after it with as many as are sent at once; where those are refused, with one
+    again."""
     created = 0
     refusals: list[float] = []
 

@@ -75,3 +75,20 @@ async def test_who_is_cancelled_leaves_nothing_running() -> None:
         task.cancel()
     assert task.cancelled()
     assert running == 0
+
+
+async def test_of_a_large_batch_nothing_more_is_begun_after_a_failure() -> None:
+    calls = 0
+
+    async def act() -> None:
+        nonlocal calls
+        calls += 1
+        number = calls
+        await asyncio.sleep(0)
+        if number == 100:
+            raise ValueError("no more")
+
+    made = await slow_start(500, act, initial_batch=500)
+    assert calls < 100 + 64
+    assert (made.succeeded, made.skipped) == (calls - 1, 500 - calls)
+    assert len(made.errors) == 1

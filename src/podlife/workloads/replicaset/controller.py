@@ -51,8 +51,6 @@ __all__ = ["ReplicaSetController"]
 
 # How many pods are created or deleted for one ReplicaSet before it is looked at again.
 _BURST = 500
-# How many are tried at first where the burst before went well.
-_GOING_WELL = 64
 # How soon a key comes again that had to wait for its caches; mostly news of what it waits for brings it sooner.
 _CATCH_UP_SECONDS = 1.0
 
@@ -82,7 +80,7 @@ class ReplicaSetController:
         self._control = PodControl(plane.client, plane.recorder(self.name), on_write=self._note_pod)
         self._expectations = UidTrackedExpectations()
         self._doubts = Doubts(plane.client, self._pods.cache, self._expectations)
-        # Whose last burst was created whole, with more to come: the next one need not begin so slowly.
+        # Whose last burst was created whole, with more to come: the next one need not begin slowly.
         self._going_well: set[Key] = set()
         self.queue: RateLimitedQueue[Key] = RateLimitedQueue("replicaset")
         self.controller = Controller(self.name, self.queue, self.reconcile, workers=workers)
@@ -168,7 +166,7 @@ class ReplicaSetController:
                 # expected and do not come keep each pod's end from being answered with another try.
                 is_in_vain = True
 
-        first = _GOING_WELL if key in self._going_well else INITIAL_BATCH
+        first = count if key in self._going_well else INITIAL_BATCH
         self._going_well.discard(key)
         await create_expected(
             self._expectations, key, count, create, doubts=self._doubts, initial_batch=first
