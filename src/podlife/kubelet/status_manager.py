@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -95,6 +95,8 @@ class StatusManager:
         self._entries: dict[str, _Entry] = {}
         # By UID of the pod at the API server, which for a static pod is that of its mirror.
         self._sent_versions: dict[str, int] = {}
+        # UIDs with something new since they were last looked at: a look at all pods is too much for each change.
+        self._changed: set[str] = set()
         self._has_changed = asyncio.Event()
 
     # What is known
@@ -176,6 +178,7 @@ class StatusManager:
             metadata["name"],
             is_finished or was_finished,
         )
+        self._changed.add(uid)
         self._has_changed.set()
         return True
 
@@ -214,11 +217,14 @@ class StatusManager:
     async def sync_changed(self) -> None:
         """Send what was not sent yet (SM-12)."""
         self._has_changed.clear()
+        targets = {uid: self._target(uid) for uid in self._changed if uid in self._entries}
+        # A static pod without mirror waits for one.
+        self._changed = {uid for uid, target in targets.items() if not target}
         await self._sync(
             [
                 uid
-                for uid, entry in self._entries.items()
-                if (target := self._target(uid)) and self._sent_versions.get(target, 0) < entry.version
+                for uid, target in targets.items()
+                if target and self._sent_versions.get(target, 0) < self._entries[uid].version
             ]
         )
 
@@ -251,7 +257,7 @@ class StatusManager:
             normalized(shown, shown.get("status") or {}), entry.status
         )
 
-    async def _sync(self, uids: Iterable[str]) -> None:
+    async def _sync(self, uids: Sequence[str]) -> None:
         waiting = iter(uids)
 
         async def sync_in_turn() -> None:
@@ -260,7 +266,7 @@ class StatusManager:
                     await self._sync_pod(uid, entry)
 
         async with asyncio.TaskGroup() as group:
-            for _ in range(_AT_ONCE):
+            for _ in range(min(_AT_ONCE, len(uids))):
                 group.create_task(sync_in_turn())
 
     async def _sync_pod(self, uid: str, entry: _Entry) -> None:
