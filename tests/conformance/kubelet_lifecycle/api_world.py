@@ -86,6 +86,7 @@ class World:
         return self.known.get(uid)
 
     def mirror_of(self, pod: Mapping[str, Any]) -> Object | None:
+        assert is_static(pod), "only static pods have mirrors"
         return next(
             (
                 each

@@ -149,6 +149,7 @@ def test_the_table_of_phases(
         pytest.param("Never", "i=Tf c=R", "Failed", id="PH-01 init failed before all else"),
         pytest.param("Always", "i=W c=R", "Pending", id="PH-01 init unfinished"),
         pytest.param("Always", "s=R c=R", "Pending", id="PH-01 sidecar not started"),
+        pytest.param("Always", "s=Rs c=R", "Running", id="PH-01 sidecar started"),
         pytest.param("Never", "c=T0 c=Tf", "Failed", id="PH-01 all stopped, one failed"),
         pytest.param("OnFailure", "c=T0 c=Tf", "Running", id="PH-01 one may restart"),
         pytest.param("Never", "c=W* c=W*", "Failed", id="PH-02 not succeeded while they wait"),

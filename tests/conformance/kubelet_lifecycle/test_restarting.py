@@ -10,7 +10,12 @@ import pytest
 from podlife.kubelet.lifecycle.actions import PodActions, actions_for, spec_hash
 from podlife.kubelet.lifecycle.observed import ObservedPod
 from podlife.kubelet.lifecycle.probes import ProbeResult, ProbeType
-from podlife.kubelet.lifecycle.restarting import is_restartable, should_start
+from podlife.kubelet.lifecycle.restarting import (
+    could_restart_all,
+    is_restartable,
+    should_restart_all,
+    should_start,
+)
 from podlife.kubelet.lifecycle.stopping import KillReason
 from podlife.kubelet.runtime import ContainerStatus, SandboxConfig, SandboxState, SandboxStatus
 from tests.conformance.kubelet_lifecycle.kit import (
@@ -20,6 +25,7 @@ from tests.conformance.kubelet_lifecycle.kit import (
     deleting,
     instance,
     pod,
+    shown,
     sidecar,
 )
 
@@ -329,3 +335,41 @@ def test_a_new_sandbox_begins_with_the_first_init_container() -> None:
     """RS-06a, RS-13"""
     done = decided(in_order(), [instance("a", "running")], sandbox("NotReady"))
     assert (done.create_sandbox, done.start_init, done.start) == (True, ("i",), ())
+
+
+ALL = [rule("In", 42, action="RestartAllContainers")]
+WHOLE = pod(container("a"), init=[container("i", restartPolicy="Never", restartPolicyRules=ALL)])
+RESTARTING = {"type": "AllContainersRestarting", "status": "True"}
+
+
+@pytest.mark.parametrize(
+    ("status", "known", "expected"),
+    [
+        ({}, [], False),
+        ({"conditions": [RESTARTING]}, [], True),
+        ({"conditions": [{**RESTARTING, "status": "False"}]}, [], False),
+        ({"initContainerStatuses": [shown("i", "Tf(42)")]}, [], True),
+        ({"initContainerStatuses": [shown("i", "Tf")]}, [], False),
+        ({"containerStatuses": [shown("a", "Tf(42)")]}, [], False),
+        ({}, [instance("i", "exited", 42)], True),
+        ({}, [instance("i", "exited", 1)], False),
+        ({}, [instance("i", "running")], False),
+    ],
+)
+def test_when_the_whole_pod_is_to_restart(
+    status: Object, known: list[ContainerStatus], expected: bool
+) -> None:
+    """RS-03"""
+    assert should_restart_all(WHOLE, status, ObservedPod.of([], known).newest) is expected
+
+
+def test_a_restart_of_the_whole_pod_removes_who_asked_for_it_last() -> None:
+    """RS-03"""
+    assert could_restart_all(WHOLE)
+    assert not could_restart_all(three())
+    known = [instance("i", "exited", 42), instance("a", "running"), instance("a", "exited", 1, id="before")]
+    observed = ObservedPod.of([sandbox()], known)
+    done = actions_for(WHOLE, observed, lambda type_, id_: None, is_restarting_all=True)
+    assert (done.kill_pod, done.start, done.start_init) == (False, (), ())
+    assert done.reset[-1] == "i-0"
+    assert sorted(done.reset) == ["a-0", "before", "i-0"]

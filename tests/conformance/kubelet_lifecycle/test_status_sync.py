@@ -476,3 +476,16 @@ def test_not_started_is_more_than_nothing_known() -> None:
     assert world.manager.set_started("u", "sim://a", False)
     assert not world.manager.set_started("u", "sim://a", False)
     assert world.manager.set_started("u", "sim://a", True)
+
+
+@virtual_time
+async def test_the_last_status_of_a_pod_that_the_agent_has_forgotten_is_still_sent() -> None:
+    """SM-10"""
+    world = World()
+    each = world.add(pod())
+    world.manager.set_status(each, RUNNING)
+    world.known.clear()
+    await world.manager.sync_changed()
+    assert world.diary_since() == ["GET", "PATCH"]
+    world.manager.forget_all_but([])
+    assert world.manager.status("u") is None

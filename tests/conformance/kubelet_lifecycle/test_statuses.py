@@ -314,3 +314,22 @@ def test_an_agent_that_was_started_again_goes_on_with_what_was_said(
     later = NodeFacts(START.replace(minute=int(seconds // 60), second=int(seconds % 60)))
     [found] = pod_status(seen(of_pod, known), old, lambda type_, id_: None, later)["containerStatuses"]
     assert (found["started"], found["ready"]) == expected
+
+
+@pytest.mark.parametrize(("container_id", "is_started"), [("sim://a-0", True), ("sim://before", False)])
+def test_that_a_container_had_started_holds_for_that_container_alone(
+    container_id: str, is_started: bool
+) -> None:
+    """PR-15, PR-17"""
+    old = {"containerStatuses": [shown("a", "Rs", containerID=container_id)]}
+    assert flags(container(startupProbe={"exec": {}}), old=old)[0] is is_started
+
+
+@pytest.mark.parametrize(("sandbox_id", "phase"), [("s", "Running"), ("before", "Pending")])
+def test_a_regular_container_of_the_newest_sandbox_shows_that_the_pod_was_initialized(
+    sandbox_id: str, phase: str
+) -> None:
+    """PH-01"""
+    of_pod = pod(init=[sidecar("x", startupProbe={"exec": {}})])
+    known = [replace(instance("a", "running"), sandbox_id=sandbox_id), instance("x", "running")]
+    assert whole(seen(of_pod, *known))["phase"] == phase
