@@ -489,3 +489,15 @@ async def test_the_last_status_of_a_pod_that_the_agent_has_forgotten_is_still_se
     assert world.diary_since() == ["GET", "PATCH"]
     world.manager.forget_all_but([])
     assert world.manager.status("u") is None
+
+
+def test_a_change_of_readiness_leaves_other_conditions_and_asks_the_gates() -> None:
+    """SM-50"""
+    world = World()
+    each = world.add(pod(container("a"), readinessGates=[{"conditionType": "g"}]))
+    one = shown("a", "R", containerID="sim://a", ready=False)
+    status = {"containerStatuses": [one], "conditions": conditions(PodScheduled="True", g="True")}
+    world.manager.set_status(each, status)
+    assert world.manager.set_readiness("u", "sim://a", True)
+    kept = {each["type"]: each["status"] for each in (world.manager.status("u") or {})["conditions"]}
+    assert kept == {"PodScheduled": "True", "g": "True", "Ready": "True", "ContainersReady": "True"}
