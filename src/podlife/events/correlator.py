@@ -13,14 +13,16 @@ What is remembered has a bound; what falls out of it begins anew.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from podlife.api.codec import Object, format_time
 from podlife.events.lru import LruCache
 from podlife.workqueue import TokenBucket
 
-__all__ = ["Correlated", "Correlator", "CorrelatorSettings"]
+__all__ = ["Correlated", "Correlator", "CorrelatorSettings", "object_key"]
 
 _COMBINED = "(combined from similar events): "
 
@@ -67,11 +69,30 @@ class Correlator:
 
     def correlate(self, event: Object, now: datetime) -> Correlated | None:
         """What to send for this event; None when too much has been told about its object."""
-        about = _object_key(event)
+        about = object_key(event["source"].get("component", ""), event["involvedObject"], event["type"])
         event, key = self._combine(event, about, now)
         correlated = self._count(event, key)
         # After counting, so that what is not told is in the count of what is told next.
         return correlated if self._may_tell(about, now) else None
+
+    def counts_only(self, about: Key, what: tuple[str, str, str], now: datetime) -> bool:
+        """Whether an event would be combined, counted and not sent; then it has been counted, and need not be made.
+        Thousands of pods of one owner make thousands of these. `what` is reason, message and who reports it."""
+        reason, message, component = what
+        key = (*about, reason, component, "")
+        similar = self._similar.get(key)
+        if similar is None or now - similar.at > timedelta(seconds=self._settings.similar_seconds):
+            return False
+        if message in similar.messages or len(similar.messages) < self._settings.similar_events - 1:
+            return False
+        observed, bucket = self._observed.get(key), self._buckets.get(about)
+        if observed is None or bucket is None or bucket.has_one(now.timestamp()):
+            return False
+        similar.messages[message] = None
+        del similar.messages[next(iter(similar.messages))]
+        similar.at = now
+        observed.count += 1
+        return True
 
     def update(self, correlated: Correlated, answer: Object) -> None:
         """What the server now holds for it: the next one of the same is counted from there."""
@@ -127,17 +148,15 @@ class Correlator:
         return bucket.take(now.timestamp())
 
 
-def _object_key(event: Object) -> Key:
+def object_key(component: str, about: Mapping[str, Any], type_: str) -> Key:
     """Who tells, about what, and whether it is a warning."""
-    about = event["involvedObject"]
-    source = event["source"]
     return (
-        source.get("component", ""),
-        source.get("host", ""),
+        component,
+        "",
         str(about.get("kind", "")),
         str(about.get("namespace", "")),
         str(about.get("name", "")),
         str(about.get("uid", "")),
         str(about.get("apiVersion", "")),
-        event["type"],
+        type_,
     )

@@ -11,12 +11,13 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from podlife.api.codec import Object
 from podlife.client import Client
 from podlife.clock import Clock
-from podlife.events.correlator import Correlator, CorrelatorSettings
+from podlife.events.correlator import Correlator, CorrelatorSettings, object_key
 from podlife.events.event import TYPES, Namer, make_event
 from podlife.events.sink import Refusal, Sink
 
@@ -62,6 +63,7 @@ class Recorder:
         self._sink = Sink(client)
         self._queue: asyncio.Queue[Object] = asyncio.Queue(most_waiting)
         self._is_overrun = False
+        self._is_sending = False
 
     @property
     def waiting(self) -> int:
@@ -73,10 +75,13 @@ class Recorder:
         try:
             if type_ not in TYPES:
                 raise ValueError(f"an event is Normal or Warning, not {type_!r}")
-            what = (type_, reason, message)
-            event = make_event(regarding, what, self._component, self._clock.now(), self._namer)
+            now = self._clock.now()
             if self._on_event is not None:
                 self._on_event(regarding, reason, message)
+            if self._is_counted(regarding, type_, (reason, message), now):
+                self.counts.filtered += 1
+                return
+            event = make_event(regarding, (type_, reason, message), self._component, now, self._namer)
         except Exception as error:  # noqa: BLE001 - a mistake in telling of the work must not end the work
             self.counts.failed += 1
             log.warning("no event %s: %r", reason, error)
@@ -87,6 +92,7 @@ class Recorder:
         """Send what is told, until it is cancelled."""
         while True:
             event = await self._queue.get()
+            self._is_sending = True
             try:
                 await self._send(event)
             except Exception:
@@ -94,6 +100,7 @@ class Recorder:
                 self.counts.failed += 1
                 log.exception("an event could not be sent")
             finally:
+                self._is_sending = False
                 self._queue.task_done()
 
     async def flush(self, *, seconds: float) -> bool:
@@ -105,6 +112,15 @@ class Recorder:
         except TimeoutError:
             return False
         return True
+
+    def _is_counted(
+        self, regarding: Mapping[str, Any], type_: str, what: tuple[str, str], now: datetime
+    ) -> bool:
+        """Whether it is one of those that only count; never before its turn."""
+        if self._is_sending or not self._queue.empty() or "fieldPath" in regarding:
+            return False
+        about = object_key(self._component, regarding, type_)
+        return self._correlator.counts_only(about, (*what, self._component), now)
 
     def _enqueue(self, event: Object) -> None:
         try:

@@ -18,6 +18,11 @@ class TokenBucket:
         self._tokens = float(burst)
         self._at: float | None = None
 
+    def has_one(self, now: float) -> bool:
+        """Whether there is a token to take."""
+        self._fill(now)
+        return self._tokens >= 1
+
     def take(self, now: float) -> bool:
         """Take a token if there is one."""
         self._fill(now)
