@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
+from podlife.api.node_requirement import NodeRequirement
 from podlife.informer.indexes import Key
-from podlife.workloads.daemonset.node_affinity import NodeRequirement
 from podlife.workloads.daemonset.tolerations import (
     NO_EXECUTE,
     NO_SCHEDULE,

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from podlife.api.node_requirement import tolerates
 from podlife.workloads.daemonset.views import Taint
 
-__all__ = ["NO_EXECUTE", "NO_SCHEDULE", "has_untolerated", "tolerates", "with_daemon_tolerations"]
+__all__ = ["NO_EXECUTE", "NO_SCHEDULE", "has_untolerated", "with_daemon_tolerations"]
 
 NO_SCHEDULE = "NoSchedule"
 NO_EXECUTE = "NoExecute"
@@ -48,21 +49,13 @@ def with_daemon_tolerations(spec: Mapping[str, Any]) -> list[dict[str, Any]]:
 def has_untolerated(taints: Iterable[Taint], tolerations: Sequence[Toleration], *effects: str) -> bool:
     """Whether a taint of one of these effects keeps the pod away."""
     return any(
-        taint.effect in effects and not any(tolerates(each, taint) for each in tolerations)
+        taint.effect in effects and not any(_is_about(each, taint) for each in tolerations)
         for taint in taints
     )
 
 
-def tolerates(toleration: Toleration, taint: Taint) -> bool:
-    """An empty effect or key stands for all of them. Comparing operators are off by default in 1.36."""
-    if toleration.get("effect") not in (None, "", taint.effect):
-        return False
-    if toleration.get("key") not in (None, "", taint.key):
-        return False
-    operator = toleration.get("operator") or "Equal"
-    if operator == "Equal":
-        return bool((toleration.get("value") or "") == taint.value)
-    return bool(operator == "Exists")
+def _is_about(toleration: Toleration, taint: Taint) -> bool:
+    return tolerates(toleration, key=taint.key, effect=taint.effect, value=taint.value)
 
 
 def _identity(toleration: Toleration) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Which nodes a pod spec asks for: its nodeSelector and its required node affinity. Pure.
+"""Which nodes a pod spec asks for and bears: its nodeSelector, its required node affinity, its tolerations. Pure.
 
 Read once into conditions, asked of every node. A term that cannot be read matches no node; a preference is for the
 scheduler and not looked at.
@@ -11,7 +11,7 @@ from typing import Any
 
 from podlife.api.selectors import LabelRequirement, LabelSelector
 
-__all__ = ["NodeRequirement"]
+__all__ = ["NodeRequirement", "tolerates"]
 
 _OPERATORS = {
     "In": "in",
@@ -87,3 +87,14 @@ def _name_condition(expression: Mapping[str, Any]) -> tuple[str, bool]:
     if expression.get("key") != _NAME or operator not in ("In", "NotIn") or len(values) != 1:
         raise ValueError(f"no condition on the name of a node: {expression}")
     return values[0], operator == "In"
+
+
+def tolerates(toleration: Mapping[str, Any], *, key: str, effect: str, value: str) -> bool:
+    """Whether it is about this taint. An empty effect or key stands for all of them. Comparing operators are off by
+    default in 1.36."""
+    if toleration.get("effect") not in (None, "", effect) or toleration.get("key") not in (None, "", key):
+        return False
+    operator = toleration.get("operator") or "Equal"
+    if operator == "Equal":
+        return bool((toleration.get("value") or "") == value)
+    return bool(operator == "Exists")
