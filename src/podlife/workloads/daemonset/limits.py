@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from podlife.errors import TerminalError
 from podlife.workloads.daemonset.views import ROLLING_UPDATE, DaemonSet
+from podlife.workloads.percentages import scaled
 
 __all__ = ["Limits", "allows_surge", "limits_of"]
 
@@ -21,14 +21,14 @@ class Limits:
 
 
 def limits_of(daemon_set: DaemonSet, desired: int) -> Limits:
-    """Raises TerminalError for what is neither a number nor a percentage."""
+    """Raises InvalidInputError for what is neither a number nor a percentage."""
     strategy = daemon_set.spec.update_strategy
     rolling = strategy.rolling_update
     if strategy.type != ROLLING_UPDATE or rolling is None:
         unavailable = surge = 0
     else:
-        unavailable = _scaled("MaxUnavailable", rolling.max_unavailable, desired)
-        surge = _scaled("MaxSurge", rolling.max_surge, desired)
+        unavailable = scaled(rolling.max_unavailable, desired, round_up=True, what="MaxUnavailable")
+        surge = scaled(rolling.max_surge, desired, round_up=True, what="MaxSurge")
     if desired > 0 and unavailable == 0 and surge == 0:
         # Neither would mean never.
         unavailable = 1
@@ -38,12 +38,3 @@ def limits_of(daemon_set: DaemonSet, desired: int) -> Limits:
 def allows_surge(daemon_set: DaemonSet) -> bool:
     """Whether there may be two pods on a node at all."""
     return limits_of(daemon_set, 1).max_surge > 0
-
-
-def _scaled(what: str, value: int | str, total: int) -> int:
-    if isinstance(value, int):
-        return value
-    percent = value.removesuffix("%")
-    if percent == value or not percent.isdecimal():
-        raise TerminalError(f"invalid value for {what}: {value!r} is neither a number nor a percentage")
-    return -(-int(percent) * total // 100)

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import re
+from podlife.workloads.deployment.views import ROLLING_UPDATE, Deployment, RollingUpdate
+from podlife.workloads.percentages import scaled
 
-from podlife.podcontrol import InvalidInputError
-from podlife.workloads.deployment.views import ROLLING_UPDATE, Deployment, IntOrPercent, RollingUpdate
+__all__ = ["max_surge", "max_unavailable"]
 
-__all__ = ["max_surge", "max_unavailable", "scaled"]
-
-# More than fits 64 bits is a number to nobody.
-_PERCENT = re.compile(r"([0-9]{1,18})%", re.ASCII)
 _MOST_REPLICAS = 2**31 - 1
 
 
@@ -33,13 +29,3 @@ def _bounds(deployment: Deployment) -> tuple[int, int]:
     unavailable = scaled(given.max_unavailable, spec.replicas, round_up=False)
     # Both may come to nothing by rounding, and then no rollout would ever get on; a surge may not fit a quota.
     return surge, unavailable if surge or unavailable else 1
-
-
-def scaled(value: IntOrPercent, total: int, *, round_up: bool) -> int:
-    """A number as it is, a percentage of the total. Raises InvalidInputError for anything else."""
-    if isinstance(value, int):
-        return value
-    if (percent := _PERCENT.fullmatch(value)) is None:
-        raise InvalidInputError(f"{value[:40]!r} is neither a number nor a percentage")
-    hundredfold = int(percent[1]) * total
-    return -(-hundredfold // 100) if round_up else hundredfold // 100

@@ -9,6 +9,7 @@ import msgspec
 from podlife.api.selectors import LabelSelector, label_selector_from_dict
 from podlife.client import DEPLOYMENTS
 from podlife.podcontrol import Owner
+from podlife.workloads.percentages import IntOrPercent
 from podlife.workloads.views import LabelSelectorDict, Metadata, Status, Template
 
 __all__ = [
@@ -16,7 +17,6 @@ __all__ = [
     "ROLLING_UPDATE",
     "Deployment",
     "DeploymentSpec",
-    "IntOrPercent",
     "RollingUpdate",
     "Strategy",
     "owner_of_deployment",
@@ -28,8 +28,6 @@ ROLLING_UPDATE = "RollingUpdate"
 
 # What the API writes where there is no limit.
 _NO_LIMIT = 2**31 - 1
-
-IntOrPercent = int | str
 
 
 class RollingUpdate(msgspec.Struct, rename="camel"):

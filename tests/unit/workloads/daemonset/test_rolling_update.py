@@ -126,7 +126,7 @@ def daemon_set_without_limits() -> DaemonSet:
     return found
 
 
-@pytest.mark.parametrize("value", ["ten", "10", "-1%", "%"])
+@pytest.mark.parametrize("value", ["ten", "10", "-1%", "%", "\u0663%", "9" * 5000 + "%"])
 def test_limit_that_is_none_is_told_in_one_line(value: str) -> None:
     with pytest.raises(TerminalError, match=r"invalid value for MaxSurge: .* is neither a number nor a perc"):
         limits_of(daemon_set(max_surge=value), 3)

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from podlife.podcontrol import InvalidInputError
-from podlife.workloads.deployment.bounds import max_surge, max_unavailable, scaled
+from podlife.workloads.deployment.bounds import max_surge, max_unavailable
+from podlife.workloads.percentages import scaled
 from tests.unit.workloads.deployment.objects import deployment
 
 
