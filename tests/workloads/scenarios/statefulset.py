@@ -10,7 +10,7 @@ from podlife.errors import NotFoundError
 from tests.workloads.node import PENDING, RUNS, UNREADY, WAITS, exits, fails, named
 from tests.workloads.objects import labelled_pod, template
 from tests.workloads.scenario import scenario
-from tests.workloads.world import STORM_ANNOTATION, World
+from tests.workloads.world import STORM_ANNOTATION, WaitedInVainError, World
 
 STS = STATEFUL_SETS
 CLAIMS = PERSISTENT_VOLUME_CLAIMS
@@ -482,12 +482,21 @@ async def lost_claim_is_made_anew(world: World) -> None:
     with suppress(NotFoundError):
         await world.patch(CLAIMS, "data-web-0", {"metadata": {"finalizers": None}})
     await world.until_gone(CLAIMS, "data-web-0")
-    # Nobody is told of claims: the set looks when something becomes of its pod.
+    # Nobody is told of claims: the set looks when something becomes of its pod or of itself. What it then
+    # sees of the claims may be older than what we saw, so it is made to look until it has seen it.
     world.node.let(WAITS)
-    await world.until(
-        "there is another",
-        lambda: (world.find(CLAIMS, "data-web-0") or {"metadata": {"uid": uid}})["metadata"]["uid"] != uid,
-    )
+    for _ in range(20):
+        with suppress(WaitedInVainError):
+            await world.until("there is another", lambda: is_another(world, uid), seconds=3)
+            return
+        await world.patch(STS, "web", {"metadata": {"annotations": {"look": "again"}}})
+        await world.patch(STS, "web", {"metadata": {"annotations": {"look": None}}})
+    await world.until("there is another", lambda: is_another(world, uid))
+
+
+def is_another(world: World, uid: str) -> bool:
+    claim = world.find(CLAIMS, "data-web-0")
+    return claim is not None and claim["metadata"]["uid"] != uid
 
 
 # The end of a set
