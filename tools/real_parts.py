@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -28,6 +28,7 @@ __all__ = ["PARTS", "PartsError", "cache_folder", "find", "prepare"]
 
 MODULE = Path(__file__).parent / "real-parts"
 ETCD_MODULE = MODULE / "etcd"
+KWOK_MODULE = MODULE / "kwok"
 PARTS = ("etcd", "kube-apiserver", "kube-controller-manager", "kubectl")
 # A cold build takes about 7 minutes on two cores; a machine that needs longer than this has another problem.
 BUILD_SECONDS = 3600
@@ -55,6 +56,15 @@ def cache_folder() -> Path:
     return home / "podlife" / "real-parts" / key / "bin"
 
 
+def _folder_of(part: str) -> Path:
+    """kwok, which only the benchmarks need, has a folder of its own: a new one of it builds nothing else anew."""
+    if part != "kwok":
+        return cache_folder()
+    locks = b"".join((KWOK_MODULE / name).read_bytes() for name in ("go.mod", "go.sum"))
+    key = f"kwok-{platform.machine()}-{hashlib.sha256(locks).hexdigest()[:12]}"
+    return cache_folder().parent.parent / key / "bin"
+
+
 def find(part: str) -> Path | None:
     """The program, or None. KUBEBUILDER_ASSETS is a choice; what merely lies on PATH must be recent."""
     if assets := os.environ.get("KUBEBUILDER_ASSETS"):
@@ -63,13 +73,13 @@ def find(part: str) -> Path | None:
             return chosen
     if (on_path := shutil.which(part)) is not None and _is_recent(part, on_path):
         return Path(on_path)
-    cached = cache_folder() / part
+    cached = _folder_of(part) / part
     return cached if os.access(cached, os.X_OK) else None
 
 
 def _is_recent(part: str, program: str) -> bool:
     """The tests compare with one minor version of Kubernetes: programs of another answer otherwise."""
-    if part == "etcd":
+    if part in ("etcd", "kwok"):
         return True
     arguments = ["version", "--client", "-o", "json"] if part == "kubectl" else ["--version"]
     try:
@@ -88,14 +98,15 @@ def _minor(text: str) -> tuple[int, int]:
     return (int(match[1]), int(match[2])) if match else (0, 0)
 
 
-def prepare() -> None:
+def prepare(parts: Sequence[str] = PARTS) -> None:
     """Put every missing part into the cache; raises PartsError when one cannot be made."""
-    folder = cache_folder()
-    folder.mkdir(parents=True, exist_ok=True)
-    with _one_at_a_time(folder):
+    cache_folder().mkdir(parents=True, exist_ok=True)
+    with _one_at_a_time(cache_folder()):
         # Asked again under the lock: whoever held it before may have made them all.
-        for part in [part for part in PARTS if find(part) is None]:
+        for part in [part for part in parts if find(part) is None]:
             started = time.monotonic()
+            folder = _folder_of(part)
+            folder.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".making-") as scratch:
                 made = _make(part, Path(scratch))
                 made.chmod(0o755)
@@ -147,7 +158,7 @@ def _build(part: str, scratch: Path) -> Path:
             f"{part} is missing and there is no Go to build it: install Go, or set KUBEBUILDER_ASSETS"
         )
     _say(f"building {part} from source; the first of them takes some minutes")
-    module = ETCD_MODULE if part == "etcd" else MODULE
+    module = {"etcd": ETCD_MODULE, "kwok": KWOK_MODULE}.get(part, MODULE)
     if failure := _run(build_command(part, scratch / part), cwd=module, seconds=BUILD_SECONDS):
         raise PartsError(f"go could not build {part}: {failure}")
     return scratch / part
@@ -160,7 +171,8 @@ def build_command(part: str, output: Path) -> list[str]:
     stamps = {"gitVersion": version, "gitMajor": major, "gitMinor": minor, "gitTreeState": "clean"}
     flags = " ".join(["-s -w", *(f"-X {VERSION_PACKAGE}.{name}={value}" for name, value in stamps.items())])
     command = ["go", "build", "-mod=readonly", "-trimpath", "-ldflags", flags]
-    package = "go.etcd.io/etcd/server/v3" if part == "etcd" else f"k8s.io/kubernetes/cmd/{part}"
+    elsewhere = {"etcd": "go.etcd.io/etcd/server/v3", "kwok": "sigs.k8s.io/kwok/cmd/kwok"}
+    package = elsewhere.get(part, f"k8s.io/kubernetes/cmd/{part}")
     return [*command, "-o", str(output), package]
 
 
