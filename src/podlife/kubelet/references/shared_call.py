@@ -1,0 +1,39 @@
+"""One call for many who ask at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Hashable
+from typing import Any, Generic, TypeVar
+
+from podlife.aio import spawn
+
+__all__ = ["SharedCalls"]
+
+T = TypeVar("T")
+
+
+class SharedCalls(Generic[T]):
+    """By key: whoever asks while a call is under way gets its answer, or its failure.
+
+    A call goes on when those who wait for it are cancelled: it is bounded by the client's own deadline, and others
+    may have joined."""
+
+    def __init__(self) -> None:
+        self._calls: dict[Hashable, asyncio.Task[T]] = {}
+
+    async def join(self, key: Hashable, name: str, call: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        task = self._calls.get(key)
+        if task is None:
+            # The failure is told to everybody who waits for it.
+            task = self._calls[key] = spawn(call(), name=name, on_failure=lambda _: None)
+            task.add_done_callback(lambda done: self._ended(key, done))
+        return await asyncio.shield(task)
+
+    def forget(self, key: Hashable) -> None:
+        """Who asks from now on wants an answer newer than the one that is on its way."""
+        self._calls.pop(key, None)
+
+    def _ended(self, key: Hashable, task: asyncio.Task[T]) -> None:
+        if self._calls.get(key) is task:
+            del self._calls[key]
