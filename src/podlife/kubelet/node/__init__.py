@@ -1,0 +1,28 @@
+"""The node as an object of its cluster: registration, status, lease.
+
+    reporter = NodeReporter(client, NodeSettings("n1"), clock, machine=HostMachine(data), runtime=runtime)
+    ... await reporter.run() ...
+    reporter.node()
+
+It guarantees that the lease is renewed whatever the status does, that a status is sent only when it has changed or is
+due, and that nothing of the node is touched that belongs to others. Which pods the node takes is not decided here.
+"""
+
+from podlife.kubelet.node.host_machine import HostMachine
+from podlife.kubelet.node.lease import NodeLease
+from podlife.kubelet.node.machine import FixedMachine, Machine, MachineFacts, MachineUsage
+from podlife.kubelet.node.reporter import NodeReporter
+from podlife.kubelet.node.settings import KUBELET_VERSION, NodeSettings, Thresholds
+
+__all__ = [
+    "KUBELET_VERSION",
+    "FixedMachine",
+    "HostMachine",
+    "Machine",
+    "MachineFacts",
+    "MachineUsage",
+    "NodeLease",
+    "NodeReporter",
+    "NodeSettings",
+    "Thresholds",
+]

@@ -1,0 +1,243 @@
+"""The node's own object, kept true for as long as the agent runs: registered, its status told, its lease renewed.
+
+A status is sent when it has changed, and otherwise every few minutes; whether it has is looked at every few seconds, at
+times that differ from node to node, and costs no request. What the server cannot be told now is told at the next look.
+A node that somebody has deleted stays away, as a kubelet's does, until it is created again or the agent is started
+again, unless the settings say otherwise.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Iterable
+
+from podlife.aio import wait_until_set
+from podlife.api.codec import Object, format_time
+from podlife.client import NODES, Client, Limiter, PatchType
+from podlife.clock import Clock
+from podlife.errors import ConflictError, InvalidError, NotFoundError, PodlifeError
+from podlife.kubelet.node.lease import NodeLease
+from podlife.kubelet.node.machine import Machine
+from podlife.kubelet.node.observer import Observer, VersionedRuntime
+from podlife.kubelet.node.record import NodeRecord, follow_node
+from podlife.kubelet.node.registration import corrected_labels, create_or_get, initial_node, required_labels
+from podlife.kubelet.node.settings import NodeSettings
+from podlife.kubelet.node.status import Observation, is_same_status, node_status, status_patch
+from podlife.kubelet.podworkers.ports import EventRecorder
+
+__all__ = ["NodeReporter"]
+
+log = logging.getLogger(__name__)
+
+_FIRST_RETRY_SECONDS, _LAST_RETRY_SECONDS = 0.1, 7.0
+# How often one status is tried with the node as the server has it now, before the next look.
+_TRIES = 5
+# A node that is not ready is looked at more often: it should not stay so for longer than it must.
+_UNREADY_SECONDS = 1.0
+
+
+class NodeReporter:
+    """One per node. `problems` tells what keeps the node from being ready, one text each. `limiter` is the line in
+    which heartbeats stand; where none is given they have one of their own."""
+
+    def __init__(  # noqa: PLR0913 - whom to tell, of whom, and the four things that are told of
+        self,
+        client: Client,
+        settings: NodeSettings,
+        clock: Clock,
+        *,
+        machine: Machine,
+        runtime: VersionedRuntime,
+        recorder: EventRecorder | None = None,
+        problems: Callable[[], Iterable[str]] = tuple,
+        limiter: Limiter | None = None,
+    ) -> None:
+        self.registered = asyncio.Event()
+        self._api = client
+        # With a deadline of their own: a server that has stalled is noticed while the lease still holds.
+        self._client = client.with_timeout(settings.renew_seconds, limiter=limiter or Limiter())
+        self._settings = settings
+        self._clock = clock
+        self._machine = machine
+        self._recorder = recorder
+        self._observer = Observer(settings, machine=machine, runtime=runtime, problems=problems)
+        self._record = NodeRecord()
+        self.lease = NodeLease(self._client, settings, clock, lambda: self._record.uid)
+        self._wake = asyncio.Event()
+        self._due = 0.0
+        self._is_ready = False
+        self._is_unschedulable = False
+        self._complaint = ""
+
+    def node(self) -> Object:
+        """The node as it is known now: of one that is not registered yet, or no more, as it would be created."""
+        if self._record.node is not None:
+            return self._record.node
+        seen = Observation(self._machine.facts(), "")
+        status, _ = node_status({}, seen, self._settings, self._now())
+        return initial_node(self._settings, seen.facts, status)
+
+    @property
+    def uid(self) -> str:
+        """That of the node on the server; "" while there is none."""
+        return self._record.uid
+
+    def put(self, node: Object) -> None:
+        """The node has changed on the server: told by whoever watches for many."""
+        self._record.put(node)
+
+    def remove(self, uid: str) -> None:
+        self._record.remove(uid)
+
+    def look_again(self) -> None:
+        """Something that the node tells of may have changed."""
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Register, then keep the node true until cancelled. Raises `ConfigError` where there is no machine to tell
+        of."""
+        self._event("Starting", "Starting kubelet.")
+        await self._register()
+        async with asyncio.TaskGroup() as group:
+            name = self._settings.name
+            group.create_task(self.lease.run(), name=f"lease of node {name}")
+            group.create_task(self._report_for_ever(), name=f"status of node {name}")
+            if self._settings.watches:
+                group.create_task(follow_node(self._api, name, self._record), name=f"watch of node {name}")
+
+    # Joining
+
+    async def _register(self) -> None:
+        delay = _FIRST_RETRY_SECONDS
+        while True:
+            seen = await self._observer.look()
+            try:
+                await self._try_register(seen)
+            except PodlifeError as error:
+                self._complain("could not be registered", error)
+                await asyncio.sleep(delay * (1 + 0.1 * random.random()))  # noqa: S311 - spreads load
+                delay = min(_LAST_RETRY_SECONDS, delay * 2)
+            else:
+                self._complaint = ""
+                self.registered.set()
+                return
+
+    async def _try_register(self, seen: Observation) -> None:
+        status, _ = node_status({}, seen, self._settings, self._now())
+        node, is_new = await create_or_get(self._client, initial_node(self._settings, seen.facts, status))
+        self._record.put(node)
+        if is_new:
+            self._is_ready = not seen.problem
+            self._plan_next_report(is_changed=True)
+            log.info("node %s is registered", self._settings.name)
+            return
+        log.info("node %s was registered before", self._settings.name)
+        boot_id = ((node.get("status") or {}).get("nodeInfo") or {}).get("bootID")
+        if boot_id and boot_id != seen.facts.boot_id:
+            message = f"Node {self._settings.name} has been rebooted, boot id: {seen.facts.boot_id}"
+            self._event("Rebooted", message, "Warning")
+        await self._send(seen, corrected_labels(node, self._settings, seen.facts), is_forced=True)
+
+    # Telling
+
+    async def _report_for_ever(self) -> None:
+        while True:
+            seconds = self._settings.check_seconds if self._is_ready else _UNREADY_SECONDS
+            spread = 1 + 0.04 * random.random()  # noqa: S311 - spreads load
+            await wait_until_set(self._wake, seconds=seconds * spread)
+            self._wake.clear()
+            try:
+                await self._report()
+            except PodlifeError as error:
+                self._complain("could not be told its status", error)
+            else:
+                self._complaint = ""
+
+    async def _report(self) -> None:
+        if self._record.node is None:
+            await self._find_again()
+            if self._record.node is None:
+                return
+        seen = await self._observer.look()
+        self._note_schedulable()
+        labels = required_labels(self._record.node, seen.facts)
+        is_forced = asyncio.get_running_loop().time() >= self._due
+        await self._send(seen, labels, is_forced=is_forced)
+
+    async def _find_again(self) -> None:
+        """Somebody has deleted the node. It is nobody's but theirs to make again."""
+        if self._settings.register_again:
+            await self._register()
+            return
+        try:
+            self._record.put(await self._client.get(NODES, self._settings.name))
+        except NotFoundError as error:
+            self._complain("is gone; start the agent again to register it", error)
+            raise
+
+    async def _send(self, seen: Observation, labels: dict[str, str], *, is_forced: bool) -> None:
+        """Raises what the client raises; a node that is gone is no failure here."""
+        for attempt in range(_TRIES):
+            node = self._record.node
+            if node is None:
+                return
+            old = node.get("status") or {}
+            new, events = node_status(old, seen, self._settings, self._now())
+            self._is_ready = not seen.problem
+            is_changed = bool(labels) or not is_same_status(old, new)
+            if not is_changed and not is_forced:
+                return
+            metadata = {"uid": node["metadata"]["uid"], **({"labels": labels} if labels else {})}
+            patch = {"metadata": metadata, "status": status_patch(old, new)}
+            try:
+                self._record.put(await self._patch(patch))
+            except NotFoundError:
+                self._record.remove(metadata["uid"])
+                return
+            except (ConflictError, InvalidError):
+                # Another node of the same name, or an older state of it: decided anew with what there is.
+                if attempt == _TRIES - 1:
+                    raise
+                self._record.node = await self._client.get(NODES, self._settings.name)
+                continue
+            self._plan_next_report(is_changed=is_changed)
+            for reason in events:
+                self._event(reason, f"Node {self._settings.name} status is now: {reason}")
+            return
+
+    async def _patch(self, patch: Object) -> Object:
+        node: Object = await self._client.patch(
+            NODES, self._settings.name, patch, type=PatchType.STRATEGIC, subresource="status"
+        )
+        return node
+
+    def _plan_next_report(self, *, is_changed: bool) -> None:
+        """After a change at a time of its own, so that nodes which changed together do not report together for ever."""
+        spread = random.random() + 0.5 if is_changed else 1.0  # noqa: S311 - spreads load
+        self._due = asyncio.get_running_loop().time() + self._settings.report_seconds * spread
+
+    # Saying what happened
+
+    def _note_schedulable(self) -> None:
+        spec = (self._record.node or {}).get("spec") or {}
+        is_unschedulable = bool(spec.get("unschedulable"))
+        if is_unschedulable != self._is_unschedulable:
+            self._is_unschedulable = is_unschedulable
+            reason = "NodeNotSchedulable" if is_unschedulable else "NodeSchedulable"
+            self._event(reason, f"Node {self._settings.name} status is now: {reason}")
+
+    def _event(self, reason: str, message: str, type_: str = "Normal") -> None:
+        if self._recorder is not None:
+            regarding = {"apiVersion": "v1", "kind": "Node", "name": self._settings.name}
+            self._recorder.event(regarding, type_, reason, message)
+
+    def _complain(self, what: str, error: PodlifeError) -> None:
+        """Once for each reason: the same is tried every few seconds."""
+        if str(error) != self._complaint:
+            log.warning("node %s %s: %s", self._settings.name, what, error)
+        self._complaint = str(error)
+
+    def _now(self) -> str:
+        return format_time(self._clock.now())

@@ -1,0 +1,57 @@
+"""How a node presents itself to its cluster. Defaults are a kubelet's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from podlife import __version__
+
+__all__ = ["KUBELET_VERSION", "NodeSettings", "Thresholds"]
+
+# The Kubernetes whose behaviour this is, as others compare it, and whose work it is.
+KUBELET_VERSION = f"v1.36.0+podlife.{__version__}"
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """Below which the node says that it is short of something; None is never. What must stay free of memory and
+    storage is not given to pods either."""
+
+    memory_bytes: int | None = 100 * 1024 * 1024
+    storage_percent: float | None = 10.0
+    inodes_percent: float | None = 5.0
+    pids_percent: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSettings:
+    """`labels`, `taints` and `annotations` are given to a node that this agent creates; of one that is there already
+    only those labels are set that a kubelet answers for. `register_again`: a node that somebody has deleted comes
+    back by itself; a kubelet's does only when the kubelet is started again."""
+
+    name: str
+    hostname: str = ""
+    addresses: tuple[str, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Mapping[str, Any], ...] = ()
+    provider_id: str = ""
+    kubelet_port: int = 10250
+    kubelet_version: str = KUBELET_VERSION
+    max_pods: int = 110
+    # Quantities by resource that pods do not get, besides what the thresholds keep free.
+    reserved: Mapping[str, str] = field(default_factory=dict)
+    thresholds: Thresholds = Thresholds()
+    # How long a shortage that is over is still told of: one that comes and goes must not move pods about.
+    pressure_seconds: float = 300.0
+    lease_seconds: int = 40
+    renew_seconds: float = 10.0
+    check_seconds: float = 10.0
+    report_seconds: float = 300.0
+    # For how long a runtime that does not answer is believed to be there.
+    runtime_patience_seconds: float = 30.0
+    # Off where somebody else hands in the node as it changes: the informer that many agents share.
+    watches: bool = True
+    register_again: bool = False

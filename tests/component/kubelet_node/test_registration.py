@@ -1,0 +1,139 @@
+"""A node joins its cluster: one that is new, one that was there, one that somebody takes away."""
+
+from __future__ import annotations
+
+import asyncio
+
+from podlife.client import LEASES, NODES, DeleteOptions
+from tests.component.kubelet_node.kit import world
+from tests.virtual_time import virtual_time
+
+TAINT = {"key": "dedicated", "value": "x", "effect": "NoSchedule"}
+
+
+@virtual_time
+async def test_a_new_node_is_created_ready_with_labels_taints_and_what_it_has() -> None:
+    async with world() as here, here.running(labels={"pool": "a"}, taints=(TAINT,), provider_id="p://1"):
+        node = await here.node()
+        assert node["metadata"]["labels"] == {
+            "beta.kubernetes.io/arch": "amd64",
+            "beta.kubernetes.io/os": "linux",
+            "kubernetes.io/arch": "amd64",
+            "kubernetes.io/hostname": "n1",
+            "kubernetes.io/os": "linux",
+            "pool": "a",
+        }
+        assert node["spec"] == {"taints": [TAINT], "providerID": "p://1"}
+        status = node["status"]
+        assert status["capacity"] == {
+            "cpu": "4",
+            "ephemeral-storage": "100Gi",
+            "hugepages-2Mi": "0",
+            "memory": "16Gi",
+            "pods": "110",
+        }
+        assert status["allocatable"]["memory"] == "16284Mi"
+        assert status["addresses"] == [
+            {"type": "InternalIP", "address": "192.0.2.1"},
+            {"type": "Hostname", "address": "n1"},
+        ]
+        assert status["nodeInfo"]["containerRuntimeVersion"] == "stub://1.0"
+        assert (await here.condition("Ready"))["reason"] == "KubeletReady"
+
+
+@virtual_time
+async def test_a_node_that_was_there_keeps_its_taints_labels_and_provider() -> None:
+    async with world() as here:
+        old = {
+            "metadata": {"name": "n1", "labels": {"kubernetes.io/hostname": "old", "mine": "1"}},
+            "spec": {"providerID": "cloud://7", "taints": [TAINT], "unschedulable": True},
+            "status": {"capacity": {"example.com/gpu": "2", "hugepages-1Gi": "4Gi", "cpu": "1"}},
+        }
+        uid = (await here.client.create(NODES, old))["metadata"]["uid"]
+        async with here.running(labels={"pool": "a"}, taints=({"key": "k", "effect": "NoExecute"},)):
+            node = await here.node()
+            assert node["metadata"]["uid"] == uid
+            assert node["spec"] == {"providerID": "cloud://7", "taints": [TAINT], "unschedulable": True}
+            labels = node["metadata"]["labels"]
+            assert (labels["kubernetes.io/hostname"], labels["mine"], "pool" in labels) == ("n1", "1", False)
+            capacity = node["status"]["capacity"]
+            assert (capacity["example.com/gpu"], capacity["cpu"]) == ("2", "4")
+            assert "hugepages-1Gi" not in capacity
+            assert (await here.condition("Ready"))["status"] == "True"
+
+
+@virtual_time
+async def test_a_server_that_refuses_at_first_gets_the_node_later() -> None:
+    async with world() as here:
+        here.weather = 500
+        async with here.running() as reporter:
+            assert not reporter.registered.is_set()
+            assert reporter.node()["status"]["capacity"]["cpu"] == "4"
+            here.weather = None
+            await asyncio.sleep(10)
+            assert reporter.registered.is_set()
+            assert await here.has_node()
+
+
+@virtual_time
+async def test_what_others_change_is_known_to_whoever_asks_for_the_node() -> None:
+    async with world() as here, here.running() as reporter:
+        assert "taints" not in reporter.node()["spec"]
+        await here.client.patch(NODES, "n1", {"spec": {"taints": [TAINT], "unschedulable": True}})
+        await asyncio.sleep(0.1)
+        assert reporter.node()["spec"]["taints"] == [TAINT]
+        await asyncio.sleep(11)
+        assert here.events.reasons[-1] == "NodeNotSchedulable"
+
+
+@virtual_time
+async def test_a_node_that_was_deleted_stays_away_as_a_kubelets_does() -> None:
+    async with world() as here, here.running() as reporter:
+        uid = (await here.node())["metadata"]["uid"]
+        await here.client.delete(NODES, "n1", options=DeleteOptions(uid=uid))
+        lease = await here.lease()
+        # What the collector does with what the node has owned.
+        await here.client.delete(
+            LEASES, "n1", "kube-node-lease", options=DeleteOptions(uid=lease["metadata"]["uid"])
+        )
+        await asyncio.sleep(120)
+        assert not await here.has_node()
+        assert reporter.uid == ""
+        assert reporter.node()["metadata"]["name"] == "n1"
+
+
+@virtual_time
+async def test_a_node_that_somebody_made_again_is_told_of_and_owns_the_lease() -> None:
+    async with world() as here, here.running():
+        uid = (await here.node())["metadata"]["uid"]
+        await here.client.delete(NODES, "n1", options=DeleteOptions(uid=uid))
+        await asyncio.sleep(15)
+        other = await here.client.create(NODES, {"metadata": {"name": "n1"}})
+        await asyncio.sleep(25)
+        assert (await here.condition("Ready"))["status"] == "True"
+        assert (await here.lease())["metadata"]["ownerReferences"][0]["uid"] == other["metadata"]["uid"]
+
+
+@virtual_time
+async def test_a_node_may_be_told_to_come_back_by_itself() -> None:
+    async with world() as here, here.running(register_again=True, watches=False):
+        uid = (await here.node())["metadata"]["uid"]
+        await here.client.delete(NODES, "n1", options=DeleteOptions(uid=uid))
+        # Nobody watches: it is noticed with the next status.
+        await asyncio.sleep(500)
+        node = await here.node()
+        assert node["metadata"]["uid"] != uid
+        await asyncio.sleep(11)
+        assert (await here.lease())["metadata"]["ownerReferences"][0]["uid"] == node["metadata"]["uid"]
+
+
+@virtual_time
+async def test_a_machine_that_was_started_again_is_told_of_once() -> None:
+    async with world() as here:
+        await here.client.create(
+            NODES, {"metadata": {"name": "n1"}, "status": {"nodeInfo": {"bootID": "boot-0"}}}
+        )
+        async with here.running():
+            await asyncio.sleep(60)
+        assert here.events.reasons.count("Rebooted") == 1
+        assert (await here.node())["status"]["nodeInfo"]["bootID"] == "boot-1"
