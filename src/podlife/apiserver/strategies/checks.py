@@ -17,8 +17,6 @@ from podlife.api.field_errors import FieldError, bad_value, duplicate, required
 __all__ = [
     "IMMUTABLE",
     "at_most_int32",
-    "drop_empty",
-    "drop_empty_parts",
     "duplicate_of",
     "immutable",
     "is_ip",
@@ -97,30 +95,8 @@ def is_ip(text: str) -> bool:
     return "%" not in text
 
 
-def drop_empty_parts(value: Any) -> None:
-    """Through and through: lists and label maps that are empty are left out, as upstream does."""
-    if isinstance(value, list):
-        for item in value:
-            drop_empty_parts(item)
-    elif isinstance(value, dict):
-        for field in [
-            name for name, part in value.items() if part == [] or (name == "matchLabels" and not part)
-        ]:
-            del value[field]
-        for part in value.values():
-            drop_empty_parts(part)
-
-
 def show_times(status: Object, *fields: str) -> None:
     """Times in conditions that upstream shows even where there are none."""
     for condition in status.get("conditions", ()):
         for field in fields:
             condition.setdefault(field, None)
-
-
-def drop_empty(obj: Object, keep: frozenset[str]) -> None:
-    """Remove what upstream's types leave out when empty: all but the fields that are pointers there."""
-    if all(obj.values()):
-        return
-    for field in [field for field, value in obj.items() if not value and field not in keep]:
-        del obj[field]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from podlife.api.codec import Object
+from podlife.api.defaults import default_claim_spec
+from podlife.api.defaults.amounts import default_resource_list
 from podlife.api.field_errors import FieldError, bad_value, forbidden, not_supported, required
 from podlife.api.labels import validate_annotations, validate_label_selector, validate_labels
 from podlife.api.names import check_dns_label, check_dns_subdomain
 from podlife.api.quantity import parse_nanos
 from podlife.apiserver.strategies.checks import immutable, problems_at, show_times
 from podlife.apiserver.strategies.difference import describe_difference
-from podlife.apiserver.strategies.pod_volume_defaults import default_claim_spec
-from podlife.apiserver.strategies.resources import default_resource_list
 from podlife.apiserver.strategy import Strategy
 
 __all__ = ["ACCESS_MODES", "VOLUME_MODES", "ClaimStrategy", "validate_claim_spec", "validate_claim_template"]

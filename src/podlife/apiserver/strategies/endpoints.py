@@ -5,9 +5,10 @@ from __future__ import annotations
 import ipaddress
 
 from podlife.api.codec import Object
+from podlife.api.defaults.empties import drop_empty_parts
 from podlife.api.field_errors import FieldError, bad_value, not_supported, required
 from podlife.api.names import check_dns_label, check_dns_subdomain
-from podlife.apiserver.strategies.checks import drop_empty_parts, is_ip, problems_at
+from podlife.apiserver.strategies.checks import is_ip, problems_at
 from podlife.apiserver.strategies.pod_spec import IP_RULE
 from podlife.apiserver.strategy import Strategy
 

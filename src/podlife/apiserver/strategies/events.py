@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from podlife.api.codec import Object
+from podlife.api.defaults.empties import drop_empty
 from podlife.api.field_errors import FieldError, bad_value, required
 from podlife.api.names import check_dns_subdomain, check_label_key, check_path_segment
-from podlife.apiserver.strategies.checks import drop_empty, immutable, problems_at
+from podlife.apiserver.strategies.checks import immutable, problems_at
 from podlife.apiserver.strategy import Strategy
 
 __all__ = ["EventStrategy", "EventsV1Strategy"]

@@ -5,11 +5,13 @@ from __future__ import annotations
 import ipaddress
 
 from podlife.api.codec import Object
+from podlife.api.defaults.amounts import default_resource_list
+from podlife.api.defaults.empties import drop_empty
 from podlife.api.field_errors import FieldError, bad_value, forbidden, required
 from podlife.api.names import check_label_key, check_label_value
-from podlife.apiserver.strategies.checks import drop_empty, duplicate_of, not_one_of, problems_at, show_times
+from podlife.apiserver.strategies.checks import duplicate_of, not_one_of, problems_at, show_times
 from podlife.apiserver.strategies.pod_scheduling import TAINT_EFFECTS
-from podlife.apiserver.strategies.resources import default_resource_list, validate_quantity
+from podlife.apiserver.strategies.resources import validate_quantity
 from podlife.apiserver.strategy import Strategy
 
 __all__ = ["NodeStrategy"]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from podlife.api.codec import Object
+from podlife.api.defaults import default_volume_source
+from podlife.api.defaults.amounts import default_resource_list
 from podlife.api.field_errors import FieldError, bad_value, forbidden, not_supported, required
 from podlife.api.names import check_dns_subdomain
 from podlife.api.quantity import parse_nanos
@@ -10,8 +12,6 @@ from podlife.apiserver.strategies.checks import immutable, not_one_of, problems_
 from podlife.apiserver.strategies.claims import VOLUME_MODES, validate_access_modes
 from podlife.apiserver.strategies.difference import describe_difference
 from podlife.apiserver.strategies.pod_scheduling import validate_node_selector
-from podlife.apiserver.strategies.pod_volume_defaults import default_volume_source
-from podlife.apiserver.strategies.resources import default_resource_list
 from podlife.apiserver.strategy import Strategy
 
 __all__ = ["PersistentVolumeStrategy"]

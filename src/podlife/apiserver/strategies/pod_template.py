@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from podlife.api.codec import Object
+from podlife.api.defaults import default_pod_spec
 from podlife.api.field_errors import FieldError, bad_value, forbidden, required
 from podlife.api.labels import (
     is_empty_selector,
@@ -16,7 +17,6 @@ from podlife.api.labels import (
 from podlife.api.names import check_percent
 from podlife.apiserver.strategies.checks import immutable, non_negative, not_one_of, problems_at
 from podlife.apiserver.strategies.metadata import default_metadata
-from podlife.apiserver.strategies.pod_defaults import default_pod_spec
 from podlife.apiserver.strategies.pod_spec import validate_pod_spec
 
 __all__ = [

@@ -7,11 +7,11 @@ ephemeral containers and resources.
 from __future__ import annotations
 
 from podlife.api.codec import Object
+from podlife.api.defaults import default_pod
 from podlife.api.field_errors import FieldError, bad_value, forbidden
 from podlife.apiserver.strategies.checks import problems_at
 from podlife.apiserver.strategies.metadata import default_metadata
 from podlife.apiserver.strategies.pod_containers import validate_images
-from podlife.apiserver.strategies.pod_defaults import default_pod
 from podlife.apiserver.strategies.pod_qos import qos_class
 from podlife.apiserver.strategies.pod_spec import validate_pod_spec
 from podlife.apiserver.strategies.pod_status import (

@@ -1,33 +1,20 @@
-"""Resource lists: the canonical text of their quantities, which names they may hold, requests within limits.
-
-Quantities are read here for the first time, so a malformed one is refused here, in the words with which the
-real server refuses an object it cannot decode.
-"""
+"""Resource lists: which names they may hold, requests within limits."""
 
 from __future__ import annotations
-
-from functools import lru_cache
-from typing import Any
 
 from podlife.api.codec import Object
 from podlife.api.field_errors import FieldError, bad_value, duplicate, forbidden, not_supported, required
 from podlife.api.names import check_dns_label, check_label_key
-from podlife.api.quantity import NANOS, Quantity, canonical_quantity, parse_nanos, parse_quantity
+from podlife.api.quantity import NANOS, parse_nanos
 from podlife.apiserver.strategies.checks import not_found
-from podlife.errors import ApiError
 
 __all__ = [
-    "canonical",
-    "default_requests_from_limits",
-    "default_resource_list",
-    "default_resource_lists",
     "is_integer_resource",
     "validate_quantity",
     "validate_resource_name",
     "validate_resources",
 ]
 
-_MILLI = NANOS // 1000
 _CONTAINER_RESOURCES = frozenset({"cpu", "memory", "ephemeral-storage"})
 _COUNTED = frozenset(
     {
@@ -50,53 +37,6 @@ _STANDARD = (
 )
 _POD_LEVEL = frozenset({"cpu", "memory"})
 _HUGE_PAGES = "hugepages-"
-
-
-def _read(value: Any) -> str:
-    """A quantity may come as a number; its canonical text, or the 400 of an object that cannot be read."""
-    try:
-        return canonical_quantity(value if isinstance(value, str) else str(value))
-    except ValueError as error:
-        raise ApiError(str(error), code=400, reason="BadRequest") from None
-
-
-def canonical(obj: Object, field: str) -> None:
-    """Write the quantity in a field, if there is one, as the real server stores it."""
-    if (value := obj.get(field)) is not None:
-        obj[field] = _read(value)
-
-
-@lru_cache(maxsize=4096)
-def _in_millis(text: str) -> str:
-    quantity = parse_quantity(text)
-    if quantity.nanos % _MILLI == 0:
-        return text
-    return str(Quantity(-(-quantity.nanos // _MILLI) * _MILLI, quantity.style))
-
-
-def default_resource_list(amounts: Object) -> None:
-    """Canonical, and rounded up to thousandths."""
-    for name, value in amounts.items():
-        amounts[name] = _in_millis(_read(value))
-
-
-def default_resource_lists(resources: Object) -> None:
-    """`requests` and `limits`, wherever they stand."""
-    for side in ("limits", "requests"):
-        if amounts := resources.get(side):
-            default_resource_list(amounts)
-        elif amounts is not None:
-            del resources[side]
-    if not resources.get("claims", True):
-        del resources["claims"]
-
-
-def default_requests_from_limits(resources: Object) -> None:
-    """A limit without a request is also the request: in pods, not in templates."""
-    if limits := resources.get("limits"):
-        requests = resources.setdefault("requests", {})
-        for name, value in limits.items():
-            requests.setdefault(name, value)
 
 
 def _is_native(name: str) -> bool:

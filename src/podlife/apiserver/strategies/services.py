@@ -7,11 +7,11 @@ one, `assign_cluster_ip` writes it down. Node ports are kept as they are given.
 from __future__ import annotations
 
 from podlife.api.codec import Object
+from podlife.api.defaults.empties import drop_empty
 from podlife.api.field_errors import FieldError, bad_value, duplicate, forbidden, not_supported, required
 from podlife.api.labels import validate_labels
 from podlife.api.names import check_dns_label, check_dns_subdomain, check_label_key
 from podlife.apiserver.strategies.checks import (
-    drop_empty,
     duplicate_of,
     is_ip,
     not_one_of,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from podlife.api.codec import Object
+from podlife.api.defaults import default_claim_spec
 from podlife.api.field_errors import FieldError, bad_value, forbidden, required
 from podlife.api.labels import validate_annotations, validate_labels
 from podlife.api.names import check_dns_label
@@ -18,7 +19,6 @@ from podlife.apiserver.strategies.pod_template import (
     validate_selector,
     validate_template,
 )
-from podlife.apiserver.strategies.pod_volume_defaults import default_claim_spec
 from podlife.apiserver.strategies.replicated import TemplatedStrategy, validate_collisions, validate_sums
 from podlife.apiserver.strategy import Strategy
 

@@ -6,19 +6,17 @@ gets. Every pod passes here on every write: plain dictionaries, no walking of wh
 
 from __future__ import annotations
 
-import re
-from functools import lru_cache
-
 from podlife.api.codec import Object
-from podlife.api.quantity import Quantity, parse_nanos
-from podlife.apiserver.strategies.checks import drop_empty, drop_empty_parts
-from podlife.apiserver.strategies.pod_volume_defaults import default_volume
-from podlife.apiserver.strategies.resources import (
+from podlife.api.defaults.amounts import (
     canonical,
     default_requests_from_limits,
     default_resource_list,
     default_resource_lists,
 )
+from podlife.api.defaults.empties import drop_empty, drop_empty_parts
+from podlife.api.defaults.images import pull_policy
+from podlife.api.defaults.volumes import default_volume
+from podlife.api.quantity import Quantity, parse_nanos
 
 __all__ = ["default_container", "default_pod", "default_pod_spec"]
 
@@ -63,26 +61,6 @@ _MOUNT_KEEPS = frozenset({"mountPath", "mountPropagation", "name", "recursiveRea
 _PROBE_KEEPS = frozenset({"exec", "grpc", "httpGet", "tcpSocket", "terminationGracePeriodSeconds"})
 _HTTP_KEEPS = frozenset({"port"})
 _TOLERATION_KEEPS = frozenset({"tolerationSeconds"})
-
-_COMPONENT = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
-_HOST = r"[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?"
-_DOMAIN = rf"(?:{_HOST}(?:\.{_HOST})*|\[[a-fA-F0-9:]+\])(?::[0-9]+)?"
-_LONGEST_IMAGE, _LONGEST_NAME = 1024, 255
-_image = re.compile(
-    rf"(?P<name>(?:{_DOMAIN}/)?{_COMPONENT}(?:/{_COMPONENT})*)"
-    r"(?::(?P<tag>\w[\w.-]{0,127}))?(?P<digest>@[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,})?",
-    re.ASCII,
-).fullmatch
-
-
-@lru_cache(maxsize=4096)
-def pull_policy(image: str) -> str:
-    """Always for what may change under its name: `latest`, or no tag and no digest."""
-    match = _image(image) if len(image) <= _LONGEST_IMAGE else None
-    if match is None or len(match["name"]) > _LONGEST_NAME:
-        return "IfNotPresent"
-    tag = match["tag"] or ("" if match["digest"] else "latest")
-    return "Always" if tag == "latest" else "IfNotPresent"
 
 
 def default_pod(pod: Object) -> None:

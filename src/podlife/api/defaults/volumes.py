@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from podlife.api.codec import Object
-from podlife.apiserver.strategies.checks import drop_empty, drop_empty_parts
-from podlife.apiserver.strategies.resources import canonical, default_resource_lists
+from podlife.api.defaults.amounts import canonical, default_resource_lists
+from podlife.api.defaults.empties import drop_empty, drop_empty_parts
+from podlife.api.defaults.images import pull_policy
 
 __all__ = ["default_claim_spec", "default_volume", "default_volume_source"]
 
@@ -83,8 +84,6 @@ def default_volume_source(holder: Object) -> None:
             template.setdefault("metadata", {})
             default_claim_spec(template.setdefault("spec", {}))
     if (image := holder.get("image")) is not None and not image.get("pullPolicy"):
-        from podlife.apiserver.strategies.pod_defaults import pull_policy
-
         image["pullPolicy"] = pull_policy(image.get("reference", ""))
     _default_disks(holder)
 

@@ -1,0 +1,14 @@
+"""What the real API server fills into a pod and leaves out of one: for a server that stores pods, and for a node that
+reads them from files. Objects have passed the schema check before."""
+
+from podlife.api.defaults.pods import default_container, default_pod, default_pod_spec
+from podlife.api.defaults.volumes import default_claim_spec, default_volume, default_volume_source
+
+__all__ = [
+    "default_claim_spec",
+    "default_container",
+    "default_pod",
+    "default_pod_spec",
+    "default_volume",
+    "default_volume_source",
+]
