@@ -14,7 +14,7 @@ __all__ = ["INITIAL_BATCH", "SlowStart", "slow_start"]
 
 INITIAL_BATCH = 1
 # How many of a batch are under way at once: more would only stand in line before the server.
-_AT_ONCE = 64
+_AT_ONCE = 32
 
 
 @dataclass(frozen=True, slots=True)
