@@ -1,0 +1,51 @@
+"""What is done about one node after a look at it. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from podlife.nodehealth.health import Examination
+from podlife.nodehealth.taints import NOT_READY, UNREACHABLE, TaintKey, has_taint, opposite_of
+from podlife.nodehealth.views import Node
+
+__all__ = ["Todo", "decide"]
+
+
+@dataclass(frozen=True, slots=True)
+class Todo:
+    """Of one node, in this order."""
+
+    # One evicting taint for the other, at once: it was paid for already (NL-52).
+    swap: tuple[TaintKey, TaintKey] | None = None
+    # It gets its evicting taint in its turn, and `lacks_taint` says that it has none yet (NL-50).
+    waits: bool = False
+    lacks_taint: bool = False
+    # It is well: it waits no longer, and these come off (NL-53).
+    is_released: bool = False
+    removes: tuple[TaintKey, ...] = ()
+    # It is told once that it is not ready any more, and its pods are marked (NL-40).
+    tells: bool = False
+    marks_pods: bool = False
+
+    @property
+    def asks_server(self) -> bool:
+        return self.swap is not None or bool(self.removes) or self.marks_pods
+
+
+def decide(node: Node, seen: Examination, *, owes_marking: bool) -> Todo:
+    """`owes_marking`: its pods were to be marked before, and not all of them could be (NL-44)."""
+    if seen.current is None:
+        return Todo()
+    # One that is shown as silent when it is first seen may have become so while the marking was cut off: its pods are
+    # looked at. But not those of one that never said anything (NL-20).
+    was_missed = seen.is_new and seen.health.ready is not None and seen.observed == "Unknown"
+    marks_pods = seen.has_failed or (seen.observed != "True" and (owes_marking or was_missed))
+    pair = opposite_of(seen.current)
+    if pair is None:
+        present = tuple(each for each in (UNREACHABLE, NOT_READY) if has_taint(node.spec.taints, each))
+        return Todo(is_released=True, removes=present, marks_pods=marks_pods)
+    wanted, other = pair
+    if has_taint(node.spec.taints, other):
+        return Todo(swap=pair, tells=seen.has_failed, marks_pods=marks_pods)
+    lacks = not has_taint(node.spec.taints, wanted)
+    return Todo(waits=True, lacks_taint=lacks, tells=seen.has_failed, marks_pods=marks_pods)

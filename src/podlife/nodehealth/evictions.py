@@ -1,0 +1,133 @@
+"""Which pods are to go for the taints of their nodes, and when. Pure: it is told what time it is.
+
+The time runs from the moment at which taint and pod were first seen together (TE-10). What is set stays: neither a
+longer nor a shorter toleration moves it (TE-08, TE-09); only for ever, not at all, or the end of the taints does. Pods
+are known by their UID: one that is made anew under a name inherits nothing (upstream's does, TE-52).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from sortedcontainers import SortedDict
+
+from podlife.nodehealth.tolerating import evicting_taints, seconds_to_bear
+from podlife.nodehealth.views import Node, Pod, Taint
+
+__all__ = ["Eviction", "Evictions", "Outcome"]
+
+
+class Outcome(Enum):
+    """What has become of a pod by a look at it."""
+
+    UNCHANGED = "unchanged"
+    SET = "an eviction is set"
+    CANCELLED = "its eviction is cancelled"
+    # Not borne at all: it goes now.
+    NOW = "it goes at once"
+    # The same, and an eviction that was set for later is cancelled for it (TE-05).
+    SOONER = "it goes at once instead of later"
+
+
+@dataclass(slots=True)
+class Eviction:
+    namespace: str
+    name: str
+    uid: str
+    node: str
+    due_at: float
+    is_told: bool = False
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+class Evictions:
+    def __init__(self) -> None:
+        self._taints: dict[str, tuple[Taint, ...]] = {}
+        # By UID: those whose time has not come, with their place, and those whose time has.
+        self._waiting: dict[str, tuple[float, int]] = {}
+        self._order: SortedDict[tuple[float, int], Eviction] = SortedDict()
+        self._due: dict[str, Eviction] = {}
+        self._added = 0
+
+    @property
+    def waiting(self) -> Mapping[str, float]:
+        """When they are due, by UID."""
+        return {uid: place[0] for uid, place in self._waiting.items()}
+
+    @property
+    def next_due(self) -> float:
+        """When the next one is due; infinity when none waits."""
+        return self._order.peekitem(0)[0][0] if self._order else math.inf
+
+    def taints_of(self, node: str) -> tuple[Taint, ...]:
+        return self._taints.get(node, ())
+
+    def set_taints(self, node: Node) -> bool:
+        """Says whether any are there; its pods have to be looked at after this."""
+        taints = evicting_taints(node.spec.taints)
+        if taints:
+            self._taints[node.metadata.name] = taints
+        else:
+            self._taints.pop(node.metadata.name, None)
+        return bool(taints)
+
+    def forget_node(self, name: str) -> None:
+        """What is set stays set (TE-12)."""
+        self._taints.pop(name, None)
+
+    def look(self, pod: Pod, now: float) -> Outcome:
+        """What the taints of its node mean for the pod, as it is."""
+        taints = self._taints.get(pod.spec.node_name)
+        if not taints:
+            return Outcome.UNCHANGED
+        uid = pod.metadata.uid
+        seconds = seconds_to_bear(taints, pod.spec.tolerations)
+        if seconds is None:
+            was_waiting = self.cancel(uid) if uid in self._waiting else False
+            if uid not in self._due:
+                self._set(pod, now)
+            return Outcome.SOONER if was_waiting else Outcome.NOW
+        if seconds == math.inf:
+            return Outcome.CANCELLED if self.cancel(uid) else Outcome.UNCHANGED
+        if uid in self._waiting or uid in self._due:
+            return Outcome.UNCHANGED
+        self._set(pod, now + seconds)
+        return Outcome.SET
+
+    def cancel(self, uid: str) -> bool:
+        """Says whether it was still waiting: of one whose time had come nobody is told (TE-18)."""
+        self._due.pop(uid, None)
+        place = self._waiting.pop(uid, None)
+        if place is not None:
+            del self._order[place]
+        return place is not None
+
+    def take_due(self, now: float) -> list[Eviction]:
+        """Those whose time has come since this was last asked."""
+        taken = []
+        while self._order and self._order.peekitem(0)[0][0] <= now:
+            eviction = self._order.popitem(0)[1]
+            del self._waiting[eviction.uid]
+            self._due[eviction.uid] = eviction
+            taken.append(eviction)
+        return taken
+
+    def due(self, uid: str) -> Eviction | None:
+        """The eviction of this pod, if its time has come and nothing has cancelled it."""
+        return self._due.get(uid)
+
+    def finish(self, uid: str) -> None:
+        self._due.pop(uid, None)
+
+    def _set(self, pod: Pod, at: float) -> None:
+        metadata = pod.metadata
+        self._added += 1
+        place = (at, self._added)
+        self._waiting[metadata.uid] = place
+        self._order[place] = Eviction(metadata.namespace, metadata.name, metadata.uid, pod.spec.node_name, at)

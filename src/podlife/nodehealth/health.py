@@ -1,0 +1,133 @@
+"""Whether a node is alive: what it and its lease say now, beside what was known of it. Pure.
+
+A node is heard whenever its Ready condition has another heartbeat time than before, or its lease was renewed. What
+those times say is never held against a clock of ours, only that they changed: clocks of other machines may be off
+(NL-10).
+When a node was last heard is kept in the loop's time. What becomes of one that is silent is for others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from podlife.api.codec import Object, format_time
+from podlife.nodehealth.settings import Settings
+from podlife.nodehealth.views import READY, Lease, Node, NodeCondition
+
+__all__ = ["EXPIRING", "Examination", "Health", "Moment", "examine", "expired_conditions"]
+
+# What the agent reports, and nobody else; NetworkUnavailable is for the network (NL-13).
+EXPIRING = (READY, "MemoryPressure", "DiskPressure", "PIDPressure")
+UNKNOWN = "Unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """One moment by the wall clock and by the loop's."""
+
+    wall: datetime
+    loop: float
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """What is known of one node."""
+
+    uid: str
+    heard_at: float
+    # As it was when it was last looked at, with what was written then (NL-32).
+    ready: NodeCondition | None
+    renewed: datetime | None = None
+    has_lease: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Examination:
+    health: Health
+    # Of the Ready condition, as the node has it: Unknown where there is none.
+    observed: str
+    # What it comes to, after the grace: nothing where there is none yet and it has time.
+    current: str | None
+    # Whether the node has to be told so: only when the Ready condition changes by it (NL-17).
+    must_write: bool
+    is_new: bool
+
+    @property
+    def has_failed(self) -> bool:
+        """From ready to not ready, by this very look (NL-40)."""
+        return self.observed == "True" and self.current not in (None, "True")
+
+
+def examine(
+    node: Node, lease: Lease | None, known: Health | None, now: Moment, settings: Settings
+) -> Examination:
+    """What is known of the node after this look at it, and whether its time is over."""
+    ready = node.ready
+    is_new = known is None or known.uid != node.metadata.uid
+    health = _first_seen(node, now) if known is None or is_new else _heard(known, ready, now)
+    if lease is not None and (not health.has_lease or _is_later(lease.spec.renew_time, health.renewed)):
+        health = replace(health, heard_at=now.loop, renewed=lease.spec.renew_time, has_lease=True)
+    grace = settings.startup_grace_seconds if ready is None else settings.monitor_grace_seconds
+    observed = UNKNOWN if ready is None else ready.status
+    # Exactly at the end of the grace it is still alive (NL-12).
+    is_expired = now.loop - health.heard_at > grace
+    must_write = is_expired and (ready is None or observed != UNKNOWN)
+    current = UNKNOWN if is_expired else None if ready is None else observed
+    return Examination(health, observed, current, must_write, is_new)
+
+
+def _first_seen(node: Node, now: Moment) -> Health:
+    heard_at = now.loop
+    created = node.metadata.creation_timestamp
+    if node.ready is None and created is not None:
+        # Nobody has heard of it since it was made (NL-11).
+        heard_at -= (now.wall - created).total_seconds()
+    return Health(node.metadata.uid, heard_at, node.ready)
+
+
+def _heard(known: Health, ready: NodeCondition | None, now: Moment) -> Health:
+    """NL-10: it came, it went, or it has another heartbeat."""
+    if (known.ready is None) != (ready is None) or (
+        known.ready is not None
+        and ready is not None
+        and known.ready.last_heartbeat_time != ready.last_heartbeat_time
+    ):
+        return replace(known, heard_at=now.loop, ready=ready)
+    return replace(known, ready=ready) if known.ready != ready else known
+
+
+def _is_later(renewed: datetime | None, known: datetime | None) -> bool:
+    return renewed is not None and (known is None or known < renewed)
+
+
+def expired_conditions(node: Object, now: datetime) -> list[Object]:
+    """The conditions to change on a node whose time is over, each whole; those that are Unknown already are left
+    (NL-13 to NL-16). `node` is the object as the server has it."""
+    status = node.get("status") or {}
+    known = {each["type"]: each for each in status.get("conditions") or ()}
+    changed = []
+    for type_ in EXPIRING:
+        condition: Object | None = known.get(type_)
+        if condition is None:
+            changed.append(_never_updated(type_, node["metadata"]["creationTimestamp"], now))
+        elif condition.get("status") != UNKNOWN:
+            silent = {
+                "status": UNKNOWN,
+                "reason": "NodeStatusUnknown",
+                "message": "Kubelet stopped posting node status.",
+                "lastTransitionTime": format_time(now),
+            }
+            changed.append({**condition, **silent})
+    return changed
+
+
+def _never_updated(type_: str, created: str, now: datetime) -> Object:
+    return {
+        "type": type_,
+        "status": UNKNOWN,
+        "reason": "NodeStatusNeverUpdated",
+        "message": "Kubelet never posted node status.",
+        "lastHeartbeatTime": created,
+        "lastTransitionTime": format_time(now),
+    }

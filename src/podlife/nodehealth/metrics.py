@@ -1,0 +1,35 @@
+"""What node health counts about itself: plain numbers that an exporter reads when it is asked."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from podlife.nodehealth.zones import ZoneCount
+from podlife.workqueue import Distribution
+
+__all__ = ["EvictionMetrics", "NodeMetrics"]
+
+_SECONDS = (0.001, 0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+
+
+class NodeMetrics:
+    """`evictions` are nodes that were tainted, by zone (NL-57); `zones` how many of their nodes are ready (NL-78)."""
+
+    def __init__(self) -> None:
+        self.evictions: Counter[str] = Counter()
+        self.zones: dict[str, ZoneCount] = {}
+        self.pass_seconds = Distribution(_SECONDS)
+
+    def set_zones(self, counts: Mapping[str, ZoneCount]) -> None:
+        """A zone that has gone is told as empty and well, so that no alarm about it goes on."""
+        gone = {zone: ZoneCount() for zone in self.zones if zone not in counts}
+        self.zones = {**gone, **counts}
+
+
+class EvictionMetrics:
+    """Pods that were deleted, and how long after they were due (TE-20)."""
+
+    def __init__(self) -> None:
+        self.deletions = 0
+        self.delay_seconds = Distribution(_SECONDS)

@@ -1,0 +1,265 @@
+"""The monitor: looks at all nodes every few seconds, and sees to it that the silent ones are shown as such.
+
+It decides on caches, and before a node is declared silent the server is asked for its lease and for itself once more: a
+watch that is stuck must not make a dead node of a live one. Time in which nobody could be heard counts against nobody:
+when the caches were not live, or the server took long to answer, every node has its whole grace again. What a look
+costs follows the number of nodes, each of which speaks twice in ten seconds; pods are only touched when a node fails.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+
+from podlife.clock import Clock
+from podlife.errors import NotFoundError, PodlifeError
+from podlife.events import Recorder
+from podlife.informer import CacheReader
+from podlife.nodehealth.decision import Todo, decide
+from podlife.nodehealth.eviction_tainting import EvictionTainting
+from podlife.nodehealth.health import Examination, Health, Moment, examine
+from podlife.nodehealth.metrics import NodeMetrics
+from podlife.nodehealth.pod_marking import PodMarking
+from podlife.nodehealth.settings import Settings
+from podlife.nodehealth.silence import LEASE_NAMESPACE, Look, Silences
+from podlife.nodehealth.taint_writer import TaintWriter
+from podlife.nodehealth.taints import NOT_READY, UNREACHABLE
+from podlife.nodehealth.views import Lease, Node, Pod, node_reference
+from podlife.nodehealth.zones import Disruption, ZoneCount, is_counted, judge, zone_of
+
+__all__ = ["Caches", "NodeMonitor", "Parts"]
+
+log = logging.getLogger(__name__)
+
+# How many nodes are written at once (NL-04).
+_AT_ONCE = 8
+# After so many nodes others on the loop have their turn.
+_BATCH = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Caches:
+    """What is known, and whether it can be believed at this moment."""
+
+    nodes: CacheReader[Node]
+    leases: CacheReader[Lease]
+    pods: CacheReader[Pod]
+    are_fit: Callable[[], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What the monitor acts through."""
+
+    clock: Clock
+    recorder: Recorder
+    silences: Silences
+    writer: TaintWriter
+    tainting: EvictionTainting
+    marking: PodMarking
+    metrics: NodeMetrics
+
+
+class NodeMonitor:
+    def __init__(self, caches: Caches, settings: Settings, parts: Parts) -> None:
+        self._caches = caches
+        self._settings = settings
+        self._clock = parts.clock
+        self._recorder = parts.recorder
+        self._silences = parts.silences
+        self._writer = parts.writer
+        self._tainting = parts.tainting
+        self._marking = parts.marking
+        self._metrics = parts.metrics
+        self._healths: dict[str, Health] = {}
+        # Whose pods could not all be marked.
+        self._owing: set[str] = set()
+        self._disruption = Disruption()
+        self._was_fit = True
+        self._turns = asyncio.Semaphore(_AT_ONCE)
+
+    @property
+    def disruption(self) -> Disruption:
+        return self._disruption
+
+    @property
+    def healths(self) -> Mapping[str, Health]:
+        return self._healths
+
+    def is_not_ready(self, name: str) -> bool:
+        """Whether the node is known to be not ready; of one that was never looked at nothing is known (NL-47)."""
+        health = self._healths.get(name)
+        return health is not None and health.ready is not None and health.ready.status != "True"
+
+    async def run(self) -> None:
+        """Look until cancelled; the pause is counted from the end of a look (NL-01)."""
+        while True:
+            if self._caches.are_fit():
+                started = asyncio.get_running_loop().time()
+                await self.look()
+                self._metrics.pass_seconds.observe(asyncio.get_running_loop().time() - started)
+            else:
+                self._was_fit = False
+            await asyncio.sleep(self._settings.monitor_period_seconds)
+
+    async def look(self) -> None:
+        """One pass over all nodes."""
+        self._silences.took_long = False
+        if not self._was_fit:
+            self._was_fit = True
+            self._forgive("the caches were not live")
+        self._forget_removed()
+        looks = await self._look_at_all()
+        if self._silences.took_long:
+            self._forgive("the server took long to answer")
+        self._count(looks)
+        await self._handle_disruption(looks)
+
+    async def _look_at_all(self) -> list[Look]:
+        """Most need nothing but the look; those that need the server share a few lines to it."""
+        looks: list[Look] = []
+        asking = []
+        for number, node in enumerate(self._caches.nodes.list()):
+            if number % _BATCH == _BATCH - 1:
+                await asyncio.sleep(0)
+            seen = self._examine(node, self._lease_of(node))
+            todo = self._decide(node, seen)
+            if seen.is_new or seen.must_write or todo.asks_server:
+                asking.append(self._see_to(node))
+                continue
+            self._healths[node.metadata.name] = seen.health
+            self._queue(node, todo)
+            looks.append(Look(node, seen))
+        found = await asyncio.gather(*asking)
+        return [*looks, *(each for each in found if each is not None)]
+
+    # One node
+
+    def _examine(self, node: Node, lease: Lease | None) -> Examination:
+        return examine(node, lease, self._healths.get(node.metadata.name), self._now(), self._settings)
+
+    def _lease_of(self, node: Node) -> Lease | None:
+        return self._caches.leases.get(LEASE_NAMESPACE, node.metadata.name)
+
+    def _decide(self, node: Node, seen: Examination) -> Todo:
+        return decide(node, seen, owes_marking=node.metadata.name in self._owing)
+
+    async def _see_to(self, node: Node) -> Look | None:
+        async with self._turns:
+            seen = self._examine(node, self._lease_of(node))
+            look: Look | None
+            if seen.is_new:
+                await self._welcome(node)
+            look = Look(node, seen)
+            if seen.must_write:
+                look = await self._silences.write(node, self._examine)
+            if look is None:
+                return None
+            self._healths[node.metadata.name] = look.seen.health
+            await self._act(look.node, self._decide(look.node, look.seen))
+            return look
+
+    async def _welcome(self, node: Node) -> None:
+        """NL-58."""
+        metadata = node.metadata
+        self._tell(
+            metadata.name, metadata.uid, "RegisteredNode", f"Registered Node {metadata.name} in Controller"
+        )
+        self._tainting.add_zone(zone_of(metadata.labels))
+        await self._take_taints_off(node)
+
+    # What follows
+
+    def _queue(self, node: Node, todo: Todo) -> None:
+        """The part that asks nothing of the server."""
+        if todo.waits:
+            self._tainting.add(node, self._now().loop, lacks_taint=todo.lacks_taint)
+        elif todo.is_released:
+            self._tainting.remove(node.metadata.name)
+        if not todo.marks_pods:
+            self._owing.discard(node.metadata.name)
+
+    async def _act(self, node: Node, todo: Todo) -> None:
+        name = node.metadata.name
+        if todo.swap is not None:
+            await self._try(self._writer.swap(node, todo.swap[:1], todo.swap[1:]), f"taints of node {name}")
+        if todo.is_released and not await self._take_taints_off(node):
+            return
+        self._queue(node, todo)
+        if todo.tells:
+            message = f"Node {name} status is now: NodeNotReady"
+            self._recorder.event(node_reference(name, node.metadata.uid), "Normal", "NodeNotReady", message)
+        if todo.marks_pods:
+            self._owing.add(name)
+            if await self._marking.mark_all(self._caches.pods.by_index("node", name)):
+                self._owing.discard(name)
+
+    async def _take_taints_off(self, node: Node) -> bool:
+        """Says whether neither of the two that evict is there any more; one after the other, as upstream."""
+        for taint in (UNREACHABLE, NOT_READY):
+            if not await self._try(
+                self._writer.remove(node, [taint]), f"taints of node {node.metadata.name}"
+            ):
+                return False
+        self._tainting.remove(node.metadata.name)
+        return True
+
+    async def _try(self, writing: Awaitable[object], what: str) -> bool:
+        """What fails is done by the next pass."""
+        try:
+            await writing
+        except NotFoundError:
+            return True
+        except PodlifeError as error:
+            log.warning("%s could not be written, and are in the next pass: %s", what, error)
+            return False
+        return True
+
+    # All nodes together
+
+    def _forget_removed(self) -> None:
+        for name, health in list(self._healths.items()):
+            node = self._caches.nodes.get("", name)
+            if node is None or node.metadata.uid != health.uid:
+                del self._healths[name]
+                self._owing.discard(name)
+                self._tainting.remove(name)
+                self._tell(name, health.uid, "RemovingNode", f"Removing Node {name} from Controller")
+
+    def _count(self, looks: list[Look]) -> None:
+        counts: dict[str, ZoneCount] = defaultdict(ZoneCount)
+        for look in looks:
+            labels = look.node.metadata.labels
+            if is_counted(labels):
+                counts[zone_of(labels)].add(is_ready=look.seen.current == "True")
+        self._metrics.set_zones(counts)
+
+    async def _handle_disruption(self, looks: list[Look]) -> None:
+        zones = {zone: count for zone, count in self._metrics.zones.items() if count.size}
+        verdict = judge(self._disruption, zones, self._settings)
+        self._disruption = verdict.disruption
+        if verdict.stops:
+            log.warning("no node is ready in any zone: nobody is evicted until one is")
+            await asyncio.gather(*(self._take_back(look.node) for look in looks))
+        if verdict.resumes:
+            self._forgive("nodes are ready again")
+        self._tainting.set_rates(verdict.rates, self._now().loop)
+
+    async def _take_back(self, node: Node) -> None:
+        async with self._turns:
+            await self._take_taints_off(node)
+
+    def _forgive(self, why: str) -> None:
+        """Every node has its whole grace again (NL-74)."""
+        log.info("every node has its whole grace again: %s", why)
+        now = self._now().loop
+        self._healths = {name: replace(health, heard_at=now) for name, health in self._healths.items()}
+
+    def _tell(self, name: str, uid: str, reason: str, message: str) -> None:
+        self._recorder.event(node_reference(name, uid), "Normal", reason, f"Node {name} event: {message}")
+
+    def _now(self) -> Moment:
+        return Moment(self._clock.now(), asyncio.get_running_loop().time())

@@ -1,0 +1,153 @@
+"""The node lifecycle controller: the monitor, the evicting taints, the taints of conditions, and pods that come late.
+
+    plane.add(NodeLifecycleController(plane, settings=Settings()))
+
+It wires the parts to one set of caches and runs them; each part says what it guarantees. Nothing is decided while a
+cache is not synced or not live. Deleting pods is not its business: its taints say who is to go, and the taint eviction
+controller sees to it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from podlife.client import LEASES, NODES, PODS
+from podlife.controller import Again, Controller, ControlPlane
+from podlife.errors import NotFoundError
+from podlife.informer.indexes import Key
+from podlife.nodehealth.eviction_tainting import EvictionTainting
+from podlife.nodehealth.metrics import NodeMetrics
+from podlife.nodehealth.monitor import Caches, NodeMonitor, Parts
+from podlife.nodehealth.pod_marking import PodMarking
+from podlife.nodehealth.settings import Settings
+from podlife.nodehealth.silence import LEASE_NAMESPACE, Silences
+from podlife.nodehealth.taint_writer import TaintWriter
+from podlife.nodehealth.taints import condition_taints, label_changes
+from podlife.nodehealth.views import POD_INDEXERS, Lease, Node, Pod
+from podlife.workqueue import RateLimitedQueue
+
+__all__ = ["NodeLifecycleController"]
+
+# The name under which upstream tells its events.
+_COMPONENT = "node-controller"
+# NL-04.
+_NODE_WORKERS, _POD_WORKERS = 8, 4
+# The deadline of a request: short beside the graces, so that one which hangs does not hold up the next pass.
+_REQUEST_SECONDS = 10.0
+_UNFIT_SECONDS = 1.0
+
+
+class NodeLifecycleController:
+    """Adds nothing to the control plane by itself: `plane.add(NodeLifecycleController(plane))`."""
+
+    name = "node-lifecycle-controller"
+
+    def __init__(self, plane: ControlPlane, *, settings: Settings | None = None) -> None:
+        self.settings = settings or Settings()
+        self.metrics = NodeMetrics()
+        self._nodes = plane.informer(NODES, view=Node)
+        self._pods = plane.informer(PODS, view=Pod, indexers=POD_INDEXERS)
+        self._leases = plane.informer(LEASES, view=Lease, namespace=LEASE_NAMESPACE)
+        client = plane.client.with_timeout(_REQUEST_SECONDS)
+        recorder = plane.recorder(_COMPONENT)
+        self._writer = TaintWriter(client, plane.clock)
+        self._marking = PodMarking(client, plane.clock, recorder)
+        self.tainting = EvictionTainting(
+            self._nodes.cache, self._writer, self.metrics, self._is_fit, self.settings.eviction_rate
+        )
+        patience = self.settings.monitor_period_seconds
+        parts = Parts(
+            clock=plane.clock,
+            recorder=recorder,
+            silences=Silences(client, plane.clock, patience_seconds=patience),
+            writer=self._writer,
+            tainting=self.tainting,
+            marking=self._marking,
+            metrics=self.metrics,
+        )
+        caches = Caches(self._nodes.cache, self._leases.cache, self._pods.cache, self._is_fit)
+        self.monitor = NodeMonitor(caches, self.settings, parts)
+        self.queue: RateLimitedQueue[str] = RateLimitedQueue("node_lifecycle_controller")
+        self.controller = Controller(self.name, self.queue, self.reconcile, workers=_NODE_WORKERS)
+        self.pod_queue: RateLimitedQueue[Key] = RateLimitedQueue("node_lifecycle_controller_pods")
+        self.pod_controller = Controller(
+            f"{self.name} pods", self.pod_queue, self.reconcile_pod, workers=_POD_WORKERS
+        )
+        self._nodes.add_handler(_NodeEvents(self.queue))
+        self._pods.add_handler(_PodEvents(self.pod_queue, self.monitor))
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.controller.run(), name=f"{self.name} taints")
+            group.create_task(self.pod_controller.run(), name=f"{self.name} pods")
+            group.create_task(self.tainting.run(), name=f"{self.name} evictions")
+            group.create_task(self.monitor.run(), name=f"{self.name} monitor")
+
+    def _is_fit(self) -> bool:
+        followed = (self._nodes, self._pods, self._leases)
+        return all(informer.has_synced and informer.is_live for informer in followed)
+
+    async def reconcile(self, name: str) -> Again | None:
+        """The NoSchedule taints and the older labels of one node. What fails comes again (upstream gives up, NL-62)."""
+        node = self._nodes.cache.get("", name)
+        if node is None:
+            return None
+        if not self._is_fit():
+            return Again(_UNFIT_SECONDS)
+        added, removed = condition_taints(node)
+        try:
+            await self._writer.swap(node, added, removed)
+            await self._writer.set_labels(node, label_changes(node.metadata.labels))
+        except NotFoundError:
+            return None
+        return None
+
+    async def reconcile_pod(self, key: Key) -> Again | None:
+        """A pod that came onto a node which is not ready (NL-47, NL-48)."""
+        if not self._is_fit():
+            return Again(_UNFIT_SECONDS)
+        pod = self._pods.cache.get(*key)
+        if pod is not None and self.monitor.is_not_ready(pod.spec.node_name):
+            await self._marking.mark(pod)
+        return None
+
+
+class _NodeEvents:
+    """Enqueues a node when something has changed that its taints or labels follow; a heartbeat is nothing."""
+
+    def __init__(self, queue: RateLimitedQueue[str]) -> None:
+        self._queue = queue
+
+    def on_add(self, node: Node) -> None:
+        self._queue.add(node.metadata.name)
+
+    def on_update(self, old: Node, new: Node) -> None:
+        if _followed(old) != _followed(new):
+            self._queue.add(new.metadata.name)
+
+    def on_delete(self, node: Node) -> None:
+        self._queue.forget(node.metadata.name)
+
+
+def _followed(node: Node) -> tuple[object, ...]:
+    conditions = tuple((each.type, each.status) for each in node.status.conditions)
+    return conditions, node.spec.taints, node.spec.unschedulable, label_changes(node.metadata.labels)
+
+
+class _PodEvents:
+    """Enqueues a pod that has come onto a node which is not ready."""
+
+    def __init__(self, queue: RateLimitedQueue[Key], monitor: NodeMonitor) -> None:
+        self._queue = queue
+        self._monitor = monitor
+
+    def on_add(self, pod: Pod) -> None:
+        if pod.spec.node_name and self._monitor.is_not_ready(pod.spec.node_name):
+            self._queue.add((pod.metadata.namespace, pod.metadata.name))
+
+    def on_update(self, old: Pod, new: Pod) -> None:
+        if old.spec.node_name != new.spec.node_name:
+            self.on_add(new)
+
+    def on_delete(self, pod: Pod) -> None:
+        self._queue.forget((pod.metadata.namespace, pod.metadata.name))

@@ -1,0 +1,239 @@
+"""The taint eviction controller: pods that do not bear the NoExecute taints of their node are deleted.
+
+Every event is looked at as it comes, so what is set always follows the caches; cost follows the change: a node's new
+taints look at its pods, a pod's event at itself. When a time has come the caches must be live, and the server is asked
+for the node and the pod once more: the pod that goes is the one that was meant, by its UID, from a node that is tainted
+still. Before the deletion the pod is told why (DisruptionTarget). What fails is tried again, further and further apart,
+until the pod is gone or may stay.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+
+from podlife.aio import wait_until_set
+from podlife.api.codec import Object, format_time
+from podlife.api.patch import create_two_way_merge_patch
+from podlife.client import NODES, PODS, DeleteOptions, PatchType
+from podlife.controller import Again, Controller, ControlPlane
+from podlife.errors import ConflictError, NotFoundError
+from podlife.nodehealth.evictions import Eviction, Evictions, Outcome
+from podlife.nodehealth.metrics import EvictionMetrics
+from podlife.nodehealth.tolerating import evicting_taints
+from podlife.nodehealth.views import POD_INDEXERS, Node, Pod
+from podlife.workqueue import ExponentialLimiter, RateLimitedQueue
+
+__all__ = ["TaintEvictionController", "with_disruption_target"]
+
+_WORKERS = 16
+_RETRY_SECONDS, _MOST_RETRY_SECONDS = 0.01, 60.0
+# How soon a pod comes again whose caches have to catch up, and how long a look at a node on the server counts.
+_CATCH_UP_SECONDS = 1.0
+_LONGEST_SLEEP_SECONDS = 3600.0
+_REASON = "TaintManagerEviction"
+
+
+class TaintEvictionController:
+    """Adds nothing to the control plane by itself: `plane.add(TaintEvictionController(plane))`."""
+
+    name = "taint-eviction-controller"
+
+    def __init__(self, plane: ControlPlane, *, workers: int = _WORKERS) -> None:
+        self.metrics = EvictionMetrics()
+        self.evictions = Evictions()
+        self._client = plane.client
+        self._clock = plane.clock
+        self._recorder = plane.recorder(self.name)
+        self._nodes = plane.informer(NODES, view=Node)
+        self._pods = plane.informer(PODS, view=Pod, indexers=POD_INDEXERS)
+        limiter = ExponentialLimiter[str](_RETRY_SECONDS, _MOST_RETRY_SECONDS)
+        # By UID.
+        self.queue: RateLimitedQueue[str] = RateLimitedQueue("taint_eviction", limiter=limiter)
+        self.controller = Controller(self.name, self.queue, self.reconcile, workers=workers)
+        self._news = asyncio.Event()
+        # Nodes that the server was asked for: when, and whether they were as the cache has them.
+        self._asked: dict[str, tuple[float, bool]] = {}
+        self._nodes.add_handler(_NodeEvents(self))
+        self._pods.add_handler(_PodEvents(self))
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.controller.run(), name=f"{self.name} deletions")
+            group.create_task(self._watch_the_clock(), name=f"{self.name} clock")
+
+    # What the informers tell
+
+    def note_node(self, node: Node) -> None:
+        is_tainted = self.evictions.set_taints(node)
+        for pod in self._pods.cache.by_index("node", node.metadata.name):
+            if is_tainted:
+                self.note_pod(pod)
+            else:
+                # TE-11.
+                self.cancel(pod)
+
+    def note_pod(self, pod: Pod) -> None:
+        outcome = self.evictions.look(pod, asyncio.get_running_loop().time())
+        if outcome in (Outcome.CANCELLED, Outcome.SOONER):
+            self._tell(pod.metadata.namespace, pod.metadata.name, "Cancelling deletion of Pod")
+        if outcome is not Outcome.UNCHANGED:
+            self._news.set()
+
+    def cancel(self, pod: Pod) -> None:
+        if self.evictions.cancel(pod.metadata.uid):
+            self._tell(pod.metadata.namespace, pod.metadata.name, "Cancelling deletion of Pod")
+            self._news.set()
+
+    # Evicting
+
+    async def _watch_the_clock(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            self._news.clear()
+            for eviction in self.evictions.take_due(loop.time()):
+                self.queue.add(eviction.uid)
+            left = self.evictions.next_due - loop.time()
+            await wait_until_set(self._news, seconds=min(max(0.0, left), _LONGEST_SLEEP_SECONDS))
+
+    async def reconcile(self, uid: str) -> Again | None:
+        eviction = self.evictions.due(uid)
+        if eviction is None:
+            return None
+        if not self._is_fit() or not await self._is_believed(eviction.node):
+            return Again(_CATCH_UP_SECONDS)
+        if self.evictions.due(uid) is not eviction:
+            # It was cancelled while the server was asked.
+            return None
+        if not eviction.is_told:
+            eviction.is_told = True
+            self._tell(eviction.namespace, eviction.name, "Marking for deletion Pod")
+        await self._evict(eviction)
+        self.evictions.finish(uid)
+        return None
+
+    def _is_fit(self) -> bool:
+        return all(informer.has_synced and informer.is_live for informer in (self._nodes, self._pods))
+
+    async def _is_believed(self, name: str) -> bool:
+        """Whether the server has the same taints on the node as the cache; one that is gone changes nothing (TE-12)."""
+        now = asyncio.get_running_loop().time()
+        asked_at, was_same = self._asked.get(name, (-math.inf, False))
+        if was_same and now - asked_at < _CATCH_UP_SECONDS:
+            return True
+        try:
+            node = await self._client.get(NODES, name, view=Node)
+        except NotFoundError:
+            return True
+        known = {(each.key, each.value) for each in self.evictions.taints_of(name)}
+        is_same = known == {(each.key, each.value) for each in evicting_taints(node.spec.taints)}
+        self._asked[name] = (now, is_same)
+        return is_same
+
+    def forget_node(self, name: str) -> None:
+        self.evictions.forget_node(name)
+        self._asked.pop(name, None)
+
+    async def _evict(self, eviction: Eviction) -> None:
+        """The pod is told and deleted (TE-16); raises PodlifeError when the server would not."""
+        name, namespace, uid = eviction.name, eviction.namespace, eviction.uid
+        try:
+            pod: Object = await self._client.get(PODS, name, namespace)
+            if pod["metadata"]["uid"] != uid:
+                return
+            await self._mark(pod)
+            await self._delete(eviction)
+        except NotFoundError:
+            # Somebody was faster.
+            return
+        self.metrics.deletions += 1
+        self.metrics.delay_seconds.observe(asyncio.get_running_loop().time() - eviction.due_at)
+
+    async def _delete(self, eviction: Eviction) -> None:
+        options = DeleteOptions(uid=eviction.uid)
+        try:
+            await self._client.delete(
+                PODS, eviction.name, eviction.namespace, options=options, metadata_only=True
+            )
+        except ConflictError as error:
+            # The pod of this name is another one by now.
+            raise NotFoundError(str(error)) from error
+
+    async def _mark(self, pod: Object) -> None:
+        old = pod.get("status") or {}
+        new = with_disruption_target(pod, format_time(self._clock.now()))
+        patch = create_two_way_merge_patch({"status": old}, {"status": new}, "v1", "Pod")
+        if patch:
+            metadata = pod["metadata"]
+            await self._client.patch(
+                PODS,
+                metadata["name"],
+                {**patch, "metadata": {"uid": metadata["uid"]}},
+                metadata["namespace"],
+                type=PatchType.STRATEGIC,
+                subresource="status",
+            )
+
+    def _tell(self, namespace: str, name: str, what: str) -> None:
+        # Without a UID, as upstream: the pod may be gone by then.
+        regarding = {"kind": "Pod", "namespace": namespace, "name": name, "apiVersion": "v1"}
+        self._recorder.event(regarding, "Normal", _REASON, f"{what} {namespace}/{name}")
+
+
+def with_disruption_target(pod: Object, now: str) -> Object:
+    """The status of the pod with the condition that says why it goes; the time of one that is there already stays."""
+    status = pod.get("status") or {}
+    conditions = list(status.get("conditions") or ())
+    condition: Object = {
+        "type": "DisruptionTarget",
+        "status": "True",
+        "reason": "DeletionByTaintManager",
+        "message": "Taint manager: deleting due to NoExecute taint",
+        "lastTransitionTime": now,
+    }
+    if generation := pod["metadata"].get("generation"):
+        condition["observedGeneration"] = generation
+    place = next((n for n, each in enumerate(conditions) if each.get("type") == condition["type"]), None)
+    if place is None:
+        return {**status, "conditions": [*conditions, condition]}
+    known = conditions[place]
+    if known.get("status") == "True" and known.get("lastTransitionTime"):
+        condition["lastTransitionTime"] = known["lastTransitionTime"]
+    if all(known.get(field) == condition[field] for field in ("status", "reason", "message")):
+        return status
+    conditions[place] = condition
+    return {**status, "conditions": conditions}
+
+
+class _NodeEvents:
+    """TE-13: only the taints that evict matter."""
+
+    def __init__(self, owner: TaintEvictionController) -> None:
+        self._owner = owner
+
+    def on_add(self, node: Node) -> None:
+        self._owner.note_node(node)
+
+    def on_update(self, old: Node, new: Node) -> None:
+        if evicting_taints(old.spec.taints) != evicting_taints(new.spec.taints):
+            self._owner.note_node(new)
+
+    def on_delete(self, node: Node) -> None:
+        self._owner.forget_node(node.metadata.name)
+
+
+class _PodEvents:
+    """TE-13: only its tolerations and its node matter."""
+
+    def __init__(self, owner: TaintEvictionController) -> None:
+        self._owner = owner
+
+    def on_add(self, pod: Pod) -> None:
+        self._owner.note_pod(pod)
+
+    def on_update(self, old: Pod, new: Pod) -> None:
+        if (old.spec.tolerations, old.spec.node_name) != (new.spec.tolerations, new.spec.node_name):
+            self._owner.note_pod(new)
+
+    def on_delete(self, pod: Pod) -> None:
+        self._owner.cancel(pod)

@@ -1,0 +1,82 @@
+"""Taints and labels written onto nodes: read, edited, patched with the revision that was read.
+
+So an edit never undoes somebody else's: one that was overtaken is made again on what there is then (TN-03, TN-07). A
+node that is made anew under its name meanwhile is left alone: the UID is in the patch. Which taints, is for others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from podlife.api.codec import Object
+from podlife.client import NODES, Client
+from podlife.clock import Clock
+from podlife.errors import ConflictError, NotFoundError
+from podlife.nodehealth.taints import TaintKey, has_taint, made_taint, with_taints, without_taints
+from podlife.nodehealth.views import Node
+
+__all__ = ["TaintWriter"]
+
+_TRIES = 5
+_RETRY_SECONDS = 0.1
+# Any version that the server has at hand will do for the first try (TN-05).
+_ANY_VERSION = "0"
+
+Edit = Callable[[Sequence[Object]], list[Object]]
+
+
+class TaintWriter:
+    def __init__(self, client: Client, clock: Clock) -> None:
+        self._client = client
+        self._clock = clock
+
+    async def add(self, node: Node, taints: Iterable[TaintKey]) -> None:
+        """Raises NotFoundError for a node that is gone or is another one by now (TN-04), ConflictError when it was
+        overtaken every time."""
+        now = self._clock.now()
+        added = [made_taint(each, now) for each in taints]
+        if added:
+            await self._edit(node, lambda present: with_taints(present, added))
+
+    async def remove(self, node: Node, taints: Iterable[TaintKey]) -> bool:
+        """As `add`; says whether the node, as it was given, had any: if not, the server is not asked (TN-06)."""
+        removed = [each for each in taints if has_taint(node.spec.taints, each)]
+        if removed:
+            await self._edit(node, lambda present: without_taints(present, removed))
+        return bool(removed)
+
+    async def swap(self, node: Node, added: Iterable[TaintKey], removed: Iterable[TaintKey]) -> None:
+        """Added before removed: at no moment is there neither (NL-54)."""
+        await self.add(node, added)
+        await self.remove(node, removed)
+
+    async def set_labels(self, node: Node, labels: Mapping[str, str]) -> None:
+        if labels:
+            patch = {"metadata": {"uid": node.metadata.uid, "labels": dict(labels)}}
+            await self._client.patch(NODES, node.metadata.name, patch)
+
+    async def _edit(self, node: Node, edit: Edit) -> None:
+        for number in range(_TRIES):
+            if number:
+                # Two that overtook each other must not do so again.
+                await asyncio.sleep(_RETRY_SECONDS * (1 + random.random()))  # noqa: S311 - spreads, guards nothing
+            try:
+                await self._edit_once(node, edit, _ANY_VERSION if number == 0 else "")
+            except ConflictError:
+                if number == _TRIES - 1:
+                    raise
+            else:
+                return
+
+    async def _edit_once(self, node: Node, edit: Edit, version: str) -> None:
+        name, uid = node.metadata.name, node.metadata.uid
+        found: Object = await self._client.get(NODES, name, resource_version=version)
+        if found["metadata"]["uid"] != uid:
+            raise NotFoundError(f'nodes "{name}" with UID {uid} not found')
+        present = (found.get("spec") or {}).get("taints") or []
+        taints = edit(present)
+        if taints != present:
+            about = {"uid": uid, "resourceVersion": found["metadata"]["resourceVersion"]}
+            await self._client.patch(NODES, name, {"metadata": about, "spec": {"taints": taints}})

@@ -1,0 +1,121 @@
+"""Taints of nodes: their keys, which belong to which condition, and lists of them edited. Pure.
+
+Two taints are the same when key and effect are; value and time do not matter (NL-06). Lists are of plain dictionaries,
+as the server has them, so that nothing in a taint of somebody else's is lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+
+from podlife.api.codec import Object, format_time
+from podlife.nodehealth.views import Node, Taint
+
+__all__ = [
+    "NOT_READY",
+    "NO_EXECUTE",
+    "UNREACHABLE",
+    "TaintKey",
+    "condition_taints",
+    "has_taint",
+    "label_changes",
+    "made_taint",
+    "opposite_of",
+    "with_taints",
+    "without_taints",
+]
+
+TaintKey = tuple[str, str]
+"""Key and effect: what makes a taint this one."""
+
+NO_SCHEDULE = "NoSchedule"
+NO_EXECUTE = "NoExecute"
+_PREFIX = "node.kubernetes.io/"
+NOT_READY: TaintKey = (f"{_PREFIX}not-ready", NO_EXECUTE)
+UNREACHABLE: TaintKey = (f"{_PREFIX}unreachable", NO_EXECUTE)
+_UNSCHEDULABLE = f"{_PREFIX}unschedulable"
+# By the condition and its status (NL-05, NL-60).
+_OF_CONDITIONS: Mapping[tuple[str, str], str] = {
+    ("Ready", "False"): NOT_READY[0],
+    ("Ready", "Unknown"): UNREACHABLE[0],
+    ("MemoryPressure", "True"): f"{_PREFIX}memory-pressure",
+    ("DiskPressure", "True"): f"{_PREFIX}disk-pressure",
+    ("NetworkUnavailable", "True"): f"{_PREFIX}network-unavailable",
+    ("PIDPressure", "True"): f"{_PREFIX}pid-pressure",
+}
+_OURS = frozenset({*_OF_CONDITIONS.values(), _UNSCHEDULABLE})
+# The older labels follow the newer ones, which agents write.
+_LABELS = {
+    "kubernetes.io/os": "beta.kubernetes.io/os",
+    "kubernetes.io/arch": "beta.kubernetes.io/arch",
+}
+
+
+def opposite_of(status: str) -> tuple[TaintKey, TaintKey] | None:
+    """For a Ready condition with this status: the taint that evicts, and the one that must not stand beside it. None
+    for a node that is ready."""
+    match status:
+        case "False":
+            return NOT_READY, UNREACHABLE
+        case "Unknown":
+            return UNREACHABLE, NOT_READY
+        case _:
+            return None
+
+
+def has_taint(taints: Iterable[Taint], wanted: TaintKey) -> bool:
+    return any((taint.key, taint.effect) == wanted for taint in taints)
+
+
+def condition_taints(node: Node) -> tuple[list[TaintKey], list[TaintKey]]:
+    """The NoSchedule taints to add and to take off, by the node's conditions; those of others, and other effects, are
+    nobody's business here (NL-60 to NL-62)."""
+    wanted = [
+        (_OF_CONDITIONS[each.type, each.status], NO_SCHEDULE)
+        for each in node.status.conditions
+        if (each.type, each.status) in _OF_CONDITIONS
+    ]
+    if node.spec.unschedulable:
+        wanted.append((_UNSCHEDULABLE, NO_SCHEDULE))
+    present = [
+        (each.key, each.effect)
+        for each in node.spec.taints
+        if each.effect == NO_SCHEDULE and each.key in _OURS
+    ]
+    return [each for each in wanted if each not in present], [each for each in present if each not in wanted]
+
+
+def label_changes(labels: Mapping[str, str]) -> dict[str, str]:
+    """What the older labels of a node have to become, where they differ from the newer ones or are not there."""
+    return {
+        older: labels[newer]
+        for newer, older in _LABELS.items()
+        if newer in labels and labels.get(older) != labels[newer]
+    }
+
+
+def made_taint(key: TaintKey, now: datetime) -> Object:
+    """NL-54: it says since when."""
+    return {"key": key[0], "effect": key[1], "timeAdded": format_time(now)}
+
+
+def with_taints(taints: Sequence[Object], added: Iterable[Object]) -> list[Object]:
+    """Each put in the place of the one that is the same, or at the end (TN-01, TN-02)."""
+    result = list(taints)
+    for taint in added:
+        place = next((place for place, each in enumerate(result) if _key(each) == _key(taint)), None)
+        if place is None:
+            result.append(taint)
+        else:
+            result[place] = taint
+    return result
+
+
+def without_taints(taints: Sequence[Object], removed: Iterable[TaintKey]) -> list[Object]:
+    gone = set(removed)
+    return [each for each in taints if _key(each) not in gone]
+
+
+def _key(taint: Object) -> TaintKey:
+    return taint.get("key", ""), taint.get("effect", "")

@@ -1,0 +1,114 @@
+"""Zones: how many of their nodes are down, and how fast nodes may be tainted for it. Pure.
+
+One broken zone is evicted at full speed, for the others can take its pods. Many nodes of a zone at once are more likely
+the network's fault than the nodes': slower, or not at all. And if no zone has a node that is ready, it is most likely
+us who cannot see them: everything stops, and what was tainted is taken back (NL-73).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from podlife.nodehealth.settings import Settings
+
+__all__ = ["Disruption", "Verdict", "ZoneCount", "ZoneState", "is_counted", "judge", "state_of", "zone_of"]
+
+_REGIONS = ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region")
+_ZONES = ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone")
+_SEPARATOR = ":\x00:"
+_EXCLUDED = "node.kubernetes.io/exclude-disruption"
+
+
+class ZoneState(StrEnum):
+    NORMAL = "Normal"
+    PARTIAL = "PartialDisruption"
+    FULL = "FullDisruption"
+
+
+@dataclass(slots=True)
+class ZoneCount:
+    ready: int = 0
+    not_ready: int = 0
+
+    def add(self, *, is_ready: bool) -> None:
+        if is_ready:
+            self.ready += 1
+        else:
+            self.not_ready += 1
+
+    @property
+    def size(self) -> int:
+        return self.ready + self.not_ready
+
+    @property
+    def percent_ready(self) -> float:
+        return 100.0 * self.ready / self.size if self.size else 100.0
+
+
+@dataclass(frozen=True, slots=True)
+class Disruption:
+    """How it stood after the last pass. `is_stopped`: every zone was down, and nobody is tainted."""
+
+    states: Mapping[str, ZoneState] = field(default_factory=dict)
+    is_stopped: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    disruption: Disruption
+    # For the zones whose rate is another from now on.
+    rates: Mapping[str, float] = field(default_factory=dict)
+    # Everything goes down with this pass, or comes back with it.
+    stops: bool = False
+    resumes: bool = False
+
+
+def zone_of(labels: Mapping[str, str]) -> str:
+    """Region and zone; the older labels count before the newer ones (NL-07)."""
+    region, zone = (
+        next((labels[name] for name in names if name in labels), "") for names in (_REGIONS, _ZONES)
+    )
+    return f"{region}{_SEPARATOR}{zone}" if region or zone else ""
+
+
+def is_counted(labels: Mapping[str, str]) -> bool:
+    """NL-71."""
+    return _EXCLUDED not in labels
+
+
+def state_of(count: ZoneCount, settings: Settings) -> ZoneState:
+    """NL-70."""
+    if count.not_ready and not count.ready:
+        return ZoneState.FULL
+    if count.not_ready > 2 and count.not_ready / count.size >= settings.unhealthy_zone_threshold:
+        return ZoneState.PARTIAL
+    return ZoneState.NORMAL
+
+
+def judge(before: Disruption, counts: Mapping[str, ZoneCount], settings: Settings) -> Verdict:
+    """What follows from how many nodes are down. Zones that have no node any more are forgotten."""
+    states = {zone: state_of(count, settings) for zone, count in counts.items()}
+    if not states:
+        return Verdict(Disruption(is_stopped=before.is_stopped))
+    is_stopped = all(state is ZoneState.FULL for state in states.values())
+    if is_stopped:
+        # A zone that is new is stopped with the others; all others are already (NL-75).
+        changed = {zone for zone in states if not before.is_stopped or zone not in before.states}
+        return Verdict(
+            Disruption(states, is_stopped=True), dict.fromkeys(changed, 0.0), stops=not before.is_stopped
+        )
+    rates = {
+        zone: _rate(state, counts[zone].size, settings)
+        for zone, state in states.items()
+        if before.is_stopped or before.states.get(zone) is not state
+    }
+    return Verdict(Disruption(states), rates, resumes=before.is_stopped)
+
+
+def _rate(state: ZoneState, size: int, settings: Settings) -> float:
+    """NL-72."""
+    if state is not ZoneState.PARTIAL:
+        return settings.eviction_rate
+    return settings.secondary_eviction_rate if size > settings.large_zone_threshold else 0.0
