@@ -179,6 +179,10 @@ class SandboxStatus:
     created_at: datetime
     ips: tuple[str, ...] = ()
 
+    @property
+    def is_ready(self) -> bool:
+        return self.state is SandboxState.READY
+
 
 @dataclass(frozen=True, slots=True)
 class ContainerStatus:
@@ -199,6 +203,10 @@ class ContainerStatus:
     termination_message: str = ""
     image_ref: str = ""
     log_path: Path | None = None
+
+    @property
+    def is_running(self) -> bool:
+        return self.state is ContainerState.RUNNING
 
 
 class EventKind(StrEnum):

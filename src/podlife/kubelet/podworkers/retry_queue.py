@@ -6,6 +6,7 @@ for the pods that it still has (PW-101). Asking costs as much as is due, however
 
 from __future__ import annotations
 
+import math
 from heapq import heapify, heappop, heappush
 
 __all__ = ["RetryQueue"]
@@ -21,6 +22,11 @@ class RetryQueue:
 
     def __len__(self) -> int:
         return len(self._due)
+
+    @property
+    def next_at(self) -> float:
+        """Nothing is due before this moment."""
+        return self._heap[0][0] if self._heap else math.inf
 
     def due_at(self, uid: str) -> float | None:
         return self._due.get(uid)

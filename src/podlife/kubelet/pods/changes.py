@@ -1,0 +1,218 @@
+"""Looks at the runtime, keeps what it sees in the cache and tells what has changed (the PL- rules).
+
+A runtime that tells of its events is asked for the pods that they name, and for everything only now and then; one that
+does not is asked for everything every second. What somebody waits for is read at once, one pod alone; a look at
+everything comes first and answers those who asked before it (PL-11).
+Guaranteed: whoever is told finds the cache up to date, and is told of every change: there is no line that could be full
+(PL-07). What could not be read is read again a second later; until then nothing is told of it (PL-05).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+from datetime import datetime
+from typing import TypeVar
+
+from podlife.clock import Clock
+from podlife.kubelet.lifecycle.constants import RELIST_SECONDS
+from podlife.kubelet.lifecycle.observed import ObservedPod
+from podlife.kubelet.lifecycle.relist import Change, ChangeKind, changes, is_healthy, states_of
+from podlife.kubelet.pods.cache import PodCache
+from podlife.kubelet.runtime import (
+    ContainerRuntimeError,
+    ContainerStatus,
+    EventKind,
+    Runtime,
+    RuntimeEvent,
+    RuntimeUnavailableError,
+    SandboxStatus,
+)
+
+__all__ = ["Changes"]
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+# How long between two looks at everything, where events tell of what happens.
+_EVENTED_RELIST_SECONDS = 300.0
+# How long a runtime has for an answer.
+_READ_SECONDS = 120.0
+# Pods that are read at the same time.
+_AT_ONCE = 16
+
+Told = Callable[[str, tuple[Change, ...]], None]
+
+
+class Changes:
+    """`told` is called with a pod's UID and what changed of it; with nothing for one whose sync was asked for."""
+
+    def __init__(
+        self, runtime: Runtime, cache: PodCache, clock: Clock, *, seconds: Callable[[], float], told: Told
+    ) -> None:
+        self._runtime = runtime
+        self._cache = cache
+        self._clock = clock
+        self._seconds = seconds
+        self._told = told
+        self._wanted: dict[str, None] = {}
+        # Of those, the ones that are to be told of though nothing changed (PL-06).
+        self._to_sync: set[str] = set()
+        self._is_relist_wanted = False
+        self._wakeup = asyncio.Event()
+        # Events flow: what happens is told.
+        self.is_evented = False
+        self.relisted_at: datetime | None = None
+        self._relisted = asyncio.Event()
+        cache.on_wanted = self.ask
+
+    @property
+    def is_healthy(self) -> bool:
+        """PL-09."""
+        return is_healthy(self.relisted_at, self._clock.now())
+
+    def ask(self, uid: str) -> None:
+        """Read this pod anew, soon."""
+        self._wanted[uid] = None
+        self._wakeup.set()
+
+    def reinspect(self, uid: str) -> None:
+        """Read this pod anew, and tell of it even if nothing has changed (PL-06)."""
+        self._to_sync.add(uid)
+        self.ask(uid)
+
+    def ask_all(self) -> None:
+        self._is_relist_wanted = True
+        self._wakeup.set()
+
+    async def wait_for_relist(self) -> None:
+        """Until everything was seen once."""
+        await self._relisted.wait()
+
+    async def run(self) -> None:
+        """Until it is cancelled."""
+        self.ask_all()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._listen_for_ever(), name="runtime events")
+            group.create_task(self._relist_for_ever(), name="relist")
+            group.create_task(self._read_for_ever(), name="read pods")
+
+    # When to look
+
+    async def _listen_for_ever(self) -> None:
+        while True:
+            try:
+                async with self._runtime.events() as events:
+                    self.is_evented = True
+                    # What happened before somebody listened is only seen by looking.
+                    self.ask_all()
+                    async for event in events:
+                        self._take(event)
+            except ContainerRuntimeError as error:
+                log.debug("the runtime tells of no events: %s", error)
+            finally:
+                self.is_evented = False
+            await asyncio.sleep(RELIST_SECONDS)
+
+    def _take(self, event: RuntimeEvent) -> None:
+        if event.kind is EventKind.RELIST or not event.pod_uid:
+            self.ask_all()
+        else:
+            self.ask(event.pod_uid)
+
+    async def _relist_for_ever(self) -> None:
+        while True:
+            await asyncio.sleep(_EVENTED_RELIST_SECONDS if self.is_evented else RELIST_SECONDS)
+            self.ask_all()
+
+    async def _read_for_ever(self) -> None:
+        while True:
+            await self._wakeup.wait()
+            self._wakeup.clear()
+            while self._is_relist_wanted or self._wanted:
+                if self._is_relist_wanted:
+                    self._is_relist_wanted = False
+                    # Who asked before it is answered by it.
+                    self._wanted.clear()
+                    await self._relist()
+                else:
+                    await self._read_some()
+
+    async def _read_some(self) -> None:
+        uids = list(self._wanted)[:_AT_ONCE]
+        for uid in uids:
+            del self._wanted[uid]
+        if len(uids) == 1:
+            await self._read(uids[0])
+            return
+        async with asyncio.TaskGroup() as group:
+            for uid in uids:
+                group.create_task(self._read(uid), name=f"read pod {uid}")
+
+    # Looking
+
+    async def _relist(self) -> None:
+        at, moment = self._seconds(), self._clock.now()
+        try:
+            sandboxes = await _bounded(self._runtime.list_sandboxes())
+            containers = await _bounded(self._runtime.list_containers())
+        except ContainerRuntimeError as error:
+            log.warning("the runtime could not be looked at, which is tried again: %s", error)
+            asyncio.get_running_loop().call_later(RELIST_SECONDS, self.ask_all)
+            return
+        seen = _by_pod(sandboxes, containers)
+        for uid in dict.fromkeys((*seen, *self._cache)):
+            # What was read meanwhile is newer.
+            if not self._cache.is_newer_than(uid, at):
+                self._see(uid, seen.get(uid, ObservedPod()), at)
+        self._cache.put_all_at(at)
+        self.relisted_at = moment
+        self._relisted.set()
+
+    async def _read(self, uid: str) -> None:
+        at = self._seconds()
+        try:
+            sandboxes = await _bounded(self._runtime.list_sandboxes(pod_uid=uid))
+            containers = await _bounded(self._runtime.list_containers(pod_uid=uid))
+        except ContainerRuntimeError as error:
+            self._cache.put_error(uid, error, at)
+            asyncio.get_running_loop().call_later(RELIST_SECONDS, self.ask, uid)
+            return
+        self._see(uid, ObservedPod.of(sandboxes, containers), at)
+
+    def _see(self, uid: str, observed: ObservedPod, at: float) -> None:
+        before = self._cache.last_seen(uid)
+        self._cache.put(uid, observed, at)
+        found = [
+            each
+            for each in changes(
+                states_of(before.sandboxes, before.containers),
+                states_of(observed.sandboxes, observed.containers),
+            )
+            if each.kind is not ChangeKind.CHANGED
+        ]
+        is_asked_for = uid in self._to_sync
+        self._to_sync.discard(uid)
+        if found or (is_asked_for and (observed.sandboxes or observed.containers)):
+            self._told(uid, tuple(found))
+
+
+def _by_pod(
+    sandboxes: Iterable[SandboxStatus], containers: Iterable[ContainerStatus]
+) -> dict[str, ObservedPod]:
+    found: dict[str, tuple[list[SandboxStatus], list[ContainerStatus]]] = {}
+    for sandbox in sandboxes:
+        found.setdefault(sandbox.config.pod_uid, ([], []))[0].append(sandbox)
+    for container in containers:
+        found.setdefault(container.pod_uid, ([], []))[1].append(container)
+    return {uid: ObservedPod.of(*each) for uid, each in found.items()}
+
+
+async def _bounded(asked: Awaitable[T]) -> T:
+    try:
+        async with asyncio.timeout(_READ_SECONDS):
+            return await asked
+    except TimeoutError:
+        raise RuntimeUnavailableError(f"the runtime gave no answer in {_READ_SECONDS:g} s") from None

@@ -1,0 +1,188 @@
+"""What comes to the agent, and whom it tells: pods that are wanted, changes in the runtime, verdicts of probes, time.
+
+All of it happens on one task or in callbacks on the same event loop, and nothing here waits: the workers take every
+update at once. A change of nothing but a pod's status is mostly the agent's own, and no reason to look at the pod.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from podlife.kubelet.lifecycle.admission import Refusal, rejected_status
+from podlife.kubelet.lifecycle.objects import condition_of, is_mirror, is_terminal_phase
+from podlife.kubelet.lifecycle.observed import ObservedPod
+from podlife.kubelet.lifecycle.probes import ProbeResult, ProbeType
+from podlife.kubelet.lifecycle.relist import Change, ChangeKind
+from podlife.kubelet.pods.known_pods import KnownPods
+from podlife.kubelet.pods.pod import NodePod, RunningPod
+from podlife.kubelet.pods.sources import PodSource
+from podlife.kubelet.pods.telling import Telling
+from podlife.kubelet.pods.timetable import Timetable
+from podlife.kubelet.podworkers import PodUpdate, PodWorkers, UpdateType
+from podlife.kubelet.status_manager import StatusManager
+
+__all__ = ["PodLoop", "Workers"]
+
+Workers = PodWorkers[NodePod, ObservedPod, RunningPod]
+Admit = Callable[[NodePod], Refusal | None]
+
+# What of a pod's metadata says how it is to be run.
+_METADATA = ("labels", "annotations", "deletionTimestamp", "deletionGracePeriodSeconds")
+
+
+class PodLoop:
+    """`tidy` is told of a UID that may have left something behind; None is for a look at everything."""
+
+    def __init__(
+        self,
+        known: KnownPods,
+        workers: Workers,
+        manager: StatusManager,
+        telling: Telling,
+        *,
+        admit: Admit,
+        tidy: Callable[[str | None], None],
+    ) -> None:
+        self.wakeup = asyncio.Event()
+        self.api_pods = PodSource(self.wakeup)
+        self.static_pods = PodSource(self.wakeup)
+        # When pods will have been active for longer than they may.
+        self.deadlines = Timetable()
+        self.retries = Timetable()
+        workers.retries = self.retries
+        self._known = known
+        self._workers = workers
+        self._manager = manager
+        self._telling = telling
+        self._admit = admit
+        self._tidy = tidy
+
+    @property
+    def is_complete(self) -> bool:
+        """All pods that the node should have are known: what is not among them is not wanted."""
+        return self.api_pods.is_complete and self.static_pods.is_complete
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._take_for_ever(), name="pods that are wanted")
+            for timetable in (self.retries, self.deadlines):
+                group.create_task(self._look_again_for_ever(timetable), name="pods that are due")
+
+    async def _take_for_ever(self) -> None:
+        was_complete = False
+        while True:
+            await self.wakeup.wait()
+            self.wakeup.clear()
+            # Those of the node itself come first: they may be what the others need.
+            for source in (self.static_pods, self.api_pods):
+                removed, put = source.take()
+                for uid in removed:
+                    self._take_removal(uid)
+                for pod in put:
+                    self._take(pod)
+            if self.is_complete and not was_complete:
+                was_complete = True
+                self._tidy(None)
+
+    async def _look_again_for_ever(self, timetable: Timetable) -> None:
+        while True:
+            for uid in await timetable.wait():
+                self.sync(uid)
+
+    # Pods that are wanted
+
+    def _take(self, pod: NodePod) -> None:
+        old = self._known.pod(pod.uid)
+        if is_mirror(pod):
+            self._take_mirror(pod)
+        elif old is None:
+            self._take_addition(pod)
+        else:
+            self._known.put(pod)
+            if _is_to_be_looked_at(old, pod):
+                self._update(UpdateType.UPDATE, pod)
+
+    def _take_mirror(self, mirror: NodePod) -> None:
+        self._known.put(mirror)
+        static = self._known.static_of(mirror)
+        if static is None:
+            self._tidy(None)
+        else:
+            self._update(UpdateType.UPDATE, static)
+
+    def _take_addition(self, pod: NodePod) -> None:
+        """A pod that has ended, or is to, is not asked whether there is room for it (ST-19)."""
+        self._known.put(pod)
+        is_admitted = self._workers.is_termination_requested(pod.uid) or is_terminal_phase(pod.status.phase)
+        refused = None if is_admitted else self._admit(pod)
+        if refused is None:
+            self._update(UpdateType.CREATE, pod)
+            return
+        self._telling.pod(pod, refused.reason, refused.message, is_warning=True)
+        self._manager.set_status(pod, rejected_status(refused))
+
+    def _take_removal(self, uid: str) -> None:
+        pod = self._known.remove(uid)
+        if pod is None:
+            return
+        if is_mirror(pod):
+            static = self._known.static_of(pod)
+            if static is not None:
+                self._update(UpdateType.UPDATE, static)
+            return
+        if self._workers.state(uid) is not None:
+            self._update(UpdateType.KILL, pod)
+        self.deadlines.forget(uid)
+        self._tidy(uid)
+
+    # What happens to them
+
+    def sync(self, uid: str) -> None:
+        """Look at this pod again, if it is still wanted."""
+        pod = self._known.pod(uid)
+        if pod is not None:
+            self._update(UpdateType.SYNC, pod)
+
+    def take_changes(self, uid: str, changes: tuple[Change, ...]) -> None:
+        """PL-13."""
+        if not changes or any(each.kind.is_sync_due for each in changes):
+            self.sync(uid)
+        if uid not in self._known or any(each.kind is not ChangeKind.STARTED for each in changes):
+            self._tidy(uid)
+
+    def take_verdict(self, uid: str, container_id: str, type_: ProbeType, result: ProbeResult) -> None:
+        is_success = result is ProbeResult.SUCCESS
+        if type_ is ProbeType.READINESS:
+            self._manager.set_readiness(uid, container_id, is_success)
+        elif type_ is ProbeType.STARTUP:
+            self._manager.set_started(uid, container_id, is_success)
+        elif result is not ProbeResult.FAILURE:
+            return
+        self.sync(uid)
+
+    def _update(self, type_: UpdateType, pod: NodePod) -> None:
+        asked_at = asyncio.get_running_loop().time()
+        mirror = self._known.mirror_of(pod)
+        self._workers.update_pod(PodUpdate(type_, pod, mirror=mirror, asked_at=asked_at))
+
+
+def _is_to_be_looked_at(old: NodePod, new: NodePod) -> bool:
+    """What it should be has changed, or somebody else has said that it ended, or that it is ready."""
+    if _wanted(old) != _wanted(new):
+        return True
+    if is_terminal_phase(new.status.phase) and not is_terminal_phase(old.status.phase):
+        return True
+    gates = [each["conditionType"] for each in new["spec"].get("readinessGates") or ()]
+    return any(_condition(old, each) != _condition(new, each) for each in gates)
+
+
+def _wanted(pod: NodePod) -> tuple[Any, ...]:
+    metadata = pod["metadata"]
+    return pod.get("spec"), *(metadata.get(each) for each in _METADATA)
+
+
+def _condition(pod: NodePod, type_: str) -> Any:
+    found = condition_of(pod.get("status") or {}, type_)
+    return None if found is None else found.get("status")

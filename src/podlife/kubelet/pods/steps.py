@@ -1,0 +1,180 @@
+"""The steps of a pod that the workers take: sync, terminating, terminated (ST-01 to ST-17).
+
+A step that is cancelled lets the call to the runtime that is under way come to its end and goes no further; what is
+still to be done the next step finds out by looking. So a pod that is to end sooner does (a kubelet's kill, once begun,
+does not hear of it, ST-14).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from podlife.clock import Clock
+from podlife.errors import PodlifeError
+from podlife.kubelet.lifecycle.actions import actions_for
+from podlife.kubelet.lifecycle.objects import is_static, is_terminal_phase
+from podlife.kubelet.lifecycle.observed import ObservedPod
+from podlife.kubelet.pods.cache import PodCache
+from podlife.kubelet.pods.killing import Killer
+from podlife.kubelet.pods.pod import NodePod, RunningPod
+from podlife.kubelet.pods.starting import StartError
+from podlife.kubelet.pods.statuses import Statuses, is_restart_under_way
+from podlife.kubelet.pods.syncing import PodSyncer
+from podlife.kubelet.pods.telling import Telling
+from podlife.kubelet.podworkers import BackoffError, StatusOverride, Synced, UpdateType
+from podlife.kubelet.ports import Probes, References, VolumeError, Volumes
+from podlife.kubelet.runtime import ContainerRuntimeError
+from podlife.kubelet.status_manager import StatusManager
+
+__all__ = ["Mirrors", "Parts", "PodSteps"]
+
+log = logging.getLogger(__name__)
+
+# What a pod that nobody knows any more has to end in (ST-15).
+_ORPHAN_GRACE_SECONDS = 1
+
+
+class Mirrors(Protocol):
+    """Shows static pods to the API server."""
+
+    async def reconcile(self, pod: NodePod, mirror: NodePod | None) -> None:
+        """Have one mirror of this pod as it is, or none of a pod that is to end. Raises nothing that should keep the
+        pod from running."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What the steps work with. `look_again` is told of a pod for which something was done, `due_at` of one that is
+    to be looked at by then; `network_complaint` says why the node's network is not ready, if it is not."""
+
+    cache: PodCache
+    manager: StatusManager
+    statuses: Statuses
+    syncer: PodSyncer
+    killer: Killer
+    probes: Probes
+    volumes: Volumes
+    references: References
+    mirrors: Mirrors | None
+    telling: Telling
+    clock: Clock
+    seconds: Callable[[], float]
+    look_again: Callable[[str], None]
+    due_at: Callable[[str, float], None]
+    ended: Callable[[str], None]
+    network_complaint: Callable[[], str]
+
+
+class PodSteps:
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    async def sync_pod(
+        self, type_: UpdateType, pod: NodePod, mirror: NodePod | None, status: ObservedPod
+    ) -> Synced:
+        parts, observed = self._parts, status
+        told = parts.statuses.make(pod, observed)
+        parts.statuses.tell(pod, told)
+        if is_terminal_phase(told["phase"]):
+            return Synced(is_terminal=True)
+        self._note_deadline(pod)
+        self._check_network(pod)
+        parts.references.register(pod)
+        if is_static(pod) and parts.mirrors is not None:
+            await parts.mirrors.reconcile(pod, mirror)
+        await self._mount(pod)
+        parts.probes.add(pod)
+        is_restarting = is_restart_under_way(pod, told, observed)
+        actions = actions_for(pod, observed, parts.probes.verdict, is_restarting_all=is_restarting)
+        done = await parts.syncer.sync(pod, observed, actions)
+        if done.failures:
+            await self._tell_failures(pod)
+            self._raise(done.failures)
+        return Synced(after=(lambda: parts.look_again(pod.uid)) if done.has_acted else None)
+
+    async def sync_terminating_pod(
+        self, pod: NodePod, status: ObservedPod, grace_seconds: int | None, override: StatusOverride | None
+    ) -> None:
+        parts = self._parts
+        told = parts.statuses.make(pod, status)
+        if override is not None:
+            override(told)
+        parts.statuses.tell(pod, told)
+        parts.probes.stop_for_termination(pod)
+        try:
+            await parts.killer.kill_pod(pod, status, grace_seconds=grace_seconds)
+        except ContainerRuntimeError as error:
+            parts.telling.pod(pod, "FailedKillPod", f"error killing pod: {error}", is_warning=True)
+            raise
+        parts.probes.remove(pod.uid)
+        ended = await self._look(pod.uid)
+        if running := [each.id for each in ended.containers if each.is_running]:
+            raise ContainerRuntimeError(
+                f"detected running containers after a successful KillPod, CRI violation: {', '.join(running)}"
+            )
+        parts.statuses.tell(pod, parts.statuses.make(pod, ended, is_terminal=True))
+
+    async def sync_terminating_runtime_pod(self, running: RunningPod) -> None:
+        parts = self._parts
+        observed = await self._look(running.uid)
+        try:
+            await parts.killer.kill_pod(None, observed, grace_seconds=_ORPHAN_GRACE_SECONDS)
+        except ContainerRuntimeError as error:
+            log.warning("a pod that nobody knows, %s, could not be ended: %s", running.uid, error)
+            raise
+        parts.ended(running.uid)
+
+    async def sync_terminated_pod(self, pod: NodePod, status: ObservedPod) -> None:
+        parts = self._parts
+        parts.statuses.tell(pod, parts.statuses.make(pod, status, is_terminal=True))
+        await parts.volumes.unmount(pod.uid)
+        parts.references.unregister(pod.uid)
+        parts.manager.terminate(pod)
+        parts.ended(pod.uid)
+
+    # The parts of a sync
+
+    def _note_deadline(self, pod: NodePod) -> None:
+        deadline = self._parts.statuses.deadline(pod)
+        if deadline is not None:
+            left = (deadline - self._parts.clock.now()).total_seconds()
+            self._parts.due_at(pod.uid, self._parts.seconds() + max(left, 0.0))
+
+    def _check_network(self, pod: NodePod) -> None:
+        """ST-02."""
+        complaint = self._parts.network_complaint()
+        if complaint and not pod["spec"].get("hostNetwork"):
+            said = f"network is not ready: {complaint}"
+            self._parts.telling.pod(pod, "NetworkNotReady", said, is_warning=True)
+            raise PodlifeError(said)
+
+    async def _mount(self, pod: NodePod) -> None:
+        try:
+            await self._parts.volumes.mount(pod)
+        except VolumeError as error:
+            self._parts.telling.pod(pod, "FailedMount", str(error), is_warning=True)
+            raise
+
+    async def _tell_failures(self, pod: NodePod) -> None:
+        """Why containers wait is told at once, not with the next look at the pod."""
+        observed = await self._look(pod.uid)
+        self._parts.statuses.tell(pod, self._parts.statuses.make(pod, observed))
+
+    async def _look(self, uid: str) -> ObservedPod:
+        return await self._parts.cache.read_newer_than(uid, self._parts.seconds())
+
+    def _raise(self, failures: list[StartError]) -> None:
+        """As errors that say when to try again, where they know (RB-04)."""
+        now, seconds = self._parts.clock.now(), self._parts.seconds()
+        errors: list[Exception] = [
+            each
+            if each.until is None
+            else BackoffError(str(each), seconds + (each.until - now).total_seconds())
+            for each in failures
+        ]
+        if len(errors) == 1:
+            raise errors[0]
+        raise ExceptionGroup("containers did not start", errors)

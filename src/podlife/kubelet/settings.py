@@ -1,0 +1,27 @@
+"""What a node's agent is told about itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from podlife.kubelet.lifecycle.constants import CRASH_LOOP_MAX_SECONDS
+from podlife.kubelet.node import NodeSettings
+
+__all__ = ["AgentSettings"]
+
+
+@dataclass(frozen=True, slots=True)
+class AgentSettings:
+    """Without `data` nothing is on the disk: no logs, no volumes. `static_pods` is a folder of manifests. Pods are
+    followed unless somebody else hands them in (`Agent.api_pods`)."""
+
+    node: NodeSettings
+    data: Path | None = None
+    static_pods: Path | None = None
+    follows_pods: bool = True
+    crash_loop_max_seconds: float = CRASH_LOOP_MAX_SECONDS
+
+    @property
+    def logs(self) -> Path | None:
+        return None if self.data is None else self.data / "logs" / "pods"
