@@ -1,0 +1,153 @@
+"""A container's log from its file, once or as it grows.
+
+Read in pieces of bounded size, in a thread: a slow disk stops nobody else. A log that is followed goes on in the new
+file when the old one was rotated away, and ends when its container has ended and everything was read. As with the
+kubelet only the newest file is shown; what was rotated away before is not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from podlife.aio import wait_until_set
+
+from .folder_watch import FolderWatch
+from .log_format import LogOptions, LogText
+
+__all__ = ["Growth", "Write", "follow_log", "read_log"]
+
+Write = Callable[[bytes], Awaitable[None]]
+
+_PIECE_BYTES = 128 * 1024
+# Whether the container still runs is told by its runtime; this is only for a runtime that was not heard.
+_LOOK_AGAIN_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """Whether a log may still grow. `changed` is set, here and by whoever knows more, when it is worth another look."""
+
+    is_running: Callable[[], Awaitable[bool]]
+    changed: asyncio.Event
+
+
+class LogFile:
+    """One file of a log, open. A log that is not there yet is an empty one."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._fd = -1
+
+    def open(self) -> bool:
+        """Whether there is such a file. Raises OSError where it is there and cannot be read."""
+        try:
+            self._fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    @property
+    def is_open(self) -> bool:
+        return self._fd >= 0
+
+    @property
+    def is_rotated(self) -> bool:
+        """Whether another file has taken its place; while none has, its writer may go on with this one."""
+        try:
+            there = self._path.stat()
+        except OSError:
+            return False
+        mine = os.fstat(self._fd)
+        return (there.st_dev, there.st_ino) != (mine.st_dev, mine.st_ino)
+
+    async def read(self, limit: int = _PIECE_BYTES) -> bytes:
+        return await asyncio.to_thread(os.read, self._fd, min(limit, _PIECE_BYTES))
+
+    async def seek_tail(self, lines: int) -> None:
+        """Go to where the last `lines` lines begin; a last line without an end counts as one."""
+        await asyncio.to_thread(_seek_tail, self._fd, lines)
+
+    def remaining(self) -> int:
+        return os.fstat(self._fd).st_size - os.lseek(self._fd, 0, os.SEEK_CUR)
+
+
+async def read_log(path: Path, options: LogOptions, write: Write) -> None:
+    """Write the log up to where it ended when it was asked for."""
+    file, text = LogFile(path), LogText(options)
+    if not file.open():
+        return
+    try:
+        if options.tail_lines is not None:
+            await file.seek_tail(options.tail_lines)
+        left = file.remaining()
+        while left > 0 and not text.is_full and (data := await file.read(left)):
+            left -= len(data)
+            if shown := text.feed(data):
+                await write(shown)
+    finally:
+        file.close()
+
+
+async def follow_log(path: Path, options: LogOptions, write: Write, growth: Growth) -> None:
+    """Write the log as it grows, until its container does not run any more."""
+    file, text = LogFile(path), LogText(options)
+    try:
+        with FolderWatch(path.parent, growth.changed):
+            if file.open() and options.tail_lines is not None:
+                await file.seek_tail(options.tail_lines)
+            while not text.is_full:
+                growth.changed.clear()
+                # Asked before the last look: whatever was written until the end is read.
+                may_grow = await growth.is_running()
+                await _read_through(file, text, write)
+                if not may_grow:
+                    return
+                await wait_until_set(growth.changed, seconds=_LOOK_AGAIN_SECONDS)
+    finally:
+        file.close()
+
+
+async def _read_through(file: LogFile, text: LogText, write: Write) -> None:
+    """Read to the end, in each file that has taken the place of the one before."""
+    while file.is_open or file.open():
+        # Asked first: by then its writer has left it, and what it holds is all it will ever hold.
+        is_rotated = file.is_rotated
+        while not text.is_full and (data := await file.read()):
+            if shown := text.feed(data):
+                await write(shown)
+        if text.is_full or not is_rotated:
+            return
+        file.close()
+
+
+def _seek_tail(fd: int, lines: int) -> None:
+    size = os.fstat(fd).st_size
+    os.lseek(fd, _tail_start(fd, size, lines), os.SEEK_SET)
+
+
+def _tail_start(fd: int, size: int, lines: int) -> int:
+    if lines <= 0:
+        return size
+    # The end of the last line ends nothing before it.
+    position, found = size - 1, 0
+    while position > 0:
+        begin = max(0, position - _PIECE_BYTES)
+        piece = os.pread(fd, position - begin, begin)
+        ends = piece.count(b"\n")
+        if found + ends >= lines:
+            end = len(piece)
+            for _ in range(lines - found):
+                end = piece.rindex(b"\n", 0, end)
+            return begin + end + 1
+        found += ends
+        position = begin
+    return 0
