@@ -1,10 +1,10 @@
-"""The real Kubernetes parts that the tests and the benchmarks run against: found, or made once per machine.
+"""The real parts that the tests and the benchmarks run against: found, or made once per machine.
 
 `find` looks where envtest looks (KUBEBUILDER_ASSETS), then on PATH, then in the user's cache. `python
-tools/real_parts.py` makes what is missing: built from the Go modules beside this file, or, for etcd where there
-is no Go, unpacked from Debian's package. Nothing is ever put into the checkout. Needs only the standard library,
-since it runs before anything is installed. A part appears in the cache whole or not at all, and two runs at once
-build once.
+tools/real_parts.py` makes what is missing: built from the Go modules beside this file, or unpacked from Debian's
+packages: containerd and its company always, etcd where there is no Go. Nothing is ever put into the checkout. Needs
+only the standard library, since it runs before anything is installed. A part appears in the cache whole or not at
+all, and two runs at once build once.
 """
 
 from __future__ import annotations
@@ -29,7 +29,20 @@ __all__ = ["PARTS", "PartsError", "cache_folder", "find", "prepare"]
 MODULE = Path(__file__).parent / "real-parts"
 ETCD_MODULE = MODULE / "etcd"
 KWOK_MODULE = MODULE / "kwok"
-PARTS = ("etcd", "kube-apiserver", "kube-controller-manager", "kubectl")
+# Programs of Debian's packages, and where they lie in them. Those of CNI have names that others have on PATH, and a
+# busybox that is not static cannot stand alone in an image: these are never taken from there.
+DEBIAN = {
+    "containerd": ("containerd", "usr/bin/containerd"),
+    "containerd-shim-runc-v2": ("containerd", "usr/bin/containerd-shim-runc-v2"),
+    "ctr": ("containerd", "usr/bin/ctr"),
+    "runc": ("runc", "usr/sbin/runc"),
+    "cni-bridge": ("containernetworking-plugins", "usr/lib/cni/bridge"),
+    "cni-host-local": ("containernetworking-plugins", "usr/lib/cni/host-local"),
+    "cni-loopback": ("containernetworking-plugins", "usr/lib/cni/loopback"),
+    "busybox-static": ("busybox-static", "bin/busybox"),
+}
+KUBERNETES = ("etcd", "kube-apiserver", "kube-controller-manager", "kubectl")
+PARTS = (*KUBERNETES, *DEBIAN)
 # A cold build takes about 7 minutes on two cores; a machine that needs longer than this has another problem.
 BUILD_SECONDS = 3600
 VERSION_PACKAGE = "k8s.io/component-base/version"
@@ -57,7 +70,9 @@ def cache_folder() -> Path:
 
 
 def _folder_of(part: str) -> Path:
-    """kwok, which only the benchmarks need, has a folder of its own: a new one of it builds nothing else anew."""
+    """kwok and Debian's programs have folders of their own: a new one of them builds nothing else anew."""
+    if part in DEBIAN:
+        return cache_folder().parent.parent / f"debian-{platform.machine()}" / "bin"
     if part != "kwok":
         return cache_folder()
     locks = b"".join((KWOK_MODULE / name).read_bytes() for name in ("go.mod", "go.sum"))
@@ -79,7 +94,7 @@ def find(part: str) -> Path | None:
 
 def _is_recent(part: str, program: str) -> bool:
     """The tests compare with one minor version of Kubernetes: programs of another answer otherwise."""
-    if part in ("etcd", "kwok"):
+    if part in ("etcd", "kwok") or part in DEBIAN:
         return True
     arguments = ["version", "--client", "-o", "json"] if part == "kubectl" else ["--version"]
     try:
@@ -102,15 +117,17 @@ def prepare(parts: Sequence[str] = PARTS) -> None:
     """Put every missing part into the cache; raises PartsError when one cannot be made."""
     cache_folder().mkdir(parents=True, exist_ok=True)
     with _one_at_a_time(cache_folder()):
-        # Asked again under the lock: whoever held it before may have made them all.
-        for part in [part for part in parts if find(part) is None]:
+        for part in parts:
+            # Asked again under the lock, and after every part: somebody, or another part, may have brought it along.
+            if find(part) is not None:
+                continue
             started = time.monotonic()
             folder = _folder_of(part)
             folder.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".making-") as scratch:
-                made = _make(part, Path(scratch))
-                made.chmod(0o755)
-                made.rename(folder / part)
+                for name, made in _make(part, Path(scratch)).items():
+                    made.chmod(0o755)
+                    made.rename(folder / name)
             _say(f"{part} is ready after {time.monotonic() - started:.0f} s")
 
 
@@ -125,31 +142,37 @@ def _one_at_a_time(folder: Path) -> Iterator[None]:
         yield
 
 
-def _make(part: str, scratch: Path) -> Path:
+def _make(part: str, scratch: Path) -> dict[str, Path]:
+    """The part, and whatever else comes with it."""
+    if part in DEBIAN:
+        package = DEBIAN[part][0]
+        unpacked = _unpack(part, package, scratch)
+        return {name: unpacked / path for name, (other, path) in DEBIAN.items() if other == package}
     # Debian's etcd is too old for some of what kube-apiserver offers (streaming lists), so it comes second.
     if part == "etcd" and shutil.which("go") is None:
-        return _unpack_etcd(scratch)
-    return _build(part, scratch)
+        return {part: _unpack(part, "etcd-server", scratch) / "usr" / "bin" / "etcd"}
+    return {part: _build(part, scratch)}
 
 
-def _unpack_etcd(scratch: Path) -> Path:
+def _unpack(part: str, package: str, scratch: Path) -> Path:
+    """A folder with what is in Debian's package."""
     if shutil.which("apt-get") is None or shutil.which("dpkg-deb") is None:
-        raise PartsError("etcd is missing and there is no apt-get to fetch it: put one on PATH")
-    _say("fetching etcd out of Debian's package etcd-server")
-    fetch = ["apt-get", "download", "etcd-server"]
+        raise PartsError(f"{part} is missing and there is no apt-get to fetch it: put one on PATH")
+    _say(f"fetching {part} out of Debian's package {package}")
+    fetch = ["apt-get", "download", package]
     if _run(fetch, cwd=scratch, seconds=300) != "":
         # Fresh images come with empty package lists.
         if os.geteuid() != 0:
             raise PartsError(
-                "apt-get could not download etcd-server: run `apt-get update` as root, or put etcd on PATH"
+                f"apt-get could not download {package}: run `apt-get update` as root, or put {part} on PATH"
             )
         _run(["apt-get", "update"], cwd=scratch, seconds=300)
         if failure := _run(fetch, cwd=scratch, seconds=300):
-            raise PartsError(f"apt-get could not download etcd-server: {failure}")
-    package = next(scratch.glob("etcd-server_*.deb"))
-    if failure := _run(["dpkg-deb", "-x", str(package), str(scratch / "unpacked")], cwd=scratch, seconds=60):
-        raise PartsError(f"dpkg-deb could not unpack {package.name}: {failure}")
-    return scratch / "unpacked" / "usr" / "bin" / "etcd"
+            raise PartsError(f"apt-get could not download {package}: {failure}")
+    archive = next(scratch.glob(f"{package}_*.deb"))
+    if failure := _run(["dpkg-deb", "-x", str(archive), str(scratch / "unpacked")], cwd=scratch, seconds=60):
+        raise PartsError(f"dpkg-deb could not unpack {archive.name}: {failure}")
+    return scratch / "unpacked"
 
 
 def _build(part: str, scratch: Path) -> Path:
