@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from podlife.cli.connecting import ConnectionOptions
+from podlife.cli.controllers_nodehealth import NodeHealthOptions
 from podlife.cli.election import ElectionOptions
 from podlife.cli.logs import VerbosityOption
 from podlife.cli.options import GoCommand, ListenOption, parse_address, whole_number, with_groups, words
@@ -80,6 +81,7 @@ def run(
     ] = None,
     *,
     syncs: SyncOptions,
+    node_health: NodeHealthOptions,
     election: ControllersElection,
     connection: ConnectionOptions,
     listen: ListenOption = "",
@@ -97,7 +99,11 @@ def run(
     from podlife.cli.controllers_run import run_controllers
     from podlife.cli.service import Options
 
-    run_controllers(Options(connection, checked, address, v), chosen, syncs)
+    run_controllers(
+        Options(connection, checked, address, v),
+        chosen,
+        lambda name: {**syncs.of(name), **node_health.of(name)},
+    )
 
 
 @app.command(name="list")

@@ -7,6 +7,12 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
+from podlife.cli.controllers_nodehealth import (
+    NODE_LIFECYCLE,
+    TAINT_EVICTION,
+    make_node_lifecycle,
+    make_taint_eviction,
+)
 from podlife.errors import ConfigError
 from podlife.workloads import CONTROLLERS
 
@@ -27,9 +33,13 @@ _ABOUT = {
     "deployment-controller": "ReplicaSets that follow one another: rollouts, their history and their deadline",
     OWNER_GC: "what was owned goes with its owner: background, foreground, orphan",
     POD_GC: "pods that nobody else finishes; the same as `podlife gc run`",
+    NODE_LIFECYCLE: "nodes that fall silent are shown as not ready and tainted, zone by zone",
+    TAINT_EVICTION: "pods leave nodes with a NoExecute taint when they do not tolerate it any longer",
 }
 # What kube-controller-manager called them before 1.28, and still understands, where that is not the short name.
-_OLDER = {OWNER_GC: ("garbagecollector",), POD_GC: ("podgc",)}
+_OLDER = {OWNER_GC: ("garbagecollector",), POD_GC: ("podgc",), NODE_LIFECYCLE: ("nodelifecycle",)}
+# One word for those that belong together.
+_TOGETHER = {"nodehealth": (NODE_LIFECYCLE, TAINT_EVICTION)}
 # Those of kube-controller-manager v1.36 that are not here: who names one knows very well what they mean.
 _NOT_HERE = frozenset(
     f"{name}-controller"
@@ -42,13 +52,13 @@ _NOT_HERE = frozenset(
             "horizontal-pod-autoscaler",
             "kube-apiserver-serving-clustertrustbundle-publisher",
         ),
-        *("legacy-serviceaccount-token-cleaner", "namespace", "node-ipam", "node-lifecycle", "node-route"),
+        *("legacy-serviceaccount-token-cleaner", "namespace", "node-ipam", "node-route"),
         *("persistentvolume-attach-detach", "persistentvolume-binder", "persistentvolume-expander"),
         *("persistentvolume-protection", "persistentvolumeclaim-protection", "podcertificaterequest-cleaner"),
         *("podgroup-protection", "replicationcontroller", "resourceclaim", "resourcepoolstatusrequest"),
         *("resourcequota", "root-ca-certificate-publisher", "selinux-warning", "service-cidr", "service-lb"),
         *("serviceaccount", "serviceaccount-token", "storage-version-migrator"),
-        *("storageversion-garbage-collector", "taint-eviction", "token-cleaner", "ttl"),
+        *("storageversion-garbage-collector", "token-cleaner", "ttl"),
         *("validatingadmissionpolicy-status", "volumeattributesclass-protection"),
     )
 )
@@ -77,14 +87,15 @@ class Known:
 def known_controllers() -> tuple[Known, ...]:
     """In the order in which they are shown and started."""
     workloads = tuple(Known(name, make) for name, make in CONTROLLERS.items())
-    return (*workloads, Known(OWNER_GC, _make_owner_gc), Known(POD_GC, _make_pod_gc))
+    health = (Known(NODE_LIFECYCLE, make_node_lifecycle), Known(TAINT_EVICTION, make_taint_eviction))
+    return (*workloads, Known(OWNER_GC, _make_owner_gc), Known(POD_GC, _make_pod_gc), *health)
 
 
 def choose(words: Iterable[str]) -> tuple[Known, ...]:
     """Those that are meant by names, `*` and `-name`. Raises ConfigError for a name that nobody has, for one that is
     both wanted and not, and when nothing is left."""
     known = known_controllers()
-    by_name = {name: each.name for each in known for name in each.names}
+    by_name = {name: (each.name,) for each in known for name in each.names} | _TOGETHER
     wanted: set[str] = set()
     unwanted: set[str] = set()
     is_all = False
@@ -95,7 +106,7 @@ def choose(words: Iterable[str]) -> tuple[Known, ...]:
         name = word.removeprefix("-")
         if name not in by_name:
             raise ConfigError(_unknown(name, by_name))
-        (unwanted if word.startswith("-") else wanted).add(by_name[name])
+        (unwanted if word.startswith("-") else wanted).update(by_name[name])
     if both := sorted(wanted & unwanted):
         raise ConfigError(f"--controllers both names and leaves out {both[0]}")
     chosen = tuple(each for each in known if each.name in wanted or (is_all and each.name not in unwanted))

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from podlife.cli.controllers import SyncOptions
 from podlife.cli.controllers_catalog import Known
 from podlife.cli.election import ElectionOptions
 from podlife.cli.service import Options, Service, run_service
@@ -32,14 +31,17 @@ _BESIDE = (
 )
 
 
-def run_controllers(options: Options, chosen: Sequence[Known], syncs: SyncOptions) -> None:
-    """Run them until a signal comes. Raises PodlifeError when they cannot, or may not any more."""
+def run_controllers(
+    options: Options, chosen: Sequence[Known], options_of: Callable[[str], Mapping[str, Any]]
+) -> None:
+    """Run them until a signal comes, each made with what `options_of` its name gives. Raises PodlifeError when they
+    cannot, or may not any more."""
 
     def make(client: Client, clock: Clock, recorder: Recorder) -> Controlling:
         seconds = stop_seconds(options.election)
         plane = ControlPlane(client, clock=clock, flush_seconds=min(_FLUSH_SECONDS, seconds / 2))
         for known in chosen:
-            plane.add(known.make(plane, **syncs.of(known.name)))
+            plane.add(known.make(plane, **options_of(known.name)))
         return Controlling(plane, seconds)
 
     told = {"controllers": ",".join(known.name for known in chosen)}
