@@ -23,7 +23,8 @@ class VolumeError(PodlifeError):
 
 
 class HookError(PodlifeError):
-    """A hook failed, or took too long; the text is what its event says."""
+    """A hook failed. The text is for the log alone: it may hold what the container said, and an event shows only that
+    the hook failed (KC-10, KC-17)."""
 
 
 class References(Protocol):
@@ -85,6 +86,9 @@ class Probes(Protocol):
 
     def add(self, pod: Pod) -> None:
         """Probe its containers from now on; a newer pod of the same UID changes nothing but its deletion (PR-16)."""
+
+    def status_changed(self, uid: str) -> None:
+        """The pod's status was set: a readiness that is not given yet is asked for now, not after its period."""
 
     def stop_for_termination(self, pod: Pod) -> None:
         """The pod is to end: only its readiness is still looked at (PR-17)."""

@@ -1,0 +1,84 @@
+"""Running one lifecycle handler to its end (KC-15 to KC-17).
+
+A hook by HTTP has been run when any answer came, whatever its code. A hook has no time limit of its own; what it says
+is kept up to ten kilobytes. `tcpSocket` stands in the API but is no hook in Kubernetes, and fails here as there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from podlife.kubelet.asking import (
+    AskError,
+    HttpRequest,
+    NoAnswerError,
+    PlainAnswerError,
+    http_get,
+    http_request,
+)
+from podlife.kubelet.asking.regarding import pod_reference
+from podlife.kubelet.lifecycle.objects import Container, Pod, long_name
+from podlife.kubelet.podworkers.ports import EventRecorder
+from podlife.kubelet.ports import HookError
+from podlife.kubelet.runtime import ContainerRuntimeError, Runtime
+
+__all__ = ["HookRunner"]
+
+_FALLBACK = "LifecycleHTTPFallback"
+_MOST_OUTPUT_BYTES = 10 * 1024
+
+
+class HookRunner:
+    def __init__(self, runtime: Runtime, recorder: EventRecorder) -> None:
+        self._runtime = runtime
+        self._recorder = recorder
+
+    async def run(
+        self, pod: Pod, container: Container, container_id: str, handler: Mapping[str, Any], *, pod_ip: str
+    ) -> None:
+        """Raises `HookError`."""
+        where = f'for Container "{container["name"]}" in Pod "{long_name(pod)}" failed - error:'
+        if (action := handler.get("exec")) is not None:
+            command = action.get("command") or []
+            if failure := await self._run(container_id, command):
+                raise HookError(f"Exec lifecycle hook ([{' '.join(command)}]) {where} {failure}")
+        elif (action := handler.get("httpGet")) is not None:
+            try:
+                await self._get(pod, http_request(action, container, pod_ip, purpose="lifecycle"))
+            except (AskError, NoAnswerError) as failure:
+                path = action.get("path") or ""
+                raise HookError(f"HTTP lifecycle hook ({path}) {where} {failure}") from None
+        elif (action := handler.get("sleep")) is not None:
+            await asyncio.sleep(action.get("seconds") or 0)
+        else:
+            given = ", ".join(sorted(handler)) or "nothing"
+            raise HookError(
+                f"Cannot run handler: invalid handler: {given} is no hook; use exec, httpGet or sleep"
+            )
+
+    async def _run(self, container_id: str, command: Sequence[str]) -> str:
+        """What went wrong."""
+        try:
+            result = await self._runtime.exec_sync(container_id, command)
+        except ContainerRuntimeError as error:
+            return f'{error}, message: ""'
+        if result.exit_code == 0:
+            return ""
+        said = (result.stdout + result.stderr)[:_MOST_OUTPUT_BYTES].decode("utf-8", "replace")
+        return f"command '{' '.join(command)}' exited with {result.exit_code}, message: {said!r}"
+
+    async def _get(self, pod: Pod, request: HttpRequest) -> None:
+        try:
+            await http_get(request, seconds=None, wants_body=False)
+        except PlainAnswerError as first:
+            try:
+                # What was meant for an encrypted connection does not go over this one.
+                plain = replace(request.without("authorization"), scheme="http")
+                await http_get(plain, seconds=None, wants_body=False)
+            except NoAnswerError:
+                raise first from None
+            message = f"request to HTTPS lifecycle hook {request.address} got HTTP response, retry with HTTP succeeded"
+            self._recorder.event(pod_reference(pod), "Warning", _FALLBACK, message)
