@@ -1,4 +1,5 @@
-"""Tells when a file in one folder was closed by whoever had it open to write: a supervisor's end, however it ended.
+"""Tells when a file in one folder was closed by whoever had it open to write: a supervisor's end, however it ended; or,
+with `CHANGED`, that there may be other files in the folder than before.
 
 The kernel says so by itself; nothing is asked while nothing happens, and one descriptor serves all containers.
 """
@@ -12,9 +13,11 @@ import struct
 from collections.abc import Callable
 from pathlib import Path
 
-__all__ = ["CloseWatch"]
+__all__ = ["CHANGED", "CLOSED", "CloseWatch"]
 
-_IN_CLOSE_WRITE = 0x8
+CLOSED = 0x8
+# Also moved away or here, or deleted; and the folder itself gone.
+CHANGED = CLOSED | 0x40 | 0x80 | 0x200 | 0x400 | 0x800
 _IN_Q_OVERFLOW = 0x4000
 _IN_NONBLOCK_CLOEXEC = os.O_NONBLOCK | os.O_CLOEXEC
 _HEADER = struct.Struct("iIII")
@@ -23,15 +26,16 @@ _HEADER = struct.Struct("iIII")
 class CloseWatch:
     """Calls `closed` with each name, and with None when names were lost and all must be looked at."""
 
-    def __init__(self, folder: Path, closed: Callable[[str | None], None]) -> None:
+    def __init__(self, folder: Path, closed: Callable[[str | None], None], *, kinds: int = CLOSED) -> None:
         self._folder = folder
         self._closed = closed
+        self._kinds = kinds
         self._fd = -1
 
     def open(self) -> None:
         libc = ctypes.CDLL(None, use_errno=True)
         self._fd = libc.inotify_init1(_IN_NONBLOCK_CLOEXEC)
-        if self._fd < 0 or libc.inotify_add_watch(self._fd, os.fsencode(self._folder), _IN_CLOSE_WRITE) < 0:
+        if self._fd < 0 or libc.inotify_add_watch(self._fd, os.fsencode(self._folder), self._kinds) < 0:
             code = ctypes.get_errno()
             self.close()
             raise OSError(code, f"cannot watch {self._folder}: {os.strerror(code)}")
