@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from podlife.api.codec import Object
+from podlife.api.names import check_dns_subdomain
 from podlife.client import Client
 from podlife.client.refs import Ref
 from podlife.errors import NotFoundError, PodlifeError
@@ -54,6 +55,9 @@ class ObjectCache:
 
     async def get(self, namespace: str, name: str) -> Object | None:
         """None is an object that there is not. Raises the client's error where nothing is kept to answer with."""
+        if check_dns_subdomain(name):
+            # No server has it, and it could mean something else in a path.
+            return None
         key = namespace, name
         kept = self._kept.get(key)
         if kept is not None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from podlife.api.codec import Object, decode_object, parse_time
+from podlife.api.names import check_dns_subdomain
 from podlife.client import Client
 from podlife.client.refs import SERVICE_ACCOUNTS
 from podlife.clock import Clock
@@ -82,6 +83,8 @@ class Tokens:
             del self._kept[wish]
 
     async def _ask(self, wish: _Wish) -> _Token:
+        if check_dns_subdomain(wish.account):
+            raise NotFoundError(f'serviceaccounts "{wish.account}" not found')
         path = SERVICE_ACCOUNTS.path(wish.namespace, wish.account, "token")
         try:
             reply = await self._client.request("POST", path, body=_token_request(wish))

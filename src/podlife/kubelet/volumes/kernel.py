@@ -1,0 +1,79 @@
+"""What Python does not offer of Linux for volumes: mounts, and which there are."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import re
+from pathlib import Path
+
+__all__ = ["bind", "mount_id", "mount_memory", "mount_points", "unmount"]
+
+_MS_NOSUID, _MS_NODEV, _MS_BIND = 0x2, 0x4, 0x1000
+# Lazily, since somebody may still look at it; and never what a link points to.
+_MNT_DETACH, _UMOUNT_NOFOLLOW = 0x2, 0x8
+_OCTAL = re.compile(rb"\\([0-7]{3})")
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def _checked(result: int, what: str) -> None:
+    if result != 0:
+        code = ctypes.get_errno()
+        raise OSError(code, f"{what}: {os.strerror(code)}")
+
+
+def mount_memory(target: Path, *, mode: int, group: int | None = None, size_bytes: int | None = None) -> None:
+    """A filesystem in memory, which is not swapped out where the kernel can promise it."""
+    options = [f"mode={mode:o}"]
+    options += [f"gid={group}"] if group is not None else []
+    options += [f"size={size_bytes}"] if size_bytes else []
+    try:
+        _mount_memory(target, [*options, "noswap"])
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+        _mount_memory(target, options)
+
+
+def _mount_memory(target: Path, options: list[str]) -> None:
+    flags = _MS_NOSUID | _MS_NODEV
+    result = _libc.mount(b"tmpfs", os.fsencode(target), b"tmpfs", flags, ",".join(options).encode())
+    _checked(result, f"mount memory at {target}")
+
+
+def bind(source: int, target: Path) -> None:
+    """Show what is open as `source`, whatever its path leads to by now, at `target`."""
+    path = f"/proc/self/fd/{source}".encode()
+    _checked(_libc.mount(path, os.fsencode(target), None, _MS_BIND, None), f"mount at {target}")
+
+
+def unmount(target: str) -> None:
+    """What is not a mount counts as unmounted."""
+    if _libc.umount2(os.fsencode(target), _MNT_DETACH | _UMOUNT_NOFOLLOW) != 0:
+        code = ctypes.get_errno()
+        if code not in (errno.EINVAL, errno.ENOENT):
+            raise OSError(code, f"unmount {target}: {os.strerror(code)}")
+
+
+def mount_points(below: Path) -> list[str]:
+    """Every mount below a folder, the folder itself included, the innermost first; one that covers another is listed
+    once for each."""
+    top = os.path.realpath(below)
+    points = []
+    with Path("/proc/self/mountinfo").open("rb") as listed:
+        for line in listed:
+            # Spaces and the like are written as octal numbers.
+            point = os.fsdecode(_OCTAL.sub(lambda match: bytes([int(match[1], 8)]), line.split(b" ")[4]))
+            if point == top or point.startswith(f"{top}/"):
+                points.append(point)
+    return sorted(points, key=len, reverse=True)
+
+
+def mount_id(descriptor: int) -> str:
+    """In which mount an open file or folder is."""
+    for line in Path(f"/proc/self/fdinfo/{descriptor}").read_text().splitlines():
+        if line.startswith("mnt_id:"):
+            return line.split()[1]
+    raise OSError(errno.ENOSYS, "the kernel does not say in which mount a file is")

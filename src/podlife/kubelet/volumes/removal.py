@@ -1,0 +1,112 @@
+"""Removing folders that containers have written to.
+
+Whatever a container left there: no link is followed, no mount is entered, depth costs neither stack nor descriptors
+(a deep folder is taken out to the top and removed from there), and a folder that forbids its own removal is made to
+allow it. Containers that could still write are gone by then; if one is not, the removal fails and may be repeated.
+"""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from podlife.kubelet.volumes import kernel
+
+__all__ = ["remove_empty", "remove_tree"]
+
+_AT_ONCE = 1000
+_FOLDER = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def remove_tree(path: Path) -> None:
+    """One that is gone counts as removed. Raises OSError."""
+    with suppress(FileNotFoundError), _opened(path.parent, None) as parent:
+        if not _is_folder(path.name, parent):
+            path.unlink()
+            return
+        with _opened(path.name, parent) as top:
+            _Removal(top).run()
+        path.rmdir()
+
+
+def remove_empty(path: Path) -> None:
+    """A file or an empty folder; never what is inside."""
+    with suppress(FileNotFoundError):
+        if path.is_dir() and not path.is_symlink():
+            path.rmdir()
+        else:
+            path.unlink()
+
+
+class _Removal:
+    def __init__(self, top: int) -> None:
+        self._top = top
+        self._mount = kernel.mount_id(top)
+        token = secrets.token_hex(8)
+        self._names = (f".removed-{token}-{number}" for number in itertools.count())
+
+    def run(self) -> None:
+        while names := _some_names(self._top):
+            for name in names:
+                if not _is_removed(name, self._top):
+                    self._remove_folder(name)
+
+    def _remove_folder(self, name: str) -> None:
+        """Its folders move to the top, to be removed after it."""
+        with _opened(name, self._top) as folder:
+            if kernel.mount_id(folder) != self._mount:
+                raise OSError(errno.EXDEV, f"{name!r} is a mount: what is in it is not removed")
+            while names := _some_names(folder):
+                for each in names:
+                    if not _is_removed(each, folder):
+                        # A folder that moves is written to.
+                        with _opened(each, folder):
+                            pass
+                        os.rename(each, next(self._names), src_dir_fd=folder, dst_dir_fd=self._top)
+        os.rmdir(name, dir_fd=self._top)
+
+
+def _is_removed(name: str, parent: int) -> bool:
+    """False for a folder with something in it."""
+    if not _is_folder(name, parent):
+        os.unlink(name, dir_fd=parent)
+        return True
+    try:
+        os.rmdir(name, dir_fd=parent)
+    except OSError as error:
+        if error.errno != errno.ENOTEMPTY:
+            raise
+        return False
+    return True
+
+
+def _is_folder(name: str, parent: int) -> bool:
+    return stat.S_ISDIR(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode)
+
+
+def _some_names(folder: int) -> list[str]:
+    with os.scandir(folder) as entries:
+        return [entry.name for entry in itertools.islice(entries, _AT_ONCE)]
+
+
+@contextmanager
+def _opened(name: str | Path, parent: int | None) -> Iterator[int]:
+    place = os.open(name, os.O_PATH | _FOLDER, dir_fd=parent)
+    try:
+        if parent is not None and os.geteuid() != 0:
+            # Root needs no permission; everybody else gives it to themselves.
+            with suppress(PermissionError):
+                os.chmod(f"/proc/self/fd/{place}", 0o700)  # noqa: PTH101 - by descriptor
+        folder = os.open(".", os.O_RDONLY | _FOLDER, dir_fd=place)
+        try:
+            yield folder
+        finally:
+            os.close(folder)
+    finally:
+        os.close(place)

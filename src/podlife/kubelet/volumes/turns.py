@@ -1,0 +1,55 @@
+"""One at a time for each pod, also when somebody stops waiting for work that cannot be stopped."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+__all__ = ["Turn", "Turns"]
+
+T = TypeVar("T")
+
+
+class Turn:
+    def __init__(self, *, in_threads: bool) -> None:
+        self._in_threads = in_threads
+        self.work: asyncio.Future[object] | None = None
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """Do something that waits for the disk. Who is cancelled here leaves it running, and keeps their turn until
+        it has ended."""
+        if not self._in_threads:
+            return work()
+        future = asyncio.get_running_loop().run_in_executor(None, work)
+        self.work = future  # type: ignore[assignment]  # only whether it is done is asked of it
+        return await asyncio.shield(future)
+
+
+class Turns:
+    def __init__(self, *, in_threads: bool) -> None:
+        self._in_threads = in_threads
+        self._busy: dict[str, asyncio.Future[None]] = {}
+
+    @asynccontextmanager
+    async def take(self, key: str) -> AsyncIterator[Turn]:
+        while (busy := self._busy.get(key)) is not None:
+            await asyncio.wait([busy])
+        mine = self._busy[key] = asyncio.get_running_loop().create_future()
+        turn = Turn(in_threads=self._in_threads)
+
+        def ended(work: asyncio.Future[object] | None) -> None:
+            del self._busy[key]
+            mine.set_result(None)
+            if work is not None and not work.cancelled():
+                # Whoever could have been told of a failure has gone.
+                work.exception()
+
+        try:
+            yield turn
+        finally:
+            if turn.work is not None and not turn.work.done():
+                turn.work.add_done_callback(ended)
+            else:
+                ended(None)
