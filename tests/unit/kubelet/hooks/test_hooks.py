@@ -133,5 +133,7 @@ async def test_a_hook_that_hangs_ends_when_its_caller_gives_up(scheme: str) -> N
 
 @pytest.mark.parametrize("handler", [{}, {"tcpSocket": {"port": 80}}])
 async def test_what_is_no_hook_fails(handler: Object) -> None:
-    with pytest.raises(HookError, match=r"Cannot run handler: invalid handler: .* use exec, httpGet or sleep"):
+    with pytest.raises(
+        HookError, match=r"Cannot run handler: invalid handler: .* use exec, httpGet or sleep"
+    ):
         await Machine().run(handler)
