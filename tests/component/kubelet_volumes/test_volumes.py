@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import json
 import os
 import stat
 from pathlib import Path
@@ -17,10 +18,14 @@ from podlife.kubelet.lifecycle.downward import Surroundings
 from podlife.kubelet.ports import VolumeError
 from podlife.kubelet.references import ApiReferences
 from podlife.kubelet.volumes import NodeVolumes, VolumeSettings, kernel
+from podlife.wire import Response
 from tests.component import embedded
 from tests.component.kubelet_volumes.conftest import needs_root
 from tests.component.kubelet_volumes.server import Server, pod
 from tests.virtual_time import virtual_time
+
+SET_UP = 'MountVolume.SetUp failed for volume "x" : '
+FIND_PLUGIN = 'MountVolume.FindPluginBySpec failed for volume "x" : '
 
 
 class Node:
@@ -121,39 +126,39 @@ async def test_a_change_arrives_and_what_is_gone_goes(root: Path) -> None:
 @pytest.mark.parametrize(
     ("volume", "message"),
     [
-        ({"configMap": {"name": "y"}}, 'MountVolume.SetUp failed for volume "x" : configmap "y" not found'),
-        ({"secret": {"secretName": "y"}}, 'MountVolume.SetUp failed for volume "x" : secret "y" not found'),
+        ({"configMap": {"name": "y"}}, SET_UP + 'configmap "y" not found'),
+        ({"secret": {"secretName": "y"}}, SET_UP + 'secret "y" not found'),
         (
             {"projected": {"sources": [{"secret": {"name": "s"}}, {"configMap": {"name": "y"}}]}},
-            'MountVolume.SetUp failed for volume "x" : [secret "s" not found, configmap "y" not found]',
+            SET_UP + '[secret "s" not found, configmap "y" not found]',
         ),
         (
             {"configMap": {"name": "settings", "items": [{"key": "z", "path": "z"}]}},
-            'MountVolume.SetUp failed for volume "x" : configmap references non-existent config key: z',
+            SET_UP + "configmap references non-existent config key: z",
         ),
         (
             {"configMap": {"name": "settings", "items": [{"key": "a", "path": "../a"}]}},
-            "MountVolume.SetUp failed for volume \"x\" : invalid path: must not contain '..': ../a",
+            SET_UP + "invalid path: must not contain '..': ../a",
         ),
         (
             {"configMap": {"name": "../../secrets/y?watch=1"}},
-            'MountVolume.SetUp failed for volume "x" : configmap "../../secrets/y?watch=1" not found',
+            SET_UP + 'configmap "../../secrets/y?watch=1" not found',
         ),
         (
             {"downwardAPI": {"items": [{"path": "ip", "fieldRef": {"fieldPath": "status.podIP"}}]}},
-            'MountVolume.SetUp failed for volume "x" : unsupported fieldPath: status.podIP',
+            SET_UP + "unsupported fieldPath: status.podIP",
         ),
         (
             {"nfs": {"server": "s", "path": "/"}},
-            'MountVolume.FindPluginBySpec failed for volume "x" : no volume plugin matched: this node does not support volumes of type "nfs"',  # noqa: E501 - one line, as it is shown
+            FIND_PLUGIN + 'no volume plugin matched: this node does not support volumes of type "nfs"',
         ),
         (
             {"emptyDir": {"medium": "HugePages"}},
-            'MountVolume.SetUp failed for volume "x" : unknown storage medium "HugePages": this node has "" and "Memory"',
+            SET_UP + 'unknown storage medium "HugePages": this node has "" and "Memory"',
         ),
         (
             {"projected": {"sources": [{"clusterTrustBundle": {"path": "ca"}}]}},
-            'MountVolume.SetUp failed for volume "x" : this node does not support "clusterTrustBundle" in a projected volume',
+            SET_UP + 'this node does not support "clusterTrustBundle" in a projected volume',
         ),
     ],
 )
@@ -235,10 +240,12 @@ async def test_a_secret_is_files_of_any_bytes(root: Path) -> None:
     assert mode(found["tls"] / "tls.key") == 0o400
 
 
+@virtual_time
 async def test_a_config_map_as_large_as_they_come_is_written_whole(root: Path) -> None:
     node = await started(root)
     data = {f"key-{number}": "x" * 100_000 for number in range(10)}
-    await node.server.put_config_map("large", data)
+    large = {"metadata": {"name": "large", "resourceVersion": "1"}, "data": data}
+    node.server.refuse = lambda _: Response(200, json.dumps(large).encode())
     found = await node.mount(pod({"name": "config", "configMap": {"name": "large"}}))
     assert contents(found["config"]) == {key: value.encode() for key, value in data.items()}
 
