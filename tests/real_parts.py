@@ -44,6 +44,7 @@ __all__ = [
     "part",
     "podlife_apiserver",
     "run_kubectl",
+    "tools",
 ]
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -76,7 +77,8 @@ class NotReadyError(Exception):
     """A part did not get ready in time; the text holds the end of its log."""
 
 
-def _tools() -> ModuleType:
+def tools() -> ModuleType:
+    """`tools/real_parts.py`, which is a program and in no package."""
     spec = importlib.util.spec_from_file_location("podlife_real_parts", ROOT / "tools" / "real_parts.py")
     assert spec is not None
     assert spec.loader is not None
@@ -87,7 +89,7 @@ def _tools() -> ModuleType:
 
 def part(name: str) -> Path:
     """The program of that name, where `tools/real_parts.py` finds it; raises MissingPartError."""
-    found: Path | None = _tools().find(name)
+    found: Path | None = tools().find(name)
     if found is None:
         raise MissingPartError(f"{name} is missing: run `make real-parts`, or set KUBEBUILDER_ASSETS")
     return found
@@ -166,6 +168,7 @@ def kube_apiserver(folder: Path, settings: Settings | None = None) -> Iterator[S
     folder.mkdir(parents=True, exist_ok=True)
     pki = Pki(folder / "pki")
     certificate, key = pki.issue_server()
+    agent_certificate, agent_key = pki.issue_client("kube-apiserver-kubelet-client", "system:masters")
     token_file = folder / "tokens.csv"
     write_token_file(token_file, settings.tokens)
     authentication = folder / "authentication.yaml"
@@ -180,6 +183,8 @@ def kube_apiserver(folder: Path, settings: Settings | None = None) -> Iterator[S
             f"--tls-cert-file={certificate}",
             f"--tls-private-key-file={key}",
             f"--client-ca-file={pki.ca_file}",
+            f"--kubelet-client-certificate={agent_certificate}",
+            f"--kubelet-client-key={agent_key}",
             f"--token-auth-file={token_file}",
             f"--authentication-config={authentication}",
             "--authorization-mode=Node,RBAC",

@@ -34,7 +34,8 @@ _numbers = itertools.count(1)
 class Pods:
     """Pods as an agent would know them: made by hand, their statuses read from the runtime."""
 
-    def __init__(self, runtime: Runtime, folder: Path) -> None:
+    def __init__(self, runtime: Runtime, folder: Path, node_name: str = "n1") -> None:
+        self.node_name = node_name
         self.runtime = runtime
         self.folder = folder
         self.known: dict[tuple[str, str], Object] = {}
@@ -50,7 +51,10 @@ class Pods:
             "apiVersion": "v1",
             "kind": "Pod",
             "metadata": {"name": name, "namespace": "default", "uid": f"uid-{next(_numbers)}"},
-            "spec": {"nodeName": "n1", "containers": [{"name": each, "image": "i"} for each in containers]},
+            "spec": {
+                "nodeName": self.node_name,
+                "containers": [{"name": each, "image": "i"} for each in containers],
+            },
             "status": {"phase": "Running", "containerStatuses": [], **status},
         }
         self.known["default", name] = pod

@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 DECLARED_FEATURES = ("ExtendWebSocketsToKubelet",)
 """For the node's `status.declaredFeatures`: a kube-apiserver then passes the WebSocket of an exec on as it is."""
 
-_STOP_SECONDS = 5.0
+_STOP_SECONDS = 1.0
 _HANDSHAKE_SECONDS = 15.0
 
 Handler = Callable[[Node, Asked], Awaitable[web.StreamResponse]]
@@ -96,6 +96,7 @@ class NodeEndpoint:
         finally:
             self.ready.clear()
             listener.close()
+            server.pre_shutdown()
             await server.shutdown(_STOP_SECONDS)
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
