@@ -31,6 +31,12 @@ _numbers = itertools.count(1)
 class Machine(Protocol):
     """Opens its runtime as often as an agent starts, and knows the programs by their configuration."""
 
+    image_to_pull: str
+    # How much the tests with many containers ask of it.
+    crowd: int
+    race_orders: int
+    race_seconds: float
+
     def open(self) -> Runtime: ...
 
     def runs_for_ever(self) -> ContainerConfig: ...
@@ -45,13 +51,28 @@ class Machine(Protocol):
 
     def cannot_start(self) -> ContainerConfig: ...
 
+    async def quiet(self) -> None:
+        """Until nothing is on its way that somebody asked for and did not wait for."""
+
 
 def _named(**fields: object) -> ContainerConfig:
     name = f"c{next(_numbers)}"
     return ContainerConfig(name, image="example.com/image:1", log_path=f"{name}/0.log", **fields)  # type: ignore[arg-type]
 
 
-class ProcessMachine:
+class _SmallMachine:
+    """Where a container costs next to nothing, and everything is done when it is answered."""
+
+    image_to_pull = "example.com/image:1"
+    crowd = 50
+    race_orders = 60
+    race_seconds = 20.0
+
+    async def quiet(self) -> None:
+        return
+
+
+class ProcessMachine(_SmallMachine):
     def __init__(self, folder: Path) -> None:
         self._settings = ProcessSettings(folder / "runtime")
 
@@ -84,7 +105,7 @@ class ProcessMachine:
         return _named(command=(sys.executable, "-S", "-c", program), labels={"says": "ready"})
 
 
-class SimMachine:
+class SimMachine(_SmallMachine):
     def __init__(self, folder: Path) -> None:
         self._behaviours: dict[str, Behaviour] = {}
         self._world = SimWorld(SystemClock(), lambda _, container: self._behaviours[container.name])

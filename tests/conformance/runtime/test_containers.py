@@ -236,9 +236,9 @@ async def test_containers_are_listed_by_pod_and_by_sandbox(
     assert await listed(pod_uid="b", sandbox_id=second) == set()
 
 
-async def test_an_image_has_a_reference_once_it_is_pulled(runtime: Runtime) -> None:
-    reference = await runtime.pull_image("example.com/image:1")
-    assert await runtime.find_image("example.com/image:1") == reference
+async def test_an_image_has_a_reference_once_it_is_pulled(runtime: Runtime, machine: Machine) -> None:
+    reference = await runtime.pull_image(machine.image_to_pull)
+    assert await runtime.find_image(machine.image_to_pull) == reference
 
 
 async def test_many_containers_at_once_each_end_with_their_own_code_and_are_told_once(
@@ -254,8 +254,8 @@ async def test_many_containers_at_once_each_end_with_their_own_code_and_are_told
         await runtime.start_container(container_id)
 
     async with runtime.events() as events, asyncio.timeout(60):
-        await asyncio.gather(*(one(code) for code in range(50)))
-        while len(told) < 50:
+        await asyncio.gather(*(one(code) for code in range(machine.crowd)))
+        while len(told) < machine.crowd:
             event = await anext(events)
             if event.kind is EventKind.CONTAINER_STOPPED:
                 told[event.container_id] += 1

@@ -16,7 +16,6 @@ from podlife.kubelet.runtime import ContainerRuntimeError, EventKind, Runtime
 
 from .machines import Machine, pod
 
-_ORDERS = 60
 _CALLERS = 6
 
 
@@ -42,9 +41,10 @@ class Callers:
         ]
 
     async def run(self) -> None:
-        for _ in range(_ORDERS):
+        for _ in range(self._machine.race_orders):
             # Now and then somebody does not wait for the answer.
-            seconds = self._random.choice([20, 20, 20, 0.005])
+            patience = self._machine.race_seconds
+            seconds = self._random.choice([patience, patience, patience, 0.005])
             try:
                 async with asyncio.timeout(seconds):
                     await self._random.choice(self._orders)()
@@ -88,6 +88,7 @@ async def test_random_orders_at_once_leave_nothing_twice_and_nothing_behind(
     await asyncio.sleep(0)
     callers = Callers(runtime, machine, tmp_path, seed)
     await asyncio.gather(*(callers.run() for _ in range(_CALLERS)))
+    await machine.quiet()
     for sandbox in await runtime.list_sandboxes():
         await runtime.remove_sandbox(sandbox.id)
     assert await runtime.list_containers() == []

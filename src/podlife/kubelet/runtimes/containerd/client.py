@@ -1,0 +1,150 @@
+"""CRI over the daemon's socket: every call has a deadline, every failure is one of the seam's errors.
+
+The connection is made when it is first needed and made again whenever the daemon comes back. `grpc` is imported when a
+client is opened, so that nobody needs it who does not run containers with containerd.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any
+
+from podlife.errors import ConfigError
+from podlife.kubelet.runtime import (
+    ConflictInRuntimeError,
+    ContainerRuntimeError,
+    NotFoundInRuntimeError,
+    RuntimeUnavailableError,
+)
+
+from .messages import message
+
+__all__ = ["CALL_SECONDS", "CriClient", "NotOfferedError"]
+
+# As long as a kubelet waits for its runtime.
+CALL_SECONDS = 120.0
+# What containerd itself takes and gives at most.
+_MESSAGE_BYTES = 16 * 1024 * 1024
+_IMAGE_METHODS = frozenset({"ImageStatus", "PullImage"})
+# What a daemon says while it reads its own records after a start, without a code of its own.
+_NOT_YET = "server is not initialized yet"
+_NAME_TAKEN = "is reserved for"
+
+
+class NotOfferedError(ContainerRuntimeError):
+    """The daemon does not have this call."""
+
+
+class CriClient:
+    """One connection to a daemon. Opened and closed by the runtime."""
+
+    def __init__(self, socket: Path) -> None:
+        self._socket = socket
+        self._channel: Any = None
+
+    def open(self) -> None:
+        """Raises ConfigError where grpc is not installed."""
+        try:
+            import google.protobuf  # noqa: F401 - asked for here, where its absence can be told
+            import grpc.aio
+        except ImportError as error:
+            raise ConfigError(
+                f"the runtime containerd needs {error.name}: pip install 'podlife[containerd]'"
+            ) from None
+        options = [
+            # The daemon refuses the path of a socket as the name of a host.
+            ("grpc.default_authority", "localhost"),
+            ("grpc.max_receive_message_length", _MESSAGE_BYTES),
+            ("grpc.max_send_message_length", _MESSAGE_BYTES),
+            ("grpc.initial_reconnect_backoff_ms", 100),
+            ("grpc.min_reconnect_backoff_ms", 100),
+            ("grpc.max_reconnect_backoff_ms", 1000),
+            # A proxy of the environment is not for a socket of this machine.
+            ("grpc.enable_http_proxy", 0),
+        ]
+        self._channel = grpc.aio.insecure_channel(f"unix://{self._socket.absolute()}", options=options)
+
+    async def close(self) -> None:
+        if self._channel is not None:
+            await self._channel.close()
+            self._channel = None
+
+    async def call(self, method: str, /, *, seconds: float = CALL_SECONDS, **fields: Any) -> Any:
+        """Ask, and answer the response. Raises the seam's errors; RuntimeUnavailableError after `seconds`."""
+        import grpc
+
+        service = "ImageService" if method in _IMAGE_METHODS else "RuntimeService"
+        ask = self._channel.unary_unary(
+            f"/runtime.v1.{service}/{method}",
+            request_serializer=_to_bytes,
+            response_deserializer=message(f"{method}Response").FromString,
+        )
+        try:
+            return await ask(message(f"{method}Request")(**fields), timeout=seconds)
+        except grpc.aio.AioRpcError as error:
+            raise self._failure(method, error, seconds) from None
+
+    async def container_events(self) -> AsyncGenerator[str, None]:
+        """IDs of what CRI says has changed. Raises NotOfferedError where the daemon is too old."""
+        async with aclosing(
+            self._stream(
+                "runtime.v1.RuntimeService/GetContainerEvents",
+                message("GetEventsRequest")(),
+                "ContainerEventResponse",
+            )
+        ) as events:
+            async for event in events:
+                yield event.container_id
+
+    async def task_exits(self) -> AsyncGenerator[str, None]:
+        """IDs of containers and sandboxes whose process has ended, as containerd itself tells."""
+        request = message("SubscribeRequest")(filters=['namespace==k8s.io,topic=="/tasks/exit"'])
+        async with aclosing(
+            self._stream("containerd.services.events.v1.Events/Subscribe", request, "Envelope")
+        ) as envelopes:
+            async for envelope in envelopes:
+                ended = message("TaskExit").FromString(envelope.event.value)
+                # The ends of commands that ran in a container are told, too.
+                if ended.id == ended.container_id:
+                    yield ended.container_id
+
+    async def _stream(self, method: str, request: Any, response: str) -> AsyncGenerator[Any, None]:
+        import grpc
+
+        subscribe = self._channel.unary_stream(
+            f"/{method}", request_serializer=_to_bytes, response_deserializer=message(response).FromString
+        )
+        stream = subscribe(request)
+        try:
+            async for event in stream:
+                yield event
+        except grpc.aio.AioRpcError as error:
+            raise self._failure(method, error, 0) from None
+        finally:
+            stream.cancel()
+
+    def _failure(self, method: str, error: Any, seconds: float) -> ContainerRuntimeError:
+        import grpc
+
+        code, text = error.code(), _one_line(error.details())
+        if code is grpc.StatusCode.DEADLINE_EXCEEDED:
+            return RuntimeUnavailableError(f"containerd did not answer {method} within {seconds:g} s")
+        if code in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED) or _NOT_YET in text:
+            return RuntimeUnavailableError(f"containerd does not answer at {self._socket}: {text}")
+        if code is grpc.StatusCode.UNIMPLEMENTED:
+            return NotOfferedError(f"containerd at {self._socket} does not offer {method}: {text}")
+        if code is grpc.StatusCode.NOT_FOUND:
+            return NotFoundInRuntimeError(text)
+        if code is grpc.StatusCode.ALREADY_EXISTS or _NAME_TAKEN in text:
+            return ConflictInRuntimeError(text)
+        return ContainerRuntimeError(text)
+
+
+def _to_bytes(request: Any) -> bytes:
+    return bytes(request.SerializeToString())
+
+
+def _one_line(text: str | None) -> str:
+    return " ".join((text or "no reason was given").split())

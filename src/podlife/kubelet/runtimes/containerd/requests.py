@@ -1,0 +1,226 @@
+"""What the agent wants, in CRI's words; and the note that goes with it.
+
+CRI gives back of a container only what it needs itself. The whole configuration is therefore noted in an annotation of
+the container, and of the sandbox, so that an agent that has just started knows as much as the one before it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from podlife.kubelet.runtime import ContainerConfig, InvalidContainerError, Resources, SandboxConfig, User
+
+from .messages import message
+from .settings import ContainerdSettings
+
+__all__ = [
+    "NOTE",
+    "POD_UID",
+    "SANDBOX_ID",
+    "ContainerNote",
+    "container_request",
+    "owner_of",
+    "sandbox_request",
+    "selector",
+]
+
+NOTE = "podlife.dev/config"
+SANDBOX_ID = "podlife.dev/sandbox"
+_OWNER = "podlife.dev/agent"
+POD_UID = "io.kubernetes.pod.uid"
+_POD, _CONTAINER, _NODE = 0, 1, 2
+_CPU_PERIOD_MICROSECONDS = 100_000
+_LEAST_QUOTA_MICROSECONDS = 1000
+_LEAST_SHARES, _MOST_SHARES = 2, 262_144
+# What of the node's kernel a container does not get to see, or may not change, as every kubelet asks for.
+_MASKED = (
+    "/proc/asound",
+    "/proc/acpi",
+    "/proc/kcore",
+    "/proc/keys",
+    "/proc/latency_stats",
+    "/proc/timer_list",
+    "/proc/timer_stats",
+    "/proc/sched_debug",
+    "/proc/scsi",
+    "/sys/firmware",
+    "/sys/devices/virtual/powercap",
+)
+_READ_ONLY = ("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger")
+# CRI numbers the signals by their names, not as any kernel does.
+_SIGNALS = (
+    *(
+        "ABRT",
+        "ALRM",
+        "BUS",
+        "CHLD",
+        "CLD",
+        "CONT",
+        "FPE",
+        "HUP",
+        "ILL",
+        "INT",
+        "IO",
+        "IOT",
+        "KILL",
+        "PIPE",
+        "POLL",
+    ),
+    *(
+        "PROF",
+        "PWR",
+        "QUIT",
+        "SEGV",
+        "STKFLT",
+        "STOP",
+        "SYS",
+        "TERM",
+        "TRAP",
+        "TSTP",
+        "TTIN",
+        "TTOU",
+        "URG",
+        "USR1",
+    ),
+    *("USR2", "VTALRM", "WINCH", "XCPU", "XFSZ", "RTMIN"),
+)
+_RTMIN_PLUS_1, _RTMAX_MINUS_14, _RTMAX = 36, 51, 65
+
+
+class ContainerNote(msgspec.Struct, frozen=True):
+    config: ContainerConfig
+    sandbox_id: str
+    pod_uid: str
+    log_path: str | None = None
+    termination_file: str = ""
+
+
+def owner_of(settings: ContainerdSettings) -> str:
+    """Which agent a pod belongs to: the one that keeps its files in this folder."""
+    return hashlib.sha256(str(settings.root.absolute()).encode()).hexdigest()[:16]
+
+
+def selector(settings: ContainerdSettings, pod_uid: str | None = None) -> dict[str, str]:
+    """The labels of what is ours, and never of what another agent runs with the same daemon."""
+    return {_OWNER: owner_of(settings)} | ({} if pod_uid is None else {POD_UID: pod_uid})
+
+
+def sandbox_request(config: SandboxConfig, settings: ContainerdSettings) -> Any:
+    namespaces = message("NamespaceOption")(
+        network=_NODE if config.host_network else _POD, pid=_CONTAINER, ipc=_POD
+    )
+    return message("PodSandboxConfig")(
+        metadata=message("PodSandboxMetadata")(
+            name=config.name, uid=config.pod_uid, namespace=config.namespace, attempt=config.attempt
+        ),
+        # Of a pod in the node's network it is the node's own.
+        hostname="" if config.host_network else config.hostname or config.name[:63],
+        log_directory=config.log_directory or "",
+        labels={**config.labels, **selector(settings, config.pod_uid)},
+        annotations={**config.annotations, NOTE: msgspec.json.encode(config).decode()},
+        linux=message("LinuxPodSandboxConfig")(
+            cgroup_parent=settings.cgroup_parent,
+            security_context=message("LinuxSandboxSecurityContext")(namespace_options=namespaces),
+        ),
+    )
+
+
+def container_request(sandbox: SandboxConfig, note: ContainerNote, settings: ContainerdSettings) -> Any:
+    """Raises InvalidContainerError on what CRI cannot carry."""
+    config = note.config
+    try:
+        return message("ContainerConfig")(
+            metadata=message("ContainerMetadata")(name=config.name, attempt=config.attempt),
+            image=message("ImageSpec")(image=config.image, user_specified_image=config.image),
+            command=config.command,
+            args=config.args,
+            working_dir=config.working_dir,
+            envs=[message("KeyValue")(key=name, value=value) for name, value in config.env],
+            mounts=_mounts(note),
+            labels={**config.labels, **selector(settings, note.pod_uid), SANDBOX_ID: note.sandbox_id},
+            annotations={**config.annotations, NOTE: msgspec.json.encode(note).decode()},
+            log_path=config.log_path if note.log_path else "",
+            tty=config.tty,
+            linux=message("LinuxContainerConfig")(
+                resources=_resources(config.resources), security_context=_security(sandbox, config)
+            ),
+            stop_signal=_signal(config),
+        )
+    except (ValueError, TypeError) as error:
+        raise InvalidContainerError(f"container {config.name!r} cannot be asked for: {error}") from None
+
+
+def _mounts(note: ContainerNote) -> list[Any]:
+    mounts = [
+        message("Mount")(
+            container_path=mount.container_path, host_path=mount.host_path, readonly=mount.readonly
+        )
+        for mount in note.config.mounts
+    ]
+    if note.termination_file:
+        path = note.config.termination_message_path
+        mounts.append(message("Mount")(container_path=path, host_path=note.termination_file))
+    return mounts
+
+
+def _resources(wanted: Resources) -> Any:
+    made = message("LinuxContainerResources")()
+    if wanted.cpu_request_millis is not None:
+        shares = wanted.cpu_request_millis * 1024 // 1000
+        made.cpu_shares = min(max(shares, _LEAST_SHARES), _MOST_SHARES)
+    if wanted.cpu_limit_millis is not None:
+        made.cpu_period = _CPU_PERIOD_MICROSECONDS
+        quota = math.ceil(wanted.cpu_limit_millis * _CPU_PERIOD_MICROSECONDS / 1000)
+        made.cpu_quota = max(quota, _LEAST_QUOTA_MICROSECONDS)
+    if wanted.memory_limit_bytes is not None:
+        made.memory_limit_in_bytes = wanted.memory_limit_bytes
+    if wanted.pids_limit is not None and Path("/sys/fs/cgroup/cgroup.controllers").exists():
+        # CRI has no field for it; the names of cgroups v2 pass through, those of v1 have no way.
+        made.unified["pids.max"] = str(wanted.pids_limit)
+    return made
+
+
+def _security(sandbox: SandboxConfig, config: ContainerConfig) -> Any:
+    network = _NODE if sandbox.host_network else _POD
+    user = config.user
+    return message("LinuxContainerSecurityContext")(
+        namespace_options=message("NamespaceOption")(network=network, pid=_CONTAINER, ipc=_POD),
+        no_new_privs=not config.allow_privilege_escalation,
+        masked_paths=_MASKED,
+        readonly_paths=_READ_ONLY,
+        supplemental_groups=user.supplemental_groups if user else (),
+        **_ids(user),
+    )
+
+
+def _ids(user: User | None) -> dict[str, Any]:
+    if user is None:
+        return {}
+    ids = {"run_as_user": message("Int64Value")(value=user.uid)}
+    if user.gid is not None:
+        ids["run_as_group"] = message("Int64Value")(value=user.gid)
+    return ids
+
+
+def _signal(config: ContainerConfig) -> int:
+    name = config.stop_signal.removeprefix("SIG")
+    if name == "TERM":
+        # Left to the image, which may want another; daemons that do not know the field do the same.
+        return 0
+    if name in _SIGNALS:
+        return _SIGNALS.index(name) + 1
+    base, _, step = name.replace("-", "+").partition("+")
+    if base == "RTMAX" and not step:
+        return _RTMAX
+    if base == "RTMIN" and step.isdecimal() and 1 <= int(step) <= 15:
+        return _RTMIN_PLUS_1 + int(step) - 1
+    if base == "RTMAX" and step.isdecimal() and 1 <= int(step) <= 14:
+        return _RTMAX_MINUS_14 + 14 - int(step)
+    raise InvalidContainerError(
+        f"container {config.name!r} has the unknown stop signal {config.stop_signal!r}"
+    )

@@ -1,0 +1,127 @@
+"""What the daemon says of sandboxes and containers, in the seam's words."""
+
+from __future__ import annotations
+
+import logging
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from podlife.kubelet.runtime import (
+    ContainerState,
+    ContainerStatus,
+    SandboxConfig,
+    SandboxState,
+    SandboxStatus,
+)
+
+from .mirror import SeenContainer, SeenSandbox
+from .requests import NOTE, POD_UID, SANDBOX_ID, ContainerNote
+from .termination import read_message
+
+__all__ = [
+    "container_state",
+    "container_status",
+    "sandbox_status",
+    "seen_container",
+    "seen_sandbox",
+    "termination_file",
+]
+
+log = logging.getLogger(__name__)
+
+_CONTAINER_STATES = [
+    ContainerState.CREATED,
+    ContainerState.RUNNING,
+    ContainerState.EXITED,
+    ContainerState.UNKNOWN,
+]
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# What containerd says where it found a container's process gone and nobody to ask how it went.
+_UNKNOWN = "Unknown"
+
+
+def container_state(number: int) -> ContainerState:
+    return _CONTAINER_STATES[number] if number < len(_CONTAINER_STATES) else ContainerState.UNKNOWN
+
+
+def sandbox_status(told: Any) -> SandboxStatus | None:
+    """Of a `PodSandboxStatus` or a `PodSandbox`; None where the note is not one of ours."""
+    config = _note(told, SandboxConfig)
+    if config is None:
+        return None
+    network = getattr(told, "network", None)
+    ips = (network.ip, *(more.ip for more in network.additional_ips)) if network else ()
+    return SandboxStatus(
+        told.id, config, _sandbox_state(told.state), _time(told.created_at), tuple(ip for ip in ips if ip)
+    )
+
+
+def container_status(told: Any) -> ContainerStatus | None:
+    """Of a `ContainerStatus` or a `Container`; reads the termination message of one that has exited."""
+    note = _note(told, ContainerNote)
+    if note is None:
+        return None
+    state = container_state(told.state)
+    return ContainerStatus(
+        id=told.id,
+        sandbox_id=note.sandbox_id,
+        pod_uid=note.pod_uid,
+        config=note.config,
+        state=state,
+        created_at=_time(told.created_at),
+        image_ref=told.image_ref,
+        log_path=Path(note.log_path) if note.log_path else None,
+        **(_run(told) if state is not ContainerState.CREATED else {}),
+        **(_end(told, note) if state is ContainerState.EXITED else {}),
+    )
+
+
+def seen_sandbox(told: Any) -> SeenSandbox:
+    return SeenSandbox(told.id, told.labels.get(POD_UID, ""), _sandbox_state(told.state))
+
+
+def seen_container(told: Any) -> SeenContainer:
+    labels = told.labels
+    return SeenContainer(
+        told.id, labels.get(SANDBOX_ID, ""), labels.get(POD_UID, ""), container_state(told.state)
+    )
+
+
+def _run(told: Any) -> dict[str, Any]:
+    started = getattr(told, "started_at", 0)
+    return {"started_at": _time(started) if started else None}
+
+
+def _end(told: Any, note: ContainerNote) -> dict[str, Any]:
+    return {
+        # The daemon notes the start when it is over; a short life may have ended by then.
+        "finished_at": _time(max(told.finished_at, told.started_at)),
+        "exit_code": told.exit_code,
+        "reason": "ContainerStatusUnknown" if told.reason == _UNKNOWN else told.reason,
+        "message": told.message,
+        "termination_message": read_message(note.termination_file),
+    }
+
+
+def _sandbox_state(number: int) -> SandboxState:
+    return SandboxState.READY if number == 0 else SandboxState.NOT_READY
+
+
+def _time(nanoseconds: int) -> datetime:
+    return _EPOCH + timedelta(microseconds=nanoseconds // 1000)
+
+
+def _note(told: Any, kind: Any) -> Any:
+    try:
+        return msgspec.json.decode(told.annotations.get(NOTE, ""), type=kind)
+    except msgspec.DecodeError as error:
+        log.warning("containerd has %s with our label and without a note of ours: %s", told.id, error)
+        return None
+
+
+def termination_file(told: Any) -> str:
+    note = _note(told, ContainerNote)
+    return note.termination_file if note else ""

@@ -1,0 +1,134 @@
+"""How the runtime hears of what happened in the daemon without being asked.
+
+Best by CRI's own events; by containerd's where the daemon is older; and by a listing, often where there is neither and
+now and then where there is one, since no stream of events is ever known to be whole. A daemon that goes away is waited
+for. A listing that fails says nothing: what was seen last stays so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
+from typing import Protocol
+
+from podlife.aio import wait_until_set
+from podlife.kubelet.runtime import ContainerRuntimeError, RuntimeUnavailableError
+
+from .client import CriClient, NotOfferedError
+from .settings import ContainerdSettings
+
+__all__ = ["Looks", "Watch"]
+
+log = logging.getLogger(__name__)
+
+_RECONNECT_SECONDS = 0.2
+_SETTLED_SECONDS = 3.0
+# The daemon tells that a process ended before its CRI part knows: after this long the next listing will see it.
+_LOOKS = 40
+_LOOK_SECONDS = 0.025
+
+
+class Looks(Protocol):
+    """Ways to see what there is; both take what they see into the mirror."""
+
+    async def relist(self) -> None: ...
+
+    async def look_at(self, container_or_sandbox_id: str) -> bool:
+        """Whether it has ended, or is not ours."""
+        ...
+
+
+class Watch:
+    def __init__(self, client: CriClient, looks: Looks, settings: ContainerdSettings) -> None:
+        self._client = client
+        self._looks = looks
+        self._settings = settings
+        # When the stream that is open now began, by the loop's time.
+        self._listens_since: float | None = None
+        self._list_again = asyncio.Event()
+        self._suspects: dict[str, int] = {}
+        self._has_suspects = asyncio.Event()
+
+    async def run(self) -> None:
+        """Until it is cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._listen(), name="containerd events")
+            tasks.create_task(self._list(), name="containerd relist")
+            tasks.create_task(self._look(), name="containerd looks")
+
+    def suspect(self, container_or_sandbox_id: str) -> None:
+        """Something happened to it: look soon."""
+        self._suspects[container_or_sandbox_id] = _LOOKS
+        self._has_suspects.set()
+
+    async def _listen(self) -> None:
+        while True:
+            try:
+                await self._hear(self._client.container_events)
+            except NotOfferedError:
+                await self._hear_containerd()
+            except ContainerRuntimeError as error:
+                log.debug("containerd: %s", error)
+            await asyncio.sleep(_RECONNECT_SECONDS)
+
+    async def _hear_containerd(self) -> None:
+        try:
+            await self._hear(self._client.task_exits)
+        except NotOfferedError:
+            # Another runtime that speaks CRI: its listings are all there is, until it is another one.
+            await asyncio.sleep(self._settings.relist_when_told_seconds)
+        except ContainerRuntimeError as error:
+            log.debug("containerd: %s", error)
+
+    async def _hear(self, subscribe: Callable[[], AsyncGenerator[str, None]]) -> None:
+        # What happened before the subscription began is only in a listing.
+        self._list_again.set()
+        self._listens_since = asyncio.get_running_loop().time()
+        try:
+            async with aclosing(subscribe()) as events:
+                async for changed in events:
+                    self.suspect(changed)
+        finally:
+            self._listens_since = None
+
+    async def _list(self) -> None:
+        while True:
+            self._list_again.clear()
+            await _quietly(self._looks.relist())
+            await wait_until_set(self._list_again, seconds=self._seconds_to_the_next_listing())
+
+    def _seconds_to_the_next_listing(self) -> float:
+        """No daemon says when a subscription has begun: one that stays open for a while has."""
+        since = self._listens_since
+        if since is not None and asyncio.get_running_loop().time() - since > _SETTLED_SECONDS:
+            return self._settings.relist_when_told_seconds
+        return self._settings.relist_seconds
+
+    async def _look(self) -> None:
+        while True:
+            await self._has_suspects.wait()
+            self._has_suspects.clear()
+            while self._suspects:
+                for suspect in list(self._suspects):
+                    await self._look_once(suspect)
+                if self._suspects:
+                    await asyncio.sleep(_LOOK_SECONDS)
+
+    async def _look_once(self, suspect: str) -> None:
+        self._suspects[suspect] -= 1
+        left = self._suspects[suspect]
+        ended = await _quietly(self._looks.look_at(suspect))
+        if ended or left <= 0:
+            self._suspects.pop(suspect, None)
+
+
+async def _quietly(look: Awaitable[bool | None]) -> bool | None:
+    try:
+        return await look
+    except RuntimeUnavailableError as error:
+        log.debug("containerd: %s", error)
+    except ContainerRuntimeError as error:
+        log.warning("containerd: %s", error)
+    return None

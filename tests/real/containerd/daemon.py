@@ -1,0 +1,199 @@
+"""A containerd of the tests' own: its socket, its folders, its network and its one image, and no trace afterwards.
+
+Nothing is pulled and nothing of the machine's network is touched: the bridge that pods hang on is in a network
+namespace of its own. Killed and started again it finds its containers as it left them. Needs root, and the parts that
+`make real-parts` fetches. Knows nothing of pytest.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.real_parts import NotReadyError, part, tail
+
+from .image import Image, make_image
+
+__all__ = ["IMAGE", "PARTS", "Daemon", "containerd_daemon"]
+
+PARTS = (
+    "containerd",
+    "containerd-shim-runc-v2",
+    "ctr",
+    "runc",
+    "cni-bridge",
+    "cni-host-local",
+    "cni-loopback",
+)
+PARTS += ("busybox-static",)
+IMAGE = "podlife.test/busybox:1"
+_PAUSE = "podlife.test/pause:1"
+_READY_SECONDS = 30.0
+_CONFIG = """\
+version = 2
+root = "{folder}/root"
+state = "{folder}/state"
+disabled_plugins = ["io.containerd.internal.v1.opt", "io.containerd.snapshotter.v1.devmapper"]
+[grpc]
+  address = "{folder}/c.sock"
+[plugins."io.containerd.grpc.v1.cri"]
+  sandbox_image = "{pause}"
+  stream_server_address = "127.0.0.1"
+  stream_server_port = "0"
+  restrict_oom_score_adj = true
+  disable_apparmor = true
+[plugins."io.containerd.grpc.v1.cri".containerd]
+  snapshotter = "{snapshotter}"
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+  runtime_type = "io.containerd.runc.v2"
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+  BinaryName = "{runc}"
+  SystemdCgroup = false
+[plugins."io.containerd.grpc.v1.cri".cni]
+  bin_dir = "{folder}/cni-bin"
+  conf_dir = "{folder}/cni-conf"
+"""
+
+
+class Daemon:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.socket = folder / "c.sock"
+        self.log = folder / "log"
+        self.cgroup_parent = f"/podlife-{folder.name}"
+        self.image: Image = make_image(part("busybox-static"))
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    def start(self) -> None:
+        """Returns when it answers."""
+        with self.log.open("ab") as output:
+            self._process = subprocess.Popen(
+                [str(part("containerd")), "--config", str(self.folder / "config.toml")],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, "PATH": f"{part('containerd-shim-runc-v2').parent}:{os.environ['PATH']}"},
+                start_new_session=True,
+            )
+        deadline = time.monotonic() + _READY_SECONDS
+        while self._ctr("version").returncode != 0:
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                raise NotReadyError(f"containerd is not ready:\n{tail(self.log)}")
+            time.sleep(0.05)
+
+    def kill(self) -> None:
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait(10)
+
+    def stop(self) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self._process.terminate()
+            try:
+                self._process.wait(10)
+            except subprocess.TimeoutExpired:
+                self.kill()
+
+    def prepare(self) -> None:
+        """Everything but the start."""
+        snapshotter = "overlayfs" if _has_overlay() else "native"
+        config = _CONFIG.format(folder=self.folder, pause=_PAUSE, snapshotter=snapshotter, runc=part("runc"))
+        (self.folder / "config.toml").write_text(config)
+        self._prepare_network()
+
+    def import_images(self) -> None:
+        archive = self.folder / "image.tar"
+        archive.write_bytes(self.image.archive(IMAGE, _PAUSE))
+        done = self._ctr("images", "import", str(archive))
+        if done.returncode != 0:
+            raise NotReadyError(f"ctr could not import the image: {done.stderr.decode()}")
+
+    def clean_up(self) -> None:
+        """End whatever a test has left, and take down what was put up."""
+        for task in (self.folder / "state" / "io.containerd.runtime.v2.task" / "k8s.io").glob("*/init.pid"):
+            _kill(int(task.read_text()))
+        for pid in _processes_that_mention(str(self.socket)):
+            _kill(pid)
+        for mount in reversed(_mounts_below(self.folder)):
+            subprocess.run(["umount", "-l", mount], capture_output=True, timeout=30)
+        for cgroup in Path("/sys/fs/cgroup").glob(f"**{self.cgroup_parent}"):
+            with contextlib.suppress(OSError):
+                cgroup.rmdir()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _prepare_network(self) -> None:
+        network = self.folder / "net"
+        network.touch()
+        subprocess.run(["unshare", f"--net={network}", "true"], check=True, timeout=30)
+        plugins, conf = self.folder / "cni-bin", self.folder / "cni-conf"
+        plugins.mkdir()
+        conf.mkdir()
+        for name in ("host-local", "loopback"):
+            (plugins / name).symlink_to(part(f"cni-{name}"))
+        # The node's side of a pod's cable is put into that namespace, too.
+        bridge = plugins / "bridge"
+        bridge.write_text(f"#!/bin/sh\nexec nsenter --net={network} {part('cni-bridge')}\n")
+        bridge.chmod(0o755)
+        ipam = {
+            "type": "host-local",
+            "ranges": [[{"subnet": "10.86.0.0/16"}]],
+            "dataDir": str(self.folder / "ipam"),
+        }
+        plugin = {"type": "bridge", "bridge": "cni0", "isGateway": True, "ipam": ipam}
+        listed = {"cniVersion": "0.4.0", "name": "podlife", "plugins": [plugin]}
+        (conf / "10-podlife.conflist").write_text(json.dumps(listed))
+
+    def _ctr(self, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+        command = [str(part("ctr")), "--address", str(self.socket), "--namespace", "k8s.io", *arguments]
+        return subprocess.run(command, capture_output=True, timeout=60)
+
+
+@contextmanager
+def containerd_daemon() -> Iterator[Daemon]:
+    """A daemon that answers, with `IMAGE` in it. Its folder is a short one: sockets are in it."""
+    daemon = Daemon(Path(tempfile.mkdtemp(prefix="plc-")))
+    try:
+        daemon.prepare()
+        daemon.start()
+        daemon.import_images()
+        yield daemon
+    finally:
+        daemon.stop()
+        daemon.clean_up()
+
+
+def _has_overlay() -> bool:
+    return "\toverlay\n" in Path("/proc/filesystems").read_text()
+
+
+def _mounts_below(folder: Path) -> list[str]:
+    points = [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()]
+    return [point for point in points if point.startswith(f"{folder}/")]
+
+
+def _processes_that_mention(text: str) -> list[int]:
+    found = []
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if entry.name.isdigit() and text.encode() in (entry / "cmdline").read_bytes():
+                found.append(int(entry.name))
+    return [pid for pid in found if pid != os.getpid()]
+
+
+def _kill(pid: int) -> None:
+    with contextlib.suppress(OSError):
+        os.kill(pid, signal.SIGKILL)
