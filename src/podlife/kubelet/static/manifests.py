@@ -74,6 +74,8 @@ def read_manifest(data: bytes, source: str, node_name: str) -> Manifest:
 
 
 def _decode(data: bytes) -> Object:
+    if not data.strip():
+        raise ManifestError("is empty")
     try:
         # JSON is YAML, but for tabs and a few letters: what is good JSON is read as such.
         return decode_object(data)
@@ -82,7 +84,8 @@ def _decode(data: bytes) -> Object:
     try:
         return decode_object(yaml_to_json(data))
     except ValueError as error:
-        raise ManifestError(f"cannot be read: {error}") from None
+        reason = str(error).replace('in "<byte string>", ', "at ")
+        raise ManifestError(f"cannot be read: {reason}") from None
 
 
 def _check_shape(pod: Object) -> tuple[str, ...]:

@@ -93,7 +93,8 @@ def test_fields_that_nobody_knows_are_told_of_and_left_out() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (b"", "cannot be read: expected a JSON object"),
+        (b" \n", "is empty"),
+        (b"[]", "cannot be read: expected a JSON object"),
         (b"a: [", "cannot be read: while parsing"),
         (b"{", "cannot be read: "),
         (b"a: &x [*x]", "aliases are not taken here"),
