@@ -67,6 +67,8 @@ class NodeReporter:
         self.lease = NodeLease(self._client, settings, clock, lambda: self._record.uid)
         self._wake = asyncio.Event()
         self._due = 0.0
+        # What was seen, and of which state of the node it was found to be nothing new.
+        self._nothing_new: tuple[Observation, Object | None] | None = None
         self._is_ready = False
         self._is_unschedulable = False
         self._complaint = ""
@@ -162,9 +164,16 @@ class NodeReporter:
                 return
         seen = await self._observer.look()
         self._note_schedulable()
-        labels = required_labels(self._record.node, seen.facts)
+        node = self._record.node
         is_forced = asyncio.get_running_loop().time() >= self._due
-        await self._send(seen, labels, is_forced=is_forced)
+        if not is_forced and self._is_known_already(seen, node):
+            return
+        await self._send(seen, required_labels(node, seen.facts), is_forced=is_forced)
+        self._nothing_new = (seen, self._record.node)
+
+    def _is_known_already(self, seen: Observation, node: Object) -> bool:
+        """Most looks end here, for a few comparisons: many nodes live in one process."""
+        return self._nothing_new is not None and node is self._nothing_new[1] and seen == self._nothing_new[0]
 
     async def _find_again(self) -> None:
         """Somebody has deleted the node. It is nobody's but theirs to make again."""
