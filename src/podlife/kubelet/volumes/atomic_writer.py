@@ -20,6 +20,7 @@ from datetime import datetime
 from pathlib import Path, PurePosixPath
 
 from podlife.kubelet.volumes.layout import SetUpError
+from podlife.kubelet.volumes.ownership import give_to_user
 from podlife.kubelet.volumes.removal import remove_tree
 
 __all__ = ["File", "Payload", "write"]
@@ -127,8 +128,7 @@ def _write_file(version: Path, path: str, file: File) -> None:
         # Permissions last, whatever the umask is; nobody reads before they are right.
         os.fchmod(descriptor, file.mode & 0o777)
         if file.user is not None:
-            with suppress(PermissionError):
-                os.fchown(descriptor, file.user, -1)
+            give_to_user(descriptor, file.user)
 
 
 def _show(folder: Path, files: Payload) -> None:

@@ -6,16 +6,17 @@ node's. What may not be changed stays as it is.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from podlife.kubelet.lifecycle.objects import Pod
 
-__all__ = ["fs_group_of", "fs_user_of", "give_to_group"]
+__all__ = ["fs_group_of", "fs_user_of", "give_to_group", "give_to_user"]
 
 _READ_WRITE, _READ, _ENTER = 0o660, 0o440, 0o110
 _HERE = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -49,10 +50,25 @@ def give_to_group(top: Path, group: int, *, readonly: bool, only_on_mismatch: bo
     if only_on_mismatch and _is_given(top, group, allowed):
         return
     for name, parent in _everything(top):
-        with suppress(PermissionError, FileNotFoundError):
+        with _if_allowed(), suppress(FileNotFoundError):
             os.chown(name, -1, group, dir_fd=parent, follow_symlinks=False)
-        with suppress(PermissionError, FileNotFoundError):
+        with _if_allowed(), suppress(FileNotFoundError):
             _allow(name, parent, allowed)
+
+
+def give_to_user(file: int, user: int) -> None:
+    with _if_allowed():
+        os.fchown(file, user, -1)
+
+
+@contextmanager
+def _if_allowed() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        # The last one is for somebody whom this user namespace does not know.
+        if error.errno not in (errno.EPERM, errno.EACCES, errno.EROFS, errno.EINVAL):
+            raise
 
 
 def _is_given(top: Path, group: int, allowed: int) -> bool:

@@ -21,6 +21,7 @@ from podlife.kubelet.volumes import kernel
 __all__ = ["remove_empty", "remove_tree"]
 
 _AT_ONCE = 1000
+_MOST_DEPTH = 50
 _FOLDER = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -54,22 +55,21 @@ class _Removal:
     def run(self) -> None:
         while names := _some_names(self._top):
             for name in names:
-                if not _is_removed(name, self._top):
-                    self._remove_folder(name)
+                self._remove(name, self._top, depth=1)
 
-    def _remove_folder(self, name: str) -> None:
-        """Its folders move to the top, to be removed after it."""
-        with _opened(name, self._top) as folder:
+    def _remove(self, name: str, parent: int, depth: int) -> None:
+        if _is_removed(name, parent):
+            return
+        with _opened(name, parent) as folder:
             if kernel.mount_id(folder) != self._mount:
                 raise OSError(errno.EXDEV, f"{name!r} is a mount: what is in it is not removed")
+            if depth == _MOST_DEPTH:
+                os.rename(name, next(self._names), src_dir_fd=parent, dst_dir_fd=self._top)
+                return
             while names := _some_names(folder):
                 for each in names:
-                    if not _is_removed(each, folder):
-                        # A folder that moves is written to.
-                        with _opened(each, folder):
-                            pass
-                        os.rename(each, next(self._names), src_dir_fd=folder, dst_dir_fd=self._top)
-        os.rmdir(name, dir_fd=self._top)
+                    self._remove(each, folder, depth + 1)
+        os.rmdir(name, dir_fd=parent)
 
 
 def _is_removed(name: str, parent: int) -> bool:

@@ -180,7 +180,7 @@ def test_a_reader_never_sees_half_an_update(folder: Path) -> None:
     reader = threading.Thread(target=read)
     reader.start()
     try:
-        for number in range(1, 200):
+        for number in range(1, 100):
             put(folder, a=str(number % 10) * 10_000, b=str(number % 10) * 10_000)
     finally:
         is_over.set()
