@@ -19,6 +19,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	batchv1 "k8s.io/api/batch/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
@@ -38,6 +39,7 @@ var roots = map[string][]any{
 	},
 	"batch/v1":               {batchv1.CronJob{}, batchv1.Job{}},
 	"autoscaling/v1":         {autoscalingv1.Scale{}},
+	"certificates.k8s.io/v1": {certificatesv1.CertificateSigningRequest{}},
 	"coordination.k8s.io/v1": {coordinationv1.Lease{}},
 	"policy/v1":              {policyv1.Eviction{}, policyv1.PodDisruptionBudget{}},
 	"events.k8s.io/v1":       {eventsv1.Event{}},

@@ -10,6 +10,7 @@ from podlife.apiserver.admission.services import allocate_cluster_ips
 from podlife.apiserver.authentication import Authenticator
 from podlife.apiserver.handler import ApiHandler, NodeProxy
 from podlife.apiserver.metrics import Metrics
+from podlife.apiserver.node_certificates import SignRequest
 from podlife.apiserver.node_view import StoreNodeView
 from podlife.apiserver.registry.scope import Registry
 from podlife.apiserver.storage.store import Store
@@ -24,6 +25,7 @@ def assemble(
     clock: Clock,
     authenticator: Authenticator,
     node_proxy: NodeProxy | None = None,
+    sign_node_request: SignRequest | None = None,
     not_ready_toleration_seconds: int = 300,
     unreachable_toleration_seconds: int = 300,
 ) -> ApiHandler:
@@ -32,4 +34,4 @@ def assemble(
     addresses = allocate_cluster_ips(store)
     plugins = (namespace_lifecycle, default_priority, tolerations, restrict_nodes, addresses)
     registry = Registry(store, clock, Admission(plugins, store.get))
-    return ApiHandler(registry, authenticator, StoreNodeView(store), node_proxy, Metrics())
+    return ApiHandler(registry, authenticator, StoreNodeView(store), node_proxy, Metrics(), sign_node_request)

@@ -9,15 +9,18 @@ from datetime import datetime
 from ipaddress import ip_address
 
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from podlife.apiserver.certificates import Credential, Subject
 
-__all__ = ["make_authority", "sign"]
+__all__ = ["make_authority", "sign", "sign_request"]
 
 _AUTHORITY_NAME = "podlife-ca"
+
+_PublicKey = ec.EllipticCurvePublicKey | rsa.RSAPublicKey | ed25519.Ed25519PublicKey
 
 
 def make_authority(begin: datetime, end: datetime) -> Credential:
@@ -35,13 +38,40 @@ def make_authority(begin: datetime, end: datetime) -> Credential:
 
 def sign(authority_pem: bytes, subject: Subject, begin: datetime, end: datetime) -> Credential:
     """A key and its certificate: with names it may only serve, without it may only prove an identity."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    return _credential(_sign(authority_pem, subject, key.public_key(), (begin, end)), key)
+
+
+def sign_request(
+    authority_pem: bytes, request_pem: bytes, subject: Subject, begin: datetime, end: datetime
+) -> bytes:
+    """A certificate of this subject for the key in a request, whatever else stands in it, but that it must be from
+    this subject. Raises ValueError where it is no request, or somebody else's."""
+    try:
+        request = x509.load_pem_x509_csr(request_pem)
+        is_signed = request.is_signature_valid
+    except (ValueError, UnsupportedAlgorithm):
+        raise ValueError("it is not a certificate request in PEM") from None
+    key = request.public_key()
+    if (
+        not isinstance(key, ec.EllipticCurvePublicKey | rsa.RSAPublicKey | ed25519.Ed25519PublicKey)
+        or not is_signed
+    ):
+        raise ValueError("it is not signed with its own key")
+    if request.subject != _name(subject):
+        raise ValueError(f"its subject must be {_name(subject).rfc4514_string()}")
+    return _sign(authority_pem, subject, key, (begin, end)).public_bytes(serialization.Encoding.PEM)
+
+
+def _sign(
+    authority_pem: bytes, subject: Subject, key: _PublicKey, validity: tuple[datetime, datetime]
+) -> x509.Certificate:
     authority = x509.load_pem_x509_certificate(authority_pem)
     authority_key = serialization.load_pem_private_key(authority_pem, password=None)
     assert isinstance(authority_key, ec.EllipticCurvePrivateKey)
-    key = ec.generate_private_key(ec.SECP256R1())
     usage = ExtendedKeyUsageOID.SERVER_AUTH if subject.names else ExtendedKeyUsageOID.CLIENT_AUTH
     builder = (
-        _builder(_name(subject), authority.subject, key.public_key(), begin, end)
+        _builder(_name(subject), authority.subject, key, *validity)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_key_usage(signs_certificates=False), critical=True)
         .add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
@@ -52,11 +82,11 @@ def sign(authority_pem: bytes, subject: Subject, begin: datetime, end: datetime)
     if subject.names:
         alternatives = x509.SubjectAlternativeName([_general_name(name) for name in subject.names])
         builder = builder.add_extension(alternatives, critical=False)
-    return _credential(builder.sign(authority_key, hashes.SHA256()), key)
+    return builder.sign(authority_key, hashes.SHA256())
 
 
 def _builder(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, begin: datetime, end: datetime
+    subject: x509.Name, issuer: x509.Name, key: _PublicKey, begin: datetime, end: datetime
 ) -> x509.CertificateBuilder:
     return (
         x509.CertificateBuilder()

@@ -106,6 +106,14 @@ class Pki:
         begin, end = self._validity(_LEAF_LIFETIME)
         return sign(self._authority_pem.read_bytes(), subject, begin, end)
 
+    def sign_node_request(self, request: bytes, node_name: str) -> bytes:
+        """A certificate to serve with, for a node and under its name alone; raises ValueError on a bad request."""
+        from podlife.apiserver.certificate_signing import sign_request
+
+        subject = Subject(f"system:node:{node_name}", ("system:nodes",), (node_name,))
+        begin, end = self._validity(_LEAF_LIFETIME)
+        return sign_request(self._authority_pem.read_bytes(), request, subject, begin, end)
+
     def server_context(self, serving_file: Path) -> ssl.SSLContext:
         """TLS for the server: a client may prove who it is with a certificate of this authority."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -13,11 +13,21 @@ from typing import Protocol
 
 from podlife.api import status
 from podlife.api.codec import encode
-from podlife.apiserver import binding, eviction, meta_endpoints, namespaces, review_endpoints, routes, scale
+from podlife.apiserver import (
+    binding,
+    eviction,
+    meta_endpoints,
+    namespaces,
+    node_certificates,
+    review_endpoints,
+    routes,
+    scale,
+)
 from podlife.apiserver.authentication import Authenticator, User
 from podlife.apiserver.authorization import Attributes, NodeView, authorize, forbidden
 from podlife.apiserver.impersonation import act_as
 from podlife.apiserver.metrics import Metrics
+from podlife.apiserver.node_certificates import SignRequest
 from podlife.apiserver.registry import create, delete, patch, read, update, watch
 from podlife.apiserver.registry.body import with_json
 from podlife.apiserver.registry.scope import Registry, Scope
@@ -73,6 +83,7 @@ class ApiHandler:
     nodes: NodeView
     node_proxy: NodeProxy | None
     metrics: Metrics
+    sign_node_request: SignRequest | None = None
 
     async def __call__(self, request: Request) -> Response:
         started = self.metrics.begin()
@@ -154,6 +165,8 @@ class ApiHandler:
             subresource = "binding"
         elif resource.group in ("authorization.k8s.io", "authentication.k8s.io"):
             return review_endpoints.answer(scope, self.authenticator, self.nodes, self.registry.clock.now())
+        elif resource.group == "certificates.k8s.io":
+            return node_certificates.answer(self.registry, scope, self.sign_node_request)
         if subresource in ("log", "exec"):
             return await self._connect(scope)
         if subresource and subresource not in _VIEWS:

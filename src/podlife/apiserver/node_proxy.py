@@ -1,8 +1,9 @@
 """`log` and `exec` of a pod, passed on to the agent of its node.
 
 The API server shows the agent a client certificate of its own and accepts only agents whose certificate the
-same authority has signed. A log is streamed at the pace of its reader; an exec is relayed message by message,
-both ways, until either side closes. What the agent refuses is told in the agent's own words.
+same authority has signed for the node that is meant, wherever that node says it is. A log is streamed at the
+pace of its reader; an exec is relayed message by message, both ways, until either side closes. What the agent
+refuses is told in the agent's own words.
 
 Whether the caller may do so is decided before; errors are ApiError in upstream's words.
 """
@@ -59,7 +60,7 @@ class NodeProxy:
         if not _node_name(pod):
             return Response(204, content_type="text/plain")
         url = self._url(pod, "containerLogs", container, options)
-        answer = await self._get(url)
+        answer = await self._get(url, _node_name(pod))
         if not 200 <= answer.status <= 206:
             raise await _refusal(answer, name)
         return Response(body=_read(answer), content_type="text/plain")
@@ -72,17 +73,17 @@ class NodeProxy:
             raise _bad_request(f"pod {name} does not have a host assigned")
         url = self._url(pod, "exec", container, _exec_options(request.query))
         if (wanted := request.headers.get("Upgrade", "").lower()) != "websocket":
-            raise await self._refuse_upgrade(wanted, url)
+            raise await self._refuse_upgrade(wanted, url, _node_name(pod))
         protocols = _offered(request)
-        agent = await self._connect(url, protocols)
+        agent = await self._connect(url, _node_name(pod), protocols)
         return Response(101, upgrade=Upgrade((agent.protocol or protocols[0],), _Relay(agent).run))
 
-    async def _refuse_upgrade(self, wanted: str, url: str) -> ApiError:
+    async def _refuse_upgrade(self, wanted: str, url: str, node_name: str) -> ApiError:
         """Why there is no upgrade. kubectl asks once more in SPDY whatever kept it from a WebSocket, and shows
         only the second answer: so that one tells of an agent which cannot be reached, too."""
         if not wanted.startswith("spdy/"):
             return _bad_request("Upgrade request required")
-        answer = await self._get(urljoin(url, "/healthz"))
+        answer = await self._get(urljoin(url, "/healthz"), node_name)
         answer.close()
         return _bad_request("exec is offered over WebSocket, not over SPDY: use kubectl 1.31 or newer")
 
@@ -124,23 +125,44 @@ class NodeProxy:
             self._session = aiohttp.ClientSession(connector=connector, timeout=timeout, auto_decompress=False)
         return self._session
 
-    async def _get(self, url: str) -> aiohttp.ClientResponse:
+    async def _get(self, url: str, node_name: str) -> aiohttp.ClientResponse:
         try:
-            return await self._client().get(_raw(url), allow_redirects=False)
+            return await self._client().get(_raw(url), allow_redirects=False, server_hostname=node_name)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise _unreachable("Get", url, error) from None
 
-    async def _connect(self, url: str, protocols: tuple[str, ...]) -> aiohttp.ClientWebSocketResponse[bool]:
+    async def _connect(
+        self, url: str, node_name: str, protocols: tuple[str, ...]
+    ) -> aiohttp.ClientWebSocketResponse[bool]:
         try:
             async with asyncio.timeout(self._connect_seconds * 2):
                 return await self._client().ws_connect(
-                    _raw(url), protocols=protocols, max_msg_size=_MESSAGE_BYTES, heartbeat=30.0
+                    _raw(url),
+                    protocols=protocols,
+                    max_msg_size=_MESSAGE_BYTES,
+                    heartbeat=30.0,
+                    server_hostname=node_name,
                 )
         except aiohttp.WSServerHandshakeError as error:
-            message = f"unable to upgrade connection: the node's agent answered {error.status}"
-            raise ApiError(message, code=error.status if error.status >= 400 else 500, reason="") from None
+            raise await self._refused_upgrade(url, node_name, error.status) from None
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise _unreachable("Get", url, error) from None
+
+    async def _refused_upgrade(self, url: str, node_name: str, status: int) -> ApiError:
+        """Why the agent did not upgrade. The words are lost with the connection, so they are asked for once more,
+        without an upgrade: which runs nothing, and is refused for the same reason."""
+        answer = await self._get(url, node_name)
+        try:
+            text = (await answer.content.read(_REFUSAL_BYTES)).decode(errors="replace").strip()
+        except aiohttp.ClientError:
+            text = ""
+        finally:
+            answer.close()
+        if answer.status != status or not text:
+            text = f"the node's agent answered {status}"
+        return ApiError(
+            f"unable to upgrade connection: {text}", code=status if status >= 400 else 500, reason=""
+        )
 
 
 class _Relay:

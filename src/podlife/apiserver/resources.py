@@ -20,6 +20,7 @@ _events = partial(Resource, "events.k8s.io", "v1")
 _authentication = partial(Resource, "authentication.k8s.io", "v1")
 _authorization = partial(Resource, "authorization.k8s.io", "v1")
 _batch = partial(Resource, "batch", "v1")
+_certificates = partial(Resource, "certificates.k8s.io", "v1")
 _policy = partial(Resource, "policy", "v1")
 _coordination = partial(Resource, "coordination.k8s.io", "v1")
 
@@ -216,6 +217,13 @@ RESOURCES: tuple[Resource, ...] = (
         printer=printers.JOBS,
         categories=_ALL,
         subresources=("status",),
+    ),
+    _certificates(
+        "CertificateSigningRequest",
+        "certificatesigningrequests",
+        namespaced=False,
+        short_names=("csr",),
+        verbs=_CREATE,
     ),
     _policy(
         "PodDisruptionBudget",

@@ -98,6 +98,7 @@ class ApiServer:
             clock=self._clock,
             authenticator=Authenticator(TokenFile(identities.tokens_file)),
             node_proxy=proxy,
+            sign_node_request=identities.pki.sign_node_request,
             not_ready_toleration_seconds=self._settings.not_ready_toleration_seconds,
             unreachable_toleration_seconds=self._settings.unreachable_toleration_seconds,
         )

@@ -100,7 +100,7 @@ class World:
 @pytest.fixture
 async def world(tmp_path: Path) -> AsyncIterator[World]:
     pki = Pki(tmp_path, SystemClock())
-    serving = pki.ensure("agent.pem", Subject("system:node:n1", names=("localhost", "127.0.0.1")))
+    serving = pki.ensure("agent.pem", Subject("system:node:n1", names=("n1",)))
     agent = Agent()
     server = web.Server(agent.handle, handler_cancellation=True)
     listener = await asyncio.get_running_loop().create_server(
@@ -284,6 +284,14 @@ async def test_an_agent_of_another_authority_is_not_trusted(world: World, tmp_pa
         await world.log()
     assert world.agent.asked == []
     await world.proxy.close()
+
+
+async def test_an_agent_with_the_certificate_of_another_node_is_not_trusted(world: World) -> None:
+    world.objects[Key("nodes", "", "n2")] = world.objects[Key("nodes", "", "n1")]
+    world.objects[Key("pods", "default", "web")] = {**POD, "spec": {**POD["spec"], "nodeName": "n2"}}
+    with pytest.raises(ApiError, match="certificate is not valid for 'n2'"):
+        await world.log()
+    assert world.agent.asked == []
 
 
 # --- exec ------------------------------------------------------------------------------------------------

@@ -34,6 +34,7 @@ def test_groups_come_in_the_order_of_the_real_server() -> None:
         ("authentication.k8s.io", "v1"),
         ("authorization.k8s.io", "v1"),
         ("batch", "v1"),
+        ("certificates.k8s.io", "v1"),
         ("policy", "v1"),
         ("coordination.k8s.io", "v1"),
     )
@@ -47,6 +48,7 @@ def test_events_of_both_groups_are_kept_in_one_place() -> None:
 def test_what_is_only_asked_is_not_stored() -> None:
     assert {row.kind for row in RESOURCES} - {row.kind for row in STORED} == {
         "Binding",
+        "CertificateSigningRequest",
         "LocalSubjectAccessReview",
         "SelfSubjectAccessReview",
         "SelfSubjectReview",

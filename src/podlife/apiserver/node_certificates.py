@@ -1,0 +1,96 @@
+"""Certificates with which nodes serve: POST to `certificatesigningrequests`, signed at once. Nothing of it is stored.
+
+Only `kubernetes.io/kubelet-serving` is signed, and only for a node that asks for itself. The certificate is for the
+node's own name and no other: by that name this server's proxy knows its agents, wherever they say they are; so no node
+gets a certificate with which it could pass for another server.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable
+from typing import Any
+
+from podlife.api.codec import Object, encode, format_time
+from podlife.api.field_errors import FieldError, bad_value, invalid, not_supported, required
+from podlife.api.names import generate_name
+from podlife.apiserver.authentication import User
+from podlife.apiserver.registry import output
+from podlife.apiserver.registry.body import read_object
+from podlife.apiserver.registry.metadata import give_identity
+from podlife.apiserver.registry.objects import with_type
+from podlife.apiserver.registry.scope import Registry, Scope
+from podlife.errors import ApiError
+from podlife.wire import Response
+
+__all__ = ["SIGNER", "SignRequest", "answer"]
+
+SIGNER = "kubernetes.io/kubelet-serving"
+_USAGES = frozenset({"digital signature", "key encipherment", "server auth"})
+
+SignRequest = Callable[[bytes, str], bytes]
+"""A certificate (PEM) for a node's request (PEM) and its name; raises ValueError where the request is not one."""
+
+
+def answer(registry: Registry, scope: Scope, sign: SignRequest | None) -> Response:
+    """The request as upstream would show it once it was approved and signed, or denied."""
+    if sign is None:
+        raise ApiError("this server signs no certificates", code=503, reason="ServiceUnavailable")
+    dry_run = scope.dry_run("CreateOptions")
+    body = with_type(scope.resource, read_object(scope))
+    spec: Object = body.setdefault("spec", {})
+    _check(body, spec)
+    metadata = body["metadata"]
+    metadata["name"] = metadata.get("name") or generate_name(metadata.get("generateName", ""))
+    give_identity(metadata, registry.clock.now())
+    for field in ("username", "uid", "groups", "extra"):
+        spec.pop(field, None)
+    asked_by = {"username": scope.user.name, "uid": scope.user.uid, "groups": list(scope.user.groups)}
+    spec.update({field: value for field, value in asked_by.items() if value})
+    now = format_time(registry.clock.now())
+    body["status"] = {} if dry_run else _decision(scope.user, spec, metadata["name"], sign, now)
+    return Response(201, encode(body), headers=output.headers(scope))
+
+
+def _check(body: Object, spec: Object) -> None:
+    errors: list[FieldError] = []
+    metadata = body["metadata"]
+    if not metadata.get("name") and not metadata.get("generateName"):
+        errors.append(required("metadata.name", "name or generateName is required"))
+    if not spec.get("request"):
+        errors.append(required("spec.request"))
+    if spec.get("signerName") != SIGNER:
+        errors.append(not_supported("spec.signerName", spec.get("signerName", ""), frozenset({SIGNER})))
+    usages = spec.get("usages") or []
+    errors += [not_supported("spec.usages", usage, _USAGES) for usage in usages if usage not in _USAGES]
+    if "server auth" not in usages:
+        errors.append(required("spec.usages", "server auth is required"))
+    if errors:
+        raise invalid("CertificateSigningRequest", "certificates.k8s.io", metadata.get("name", ""), errors)
+
+
+def _decision(user: User, spec: Object, name: str, sign: SignRequest, now: str) -> Object:
+    if not user.node_name:
+        why = "only a node may ask for a certificate to serve with, and only for itself"
+        return {"conditions": [_condition("Denied", "NotANode", why, now)]}
+    try:
+        certificate = sign(base64.b64decode(spec["request"]), user.node_name)
+    except ValueError as error:
+        problem = bad_value("spec.request", "<PEM>", str(error))
+        raise invalid("CertificateSigningRequest", "certificates.k8s.io", name, [problem]) from None
+    why = "a node asks for itself"
+    return {
+        "conditions": [_condition("Approved", "AutoApproved", why, now)],
+        "certificate": base64.b64encode(certificate).decode(),
+    }
+
+
+def _condition(type_: str, reason: str, message: str, now: str) -> dict[str, Any]:
+    return {
+        "type": type_,
+        "status": "True",
+        "reason": reason,
+        "message": message,
+        "lastUpdateTime": now,
+        "lastTransitionTime": now,
+    }
