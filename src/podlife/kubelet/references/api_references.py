@@ -13,7 +13,8 @@ from podlife.api.codec import Object
 from podlife.client import Client
 from podlife.client.refs import CONFIG_MAPS, SECRETS
 from podlife.clock import Clock
-from podlife.kubelet.lifecycle.objects import Pod
+from podlife.errors import PodlifeError
+from podlife.kubelet.lifecycle.objects import Pod, is_static
 from podlife.kubelet.references.named import named_config_maps, named_secrets
 from podlife.kubelet.references.objects import Key, ObjectCache
 from podlife.kubelet.references.service_lists import MASTER_NAMESPACE, MASTER_SERVICE, ServiceLists
@@ -21,6 +22,9 @@ from podlife.kubelet.references.services import service_variables
 from podlife.kubelet.references.tokens import Tokens
 
 __all__ = ["ApiReferences"]
+
+# How long a static pod's start is held up by a server that does not answer.
+_STATIC_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +56,17 @@ class ApiReferences:
         return await self._tokens.get(pod, audience=audience, expiration_seconds=expiration_seconds)
 
     async def service_environment(self, pod: Pod) -> Mapping[str, str]:
-        """The API server's own service always; those of the pod's namespace unless it does not want them."""
+        """The API server's own service always; those of the pod's namespace unless it does not want them. A static pod
+        does not wait for them: it may be what the API server itself needs."""
+        if not is_static(pod):
+            return await self._service_environment(pod)
+        try:
+            async with asyncio.timeout(_STATIC_SECONDS):
+                return await self._service_environment(pod)
+        except (PodlifeError, TimeoutError):
+            return {}
+
+    async def _service_environment(self, pod: Pod) -> Mapping[str, str]:
         metadata, spec = pod["metadata"], pod["spec"]
         registered = self._pods.get(metadata["uid"])
         since = asyncio.get_running_loop().time() if registered is None else registered.since
