@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from podlife.kubelet.runtime import ContainerConfig, ExecResult, SandboxConfig
 
-__all__ = ["Behaviour", "Script"]
+__all__ = ["Behaviour", "Pulling", "Script"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,3 +32,5 @@ class Behaviour:
 
 
 Script = Callable[[SandboxConfig, ContainerConfig], Behaviour]
+Pulling = Callable[[str], tuple[float, str]]
+"""How many seconds an image takes to pull, and why it does not come; "" where it does."""

@@ -177,11 +177,16 @@ class SimRuntime:
         return self._world.subscriptions.events()
 
     async def find_image(self, image: str) -> str | None:
-        return None if image in self._world.image_errors else image
+        return image if self._world.missing_image(image) is None else None
 
     async def pull_image(self, image: str) -> str:
-        if message := self._world.image_errors.get(image):
-            raise ImagePullError(message)
+        missing = self._world.missing_image(image)
+        if missing is not None:
+            seconds, error = missing
+            await asyncio.sleep(seconds)
+            if error:
+                raise ImagePullError(error)
+            self._world.keep_image(image)
         return image
 
     async def _wait_in(self, container: SimContainer, line: list[asyncio.Future[None]]) -> None:

@@ -25,7 +25,7 @@ from podlife.kubelet.runtime import (
 )
 from podlife.kubelet.runtimes.subscriptions import Subscriptions
 
-from .behaviour import Behaviour, Script
+from .behaviour import Behaviour, Pulling, Script
 
 __all__ = ["SimContainer", "SimSandbox", "SimWorld"]
 
@@ -72,14 +72,26 @@ def _ordinary(_sandbox: SandboxConfig, _container: ContainerConfig) -> Behaviour
     return Behaviour()
 
 
+def _at_once(_image: str) -> tuple[float, str]:
+    return 0.0, ""
+
+
 class SimWorld:
     """State and time of simulated sandboxes and containers."""
 
     def __init__(
-        self, clock: Clock, script: Script = _ordinary, *, ips: tuple[str, ...] = ("127.0.0.1",)
+        self,
+        clock: Clock,
+        script: Script = _ordinary,
+        *,
+        pulling: Pulling = _at_once,
+        ips: tuple[str, ...] = ("127.0.0.1",),
     ) -> None:
         self.clock = clock
         self.script = script
+        self._pulling = pulling
+        # Images that took their time once and are here since.
+        self._pulled: set[str] = set()
         self.ips = ips
         # What pulling an image says in place of bringing it; any other image is there.
         self.image_errors: dict[str, str] = {}
@@ -106,6 +118,26 @@ class SimWorld:
         of_pod.pop(sandbox.id, None)
         if not of_pod:
             self._by_pod.pop(sandbox.config.pod_uid, None)
+
+    def missing_image(self, image: str) -> tuple[float, str] | None:
+        """How long it takes to pull, and why it does not come; None for one that is here."""
+        if image in self._pulled:
+            return None
+        seconds, error = self._pulling(image)
+        error = error or self.image_errors.get(image, "")
+        return (seconds, error) if seconds or error else None
+
+    def keep_image(self, image: str) -> None:
+        self._pulled.add(image)
+
+    def switch_off(self) -> None:
+        """The machine is without power: nothing runs on it any more, and nobody was told how it ended."""
+        for sandbox in self.sandboxes.values():
+            sandbox.state = SandboxState.NOT_READY
+            for container in sandbox.containers.values():
+                if container.state is ContainerState.RUNNING or container.is_starting:
+                    self.end(container, 255, "Unknown")
+                    _answer(container.starters)
 
     def begin(self, container: SimContainer) -> None:
         """It starts, now or later, whether or not whoever asked still waits."""
