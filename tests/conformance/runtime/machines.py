@@ -23,6 +23,8 @@ from podlife.kubelet.runtime import (
 from podlife.kubelet.runtimes.process import ProcessRuntime, ProcessSettings
 from podlife.kubelet.runtimes.sim import Behaviour, SimRuntime, SimWorld
 
+from .own_machine import OwnMachine
+
 __all__ = ["MACHINES", "Machine", "ended", "pod", "running"]
 
 _numbers = itertools.count(1)
@@ -147,7 +149,7 @@ def _shell(command: object) -> ExecResult:
     return ExecResult(4, b"out\n", b"err\n")
 
 
-MACHINES = {"process": ProcessMachine, "sim": SimMachine}
+MACHINES = {"process": ProcessMachine, "sim": SimMachine, "own": OwnMachine}
 
 
 def pod(folder: Path, *, uid: str = "uid-1", attempt: int = 0) -> SandboxConfig:
