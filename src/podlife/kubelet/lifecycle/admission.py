@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from ipaddress import ip_address
 from typing import Any
 
 from podlife.api.codec import Object
+from podlife.api.pod_requests import HostPort, clash, host_address
 from podlife.kubelet.lifecycle.node_match import has_untolerated_taint, is_wanted_node
 from podlife.kubelet.lifecycle.objects import (
     Pod,
@@ -55,9 +55,7 @@ def _refusals(pod: Pod, node: Mapping[str, Any], others: list[Pod], os: str) -> 
         yield _predicate("NodeAffinity", "node(s) didn't match Pod's node affinity/selector")
     if (pod["spec"].get("nodeName") or node["metadata"]["name"]) != node["metadata"]["name"]:
         yield _predicate("NodeName", "node(s) didn't match the requested node name")
-    if _ports(pod) and any(
-        _clash(one, two) for each in others for one in _ports(each) for two in _ports(pod)
-    ):
+    if _ports(pod) and any(clash(one, two) for each in others for one in _ports(each) for two in _ports(pod)):
         yield _predicate("NodePorts", "node(s) didn't have free ports for the requested pod ports")
     if not is_static(pod) and has_untolerated_taint(pod, node):
         yield _predicate("TaintToleration", "node(s) had taints that the pod didn't tolerate")
@@ -97,26 +95,14 @@ def _short(resource: str, requested: int, used: int, capacity: int) -> Iterator[
         )
 
 
-def _ports(pod: Pod) -> list[tuple[str, int, str]]:
-    """Protocol, port and address of each port of the node that the pod takes."""
+def _ports(pod: Pod) -> list[HostPort]:
+    """Those of the node that the pod takes."""
     return [
-        (port.get("protocol") or "TCP", int(port["hostPort"]), _address(port.get("hostIP") or ""))
+        (port.get("protocol") or "TCP", int(port["hostPort"]), host_address(port.get("hostIP") or ""))
         for container in (*containers_of(pod), *init_containers_of(pod))
         for port in container.get("ports") or ()
         if port.get("hostPort")
     ]
-
-
-def _clash(one: tuple[str, int, str], other: tuple[str, int, str]) -> bool:
-    return one[:2] == other[:2] and (one[2] == other[2] or "" in (one[2], other[2]))
-
-
-def _address(text: str) -> str:
-    """Empty for all addresses of the node."""
-    try:
-        return "" if not text or ip_address(text).is_unspecified else text
-    except ValueError:
-        return text
 
 
 def rejected_status(refused: Refusal) -> Object:

@@ -1,0 +1,66 @@
+"""What a pod takes of a node: requests of its containers added up, in the units that messages have, and ports."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from ipaddress import ip_address
+
+from podlife.api.quantity import parse_nanos
+
+__all__ = ["HostPort", "Quantities", "add_up", "amount", "amounts", "clash", "host_address"]
+
+Quantities = Mapping[str, str | int]
+HostPort = tuple[str, int, str]
+"""Protocol, number, and address: empty for all addresses of the node."""
+
+_POD_LEVEL = ("cpu", "memory")
+
+
+def amount(resource: str, quantity: str | int) -> int:
+    """Thousandths of a CPU, or whole units of anything else, rounded up."""
+    nanos = parse_nanos(str(quantity))
+    return -(-nanos // (10**6 if resource == "cpu" else 10**9))
+
+
+def amounts(quantities: Quantities | None) -> Counter[str]:
+    return Counter({key: amount(key, value) for key, value in (quantities or {}).items()})
+
+
+def add_up(
+    init: Iterable[tuple[Quantities | None, bool]],
+    regular: Iterable[Quantities | None],
+    *,
+    whole: Quantities | None = None,
+    overhead: Quantities | None = None,
+) -> dict[str, int]:
+    """Init containers, each with whether it is a sidecar, run one after the other, before the regular ones and beside
+    the sidecars that started before them: so the largest of these moments counts, for each resource. What the pod asks
+    for as a whole stands for its CPU and memory."""
+    sidecars: Counter[str] = Counter()
+    most: Counter[str] = Counter()
+    for requests, is_sidecar in init:
+        moment = sidecars + amounts(requests)
+        if is_sidecar:
+            sidecars = moment
+        most |= moment
+    together: Counter[str] = Counter()
+    for requests in regular:
+        together += amounts(requests)
+    total = most | (together + sidecars)
+    asked = amounts(whole)
+    total.update({key: asked[key] - total[key] for key in _POD_LEVEL if key in asked})
+    total.update(amounts(overhead))
+    return {key: value for key, value in total.items() if value}
+
+
+def clash(one: HostPort, other: HostPort) -> bool:
+    return one[:2] == other[:2] and (one[2] == other[2] or "" in (one[2], other[2]))
+
+
+def host_address(text: str) -> str:
+    """As it stands in a `HostPort`."""
+    try:
+        return "" if not text or ip_address(text).is_unspecified else text
+    except ValueError:
+        return text

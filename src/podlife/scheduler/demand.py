@@ -1,0 +1,113 @@
+"""What a pod demands of a node, read once. Pods of one template demand the same, and share what was found out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from podlife.api.node_requirement import NodeRequirement, tolerates
+from podlife.api.pod_requests import HostPort, add_up, host_address
+from podlife.api.views import controller_of
+from podlife.scheduler.views import Container, Pod, Taint
+
+__all__ = ["REQUIRED", "Demand", "demand_of"]
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+_encode = msgspec.json.Encoder(order="deterministic").encode
+# The taint that a node has while it is cordoned, which some pods bear.
+_UNSCHEDULABLE = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
+
+
+@dataclass(frozen=True)
+class Demand:
+    """`owner` is the UID of the controller, by which pods are spread."""
+
+    namespace: str
+    labels: dict[str, str]
+    owner: str
+    requests: dict[str, int]
+    ports: tuple[HostPort, ...]
+    tolerations: tuple[dict[str, Any], ...]
+    node_selector: dict[str, str] | None
+    affinity: dict[str, Any]
+    spread: tuple[dict[str, Any], ...]
+
+    @cached_property
+    def key(self) -> bytes:
+        """The same for pods that demand the same."""
+        parts = (self.namespace, self.owner, self.requests, self.ports, self.tolerations, self.node_selector)
+        return _encode((*parts, self.affinity, self.spread, self.labels if self.is_placing else None))
+
+    @cached_property
+    def requirement(self) -> NodeRequirement:
+        return NodeRequirement({"nodeSelector": self.node_selector, "affinity": self.affinity})
+
+    @cached_property
+    def is_placing(self) -> bool:
+        """Whether other pods, not only nodes, decide where it goes."""
+        return bool(self.spread or self.affinity.get("podAffinity") or self.affinity.get("podAntiAffinity"))
+
+    @cached_property
+    def keeps_others_away(self) -> bool:
+        return bool((self.affinity.get("podAntiAffinity") or {}).get(REQUIRED))
+
+    @cached_property
+    def preferences(self) -> list[tuple[int, NodeRequirement]]:
+        """Weights of nodes that it would rather have."""
+        node = self.affinity.get("nodeAffinity") or {}
+        return [
+            (int(each.get("weight") or 0), _preferred(each.get("preference") or {}))
+            for each in node.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
+        ]
+
+    def tolerates(self, taint: Taint) -> bool:
+        return any(
+            tolerates(each, key=taint.key, effect=taint.effect, value=taint.value)
+            for each in self.tolerations
+        )
+
+    @cached_property
+    def bears_cordon(self) -> bool:
+        return self.tolerates(_UNSCHEDULABLE)
+
+
+def _preferred(term: dict[str, Any]) -> NodeRequirement:
+    return NodeRequirement({"affinity": {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [term]}}}})
+
+
+def demand_of(pod: Pod) -> Demand:
+    spec = pod.spec
+    owner = controller_of(pod.metadata)
+    return Demand(
+        namespace=pod.metadata.namespace,
+        labels=pod.metadata.labels,
+        owner=owner.uid if owner is not None else "",
+        requests=add_up(
+            ((each.resources.requests, each.restart_policy == "Always") for each in spec.init_containers),
+            (each.resources.requests for each in spec.containers),
+            whole=spec.resources.requests if spec.resources is not None else None,
+            overhead=spec.overhead,
+        ),
+        ports=tuple(_ports((*spec.containers, *spec.init_containers))),
+        tolerations=spec.tolerations,
+        node_selector=spec.node_selector,
+        affinity=spec.affinity or {},
+        spread=tuple(
+            each
+            for each in spec.topology_spread_constraints
+            if each.get("whenUnsatisfiable") == "DoNotSchedule"
+        ),
+    )
+
+
+def _ports(containers: tuple[Container, ...]) -> list[HostPort]:
+    return [
+        (port.protocol or "TCP", port.host_port, host_address(port.host_ip))
+        for container in containers
+        for port in container.ports
+        if port.host_port
+    ]

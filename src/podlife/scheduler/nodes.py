@@ -1,0 +1,147 @@
+"""Nodes with what is taken of each, kept up to date by events; and which of them have changed since somebody looked, so
+that whoever looks again looks at those alone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from podlife.api.pod_requests import HostPort, amounts
+from podlife.scheduler.demand import Demand
+from podlife.scheduler.views import Node
+
+__all__ = ["NodeState", "Nodes"]
+
+_MOST_CHANGES = 20_000
+
+
+class NodeState:
+    """One node and the pods on it, by UID. `node` is None while only pods of it are known."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.node: Node | None = None
+        self.allocatable: Counter[str] = Counter()
+        self.pods: dict[str, Demand] = {}
+        self.used: Counter[str] = Counter()
+        self.ports: Counter[HostPort] = Counter()
+        self.owners: Counter[str] = Counter()
+
+    def set_node(self, node: Node | None) -> None:
+        self.node = node
+        self.allocatable = amounts(node.status.allocatable if node is not None else None)
+
+    @property
+    def labels(self) -> dict[str, str]:
+        return self.node.metadata.labels if self.node is not None else {}
+
+    def add(self, uid: str, demand: Demand) -> None:
+        self.pods[uid] = demand
+        self.used.update(demand.requests)
+        self.ports.update(demand.ports)
+        self.owners[demand.owner] += 1
+
+    def remove(self, uid: str) -> None:
+        demand = self.pods.pop(uid)
+        self.used.subtract(demand.requests)
+        self.ports.subtract(demand.ports)
+        self.owners[demand.owner] -= 1
+        # Owners come and go by the thousand, and a count of nothing is nothing.
+        for counter in (self.ports, self.owners):
+            for key in [key for key, count in counter.items() if count <= 0]:
+                del counter[key]
+
+    def pod_share(self) -> float:
+        """How much of the node is taken, of what is taken most."""
+        most = len(self.pods) / (self.allocatable["pods"] or 110)
+        for key in ("cpu", "memory"):
+            if self.allocatable[key]:
+                most = max(most, self.used[key] / self.allocatable[key])
+        return most
+
+
+class Nodes:
+    """All of them. Whoever remembers `position` can ask later what has changed since."""
+
+    def __init__(self) -> None:
+        self._states: dict[str, NodeState] = {}
+        self._where: dict[str, str] = {}
+        # Pods that keep others away from where they are: few, and everybody has to ask for them.
+        self.keepers: dict[str, tuple[Demand, NodeState]] = {}
+        # Names in the order in which they changed, bounded: who is further behind looks at all of them.
+        self._changed: list[str] = []
+        self._forgotten = 0
+
+    def __iter__(self) -> Iterator[NodeState]:
+        """Those that there really are."""
+        return (state for state in self._states.values() if state.node is not None)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def get(self, name: str) -> NodeState | None:
+        state = self._states.get(name)
+        return state if state is not None and state.node is not None else None
+
+    def put_node(self, node: Node) -> None:
+        name = node.metadata.name
+        self._state(name).set_node(node)
+        self._note(name)
+
+    def remove_node(self, name: str) -> None:
+        state = self._state(name)
+        state.set_node(None)
+        if not state.pods:
+            del self._states[name]
+        self._note(name)
+
+    def put_pod(self, uid: str, demand: Demand, node_name: str) -> None:
+        """The pod is on this node, whether seen or only assumed. What it demands does not change once it is there."""
+        if self._where.get(uid) == node_name:
+            return
+        self.remove_pod(uid)
+        state = self._state(node_name)
+        state.add(uid, demand)
+        if demand.keeps_others_away:
+            self.keepers[uid] = (demand, state)
+        self._where[uid] = node_name
+        self._note(node_name)
+
+    def remove_pod(self, uid: str) -> bool:
+        """Whether it was on a node."""
+        name = self._where.pop(uid, None)
+        if name is None:
+            return False
+        state = self._states[name]
+        state.remove(uid)
+        self.keepers.pop(uid, None)
+        if state.node is None and not state.pods:
+            del self._states[name]
+        self._note(name)
+        return True
+
+    def where(self, uid: str) -> str | None:
+        return self._where.get(uid)
+
+    @property
+    def position(self) -> int:
+        return self._forgotten + len(self._changed)
+
+    def changed_since(self, position: int) -> set[str] | None:
+        """Names of the nodes that changed since then; None when that is not known any more."""
+        if position < self._forgotten:
+            return None
+        return set(self._changed[position - self._forgotten :])
+
+    def _state(self, name: str) -> NodeState:
+        if name not in self._states:
+            self._states[name] = NodeState(name)
+        return self._states[name]
+
+    def _note(self, name: str) -> None:
+        self._changed.append(name)
+        if len(self._changed) > _MOST_CHANGES:
+            half = len(self._changed) // 2
+            self._forgotten += half
+            del self._changed[:half]

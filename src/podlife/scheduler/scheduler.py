@@ -1,0 +1,300 @@
+"""Pods without a node get one: each is decided by itself, from what is known, and bound through the API.
+
+Decides one pod at a time, so no two take the same place: a pod counts on its node from the moment it is decided, and
+stops counting only when the binding failed for certain. Nothing is decided while a cache is not live. Bindings are sent
+several at once and name the UID that was meant. Left out on purpose: ending pods to make room for others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Coroutine
+from itertools import count
+from typing import Any
+
+from podlife.api.codec import Object, format_time
+from podlife.client import NODES, PODS, PatchType
+from podlife.controller import ControlPlane
+from podlife.errors import ApiError, NotFoundError, PodlifeError, UnreachableError
+from podlife.informer import Informer
+from podlife.scheduler.deciding import Decider, no_room
+from podlife.scheduler.demand import Demand, demand_of
+from podlife.scheduler.nodes import Nodes
+from podlife.scheduler.views import Condition, Node, Pod
+from podlife.scheduler.waiting import Waiting
+
+__all__ = ["DEFAULT_SCHEDULER", "Scheduler"]
+
+log = logging.getLogger(__name__)
+
+DEFAULT_SCHEDULER = "default-scheduler"
+
+# Bindings, and what unschedulable pods are told, under way at once.
+_AT_ONCE = 32
+# Decisions between two looks at what else there is to do: thousands in one go would hold up the whole process.
+_IN_ONE_GO = 50
+_CATCH_UP_SECONDS = 1.0
+_ASK_AGAIN_SECONDS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
+_GATED = "SchedulingGated"
+_UNSCHEDULABLE = "Unschedulable"
+
+
+class Scheduler:
+    """Of the pods that name it. `plane.add(Scheduler(plane))`."""
+
+    name = "scheduler"
+
+    def __init__(self, plane: ControlPlane, *, scheduler_name: str = DEFAULT_SCHEDULER) -> None:
+        self._client = plane.client
+        self._clock = plane.clock
+        self._scheduler_name = scheduler_name
+        self._recorder = plane.recorder(scheduler_name)
+        self._nodes = Nodes()
+        self._decider = Decider(self._nodes)
+        self._waiting = Waiting()
+        # Decided here, and not seen on their node yet.
+        self._assumed: set[str] = set()
+        self._news = asyncio.Event()
+        self._acting: set[asyncio.Task[None]] = set()
+        self._pod_cache: Informer[Pod] = plane.informer(PODS, view=Pod)
+        self._node_cache: Informer[Node] = plane.informer(NODES, view=Node)
+        self._pod_cache.add_handler(_Pods(self))
+        self._node_cache.add_handler(_Nodes(self))
+
+    @property
+    def waiting(self) -> int:
+        """How many pods have no node."""
+        return len(self._waiting)
+
+    async def run(self) -> None:
+        try:
+            while True:
+                await self._wait()
+                await self._decide_all()
+        finally:
+            for task in self._acting:
+                task.cancel()
+            await asyncio.gather(*self._acting, return_exceptions=True)
+
+    # What is told
+
+    def see(self, pod: Pod, old: Pod | None = None) -> None:
+        uid = pod.metadata.uid
+        if pod.takes_room:
+            self._assumed.discard(uid)
+            self._waiting.remove(uid)
+            if old is not None and old.metadata.labels != pod.metadata.labels:
+                self._nodes.remove_pod(uid)
+            if self._nodes.where(uid) != pod.spec.node_name:
+                self._nodes.put_pod(uid, demand_of(pod), pod.spec.node_name)
+        elif pod.spec.node_name or not self._is_ours(pod):
+            self.lose(pod)
+        elif uid in self._assumed:
+            return
+        elif old is None or old.spec != pod.spec or old.metadata.labels != pod.metadata.labels:
+            self._waiting.put(pod, _now())
+            self._news.set()
+        else:
+            self._waiting.refresh(pod)
+
+    def lose(self, pod: Pod) -> None:
+        uid = pod.metadata.uid
+        self._assumed.discard(uid)
+        self._waiting.remove(uid)
+        if self._nodes.remove_pod(uid):
+            self.something_helps()
+
+    def see_node(self, node: Node, old: Node | None = None) -> None:
+        is_same = old is not None and (
+            (old.spec, old.status, old.metadata.labels) == (node.spec, node.status, node.metadata.labels)
+        )
+        if not is_same:
+            self._nodes.put_node(node)
+            self.something_helps()
+
+    def lose_node(self, node: Node) -> None:
+        self._nodes.remove_node(node.metadata.name)
+
+    def something_helps(self) -> None:
+        self._waiting.something_helps(_now())
+        self._news.set()
+
+    def _is_ours(self, pod: Pod) -> bool:
+        is_living = pod.metadata.deletion_timestamp is None and pod.status.phase in ("", "Pending")
+        return is_living and (pod.spec.scheduler_name or DEFAULT_SCHEDULER) == self._scheduler_name
+
+    # Deciding
+
+    async def _wait(self) -> None:
+        """Until there may be something to decide."""
+        due = self._waiting.next_time()
+        try:
+            async with asyncio.timeout_at(due):
+                await self._news.wait()
+        except TimeoutError:
+            return
+        self._news.clear()
+
+    async def _decide_all(self) -> None:
+        """Everybody whose turn it is."""
+        for number in count(1):
+            if not (self._pod_cache.is_live and self._node_cache.is_live):
+                await asyncio.sleep(_CATCH_UP_SECONDS)
+                self._news.set()
+                return
+            pod = self._waiting.next(_now())
+            if pod is None:
+                return
+            await self._decide(pod)
+            if number % _IN_ONE_GO == 0:
+                await asyncio.sleep(0)
+
+    async def _decide(self, pod: Pod) -> None:
+        uid = pod.metadata.uid
+        if pod.spec.scheduling_gates:
+            names = ", ".join(sorted(gate.name for gate in pod.spec.scheduling_gates))
+            self._waiting.remove(uid)
+            await self._act(
+                self._tell(pod, _GATED, f"Scheduling is blocked due to non-empty scheduling gates: {names}")
+            )
+            return
+        demand = demand_of(pod)
+        decided = self._decider.decide(demand)
+        if isinstance(decided, Counter):
+            self._waiting.failed(uid, _now(), is_waiting=True)
+            await self._act(self._tell(pod, _UNSCHEDULABLE, no_room(len(self._nodes), decided)))
+            return
+        self._waiting.remove(uid)
+        self._assumed.add(uid)
+        self._nodes.put_pod(uid, demand, decided)
+        await self._act(self._bind(pod, demand, decided))
+
+    async def _act(self, act: Coroutine[Any, Any, None]) -> None:
+        while len(self._acting) >= _AT_ONCE:
+            await asyncio.wait(self._acting, return_when=asyncio.FIRST_COMPLETED)
+        task = asyncio.get_running_loop().create_task(act)
+        self._acting.add(task)
+        task.add_done_callback(self._acting.discard)
+
+    # Acting
+
+    async def _bind(self, pod: Pod, demand: Demand, node_name: str) -> None:
+        metadata = pod.metadata
+        path = PODS.path(metadata.namespace, metadata.name, "binding")
+        body: Object = {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {"name": metadata.name, "namespace": metadata.namespace, "uid": metadata.uid},
+            "target": {"apiVersion": "v1", "kind": "Node", "name": node_name},
+        }
+        try:
+            await self._client.request("POST", path, body=body)
+        except PodlifeError as error:
+            await self._not_bound(pod, node_name, error)
+            return
+        message = f"Successfully assigned {metadata.namespace}/{metadata.name} to {node_name}"
+        self._recorder.event(_reference(pod), "Normal", "Scheduled", message)
+
+    async def _not_bound(self, pod: Pod, node_name: str, error: PodlifeError) -> None:
+        """Take the place back, unless the binding may have been done after all."""
+        uid = pod.metadata.uid
+        if isinstance(error, UnreachableError) and await self._is_bound(pod):
+            return
+        if uid not in self._assumed:
+            return
+        self._assumed.discard(uid)
+        self._nodes.remove_pod(uid)
+        if isinstance(error, ApiError) and error.code in (404, 409):
+            # Gone, another one of its name, or bound by somebody else: the cache will tell.
+            log.info("%s was not bound to %s: %s", pod.metadata.name, node_name, error)
+        else:
+            log.warning("%s could not be bound to %s: %s", pod.metadata.name, node_name, error)
+        current = self._pod_cache.cache.get(pod.metadata.namespace, pod.metadata.name)
+        if (
+            current is not None
+            and current.metadata.uid == uid
+            and self._is_ours(current)
+            and not current.takes_room
+        ):
+            self._waiting.put(current, _now())
+            self._waiting.failed(uid, _now(), is_waiting=False)
+        self.something_helps()
+
+    async def _is_bound(self, pod: Pod) -> bool:
+        """Asked of the server, until it answers or nobody believes that it will: meanwhile the place is kept, since one
+        that is empty for a minute is better than one given twice."""
+        for seconds in _ASK_AGAIN_SECONDS:
+            try:
+                found: Pod = await self._client.get(PODS, pod.metadata.name, pod.metadata.namespace, view=Pod)
+            except NotFoundError:
+                return False
+            except PodlifeError:
+                await asyncio.sleep(seconds)
+                continue
+            return found.metadata.uid == pod.metadata.uid and bool(found.spec.node_name)
+        return False
+
+    async def _tell(self, pod: Pod, reason: str, message: str) -> None:
+        """The condition of the pod, where it says otherwise; an event each time it was tried."""
+        if reason == _UNSCHEDULABLE:
+            self._recorder.event(_reference(pod), "Warning", "FailedScheduling", message)
+        told = next((each for each in pod.status.conditions if each.type == "PodScheduled"), None)
+        if told is not None and (told.status, told.reason, told.message) == ("False", reason, message):
+            return
+        try:
+            await self._client.patch(
+                PODS,
+                pod.metadata.name,
+                self._condition(pod, told, reason, message),
+                pod.metadata.namespace,
+                type=PatchType.STRATEGIC,
+                subresource="status",
+            )
+        except PodlifeError as error:
+            log.info("%s is not told that it is %s: %s", pod.metadata.name, reason, error)
+
+    def _condition(self, pod: Pod, told: Condition | None, reason: str, message: str) -> Object:
+        condition: Object = {"type": "PodScheduled", "status": "False", "reason": reason, "message": message}
+        if told is None or told.status != "False":
+            condition["lastTransitionTime"] = format_time(self._clock.now())
+        return {"metadata": {"uid": pod.metadata.uid}, "status": {"conditions": [condition]}}
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+def _reference(pod: Pod) -> Object:
+    metadata = pod.metadata
+    names = {"namespace": metadata.namespace, "name": metadata.name, "uid": metadata.uid}
+    return {"kind": "Pod", "apiVersion": "v1", **names}
+
+
+class _Pods:
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+
+    def on_add(self, pod: Pod) -> None:
+        self._scheduler.see(pod)
+
+    def on_update(self, old: Pod, new: Pod) -> None:
+        self._scheduler.see(new, old)
+
+    def on_delete(self, pod: Pod) -> None:
+        self._scheduler.lose(pod)
+
+
+class _Nodes:
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+
+    def on_add(self, node: Node) -> None:
+        self._scheduler.see_node(node)
+
+    def on_update(self, old: Node, new: Node) -> None:
+        self._scheduler.see_node(new, old)
+
+    def on_delete(self, node: Node) -> None:
+        self._scheduler.lose_node(node)

@@ -1,0 +1,108 @@
+"""The pods that have no node yet: who is next, and who waits for what. Pure; times are handed in.
+
+Those that may be tried stand in line by priority, then by age. One that fits nowhere waits until something happens that
+could help it, but never less than its backoff; what never happens is not waited for longer than five minutes.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass, field
+
+from podlife.scheduler.views import Pod
+
+__all__ = ["Waiting"]
+
+_FIRST_SECONDS = 1.0
+_MOST_SECONDS = 10.0
+_FORGOTTEN_SECONDS = 300.0
+
+
+@dataclass(slots=True)
+class _Entry:
+    pod: Pod
+    attempts: int = 0
+    # When it may be tried again; None while it only waits for something to happen.
+    due: float | None = 0.0
+    failed_at: float = 0.0
+    version: int = field(default=0)
+
+
+class Waiting:
+    def __init__(self) -> None:
+        self._entries: dict[str, _Entry] = {}
+        self._line: list[tuple[int, str, str, int]] = []
+        self._timers: list[tuple[float, str, int]] = []
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def put(self, pod: Pod, now: float) -> None:
+        """A pod that came, or changed in what it asks for: it is tried at once."""
+        entry = self._entries.setdefault(pod.metadata.uid, _Entry(pod))
+        entry.pod = pod
+        self._let_in(entry, now)
+
+    def refresh(self, pod: Pod) -> None:
+        """Only what is told of it has changed."""
+        if entry := self._entries.get(pod.metadata.uid):
+            entry.pod = pod
+
+    def remove(self, uid: str) -> None:
+        self._entries.pop(uid, None)
+
+    def failed(self, uid: str, now: float, *, is_waiting: bool) -> None:
+        """It fitted nowhere (`is_waiting`: until something helps), or something else went wrong."""
+        entry = self._entries.get(uid)
+        if entry is None:
+            return
+        entry.attempts += 1
+        entry.failed_at = now
+        entry.version += 1
+        entry.due = None if is_waiting else now + _backoff(entry.attempts)
+        when = now + _FORGOTTEN_SECONDS if entry.due is None else entry.due
+        heapq.heappush(self._timers, (when, uid, entry.version))
+
+    def something_helps(self, now: float) -> None:
+        """A node came or changed, or a pod left one."""
+        for uid, entry in self._entries.items():
+            if entry.due is None:
+                entry.version += 1
+                entry.due = max(now, entry.failed_at + _backoff(entry.attempts))
+                heapq.heappush(self._timers, (entry.due, uid, entry.version))
+
+    def next(self, now: float) -> Pod | None:
+        """Whose turn it is; it stays known until it is removed, or failed."""
+        while self._timers and self._timers[0][0] <= now:
+            _, uid, version = heapq.heappop(self._timers)
+            entry = self._entries.get(uid)
+            if entry is not None and entry.version == version:
+                self._let_in(entry, now)
+        while self._line:
+            *_, uid, version = heapq.heappop(self._line)
+            entry = self._entries.get(uid)
+            if entry is not None and entry.version == version:
+                return entry.pod
+        return None
+
+    def next_time(self) -> float | None:
+        """When somebody may be tried whose time has not come yet."""
+        while self._timers:
+            when, uid, version = self._timers[0]
+            entry = self._entries.get(uid)
+            if entry is not None and entry.version == version:
+                return when
+            heapq.heappop(self._timers)
+        return None
+
+    def _let_in(self, entry: _Entry, now: float) -> None:
+        entry.version += 1
+        entry.due = now
+        pod = entry.pod
+        made = pod.metadata.creation_timestamp
+        order = (-(pod.spec.priority or 0), f"{made.isoformat() if made else ''} {pod.metadata.name}")
+        heapq.heappush(self._line, (*order, pod.metadata.uid, entry.version))
+
+
+def _backoff(attempts: int) -> float:
+    return min(_MOST_SECONDS, _FIRST_SECONDS * 2.0 ** (min(attempts, 10) - 1))

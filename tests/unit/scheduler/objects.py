@@ -1,0 +1,71 @@
+"""Pods and nodes for the tests of the scheduler, in few words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from podlife.api.codec import Object, encode
+from podlife.scheduler.deciding import Decider, no_room
+from podlife.scheduler.demand import demand_of
+from podlife.scheduler.nodes import Nodes
+from podlife.scheduler.views import Node, Pod
+
+__all__ = ["Place", "node", "pod"]
+
+_count = iter(range(10**9))
+
+
+def node_object(name: str, *, labels: dict[str, str] | None = None, **changes: Any) -> Object:
+    allocatable = {"cpu": "4", "memory": "8Gi", "pods": "110", **changes.pop("allocatable", {})}
+    marked = {"kubernetes.io/hostname": name, **(labels or {})}
+    return {
+        "metadata": {"name": name, "labels": marked},
+        "spec": changes,
+        "status": {"allocatable": allocatable},
+    }
+
+
+def pod_object(name: str = "", *, cpu: str = "", labels: dict[str, str] | None = None, **spec: Any) -> Object:
+    number = next(_count)
+    container: Object = {"name": "c", "image": "i"}
+    if cpu:
+        container["resources"] = {"requests": {"cpu": cpu}}
+    metadata: Object = {"name": name or f"p{number}", "namespace": "default", "uid": f"u{number}"}
+    owner = spec.pop("owner", "")
+    if owner:
+        metadata["ownerReferences"] = [_reference(owner)]
+    return {"metadata": {**metadata, "labels": labels or {}}, "spec": {"containers": [container], **spec}}
+
+
+def _reference(owner: str) -> Object:
+    kind = {"apiVersion": "apps/v1", "kind": "ReplicaSet"}
+    return {**kind, "name": owner, "uid": owner, "controller": True}
+
+
+def node(name: str, **changes: Any) -> Node:
+    return msgspec.json.decode(encode(node_object(name, **changes)), type=Node)
+
+
+def pod(name: str = "", **changes: Any) -> Pod:
+    return msgspec.json.decode(encode(pod_object(name, **changes)), type=Pod)
+
+
+class Place:
+    """Nodes, and pods that are put on them."""
+
+    def __init__(self, *nodes: Node) -> None:
+        self.nodes = Nodes()
+        for each in nodes:
+            self.nodes.put_node(each)
+        self.decider = Decider(self.nodes)
+
+    def put(self, one: Pod) -> str:
+        """The node that it went to, or why it went to none."""
+        demand = demand_of(one)
+        decided = self.decider.decide(demand)
+        if not isinstance(decided, str):
+            return no_room(len(self.nodes), decided)
+        self.nodes.put_pod(one.metadata.uid, demand, decided)
+        return decided
