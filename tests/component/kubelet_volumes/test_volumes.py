@@ -201,6 +201,62 @@ async def test_a_secret_is_files_of_any_bytes(root: Path) -> None:
     assert mode(found["tls"] / "tls.key") == 0o400
 
 
+@needs_root
+@virtual_time
+async def test_what_may_be_secret_is_in_memory_alone_and_goes_with_the_last_pod(root: Path) -> None:
+    node = await started(root)
+    await node.server.put_secret("key", {"a": b"1"})
+    secret = {"name": "s", "secret": {"secretName": "key"}}
+    projected = {"name": "p", "projected": {"sources": [{"secret": {"name": "key"}}]}}
+    for uid in ("uid-1", "uid-2"):
+        found = await node.mount(pod(secret, projected, uid=uid))
+        assert {name: contents(path) for name, path in found.items()} == {"s": {"a": b"1"}, "p": {"a": b"1"}}
+    assert kernel.mount_points(root) == [str(root / "memory")]
+    assert mode(root / "memory") == mode(root / "memory/uid-1") == 0o700
+    on_disk = root.stat().st_dev
+    assert {(path / "a").stat().st_dev == on_disk for path in found.values()} == {False}
+    await node.volumes.unmount("uid-1")
+    assert list(node.volumes.mounted()) == ["uid-2"]
+    await node.volumes.unmount("uid-2")
+    assert kernel.mount_points(root) == []
+    assert [each.name for each in root.iterdir()] == ["pods"]
+
+
+@needs_root
+@virtual_time
+async def test_secrets_come_back_after_the_node_was_started_anew(root: Path) -> None:
+    node = await started(root)
+    await node.server.put_secret("key", {"a": b"1"})
+    mine = pod({"name": "s", "secret": {"secretName": "key"}})
+    await node.mount(mine)
+    kernel.unmount(str(root / "memory"))
+    again = Node(node.server, root)
+    assert contents((await again.mount(mine))["s"]) == {"a": b"1"}
+    await again.volumes.unmount("uid-1")
+    assert [each.name for each in root.iterdir()] == ["pods"]
+
+
+@virtual_time
+async def test_where_nothing_can_be_mounted_secrets_are_private_files(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(target: Path, **options: object) -> None:
+        raise PermissionError(1, "not root")
+
+    monkeypatch.setattr(kernel, "mount_memory", refuse)
+    node = await started(root)
+    await node.server.put_secret("key", {"a": b"1"})
+    volumes: list[Object] = [
+        {"name": "s", "secret": {"secretName": "key"}},
+        {"name": "fast", "emptyDir": {"medium": "Memory"}},
+    ]
+    found = await node.mount(pod(*volumes))
+    assert contents(found["s"]) == {"a": b"1"}
+    assert mode(found["fast"]) == 0o777
+    await node.volumes.unmount("uid-1")
+    assert list((root / "pods").iterdir()) == []
+
+
 @virtual_time
 async def test_a_config_map_as_large_as_they_come_is_written_whole(root: Path) -> None:
     node = await started(root)

@@ -9,10 +9,12 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from podlife.errors import PodlifeError
 from podlife.kubelet.volumes import kernel
+from podlife.kubelet.volumes.memory import Memory
 from podlife.kubelet.volumes.removal import remove_empty, remove_tree
 
 __all__ = ["Layout", "SetUpError"]
@@ -27,6 +29,7 @@ class Layout:
         # Links in the way to the root are the user's own; below it there are none.
         self.root = Path(os.path.realpath(root))
         self._pods = self.root / "pods"
+        self._memory = Memory(self.root / "memory")
 
     def volume(self, uid: str, plugin: str, name: str) -> Path:
         return self._pod(uid) / "volumes" / plugin / _checked(name, "volume")
@@ -34,6 +37,21 @@ class Layout:
     def sub_path(self, uid: str, volume: str, container: str, index: int) -> Path:
         parts = _checked(volume, "volume"), _checked(container, "container")
         return self._pod(uid).joinpath("volume-subpaths", *parts, str(index))
+
+    def make_place(self, uid: str, path: Path, *, is_secret: bool) -> Path:
+        """Everything above a volume, and the folder that it is to be: in memory for a secret, where the agent may
+        mount; the volume's own path then leads there. The folder itself is left to be made."""
+        self.make_parents(path)
+        if not is_secret or (path.is_dir() and not path.is_symlink()):
+            return path
+        if (folder := self._memory.folder(uid)) is None:
+            return path
+        place = folder / path.parent.name / path.name
+        _make_private(place.parent)
+        if not path.is_symlink() or path.readlink() != place:
+            path.unlink(missing_ok=True)
+            path.symlink_to(place)
+        return place
 
     def make_parents(self, path: Path) -> None:
         """The folders above a path of this layout, all of them private."""
@@ -45,11 +63,12 @@ class Layout:
 
     def uids(self) -> list[str]:
         """Of which there is something."""
-        try:
-            entries = list(self._pods.iterdir())
-        except FileNotFoundError:
-            return []
-        return [each.name for each in entries if any(part.exists() for part in _parts(each))]
+        found = self._memory.uids()
+        with suppress(FileNotFoundError):
+            found |= {
+                each.name for each in self._pods.iterdir() if any(part.exists() for part in _parts(each))
+            }
+        return sorted(found)
 
     def remove(self, uid: str) -> None:
         """Everything of a pod, with its mounts; what they showed stays where it is. Raises OSError."""
@@ -58,6 +77,7 @@ class Layout:
         except SetUpError:
             # No such pod was ever let in.
             return
+        self._memory.remove(uid)
         if not pod.exists():
             return
         volumes, sub_paths = _parts(pod)
@@ -82,7 +102,13 @@ def _parts(pod: Path) -> tuple[Path, Path]:
 
 
 def _checked(name: str, what: str) -> str:
-    if name in ("", ".", "..") or "/" in name or "\0" in name or len(os.fsencode(name)) > 255:
+    if (
+        name in ("", ".")
+        or name.startswith("..")
+        or "/" in name
+        or "\0" in name
+        or len(os.fsencode(name)) > 255
+    ):
         raise SetUpError(f"{name!r} cannot be the name of a {what}'s folder")
     return name
 

@@ -25,6 +25,7 @@ from podlife.kubelet.volumes.sources import SHOWS_OBJECTS, files_of
 __all__ = ["Step", "Steps", "Volume"]
 
 _EMPTY_DIR = "kubernetes.io~empty-dir"
+_MAY_BE_SECRET = ("secret", "projected")
 
 Volume = Mapping[str, Any]
 
@@ -69,19 +70,16 @@ class Steps:
 
     async def _shows_objects(self, pod: Pod, name: str, kind: str, source: Mapping[str, Any]) -> Step:
         payload = await files_of(kind, source, pod, self.references, self.around(pod))
-        path = self.layout.volume(str(pod["metadata"]["uid"]), SHOWS_OBJECTS[kind], name)
+        uid = str(pod["metadata"]["uid"])
+        path = self.layout.volume(uid, SHOWS_OBJECTS[kind], name)
         group, inside, now = fs_group_of(pod), mounted_inside(pod, name), self.clock.now()
 
-        def finish() -> None:
-            if group is not None:
-                give_to_group(path, group, readonly=True)
-
         def set_up() -> None:
-            self.layout.make_parents(path)
-            make_folder(path, group)
+            place = self.layout.make_place(uid, path, is_secret=kind in _MAY_BE_SECRET)
+            make_folder(place, group)
             for each in inside:
-                (path / each).mkdir(mode=0o755, parents=True, exist_ok=True)
-            atomic_writer.write(path, payload, now, finish)
+                (place / each).mkdir(mode=0o755, parents=True, exist_ok=True)
+            atomic_writer.write(place, payload, now, partial(_give, place, group))
 
         return Step(name, Shown(str(path), readonly=True), set_up)
 
@@ -116,6 +114,11 @@ class Steps:
                 give_to_group(Path(found.path), group, readonly=False, only_on_mismatch=only_on_mismatch)
 
         return Step(str(volume["name"]), Shown(found.path, readonly=found.readonly), set_up)
+
+
+def _give(place: Path, group: int | None) -> None:
+    if group is not None:
+        give_to_group(place, group, readonly=True)
 
 
 def _nothing() -> None: ...
