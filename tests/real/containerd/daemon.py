@@ -108,6 +108,9 @@ class Daemon:
             except subprocess.TimeoutExpired:
                 self.kill()
 
+    def shims_of(self, sandbox_id: str) -> list[int]:
+        return [pid for pid in _processes_that_mention(str(self.socket)) if sandbox_id in _command(pid)]
+
     def prepare(self) -> None:
         """Everything but the start."""
         snapshotter = "overlayfs" if _has_overlay() else "native"
@@ -192,6 +195,13 @@ def _processes_that_mention(text: str) -> list[int]:
             if entry.name.isdigit() and text.encode() in (entry / "cmdline").read_bytes():
                 found.append(int(entry.name))
     return [pid for pid in found if pid != os.getpid()]
+
+
+def _command(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text()
+    except OSError:
+        return ""
 
 
 def _kill(pid: int) -> None:

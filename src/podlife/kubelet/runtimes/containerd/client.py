@@ -31,6 +31,8 @@ _IMAGE_METHODS = frozenset({"ImageStatus", "PullImage"})
 # What a daemon says while it reads its own records after a start, without a code of its own.
 _NOT_YET = "server is not initialized yet"
 _NAME_TAKEN = "is reserved for"
+# Where containerd keeps what is CRI's; only its own API has to be told.
+_NAMESPACE = (("containerd-namespace", "k8s.io"),)
 
 
 class NotOfferedError(ContainerRuntimeError):
@@ -73,16 +75,28 @@ class CriClient:
 
     async def call(self, method: str, /, *, seconds: float = CALL_SECONDS, **fields: Any) -> Any:
         """Ask, and answer the response. Raises the seam's errors; RuntimeUnavailableError after `seconds`."""
+        service = "ImageService" if method in _IMAGE_METHODS else "RuntimeService"
+        return await self._ask(f"runtime.v1.{service}", method, seconds, **fields)
+
+    async def processes(self, container_id: str) -> list[tuple[int, bool]]:
+        """The processes of a container by their numbers on the node, and whether each is a command that was run in it.
+        Raises NotOfferedError where the daemon is not containerd."""
+        answer = await self._ask(
+            "containerd.services.tasks.v1.Tasks", "ListPids", CALL_SECONDS, container_id=container_id
+        )
+        # What else containerd knows of a process is the name of the command.
+        return [(process.pid, bool(process.info.value)) for process in answer.processes]
+
+    async def _ask(self, service: str, method: str, seconds: float, **fields: Any) -> Any:
         import grpc
 
-        service = "ImageService" if method in _IMAGE_METHODS else "RuntimeService"
         ask = self._channel.unary_unary(
-            f"/runtime.v1.{service}/{method}",
+            f"/{service}/{method}",
             request_serializer=_to_bytes,
             response_deserializer=message(f"{method}Response").FromString,
         )
         try:
-            return await ask(message(f"{method}Request")(**fields), timeout=seconds)
+            return await ask(message(f"{method}Request")(**fields), timeout=seconds, metadata=_NAMESPACE)
         except grpc.aio.AioRpcError as error:
             raise self._failure(method, error, seconds) from None
 

@@ -1,7 +1,6 @@
 """Commands in a container: to their end in one call of CRI, or with streams through the daemon's streaming server.
 
-A command in one call that takes too long is killed by the daemon. A streamed one whose caller leaves loses its streams;
-its input ends, and most programs with it.
+A command in one call that takes too long is killed by the daemon, a streamed one whose caller leaves by `leftovers`.
 """
 
 from __future__ import annotations
@@ -73,6 +72,24 @@ async def executing(
 ) -> AsyncIterator[StreamedCommand]:
     """Start the command with streams; raises ExecError where the daemon does not take it."""
     _check(container, command)
+    url = await _ask_for_streams(client, container, command, stdin=stdin, tty=tty)
+    try:
+        async with upgraded(url, _PROTOCOL) as connection:
+            session = StreamedCommand(connection, command, stdin=stdin, tty=tty)
+            pump = spawn(
+                session.pump(), name="containerd exec", on_failure=lambda error: log.debug("%s", error)
+            )
+            try:
+                yield session
+            finally:
+                await cancel_and_wait(pump)
+    except (SpdyError, OSError) as error:
+        raise ExecError(f"the streaming server of containerd cannot be used: {error}") from None
+
+
+async def _ask_for_streams(
+    client: CriClient, container: ContainerStatus, command: Sequence[str], *, stdin: bool, tty: bool
+) -> str:
     try:
         # A terminal has one way out.
         answer = await client.call(
@@ -90,18 +107,7 @@ async def executing(
         raise ExecError(
             f"cannot run {command[0]!r} in container {container.config.name!r}: {error}"
         ) from None
-    try:
-        async with upgraded(answer.url, _PROTOCOL) as connection:
-            session = StreamedCommand(connection, command, stdin=stdin, tty=tty)
-            pump = spawn(
-                session.pump(), name="containerd exec", on_failure=lambda error: log.debug("%s", error)
-            )
-            try:
-                yield session
-            finally:
-                await cancel_and_wait(pump)
-    except (SpdyError, OSError) as error:
-        raise ExecError(f"the streaming server of containerd cannot be used: {error}") from None
+    return str(answer.url)
 
 
 class StreamedCommand:
@@ -153,6 +159,11 @@ class StreamedCommand:
             self._connection.post(
                 self._resize, msgspec.json.encode({"Width": columns, "Height": rows}) + b"\n"
             )
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether its end was told; a connection that broke is no end."""
+        return bool(self._status)
 
     async def wait(self) -> int:
         await self._has_status.wait()

@@ -1,4 +1,4 @@
-"""CRI v1, and containerd's own events, as far as they are used: the messages with their numbers.
+"""CRI v1, and what there is in containerd's own API beyond it, as far as it is used: messages with their numbers.
 
 The classes are made from this table when they are first asked for, so that nothing is generated and no version of
 protobuf is tied to what made it. A field that is not here is left away by whoever reads a message, as protobuf has it;
@@ -81,6 +81,9 @@ SubscribeRequest filters=1*
 Any type_url=1 value=2:bytes
 Envelope namespace=2 topic=3 event=4:Any
 TaskExit container_id=1 id=2
+ListPidsRequest container_id=1
+ProcessInfo pid=1:uint32 info=2:Any
+ListPidsResponse processes=1:ProcessInfo*
 """
 _KINDS = {"": 9, "string": 9, "bool": 8, "int32": 5, "uint32": 13, "int64": 3, "bytes": 12}
 _MESSAGE, _REPEATED, _OPTIONAL = 11, 3, 1
@@ -88,7 +91,7 @@ _MESSAGE, _REPEATED, _OPTIONAL = 11, 3, 1
 
 @cache
 def message(name: str) -> Any:
-    """The class of a message by its name in CRI, or in containerd's API of events."""
+    """The class of a message by its name in CRI, or in containerd's own API."""
     return _classes()[name]
 
 

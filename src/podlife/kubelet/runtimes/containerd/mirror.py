@@ -71,7 +71,7 @@ class Mirror:
     def relisted(
         self, known: frozenset[str], sandboxes: Iterable[SeenSandbox], containers: Iterable[SeenContainer]
     ) -> None:
-        """Take a whole listing. The first one tells nobody what was there before; the agent lists for itself."""
+        """Take a whole listing. The first one is not told step by step: whoever listens already lists for himself."""
         publish = self._publish
         if not self._is_filled:
             self._publish = lambda _: None
@@ -79,7 +79,9 @@ class Mirror:
             self._take(known, list(sandboxes), list(containers))
         finally:
             self._publish = publish
-        self._is_filled = True
+        if not self._is_filled:
+            self._is_filled = True
+            publish(RuntimeEvent(EventKind.RELIST))
 
     def saw_sandbox(self, seen: SeenSandbox) -> None:
         if seen.id in self._gone:

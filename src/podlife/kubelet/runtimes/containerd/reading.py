@@ -57,6 +57,11 @@ class Reading:
         self._ips[sandbox_id] = status.ips
         return status
 
+    async def is_our_sandbox(self, sandbox_id: str) -> bool:
+        """Asked of the listing, which answers also for one whose network is in no good state."""
+        wanted = message("PodSandboxFilter")(id=sandbox_id, label_selector=selector(self._settings))
+        return bool((await self._client.call("ListPodSandbox", filter=wanted)).items)
+
     async def container(self, container_id: str) -> ContainerStatus:
         """Raises NotFoundInRuntimeError, also for one that is not ours."""
         told = await self.told_of(container_id)

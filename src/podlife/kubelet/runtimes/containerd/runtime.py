@@ -41,6 +41,7 @@ from podlife.kubelet.runtimes.subscriptions import Subscriptions
 from . import images
 from .client import CALL_SECONDS, CriClient
 from .commands import executing, run_command
+from .leftovers import Sessions
 from .mirror import Mirror, SeenContainer, SeenSandbox
 from .orders import Orders
 from .reading import Reading
@@ -78,6 +79,7 @@ class ContainerdRuntime:
         self._reading = Reading(self._client, self._mirror, settings)
         self._watch = Watch(self._client, self._reading, settings)
         self._orders = Orders()
+        self._sessions = Sessions(self._client)
         self._watching: asyncio.Task[None] | None = None
         self._agent_lock = -1
         self._starting: set[str] = set()
@@ -158,8 +160,13 @@ class ContainerdRuntime:
         self, container_id: str, command: Sequence[str], *, stdin: bool = False, tty: bool = False
     ) -> AsyncIterator[ExecSession]:
         status = await self._reading.container(container_id)
-        async with executing(self._client, status, command, stdin=stdin, tty=tty) as session:
-            yield session
+        with self._sessions.begun(container_id) as begun:
+            async with executing(self._client, status, command, stdin=stdin, tty=tty) as session:
+                try:
+                    yield session
+                finally:
+                    if not session.has_ended:
+                        await self._sessions.end_leftovers(begun)
 
     async def exec_sync(
         self, container_id: str, command: Sequence[str], *, timeout_seconds: float | None = None
@@ -221,6 +228,9 @@ class ContainerdRuntime:
         return sandbox_id
 
     async def _stop_sandbox(self, sandbox_id: str) -> None:
+        if not await self._reading.is_our_sandbox(sandbox_id):
+            self._reading.forget_sandbox(sandbox_id)
+            return
         try:
             await self._client.call("StopPodSandbox", pod_sandbox_id=sandbox_id, seconds=_SANDBOX_SECONDS)
         except NotFoundInRuntimeError:
@@ -230,6 +240,8 @@ class ContainerdRuntime:
             await self._reading.look_at(container_or_sandbox_id)
 
     async def _remove_sandbox(self, sandbox_id: str) -> None:
+        if not await self._reading.is_our_sandbox(sandbox_id):
+            return
         for status in await self._reading.containers(sandbox_id=sandbox_id):
             await self._remove(status.id)
         try:

@@ -58,15 +58,16 @@ class Watch:
             tasks.create_task(self._list(), name="containerd relist")
             tasks.create_task(self._look(), name="containerd looks")
 
-    def suspect(self, container_or_sandbox_id: str) -> None:
-        """Something happened to it: look soon."""
-        self._suspects[container_or_sandbox_id] = _LOOKS
+    def suspect(self, container_or_sandbox_id: str, *, looks: int = 1) -> None:
+        """Something happened to it: look soon, and if it still runs again, as many times."""
+        left = self._suspects.get(container_or_sandbox_id, 0)
+        self._suspects[container_or_sandbox_id] = max(left, looks)
         self._has_suspects.set()
 
     async def _listen(self) -> None:
         while True:
             try:
-                await self._hear(self._client.container_events)
+                await self._hear(self._client.container_events, looks=1)
             except NotOfferedError:
                 await self._hear_containerd()
             except ContainerRuntimeError as error:
@@ -75,21 +76,21 @@ class Watch:
 
     async def _hear_containerd(self) -> None:
         try:
-            await self._hear(self._client.task_exits)
+            await self._hear(self._client.task_exits, looks=_LOOKS)
         except NotOfferedError:
             # Another runtime that speaks CRI: its listings are all there is, until it is another one.
             await asyncio.sleep(self._settings.relist_when_told_seconds)
         except ContainerRuntimeError as error:
             log.debug("containerd: %s", error)
 
-    async def _hear(self, subscribe: Callable[[], AsyncGenerator[str, None]]) -> None:
+    async def _hear(self, subscribe: Callable[[], AsyncGenerator[str, None]], *, looks: int) -> None:
         # What happened before the subscription began is only in a listing.
         self._list_again.set()
         self._listens_since = asyncio.get_running_loop().time()
         try:
             async with aclosing(subscribe()) as events:
                 async for changed in events:
-                    self.suspect(changed)
+                    self.suspect(changed, looks=looks)
         finally:
             self._listens_since = None
 

@@ -1,0 +1,164 @@
+"""The daemon is killed and comes back: containers run on, no exit code is lost, and the agent waits without an error of
+its own."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from podlife.kubelet.runtime import (
+    ContainerState,
+    EventKind,
+    Runtime,
+    RuntimeEvent,
+    RuntimeUnavailableError,
+    SandboxState,
+)
+from podlife.kubelet.runtimes.containerd import ContainerdRuntime
+from tests.conformance.runtime.machines import ended, pod, until_ready
+
+from .conftest import require_containerd
+from .daemon import Daemon, containerd_daemon
+from .machine import ContainerdMachine
+
+
+@pytest.fixture(scope="module")
+def daemon() -> Iterator[Daemon]:
+    """One of its own: what is killed here would disturb the others."""
+    require_containerd()
+    with containerd_daemon() as started:
+        yield started
+
+
+@pytest.fixture
+def machine(daemon: Daemon, tmp_path: Path) -> ContainerdMachine:
+    return ContainerdMachine(daemon, tmp_path, "")
+
+
+@pytest.fixture
+async def runtime(daemon: Daemon, machine: ContainerdMachine) -> AsyncIterator[ContainerdRuntime]:
+    async with machine.open() as opened:
+        yield opened
+        await until_it_answers(opened)
+        for sandbox in await opened.list_sandboxes():
+            await opened.remove_sandbox(sandbox.id)
+
+
+async def until_it_answers(runtime: Runtime) -> None:
+    async with asyncio.timeout(20):
+        while True:
+            try:
+                await runtime.version()
+            except RuntimeUnavailableError:
+                await asyncio.sleep(0.05)
+            else:
+                return
+
+
+async def restart(daemon: Daemon) -> None:
+    await asyncio.to_thread(daemon.start)
+
+
+async def until_file(path: Path) -> None:
+    async with asyncio.timeout(20):
+        while not path.exists():
+            await asyncio.sleep(0.02)
+
+
+async def test_what_ran_runs_on_and_what_ended_meanwhile_is_told_with_its_code(
+    runtime: ContainerdRuntime, machine: ContainerdMachine, daemon: Daemon, tmp_path: Path
+) -> None:
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    sandbox_id = await runtime.run_sandbox(pod(tmp_path))
+    waits = machine.runs(
+        "while [ ! -e /shared/go ]; do sleep 0.05; done; echo bye > /dev/termination-log; touch /shared/gone; exit 9",
+        mounts=(machine.mount(shared, "/shared"),),
+    )
+    ends = await runtime.create_container(sandbox_id, waits)
+    stays = await runtime.create_container(sandbox_id, machine.runs_for_ever())
+    for container_id in (ends, stays):
+        await runtime.start_container(container_id)
+    await until_ready(await runtime.container_status(stays))
+    before = await runtime.container_status(stays)
+    async with runtime.events() as events:
+        daemon.kill()
+        with pytest.raises(RuntimeUnavailableError, match="does not answer"):
+            await runtime.container_status(ends)
+        (shared / "go").touch()
+        await until_file(shared / "gone")
+        await restart(daemon)
+        async with asyncio.timeout(30):
+            event = await anext(events)
+        assert event == RuntimeEvent(EventKind.CONTAINER_STOPPED, "uid-1", sandbox_id, ends)
+    status = await runtime.container_status(ends)
+    assert (status.exit_code, status.reason, status.termination_message) == (9, "Error", "bye\n")
+    assert await runtime.container_status(stays) == before
+    assert (await runtime.sandbox_status(sandbox_id)).state is SandboxState.READY
+    assert (await runtime.exec_sync(stays, ["echo", "here"], timeout_seconds=20)).stdout == b"here\n"
+    await runtime.stop_container(stays, grace_seconds=5)
+    assert (await runtime.container_status(stays)).exit_code == 143
+
+
+async def test_a_daemon_that_dies_between_term_and_kill_leaves_the_container_to_the_next_stop(
+    runtime: ContainerdRuntime, machine: ContainerdMachine, daemon: Daemon, tmp_path: Path
+) -> None:
+    sandbox_id = await runtime.run_sandbox(pod(tmp_path))
+    container_id = await runtime.create_container(sandbox_id, machine.ignores_stop())
+    await runtime.start_container(container_id)
+    await until_ready(await runtime.container_status(container_id))
+    async with asyncio.TaskGroup() as tasks:
+        stop = tasks.create_task(_outcome(runtime.stop_container(container_id, grace_seconds=1000)))
+        await asyncio.sleep(0.3)
+        daemon.kill()
+    assert isinstance(stop.result(), RuntimeUnavailableError)
+    await restart(daemon)
+    await until_it_answers(runtime)
+    assert (await runtime.container_status(container_id)).state is ContainerState.RUNNING
+    await runtime.stop_container(container_id, grace_seconds=0)
+    assert (await runtime.container_status(container_id)).exit_code == 137
+
+
+async def test_an_agent_that_comes_while_the_daemon_is_away_finds_everything_once_it_is_back(
+    machine: ContainerdMachine, daemon: Daemon, tmp_path: Path
+) -> None:
+    async with machine.open() as first:
+        sandbox_id = await first.run_sandbox(pod(tmp_path))
+        container_id = await first.create_container(sandbox_id, machine.exits(4, termination_message="why"))
+        await first.start_container(container_id)
+        await ended(first, container_id)
+    daemon.kill()
+    async with machine.open() as second:
+        with pytest.raises(RuntimeUnavailableError, match=str(daemon.socket)):
+            await second.list_containers()
+        async with second.events() as events:
+            await restart(daemon)
+            async with asyncio.timeout(30):
+                assert (await anext(events)).kind is EventKind.RELIST
+        [status] = await second.list_containers()
+        assert (status.id, status.exit_code, status.termination_message) == (container_id, 4, "why")
+        await second.remove_sandbox(sandbox_id)
+
+
+async def test_of_a_container_whose_shim_was_killed_the_end_is_known_all_the_same(
+    runtime: ContainerdRuntime, machine: ContainerdMachine, daemon: Daemon, tmp_path: Path
+) -> None:
+    sandbox_id = await runtime.run_sandbox(pod(tmp_path))
+    container_id = await runtime.create_container(sandbox_id, machine.runs_for_ever())
+    await runtime.start_container(container_id)
+    for shim in daemon.shims_of(sandbox_id):
+        os.kill(shim, 9)
+    status = await ended(runtime, container_id)
+    assert status.exit_code not in (None, 0)
+    assert status.reason in ("Error", "ContainerStatusUnknown")
+
+
+async def _outcome(order: object) -> object:
+    try:
+        return await order  # type: ignore[misc]
+    except RuntimeUnavailableError as error:
+        return error
