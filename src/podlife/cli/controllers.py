@@ -56,9 +56,15 @@ class SyncOptions:
             help="How many terminated pods may stay in the cluster; 0 or less keeps all of them.",
         ),
     ] = 12_500
+    scheduler_name: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="The scheduler schedules the pods that ask for one of this name."),
+    ] = "default-scheduler"
 
-    def of(self, name: str) -> dict[str, int]:
+    def of(self, name: str) -> dict[str, int | str]:
         """What the controller of this name is made with."""
+        if name == "scheduler":
+            return {"scheduler_name": self.scheduler_name}
         if name == "pod-garbage-collector-controller":
             return {"threshold": self.terminated_pod_gc_threshold}
         subject = name.removesuffix("-controller").replace("-", "_")
@@ -75,7 +81,7 @@ def run(
         typer.Option(
             metavar="NAMES",
             show_default="*",
-            help="Which: names (see `podlife controllers list`), * for all, -name for all but that "
+            help="Which: names (see `podlife controllers list`), * for all but the scheduler, -name for all but that "
             "(with commas, or repeated).",
         ),
     ] = None,

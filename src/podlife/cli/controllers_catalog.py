@@ -19,10 +19,11 @@ from podlife.workloads import CONTROLLERS
 if TYPE_CHECKING:
     from podlife.controller import ControlPlane, Runnable
 
-__all__ = ["OWNER_GC", "POD_GC", "Known", "choose", "known_controllers"]
+__all__ = ["OWNER_GC", "POD_GC", "SCHEDULER", "Known", "choose", "known_controllers"]
 
 OWNER_GC = "garbage-collector-controller"
 POD_GC = "pod-garbage-collector-controller"
+SCHEDULER = "scheduler"
 
 _ABOUT = {
     "replicaset-controller": "as many pods of one template as are asked for",
@@ -32,6 +33,7 @@ _ABOUT = {
     "daemonset-controller": "one pod on every node that fits",
     "deployment-controller": "ReplicaSets that follow one another: rollouts, their history and their deadline",
     OWNER_GC: "what was owned goes with its owner: background, foreground, orphan",
+    SCHEDULER: "a node for every pod that has none; only where it is named, since clusters have one",
     POD_GC: "pods that nobody else finishes; the same as `podlife gc run`",
     NODE_LIFECYCLE: "nodes that fall silent are shown as not ready and tainted, zone by zone",
     TAINT_EVICTION: "pods leave nodes with a NoExecute taint when they do not tolerate it any longer",
@@ -70,6 +72,8 @@ class Known:
 
     name: str
     make: Callable[..., Runnable]
+    # Whether `*` means it, too.
+    is_usual: bool = True
 
     @property
     def short(self) -> str:
@@ -88,7 +92,7 @@ def known_controllers() -> tuple[Known, ...]:
     """In the order in which they are shown and started."""
     workloads = tuple(Known(name, make) for name, make in CONTROLLERS.items())
     health = (Known(NODE_LIFECYCLE, make_node_lifecycle), Known(TAINT_EVICTION, make_taint_eviction))
-    return (*workloads, Known(OWNER_GC, _make_owner_gc), Known(POD_GC, _make_pod_gc), *health)
+    return (*workloads, Known(OWNER_GC, _make_owner_gc), Known(POD_GC, _make_pod_gc), *health, _SCHEDULER)
 
 
 def choose(words: Iterable[str]) -> tuple[Known, ...]:
@@ -109,7 +113,11 @@ def choose(words: Iterable[str]) -> tuple[Known, ...]:
         (unwanted if word.startswith("-") else wanted).update(by_name[name])
     if both := sorted(wanted & unwanted):
         raise ConfigError(f"--controllers both names and leaves out {both[0]}")
-    chosen = tuple(each for each in known if each.name in wanted or (is_all and each.name not in unwanted))
+    chosen = tuple(
+        each
+        for each in known
+        if each.name in wanted or (is_all and each.is_usual and each.name not in unwanted)
+    )
     if not chosen and not unwanted:
         raise ConfigError("--controllers names none: `podlife controllers list` shows all there are")
     if not chosen:
@@ -139,3 +147,12 @@ def _make_pod_gc(plane: ControlPlane, **options: Any) -> Runnable:
     from podlife.cli.controllers_pod_gc import PodGarbageCollector
 
     return PodGarbageCollector(plane, **options)
+
+
+def _make_scheduler(plane: ControlPlane, **options: Any) -> Runnable:
+    from podlife.scheduler import Scheduler
+
+    return Scheduler(plane, **options)
+
+
+_SCHEDULER = Known(SCHEDULER, _make_scheduler, is_usual=False)

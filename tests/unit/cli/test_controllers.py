@@ -18,6 +18,7 @@ from tests.real_parts import ROOT
 from tests.unit.cli.test_cli import imports_of, podlife
 
 ALL = [known.name for known in known_controllers()]
+USUAL = [name for name in ALL if name != "scheduler"]
 
 
 def names(*words: str) -> list[str]:
@@ -38,10 +39,15 @@ def test_the_names_from_before_are_understood() -> None:
 
 
 def test_a_star_is_all_and_a_minus_leaves_one_out() -> None:
-    assert names("*") == ALL
-    assert names("*", "-podgc") == [name for name in ALL if name != "pod-garbage-collector-controller"]
-    assert names("-replicaset", "*") == [name for name in ALL if name != "replicaset-controller"]
-    assert names("*", "replicaset") == ALL
+    assert names("*") == USUAL
+    assert names("*", "-podgc") == [name for name in USUAL if name != "pod-garbage-collector-controller"]
+    assert names("-replicaset", "*") == [name for name in USUAL if name != "replicaset-controller"]
+    assert names("*", "replicaset") == USUAL
+
+
+def test_the_scheduler_runs_only_where_it_is_named() -> None:
+    assert names("*", "scheduler") == ALL
+    assert SyncOptions(scheduler_name="mine").of("scheduler") == {"scheduler_name": "mine"}
 
 
 @pytest.mark.parametrize(
