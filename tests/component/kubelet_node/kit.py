@@ -59,6 +59,8 @@ class World:
     requests: list[tuple[str, str]] = field(default_factory=list)
     # What the server does instead of answering: None answers, a number refuses, "stall" says nothing.
     weather: int | str | None = None
+    # Methods and ends of paths that the node has no right to.
+    forbidden: set[tuple[str, str]] = field(default_factory=set)
     runtime: StubRuntime = field(default_factory=StubRuntime)
     machine: MovingMachine = field(default_factory=MovingMachine)
     events: Events = field(default_factory=Events)
@@ -116,6 +118,8 @@ async def world() -> AsyncIterator[World]:
         here.requests.append((request.method, request.path))
         if here.weather == "stall":
             await asyncio.sleep(3600)
+        if any(request.method == method and request.path.endswith(end) for method, end in here.forbidden):
+            return refusal(403, "Forbidden")
         if isinstance(here.weather, int):
             return refusal(here.weather)
         return await on(request)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from podlife.client import LEASES, NODES, DeleteOptions
 from tests.component.kubelet_node.kit import world
 from tests.virtual_time import virtual_time
@@ -73,6 +75,62 @@ async def test_a_server_that_refuses_at_first_gets_the_node_later() -> None:
             await asyncio.sleep(10)
             assert reporter.registered.is_set()
             assert await here.has_node()
+
+
+@virtual_time
+async def test_a_node_that_may_not_create_itself_takes_the_one_that_was_made_for_it() -> None:
+    async with world() as here:
+        here.forbidden.add(("POST", "/nodes"))
+        async with here.running() as reporter:
+            assert not reporter.registered.is_set()
+            await here.client.create(NODES, {"metadata": {"name": "n1"}})
+            await asyncio.sleep(10)
+            assert reporter.registered.is_set()
+            assert (await here.condition("Ready"))["status"] == "True"
+
+
+@virtual_time
+async def test_a_node_that_may_neither_create_nor_see_itself_says_which_right_is_missing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with world() as here:
+        here.forbidden |= {("POST", "/nodes"), ("GET", "/nodes/n1")}
+        await here.client.create(NODES, {"metadata": {"name": "n1"}})
+        async with here.running() as reporter:
+            await asyncio.sleep(60)
+            assert not reporter.registered.is_set()
+        said = [each.message for each in caplog.records if "registered" in each.message]
+        assert said == ["node n1 could not be registered: no: 403"]
+
+
+@virtual_time
+async def test_another_node_of_the_name_is_noticed_with_the_next_status_where_nobody_watches() -> None:
+    async with world() as here, here.running(watches=False) as reporter:
+        uid = reporter.uid
+        await here.client.delete(NODES, "n1", options=DeleteOptions(uid=uid))
+        other = await here.client.create(NODES, {"metadata": {"name": "n1", "labels": {"new": "1"}}})
+        here.problems.append("something")
+        await asyncio.sleep(11)
+        assert reporter.uid == other["metadata"]["uid"]
+        assert (await here.condition("Ready"))["message"] == "something"
+        assert reporter.node()["metadata"]["labels"]["new"] == "1"
+
+
+@virtual_time
+async def test_the_node_may_be_handed_in_by_whoever_watches_for_many() -> None:
+    async with world() as here, here.running(watches=False) as reporter:
+        old = reporter.node()
+        await here.client.patch(NODES, "n1", {"spec": {"unschedulable": True}})
+        assert "unschedulable" not in reporter.node()["spec"]
+        reporter.put(await here.node())
+        assert reporter.node()["spec"]["unschedulable"] is True
+        # One that comes late changes nothing.
+        reporter.put(old)
+        assert reporter.node()["spec"]["unschedulable"] is True
+        reporter.remove("another")
+        assert reporter.uid
+        reporter.remove(reporter.uid)
+        assert reporter.uid == ""
 
 
 @virtual_time
