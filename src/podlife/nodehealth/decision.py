@@ -38,7 +38,8 @@ def decide(node: Node, seen: Examination, *, owes_marking: bool) -> Todo:
         return Todo()
     # One that is shown as silent when it is first seen may have become so while the marking was cut off: its pods are
     # looked at. But not those of one that never said anything (NL-20).
-    was_missed = seen.is_new and seen.health.ready is not None and seen.observed == "Unknown"
+    is_shown_silent = seen.observed == "Unknown" and seen.health.ready is not None and not seen.must_write
+    was_missed = seen.is_new and is_shown_silent
     marks_pods = seen.has_failed or (seen.observed != "True" and (owes_marking or was_missed))
     pair = opposite_of(seen.current)
     if pair is None:

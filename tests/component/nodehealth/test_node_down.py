@@ -73,3 +73,87 @@ async def test_a_node_that_returns_in_time_keeps_its_pods() -> None:
         assert not await w.has_gone("web")
         assert asked.of("DELETE") == []
         assert await w.events("TaintManagerEviction") == ["Cancelling deletion of Pod default/web"]
+
+
+@virtual_time
+async def test_all_nodes_of_the_only_zone_down_evicts_nobody() -> None:
+    asked = Asked()
+    async with world() as w, w.at_work(way=asked):
+        for name in ("n1", "n2", "n3"):
+            await w.add_node(name)
+            await w.add_pod(f"on-{name}", name)
+        await asyncio.sleep(5)
+        await w.stop("n1", "n2", "n3")
+        await asyncio.sleep(1000)
+        for name in ("n1", "n2", "n3"):
+            assert ready_status(await w.node(name)) == "Unknown"
+            assert await w.taints(name) == ["unreachable:NoSchedule"]
+        assert asked.of("DELETE") == []
+
+
+@virtual_time
+async def test_one_zone_down_is_evicted_node_by_node_and_the_other_is_left() -> None:
+    async with world() as w, w.at_work() as controllers:
+        for zone in ("east", "west"):
+            for number in range(3):
+                await w.add_node(f"{zone}{number}", zone=zone)
+                await w.add_pod(f"on-{zone}{number}", f"{zone}{number}")
+        await asyncio.sleep(5)
+        await w.stop("east0", "east1", "east2")
+        await asyncio.sleep(420)
+        assert controllers.lifecycle.monitor.disruption.states == {
+            ":\x00:east": "FullDisruption",
+            ":\x00:west": "Normal",
+        }
+        gone = [w.history.first("Pod", f"on-east{number}", is_terminating) for number in range(3)]
+        assert all(gone)
+        first, second, third = sorted(at for at in gone if at is not None)
+        assert (round(second - first), round(third - second)) == (10, 10)
+        assert not any(w.history.first("Pod", f"on-west{number}", is_terminating) for number in range(3))
+
+
+@virtual_time
+async def test_most_of_a_small_zone_down_evicts_nobody() -> None:
+    """Three of five: more likely a switch than three nodes."""
+    async with world() as w, w.at_work() as controllers:
+        for number in range(5):
+            await w.add_node(f"n{number}")
+            await w.add_pod(f"on-n{number}", f"n{number}")
+        await asyncio.sleep(5)
+        await w.stop("n0", "n1", "n2")
+        await asyncio.sleep(600)
+        assert controllers.lifecycle.monitor.disruption.states == {"": "PartialDisruption"}
+        assert [await w.has_gone(f"on-n{number}") for number in range(5)] == [False] * 5
+
+
+@virtual_time
+async def test_an_agent_that_is_started_again_within_the_grace_is_not_noticed() -> None:
+    asked = Asked()
+    async with world() as w, w.at_work(way=asked):
+        for name in ("n1", "n2"):
+            await w.add_node(name)
+        await w.add_pod("web", "n1")
+        for _ in range(5):
+            await asyncio.sleep(20)
+            await w.stop("n1")
+            await asyncio.sleep(30)
+            await w.post("n1")
+            w.start("n1")
+        assert w.history.states("Node", "n1", taints) == [[]]
+        assert set(w.history.states("Node", "n1", ready_status)) <= {None, "True"}
+        assert asked.writes() == []
+
+
+@virtual_time
+async def test_an_agent_that_says_it_is_not_ready_is_tainted_and_its_pods_are_its_own_business() -> None:
+    async with world() as w, w.at_work():
+        for name in ("n1", "n2"):
+            await w.add_node(name)
+        await w.add_pod("web", "n1")
+        await asyncio.sleep(10)
+        await w.post("n1", Ready="False")
+        await asyncio.sleep(10)
+        assert await w.taints("n1") == ["not-ready:NoSchedule", "not-ready:NoExecute"]
+        assert condition(await w.pod("web") or {}, "Ready")["status"] == "True"
+        await asyncio.sleep(300)
+        assert await w.has_gone("web")

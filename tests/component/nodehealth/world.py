@@ -7,18 +7,18 @@ seen, so that a test can say when and in which order something became so.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
 from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
-from podlife.aio import cancel_and_wait
+from podlife.aio import cancel_and_wait, spawn
 from podlife.api.codec import format_micro_time, format_time
 from podlife.client import EVENTS, LEASES, NODES, PODS, Bookmark, Client, EventType, Ref
 from podlife.controller import ControlPlane
 from podlife.errors import NotFoundError
 from podlife.nodehealth import NodeLifecycleController, Settings, TaintEvictionController
 from podlife.wire import Handler, Request, Response
-from tests.component.embedded import Disturbance, LoopClock, connect, start
+from tests.component.embedded import Disturbance, LoopClock, connect, refusal, start
 from tests.workloads.runs import at_work
 
 Object = dict[str, Any]
@@ -116,6 +116,49 @@ class Asked:
             for _, method, path in self.requests
             if method != "GET" and part in path and "/events" not in path
         ]
+
+
+class Line(Asked):
+    """A way to the server on which watches can be cut (they end, and cannot be begun again) or stuck (nothing comes,
+    and nothing says so), by the plural of what is watched."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cut: set[str] = set()
+        self.stuck: set[str] = set()
+
+    async def __call__(self, request: Request, to_server: Handler) -> Response:
+        plural = request.path.rpartition("/")[2]
+        if plural in self.cut:
+            self.requests.append((now(), request.method, request.path))
+            return refusal(503)
+        response = await super().__call__(request, to_server)
+        if "watch" in request.query and response.status == 200:
+            response.body = self._pass_on(plural, response.body)  # type: ignore[arg-type]
+        return response
+
+    async def _pass_on(self, plural: str, body: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+        async with aclosing(body):
+            while True:
+                reading = spawn(_next(body), name=f"watch of {plural}", on_failure=lambda _: None)
+                try:
+                    while plural in self.stuck or not reading.done():
+                        if reading.done():
+                            await asyncio.sleep(0.25)
+                        else:
+                            await asyncio.wait((reading,), timeout=0.25)
+                        if plural in self.cut:
+                            return
+                finally:
+                    if not reading.done():
+                        await cancel_and_wait(reading)
+                if not (piece := reading.result()):
+                    return
+                yield piece
+
+
+async def _next(body: AsyncGenerator[bytes, None]) -> bytes:
+    return await anext(body, b"")
 
 
 class World:

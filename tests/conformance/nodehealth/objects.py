@@ -1,0 +1,76 @@
+"""Nodes, leases and pods as the pure parts see them, in a line each."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+
+from podlife.nodehealth.health import Examination, Health, Moment, examine
+from podlife.nodehealth.settings import Settings
+from podlife.nodehealth.views import Lease, Node, Pod, Taint, Toleration
+
+__all__ = ["EPOCH", "UPSTREAM", "at", "lease", "look", "node", "pod", "taint", "toleration"]
+
+EPOCH = datetime(2030, 1, 1, tzinfo=UTC)
+# The rules have upstream's grace.
+UPSTREAM = Settings(monitor_grace_seconds=50.0)
+
+
+def at(seconds: float) -> Moment:
+    return Moment(EPOCH + timedelta(seconds=seconds), seconds)
+
+
+def node(
+    name: str = "n1",
+    *,
+    created: float = 0.0,
+    heartbeat: float | None = None,
+    status: str = "True",
+    **more: str,
+) -> Node:
+    """With a Ready condition if it has a heartbeat; `more` are other conditions."""
+    conditions = [] if heartbeat is None else [_condition("Ready", status, heartbeat)]
+    conditions += [_condition(type_, value, heartbeat or 0.0) for type_, value in more.items()]
+    metadata = {"name": name, "uid": f"uid-{name}", "creationTimestamp": _stamp(created)}
+    return msgspec.convert({"metadata": metadata, "status": {"conditions": conditions}}, Node)
+
+
+def _condition(type_: str, status: str, heartbeat: float) -> dict[str, str]:
+    return {"type": type_, "status": status, "lastHeartbeatTime": _stamp(heartbeat)}
+
+
+def _stamp(seconds: float) -> str:
+    return (EPOCH + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def lease(renewed: float) -> Lease:
+    return msgspec.convert({"metadata": {"name": "n1"}, "spec": {"renewTime": _stamp(renewed)}}, Lease)
+
+
+def look(
+    seen: Node, now: float, known: Health | None = None, renewed: Lease | None = None, grace: float = 50.0
+) -> Examination:
+    return examine(seen, renewed, known, at(now), Settings(monitor_grace_seconds=grace))
+
+
+def taint(key: str, value: str = "", effect: str = "NoExecute") -> Taint:
+    return Taint(key, value, effect)
+
+
+def toleration(
+    key: str = "", seconds: int | None = None, *, operator: str = "Exists", value: str = "", effect: str = ""
+) -> Toleration:
+    return Toleration(key, operator, value, effect, seconds)
+
+
+def pod(name: str = "web", node_name: str = "n1", *tolerations: Toleration, uid: str = "") -> Pod:
+    made = msgspec.convert(
+        {
+            "metadata": {"name": name, "namespace": "default", "uid": uid or f"uid-{name}"},
+            "spec": {"nodeName": node_name},
+        },
+        Pod,
+    )
+    made.spec.tolerations = tolerations
+    return made

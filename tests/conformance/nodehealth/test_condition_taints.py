@@ -1,0 +1,123 @@
+"""NL-05, NL-06 and NL-60 to NL-62: NoSchedule taints by the conditions of a node."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from podlife.client import NODES
+from podlife.nodehealth.taints import condition_taints, has_taint, label_changes
+from podlife.nodehealth.views import NodeSpec, Taint
+from podlife.wire import Handler, Request, Response
+from tests.component.embedded import refusal
+from tests.component.nodehealth.world import Asked, world
+from tests.conformance.nodehealth.objects import node
+from tests.virtual_time import virtual_time
+
+PREFIX = "node.kubernetes.io/"
+
+
+@pytest.mark.parametrize(
+    ("condition", "status", "key"),
+    [
+        pytest.param("Ready", "False", "not-ready", id="NL-60 not ready"),
+        pytest.param("Ready", "Unknown", "unreachable", id="NL-60 silent"),
+        pytest.param("NetworkUnavailable", "True", "network-unavailable", id="NL-60 network"),
+        pytest.param("MemoryPressure", "True", "memory-pressure", id="NL-60 memory"),
+        pytest.param("DiskPressure", "True", "disk-pressure", id="NL-60 disk"),
+        pytest.param("PIDPressure", "True", "pid-pressure", id="NL-60 processes"),
+    ],
+)
+def test_a_condition_has_its_taint(condition: str, status: str, key: str) -> None:
+    """NL-05 has the keys."""
+    seen = node(**{condition: status})
+    assert condition_taints(seen) == ([(PREFIX + key, "NoSchedule")], [])
+    seen.spec = NodeSpec(taints=(Taint(PREFIX + key, "", "NoSchedule"),))
+    assert condition_taints(seen) == ([], [])
+    well = node(heartbeat=0)
+    well.spec = seen.spec
+    assert condition_taints(well) == ([], [(PREFIX + key, "NoSchedule")])
+
+
+def test_a_node_that_takes_no_pods_has_its_taint() -> None:
+    """NL-61."""
+    seen = node(heartbeat=0)
+    seen.spec = NodeSpec(unschedulable=True)
+    assert condition_taints(seen) == ([(f"{PREFIX}unschedulable", "NoSchedule")], [])
+
+
+def test_taints_are_the_same_by_key_and_effect() -> None:
+    """NL-06."""
+    present = (Taint("k", "v", "NoExecute", "2030-01-01T00:00:00Z"),)
+    assert has_taint(present, ("k", "NoExecute"))
+    assert not has_taint(present, ("k", "NoSchedule"))
+
+
+def test_other_taints_are_left_alone() -> None:
+    """NL-62: other keys, and other effects of these keys."""
+    seen = node(heartbeat=0)
+    kept = (
+        Taint("mine", "", "NoSchedule"),
+        Taint(f"{PREFIX}not-ready", "", "NoExecute"),
+        Taint(f"{PREFIX}disk-pressure", "", "PreferNoSchedule"),
+    )
+    seen.spec = NodeSpec(taints=kept)
+    assert condition_taints(seen) == ([], [])
+
+
+@virtual_time
+async def test_they_come_and_go_at_once_and_a_failure_comes_again() -> None:
+    """NL-62: not bound to any rate; otherwise than upstream what fails is tried again."""
+    asked = Asked()
+    async with world() as w, w.at_work(way=asked):
+        for number in range(20):
+            await w.add_node(f"n{number}")
+        await w.taint("n0", "mine", effect="NoSchedule")
+        await asyncio.sleep(5)
+        for number in range(20):
+            await w.post(f"n{number}", MemoryPressure="True")
+        await asyncio.sleep(0.5)
+        assert await w.taints("n0") == ["mine:NoSchedule", "memory-pressure:NoSchedule"]
+        assert [await w.taints(f"n{number}") for number in range(1, 20)] == [
+            ["memory-pressure:NoSchedule"]
+        ] * 19
+
+        async def refuse(request: Request, to_server: Handler) -> Response:
+            if request.method == "PATCH" and request.path.endswith("/nodes/n0"):
+                asked.answer = None
+                return refusal(500)
+            return await to_server(request)
+
+        asked.answer = refuse
+        await w.post("n0")
+        await asyncio.sleep(0.5)
+        assert await w.taints("n0") == ["mine:NoSchedule"]
+        await w.client.patch(NODES, "n0", {"spec": {"unschedulable": True}})
+        await asyncio.sleep(0.1)
+        assert await w.taints("n0") == ["mine:NoSchedule", "unschedulable:NoSchedule"]
+
+
+@virtual_time
+async def test_a_heartbeat_asks_nothing_of_the_server() -> None:
+    """NL-62: nodes that are well cost their heartbeats alone."""
+    asked = Asked()
+    async with world() as w, w.at_work(way=asked):
+        await w.add_node("n1")
+        await asyncio.sleep(20)
+        before = len(asked.requests)
+        for _ in range(5):
+            await w.post("n1")
+            await asyncio.sleep(5)
+        assert len(asked.requests) == before
+
+
+def test_the_older_labels_follow_the_newer_ones() -> None:
+    newer = {"kubernetes.io/os": "linux", "kubernetes.io/arch": "arm64"}
+    older = {"beta.kubernetes.io/os": "linux", "beta.kubernetes.io/arch": "arm64"}
+    assert label_changes(newer) == older
+    assert label_changes({**newer, **older}) == {}
+    assert label_changes({**newer, **older, "beta.kubernetes.io/os": "plan9"}) == {
+        "beta.kubernetes.io/os": "linux"
+    }
+    assert label_changes({"beta.kubernetes.io/os": "plan9"}) == {}
