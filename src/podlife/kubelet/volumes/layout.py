@@ -61,6 +61,13 @@ class Layout:
             folder = folder / part
             _make_private(folder)
 
+    def has(self, uid: str) -> bool:
+        try:
+            return self._pod(uid).exists() or self._memory.has(uid)
+        except SetUpError:
+            # No such pod was ever let in.
+            return False
+
     def uids(self) -> list[str]:
         """Of which there is something."""
         found = self._memory.uids()
@@ -72,11 +79,9 @@ class Layout:
 
     def remove(self, uid: str) -> None:
         """Everything of a pod, with its mounts; what they showed stays where it is. Raises OSError."""
-        try:
-            pod = self._pod(uid)
-        except SetUpError:
-            # No such pod was ever let in.
+        if not self.has(uid):
             return
+        pod = self._pod(uid)
         self._memory.remove(uid)
         if not pod.exists():
             return

@@ -34,6 +34,9 @@ class Memory:
             (self._path / uid).mkdir(mode=0o700, exist_ok=True)
             return self._path / uid
 
+    def has(self, uid: str) -> bool:
+        return (self._path / uid).exists()
+
     def uids(self) -> set[str]:
         try:
             return {each.name for each in self._path.iterdir()}
