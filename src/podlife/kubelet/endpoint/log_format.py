@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from calendar import timegm
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -16,10 +15,9 @@ __all__ = ["LogOptions", "LogText", "nanoseconds_of"]
 
 # Time, stream and tags together are much shorter; what has no header by then is no line of a log.
 _HEADER_BYTES = 512
-_STREAMS = (b"stdout", b"stderr")
-_TIME = re.compile(
-    r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?(?:Z|([+-])(\d\d):(\d\d))", re.ASCII
-)
+_TIME = r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:[.,](\d{1,9}))?(Z|[+-]\d\d:\d\d)"
+_match_time = re.compile(_TIME, re.ASCII).fullmatch
+_match_header = re.compile(_TIME.encode() + rb" (stdout|stderr) ([^ \n]*) ").match
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,25 +33,20 @@ class LogOptions:
     stream: str = "All"
 
 
-@dataclass(slots=True)
-class _Line:
-    """The line that is being read. Without `is_wanted` it is passed over up to its end."""
-
-    is_wanted: bool
-    is_partial: bool = False
-
-
 class LogText:
     """Turns the bytes of a log file into what the caller asked for. `is_full` when the limit of bytes is reached."""
 
     def __init__(self, options: LogOptions) -> None:
-        self._options = options
+        self._since = options.since_nanoseconds
+        self._has_timestamps = options.timestamps
         self._left = options.limit_bytes
-        self._wanted = {"Stdout": b"stdout", "Stderr": b"stderr"}.get(options.stream)
+        self._stream = {"Stdout": b"stdout", "Stderr": b"stderr"}.get(options.stream)
+        # The beginning of a header that is not whole yet.
         self._rest = b""
-        self._line: _Line | None = None
-        # Streams whose last line was only a part: what follows of them is no new line.
-        self._open_lines: set[bytes] = set()
+        # Of the line whose text is being read.
+        self._is_inside = self._is_wanted = self._is_partial = False
+        # Whether what is shown next begins a line: after a part it does not, of whichever stream it is.
+        self._is_new_line = True
 
     @property
     def is_full(self) -> bool:
@@ -61,53 +54,47 @@ class LogText:
 
     def feed(self, data: bytes) -> bytes:
         """What there is to show of these bytes."""
-        return self._within_limit(b"".join(self._pieces(self._rest + data)))
-
-    def _pieces(self, data: bytes) -> Iterator[bytes]:
-        position = 0
-        self._rest = b""
-        while position < len(data):
-            if self._line is None:
-                begun = self._begin(data, position)
-                if begun is None:
+        data, self._rest = self._rest + data, b""
+        shown: list[bytes] = []
+        position, size = 0, len(data)
+        while position < size:
+            if not self._is_inside:
+                text_at = self._begin(data, position, shown)
+                if text_at < 0:
                     self._rest = data[position:]
-                    return
-                prefix, position = begun
-                yield prefix
-            line = self._line
-            assert line is not None
+                    break
+                position = text_at
             end = data.find(b"\n", position)
-            stop = len(data) if end < 0 else end + (0 if line.is_partial else 1)
-            if line.is_wanted:
-                yield data[position:stop]
-            position = len(data) if end < 0 else end + 1
-            if end >= 0:
-                self._line = None
+            self._is_inside = end < 0
+            if self._is_wanted:
+                shown.append(data[position : size if end < 0 else end + (not self._is_partial)])
+            position = size if end < 0 else end + 1
+        return self._within_limit(b"".join(shown))
 
-    def _begin(self, data: bytes, position: int) -> tuple[bytes, int] | None:
-        """Read the header that begins here: what stands before the text, and where the text begins. None where the
-        header is not whole yet."""
-        parts = data[position : position + _HEADER_BYTES].split(b" ", 3)
-        if len(parts) == 4 and b"\n" not in b"".join(parts[:3]):
-            start = position + sum(map(len, parts[:3])) + 3
-            return self._begin_line(*parts[:3]), start
-        if data.find(b"\n", position, position + _HEADER_BYTES) < 0 and len(data) - position < _HEADER_BYTES:
-            return None
-        self._line = _Line(is_wanted=False)
-        return b"", position
+    def _begin(self, data: bytes, position: int, shown: list[bytes]) -> int:
+        """Read the header that begins here: where its text begins, or -1 where the header is not whole yet."""
+        header = _match_header(data, position)
+        if header is None:
+            if len(data) - position < _HEADER_BYTES and data.find(b"\n", position) < 0:
+                return -1
+            # No line of a log: passed over up to its end.
+            self._is_wanted = False
+            return position
+        time, fraction, zone, stream, tags = header.groups()
+        self._is_partial = tags[:1] == b"P" and tags[1:2] in (b"", b":")
+        self._is_wanted = self._stream in (None, stream) and self._is_recent(time, fraction, zone)
+        if self._is_wanted:
+            if self._has_timestamps and self._is_new_line:
+                # Always with nine digits, so that the lines stand below each other.
+                shown.append(b"%s.%s%s " % (time, (fraction or b"").ljust(9, b"0"), zone))
+            self._is_new_line = not self._is_partial
+        return header.end()
 
-    def _begin_line(self, time: bytes, stream: bytes, tags: bytes) -> bytes:
-        moment = nanoseconds_of(time.decode("ascii", "replace")) if stream in _STREAMS else None
-        if moment is None:
-            self._line = _Line(is_wanted=False)
-            return b""
-        since = self._options.since_nanoseconds
-        is_wanted = (since is None or moment >= since) and self._wanted in (None, stream)
-        is_partial = tags.split(b":", 1)[0] == b"P"
-        is_new = stream not in self._open_lines
-        (self._open_lines.add if is_partial else self._open_lines.discard)(stream)
-        self._line = _Line(is_wanted, is_partial)
-        return _full_time(time) + b" " if is_wanted and is_new and self._options.timestamps else b""
+    def _is_recent(self, time: bytes, fraction: bytes | None, zone: bytes) -> bool:
+        if self._since is None:
+            return True
+        moment = _nanoseconds(time.decode(), (fraction or b"").decode(), zone.decode())
+        return moment is not None and moment >= self._since
 
     def _within_limit(self, text: bytes) -> bytes:
         if self._left is None:
@@ -119,25 +106,16 @@ class LogText:
 
 def nanoseconds_of(text: str) -> int | None:
     """The moment that an RFC 3339 time means, since 1970; None where it is none."""
-    match = _TIME.fullmatch(text)
-    if match is None:
-        return None
-    year, month, day, hour, minute, second = map(int, match.group(1, 2, 3, 4, 5, 6))
+    match = _match_time(text)
+    return None if match is None else _nanoseconds(match[1], match[2] or "", match[3])
+
+
+def _nanoseconds(time: str, fraction: str, zone: str) -> int | None:
     try:
-        datetime(year, month, day, hour, minute, min(second, 59))  # noqa: DTZ001 - only whether there is such a time
+        seconds = timegm(datetime.fromisoformat(time).timetuple())
     except ValueError:
         return None
-    seconds = timegm((year, month, day, hour, minute, second, 0, 0, 0))
-    if match[8]:
-        offset = int(match[9]) * 3600 + int(match[10]) * 60
-        seconds -= offset if match[8] == "+" else -offset
-    return seconds * 1_000_000_000 + int((match[7] or "").ljust(9, "0"))
-
-
-def _full_time(time: bytes) -> bytes:
-    """Always with nine digits, so that the lines stand below each other."""
-    match = _TIME.fullmatch(time.decode())
-    assert match is not None
-    end = match.end(6)
-    zone = b"Z" if match[8] is None else time[match.start(8) :]
-    return time[:end] + b"." + (match[7] or "").ljust(9, "0").encode() + zone
+    if zone != "Z":
+        offset = int(zone[1:3]) * 3600 + int(zone[4:6]) * 60
+        seconds += -offset if zone[0] == "+" else offset
+    return seconds * 1_000_000_000 + int(fraction.ljust(9, "0"))
