@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import Metric
+from prometheus_client.registry import Collector
 
 from podlife.kubelet.lifecycle.probes import ProbeResult
-from podlife.kubelet.probing import ProbeLabels
+from podlife.kubelet.probing import ProbeLabels, ProbeMetrics
+from podlife.kubelet.probing.export import probe_families
 from podlife.kubelet.probing.questions import Answer, Outcome, Question, ask
 from podlife.kubelet.runtime import ExecError
 from tests.component.kubelet_probing.kit import (
@@ -177,6 +182,27 @@ async def test_what_is_counted_of_probes() -> None:
         labels = ProbeLabels("Readiness", "a", "p", "ns", "u")
         assert here.probes.metrics.total == {(labels, "successful"): 2, (labels, "failed"): 1}
         assert here.probes.metrics.seconds[labels].total == 2
+        of_pod = 'container="a",namespace="ns",pod="p"'
+        assert _lines(here.probes.metrics) == {
+            f'prober_probe_total{{{of_pod},pod_uid="u",probe_type="Readiness",result="failed"}} 1.0',
+            f'prober_probe_total{{{of_pod},pod_uid="u",probe_type="Readiness",result="successful"}} 2.0',
+            f'prober_probe_duration_seconds_count{{{of_pod},probe_type="Readiness"}} 2.0',
+        }
         assert here.probes.verdict(READINESS, "1") is ProbeResult.SUCCESS
         here.probes.remove("u")
         assert (here.probes.metrics.total, here.probes.metrics.seconds) == ({}, {})
+
+
+def _lines(metrics: ProbeMetrics) -> set[str]:
+    class Source(Collector):
+        def collect(self) -> Iterator[Metric]:
+            return probe_families(metrics)
+
+    registry = CollectorRegistry()
+    registry.register(Source())
+    lines = generate_latest(registry).decode().splitlines()
+    return {
+        each
+        for each in lines
+        if each.startswith(("prober_probe_total", "prober_probe_duration_seconds_count"))
+    }

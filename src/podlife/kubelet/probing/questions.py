@@ -37,6 +37,8 @@ __all__ = ["Answer", "Question", "ask"]
 _MOST_OUTPUT_BYTES = 10 * 1024
 # A runtime ends a command that takes too long, and needs a moment for it; one that does not answer is not waited for.
 _RUNTIME_SECONDS = 10.0
+# An answer that is late by so much was not waited for in time: the agent itself was held up.
+_HELD_UP_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +62,18 @@ class Answer:
 
 async def ask(runtime: Runtime, question: Question) -> Answer:
     """Tried again, up to three times in all, while it cannot be carried out."""
+    loop = asyncio.get_running_loop()
     error = ""
     for _ in range(MAX_TRIES):
+        began = loop.time()
         try:
             return await _ask_once(runtime, question)
         except NoAnswerError as failure:
-            return Answer(Outcome.FAILURE, str(failure))
+            late = loop.time() - began - question.seconds
+            if late < _HELD_UP_SECONDS:
+                return Answer(Outcome.FAILURE, str(failure))
+            # No container is restarted because the node was busy.
+            error = f"the node was held up for {late:.1f} s while it waited for the answer: {failure}"
         except (AskError, ContainerRuntimeError) as failure:
             error = str(failure) or type(failure).__name__
     return Answer(Outcome.UNKNOWN, error=error)

@@ -54,7 +54,8 @@ def speaking(*frames: bytes, hello: bytes = HELLO, seen: list[bytes] | None = No
         for each in frames:
             writer.write(each)
             await writer.drain()
-        await asyncio.sleep(0.05)
+        writer.write_eof()
+        await reader.read()
 
     return script
 
