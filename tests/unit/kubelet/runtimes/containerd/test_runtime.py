@@ -1,0 +1,89 @@
+"""The runtime without a daemon, and its small parts."""
+
+from __future__ import annotations
+
+import asyncio
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+
+from podlife.errors import ConfigError
+from podlife.kubelet.runtimes.containerd import ContainerdRuntime, ContainerdSettings
+from podlife.kubelet.runtimes.containerd.orders import Orders
+from podlife.kubelet.runtimes.containerd.termination import make_file, read_message, remove_others
+
+
+@pytest.mark.parametrize("missing", ["grpc", "google.protobuf"])
+async def test_a_missing_library_is_told_in_one_line_with_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: str
+) -> None:
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(ConfigError, match=r"pip install 'podlife\[containerd\]'"):
+        async with ContainerdRuntime(ContainerdSettings(tmp_path)):
+            pass
+
+
+def test_the_runtime_can_be_imported_without_its_libraries() -> None:
+    code = (
+        "import sys; sys.modules['grpc'] = sys.modules['google.protobuf'] = None\n"
+        "import podlife.kubelet.runtimes.containerd"
+    )
+    import subprocess
+
+    assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
+
+
+async def test_an_order_goes_on_when_its_caller_has_left() -> None:
+    orders, done, go = Orders(), [], asyncio.Event()
+
+    async def order() -> None:
+        await go.wait()
+        done.append("done")
+
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.01):
+            await orders.give(order(), "order", within="s")
+    go.set()
+    await orders.wait_for("s")
+    assert done == ["done"]
+
+
+async def test_orders_elsewhere_are_not_waited_for() -> None:
+    orders, go = Orders(), asyncio.Event()
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(orders.give(_until(go), "order", within="a"))
+        await asyncio.sleep(0)
+        async with asyncio.timeout(5):
+            await orders.wait_for("b")
+        go.set()
+
+
+async def _until(event: asyncio.Event) -> None:
+    await event.wait()
+
+
+def test_a_termination_message_is_for_any_user_of_the_container_and_nobody_else_of_the_node(
+    tmp_path: Path,
+) -> None:
+    path = make_file(tmp_path / "messages")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o666
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    assert read_message(str(path)) == ""
+
+
+def test_of_a_long_termination_message_the_end_is_kept(tmp_path: Path) -> None:
+    path = make_file(tmp_path)
+    path.write_bytes(b"a" * 10_000 + b"\xff the end")
+    message = read_message(str(path))
+    assert message.endswith("� the end")
+    assert len(message) == 4096
+    assert read_message(str(tmp_path / "gone")) == read_message("") == ""
+
+
+def test_files_of_containers_that_are_gone_are_removed(tmp_path: Path) -> None:
+    kept, gone = make_file(tmp_path), make_file(tmp_path)
+    remove_others(tmp_path, [str(kept)])
+    assert list(tmp_path.iterdir()) == [kept]
+    assert not gone.exists()

@@ -1,0 +1,133 @@
+"""The daemon is heard by its best stream of events, and by listings: often where there is none."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+from podlife.aio import cancel_and_wait, spawn
+from podlife.kubelet.runtime import ContainerRuntimeError, RuntimeUnavailableError
+from podlife.kubelet.runtimes.containerd.client import NotOfferedError
+from podlife.kubelet.runtimes.containerd.settings import ContainerdSettings
+from podlife.kubelet.runtimes.containerd.watch import Watch
+from tests.virtual_time import virtual_time
+
+
+class Daemon:
+    """Streams as the test wants them, and what was looked at."""
+
+    def __init__(self, *, cri: bool = False, containerd: bool = False) -> None:
+        self.cri, self.containerd = cri, containerd
+        self.is_away = False
+        self.events: asyncio.Queue[str | None] = asyncio.Queue()
+        self.listings: list[float] = []
+        self.looks: list[str] = []
+        self.looks_until_ended = 1
+
+    async def container_events(self) -> AsyncGenerator[str, None]:
+        async for event in self._stream(self.cri):
+            yield event
+
+    async def task_exits(self) -> AsyncGenerator[str, None]:
+        async for event in self._stream(self.containerd):
+            yield event
+
+    async def relist(self) -> None:
+        self.listings.append(asyncio.get_running_loop().time())
+        if self.is_away:
+            raise RuntimeUnavailableError("away")
+
+    async def look_at(self, container_or_sandbox_id: str) -> bool:
+        self.looks.append(container_or_sandbox_id)
+        return len(self.looks) >= self.looks_until_ended
+
+    async def _stream(self, is_offered: bool) -> AsyncGenerator[str, None]:
+        if self.is_away:
+            raise RuntimeUnavailableError("away")
+        if not is_offered:
+            raise NotOfferedError("unknown method")
+        while (event := await self.events.get()) is not None:
+            yield event
+        raise RuntimeUnavailableError("the daemon was killed")
+
+
+async def watched(daemon: Daemon, seconds: float) -> None:
+    failures: list[BaseException] = []
+    watch = Watch(daemon, daemon, ContainerdSettings(Path("unused")))  # type: ignore[arg-type]
+    task = spawn(watch.run(), name="watch", on_failure=failures.append)
+    await asyncio.sleep(seconds)
+    await cancel_and_wait(task)
+    assert failures == []
+
+
+@virtual_time
+async def test_without_events_everything_is_listed_every_second() -> None:
+    daemon = Daemon()
+    await watched(daemon, 60)
+    assert 55 <= len(daemon.listings) <= 75
+
+
+@virtual_time
+async def test_with_events_everything_is_listed_seldom_once_the_stream_has_held() -> None:
+    for daemon in (Daemon(cri=True), Daemon(containerd=True)):
+        await watched(daemon, 60)
+        assert 5 <= len(daemon.listings) <= 12
+
+
+@virtual_time
+async def test_what_the_daemon_tells_is_looked_at_once_where_cri_tells_it() -> None:
+    daemon = Daemon(cri=True)
+    daemon.looks_until_ended = 1000
+    daemon.events.put_nowait("c")
+    await watched(daemon, 5)
+    assert daemon.looks == ["c"]
+
+
+@virtual_time
+async def test_an_end_that_cri_does_not_know_yet_is_looked_for_again_within_a_bound() -> None:
+    daemon = Daemon(containerd=True)
+    daemon.looks_until_ended = 5
+    daemon.events.put_nowait("c")
+    await watched(daemon, 5)
+    assert daemon.looks == ["c"] * 5
+    daemon.looks, daemon.looks_until_ended = [], 1000
+    daemon.events.put_nowait("c")
+    await watched(daemon, 5)
+    assert len(daemon.looks) == 40
+
+
+@virtual_time
+async def test_a_daemon_that_went_away_is_listed_and_heard_again_when_it_is_back() -> None:
+    daemon = Daemon(containerd=True)
+
+    async def go_and_come() -> None:
+        await asyncio.sleep(20)
+        daemon.is_away = True
+        daemon.events.put_nowait(None)
+        await asyncio.sleep(20)
+        daemon.is_away = False
+        back = asyncio.get_running_loop().time()
+        daemon.events.put_nowait("c")
+        await asyncio.sleep(5)
+        assert any(back <= listed <= back + 1.5 for listed in daemon.listings)
+
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(watched(daemon, 60))
+        tasks.create_task(go_and_come())
+    assert daemon.looks == ["c"]
+
+
+@virtual_time
+async def test_a_listing_that_fails_does_not_end_the_watch() -> None:
+    daemon = Daemon()
+    calls = 0
+
+    async def relist() -> None:
+        nonlocal calls
+        calls += 1
+        raise ContainerRuntimeError("the daemon is confused")
+
+    daemon.relist = relist  # type: ignore[method-assign]
+    await watched(daemon, 10)
+    assert calls >= 8
