@@ -1,0 +1,152 @@
+"""A pod's volumes with the rights that a kubelet has, no more: kube-apiserver gives a node what its pods refer to."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from podlife.api.codec import Object
+from podlife.client import (
+    CONFIG_MAPS,
+    NAMESPACES,
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
+    PODS,
+    SECRETS,
+    SERVICE_ACCOUNTS,
+    Client,
+    DeleteOptions,
+    Flags,
+    PatchType,
+    Ref,
+    load,
+)
+from podlife.clock import SystemClock
+from podlife.kubelet.ports import VolumeError
+from podlife.kubelet.references import ApiReferences
+from podlife.kubelet.volumes import NodeVolumes, kernel
+from tests.real_parts import Server
+
+NODE = "node-a"
+NAMESPACE = "volumes"
+REVIEWS = Ref("authentication.k8s.io", "v1", "selfsubjectreviews", namespaced=False)
+
+
+def connect(server: Server, token: str) -> Client:
+    flags = Flags(server=server.url, token=token, certificate_authority=str(server.ca_file))
+    return Client.connect(load(flags, {}), timeout_seconds=30)
+
+
+@pytest.fixture
+async def admin(kube: Server) -> AsyncIterator[Client]:
+    async with connect(kube, kube.tokens["admin"]) as client:
+        await client.create(NAMESPACES, {"metadata": {"name": NAMESPACE}})
+        yield client
+        pod = await client.get(PODS, "web", NAMESPACE)
+        await client.delete(PODS, "web", NAMESPACE, options=DeleteOptions(0, uid=pod["metadata"]["uid"]))
+        await client.delete(NAMESPACES, NAMESPACE)
+        await client.delete(PERSISTENT_VOLUMES, "disk")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return tmp_path / "agent"
+
+
+async def make_pod(admin: Client, host: Path) -> Object:
+    await admin.create(SERVICE_ACCOUNTS, {"metadata": {"name": "robot"}}, NAMESPACE)
+    await admin.create(CONFIG_MAPS, {"metadata": {"name": "settings"}, "data": {"a": "1"}}, NAMESPACE)
+    await admin.create(SECRETS, {"metadata": {"name": "key"}, "stringData": {"s": "2"}}, NAMESPACE)
+    sources: list[Object] = [
+        {"serviceAccountToken": {"path": "token", "expirationSeconds": 600}},
+        {"configMap": {"name": "settings"}},
+        {"secret": {"name": "key"}},
+        {"downwardAPI": {"items": [{"path": "uid", "fieldRef": {"fieldPath": "metadata.uid"}}]}},
+    ]
+    volumes = [
+        {"name": "all", "projected": {"sources": sources}},
+        {"name": "disk", "persistentVolumeClaim": {"claimName": "mine"}},
+    ]
+    mounts = [{"name": each["name"], "mountPath": f"/{each['name']}"} for each in volumes]
+    spec = {
+        "nodeName": NODE,
+        "serviceAccountName": "robot",
+        "automountServiceAccountToken": False,
+        "containers": [{"name": "main", "image": "none", "volumeMounts": mounts}],
+        "volumes": volumes,
+    }
+    await make_claim(admin, host)
+    pod: Object = await admin.create(PODS, {"metadata": {"name": "web"}, "spec": spec}, NAMESPACE)
+    return pod
+
+
+async def make_claim(admin: Client, host: Path) -> None:
+    wanted: Object = {
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "1Gi"}},
+        "volumeName": "disk",
+        "storageClassName": "",
+    }
+    claim = await admin.create(
+        PERSISTENT_VOLUME_CLAIMS, {"metadata": {"name": "mine"}, "spec": wanted}, NAMESPACE
+    )
+    bound = {"status": {"phase": "Bound"}}
+    await admin.patch(
+        PERSISTENT_VOLUME_CLAIMS, "mine", bound, NAMESPACE, type=PatchType.MERGE, subresource="status"
+    )
+    reference = {
+        "kind": "PersistentVolumeClaim",
+        "namespace": NAMESPACE,
+        "name": "mine",
+        "uid": claim["metadata"]["uid"],
+    }
+    spec = {
+        "capacity": {"storage": "1Gi"},
+        "accessModes": ["ReadWriteOnce"],
+        "claimRef": reference,
+        "hostPath": {"path": str(host)},
+    }
+    await admin.create(PERSISTENT_VOLUMES, {"metadata": {"name": "disk"}, "spec": spec})
+
+
+async def mount(volumes: NodeVolumes, pod: Object) -> None:
+    """The server learns a moment late what a node's pods refer to: a kubelet tries again, and so does this."""
+    async with asyncio.timeout(30):
+        while True:
+            try:
+                await volumes.mount(pod)
+                return
+            except VolumeError as error:
+                if "no relationship found between node" not in str(error):
+                    raise
+                await asyncio.sleep(0.1)
+
+
+async def test_a_node_shows_its_pod_everything_and_a_token_that_says_who_it_is(
+    kube: Server, admin: Client, root: Path, tmp_path: Path
+) -> None:
+    pod = await make_pod(admin, tmp_path)
+    async with connect(kube, kube.tokens[NODE]) as own:
+        references = ApiReferences(own, SystemClock())
+        references.register(pod)
+        volumes = NodeVolumes(own, references, SystemClock(), root)
+        await mount(volumes, pod)
+        shown, disk = volumes.mounts(pod, pod["spec"]["containers"][0])
+        folder = Path(shown.host_path)
+        files = {name: (folder / name).read_text() for name in ("a", "s", "uid")}
+        assert files == {"a": "1", "s": "2", "uid": pod["metadata"]["uid"]}
+        assert disk.host_path == str(tmp_path)
+        async with connect(kube, (folder / "token").read_text()) as container:
+            review = await container.create(REVIEWS, {"kind": "SelfSubjectReview"})
+        info = review["status"]["userInfo"]
+        assert info["username"] == f"system:serviceaccount:{NAMESPACE}:robot"
+        assert info["extra"]["authentication.kubernetes.io/pod-uid"] == [pod["metadata"]["uid"]]
+        found = await references.service_environment(pod)
+        service = await admin.get(Ref("", "v1", "services"), "kubernetes", "default")
+        assert found["KUBERNETES_SERVICE_HOST"] == service["spec"]["clusterIP"]
+        await volumes.unmount(pod["metadata"]["uid"])
+    assert kernel.mount_points(root) == []
+    assert list((root / "pods").iterdir()) == []
