@@ -125,7 +125,7 @@ async def test_nothing_is_lost_where_a_log_is_rotated_while_it_is_written(tmp_pa
             with path.open("a") as file:
                 file.write(LINE.format(f"{number} is new"))
                 file.flush()
-                await reader.until(b"is new\n")
+                await reader.until(f"{number} is new\n".encode())
                 file.write(LINE.format(number))
                 path.rename(tmp_path / f"0.log.{number}")
                 # Its writer goes on with the old file until it has made the new one.
