@@ -313,3 +313,42 @@ async def test_services_of_other_namespaces_are_not_told() -> None:
     server, references = await started()
     await server.put_service("db", "kube-system")
     assert not await references.service_environment(pod())
+
+
+@virtual_time
+async def test_a_server_that_does_not_answer_holds_nobody_up_who_could_do_with_what_there_is() -> None:
+    server, references = await started()
+    await server.put_config_map("settings", {"a": "1"})
+    await server.put_service("db")
+    mine = pod(CONFIG)
+    references.register(mine)
+
+    async def everything() -> tuple[object, object, object]:
+        token = await references.token(mine, audience="", expiration_seconds=1000)
+        return token, await settings(references), await references.service_environment(mine)
+
+    before = await everything()
+    server.held_back = asyncio.Event()
+    server.has_tokens = False
+    await asyncio.sleep(900)
+    loop = asyncio.get_running_loop()
+    asked_at = loop.time()
+    assert await everything() == before
+    # Four questions, and a little patience with each.
+    assert loop.time() - asked_at <= 20
+    asked_at = loop.time()
+    assert await settings(references) == {"a": "1"}
+    assert loop.time() == asked_at
+    server.held_back.set()
+    await asyncio.sleep(60)
+
+
+@virtual_time
+async def test_a_static_pod_starts_without_the_server_that_would_tell_of_services() -> None:
+    server, references = await started()
+    server.refuse = down
+    mine = pod()
+    mine["metadata"]["annotations"] = {"kubernetes.io/config.source": "file"}
+    assert await references.service_environment(mine) == {}
+    with pytest.raises(ApiError):
+        await references.service_environment(pod())

@@ -20,7 +20,7 @@ from podlife.api.names import check_dns_subdomain
 from podlife.client import Client
 from podlife.client.refs import Ref
 from podlife.errors import NotFoundError, PodlifeError
-from podlife.kubelet.references.shared_call import SharedCalls
+from podlife.kubelet.references.shared_call import PATIENCE_SECONDS, SharedCalls
 
 __all__ = ["TTL_SECONDS", "ObjectCache"]
 
@@ -28,6 +28,8 @@ TTL_SECONDS = 60.0
 # Objects that came at the same time do not all go at the same time.
 _JITTER = 0.1
 _MOST_KEPT = 1000
+# A server that does not answer is not asked with every look at a pod.
+_ASK_AGAIN_SECONDS = 10.0
 
 Key = tuple[str, str]
 
@@ -64,7 +66,16 @@ class ObjectCache:
             self._kept.move_to_end(key)
             if asyncio.get_running_loop().time() < kept.fresh_until:
                 return kept.object
-        return await self._calls.join(key, f"read {self._ref} {namespace}/{name}", lambda: self._read(key))
+        name_of_task = f"read {self._ref} {namespace}/{name}"
+        if kept is None:
+            return await self._calls.join(key, name_of_task, lambda: self._read(key))
+        try:
+            return await self._calls.join(
+                key, name_of_task, lambda: self._read(key), seconds=PATIENCE_SECONDS
+            )
+        except TimeoutError:
+            kept.fresh_until = asyncio.get_running_loop().time() + _ASK_AGAIN_SECONDS
+            return kept.object
 
     def add(self, keys: Iterable[Key]) -> None:
         """A pod refers to them: what is known of them is too old."""
@@ -97,6 +108,7 @@ class ObjectCache:
         except PodlifeError:
             if kept is None:
                 raise
+            kept.fresh_until = asyncio.get_running_loop().time() + _ASK_AGAIN_SECONDS
             return kept.object
         if kept is not None and _is_older(found, kept.object):
             return kept.object

@@ -1,7 +1,7 @@
 """The services of namespaces, read when a pod wants to know of them.
 
 A pod is told of every service that was there when it came: a list that is older than the pod's registration is read
-again. Apart from that a list is good for as long as any other object is.
+again. Apart from that a list is good for as long as any other object is, and longer while the server does not answer.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from podlife.api.codec import Object
 from podlife.client import Client
 from podlife.client.refs import SERVICES
-from podlife.errors import NotFoundError
+from podlife.errors import NotFoundError, PodlifeError
 from podlife.kubelet.references.objects import TTL_SECONDS
-from podlife.kubelet.references.shared_call import SharedCalls
+from podlife.kubelet.references.shared_call import PATIENCE_SECONDS, SharedCalls
 
 __all__ = ["MASTER_NAMESPACE", "MASTER_SERVICE", "ServiceLists"]
 
@@ -47,11 +47,21 @@ class ServiceLists:
         self._kept.pop((namespace, ""), None)
 
     async def _get(self, key: Key, since: float) -> tuple[Object, ...]:
-        now = asyncio.get_running_loop().time()
-        wanted_since = max(since, now - TTL_SECONDS)
-        found = self._kept.get(key)
-        while found is None or found.asked_at < wanted_since:
-            found = await self._calls.join(key, f"services of {key[0]}", lambda: self._read(key))
+        wanted_since = max(since, asyncio.get_running_loop().time() - TTL_SECONDS)
+        found = kept = self._kept.get(key)
+        try:
+            while found is None or found.asked_at < wanted_since:
+                found = await self._calls.join(
+                    key,
+                    f"services of {key[0]}",
+                    lambda: self._read(key),
+                    seconds=None if kept is None else PATIENCE_SECONDS,
+                )
+        except (PodlifeError, TimeoutError):
+            # A container that starts again does not wait for a server that is gone.
+            if kept is None:
+                raise
+            return kept.services
         return found.services
 
     async def _read(self, key: Key) -> _List:

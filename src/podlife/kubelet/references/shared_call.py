@@ -8,7 +8,10 @@ from typing import Any, Generic, TypeVar
 
 from podlife.aio import spawn
 
-__all__ = ["SharedCalls"]
+__all__ = ["PATIENCE_SECONDS", "SharedCalls"]
+
+# How long somebody waits who could do with what there is.
+PATIENCE_SECONDS = 5.0
 
 T = TypeVar("T")
 
@@ -22,13 +25,22 @@ class SharedCalls(Generic[T]):
     def __init__(self) -> None:
         self._calls: dict[Hashable, asyncio.Task[T]] = {}
 
-    async def join(self, key: Hashable, name: str, call: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    async def join(
+        self,
+        key: Hashable,
+        name: str,
+        call: Callable[[], Coroutine[Any, Any, T]],
+        *,
+        seconds: float | None = None,
+    ) -> T:
+        """Raises TimeoutError for who waits no longer than `seconds`; the call goes on."""
         task = self._calls.get(key)
         if task is None:
             # The failure is told to everybody who waits for it.
             task = self._calls[key] = spawn(call(), name=name, on_failure=lambda _: None)
             task.add_done_callback(lambda done: self._ended(key, done))
-        return await asyncio.shield(task)
+        async with asyncio.timeout(seconds):
+            return await asyncio.shield(task)
 
     def forget(self, key: Hashable) -> None:
         """Who asks from now on wants an answer newer than the one that is on its way."""

@@ -19,7 +19,7 @@ from podlife.client.refs import SERVICE_ACCOUNTS
 from podlife.clock import Clock
 from podlife.errors import NotFoundError, PodlifeError
 from podlife.kubelet.lifecycle.objects import Pod
-from podlife.kubelet.references.shared_call import SharedCalls
+from podlife.kubelet.references.shared_call import PATIENCE_SECONDS, SharedCalls
 
 __all__ = ["Tokens"]
 
@@ -70,11 +70,14 @@ class Tokens:
             return kept.text
         try:
             task_name = f"a token of {wish.namespace}/{account} for {wish.pod_name}"
-            token = await self._calls.join(wish, task_name, lambda: self._ask(wish))
-        except PodlifeError as error:
+            is_valid = kept is not None and now < kept.expires
+            seconds = PATIENCE_SECONDS if is_valid else None
+            token = await self._calls.join(wish, task_name, lambda: self._ask(wish), seconds=seconds)
+        except (PodlifeError, TimeoutError) as error:
             if kept is None or self._clock.now() > kept.expires:
                 raise
-            log.warning("a token of %s/%s was not renewed: %s", wish.namespace, account, error)
+            why = str(error) or "the server has not answered yet"
+            log.warning("a token of %s/%s was not renewed: %s", wish.namespace, account, why)
             return kept.text
         return token.text
 
