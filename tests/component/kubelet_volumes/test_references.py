@@ -336,6 +336,7 @@ async def test_a_server_that_does_not_answer_holds_nobody_up_who_could_do_with_w
     assert await everything() == before
     # Four questions, and a little patience with each.
     assert loop.time() - asked_at <= 20
+    await settings(references)
     asked_at = loop.time()
     assert await settings(references) == {"a": "1"}
     assert loop.time() == asked_at
