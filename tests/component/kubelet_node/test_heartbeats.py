@@ -139,6 +139,7 @@ async def test_what_the_agent_finds_wrong_with_itself_is_told_at_once_when_asked
 async def test_a_node_that_a_monitor_gave_up_says_that_it_is_there() -> None:
     """NL-15 is what the monitor writes."""
     async with world() as here, here.running():
+        await asyncio.sleep(25)
         await here.client.patch(
             NODES,
             "n1",

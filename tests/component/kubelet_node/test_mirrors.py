@@ -110,12 +110,13 @@ async def test_a_mirror_that_nobody_told_of_is_found() -> None:
         assert is_mirror_of(changed, static("walk"))
 
 
+@pytest.mark.parametrize("node_name", ["", "n1"])
 @virtual_time
 async def test_a_pod_of_somebody_else_with_that_name_is_left_alone_and_told_of_once(
-    caplog: pytest.LogCaptureFixture,
+    caplog: pytest.LogCaptureFixture, node_name: str
 ) -> None:
     async with mirrors() as (here, them, _):
-        spec = {"containers": [{"name": "c", "image": "i"}]}
+        spec = {"containers": [{"name": "c", "image": "i"}], "nodeName": node_name}
         theirs = await here.client.create(PODS, {"metadata": {"name": "web-n1"}, "spec": spec}, "default")
         assert await them.ensure(static(), None) is None
         assert await them.ensure(static(), None) is None
@@ -129,6 +130,19 @@ async def test_a_node_that_is_gone_has_no_mirrors() -> None:
     async with mirrors() as (here, them, reporter):
         await here.client.delete(NODES, "n1", options=DeleteOptions(uid=reporter.uid))
         await asyncio.sleep(1)
+        here.requests.clear()
+        assert await them.ensure(static(), None) is None
+        assert not here.requests
+        assert await on_server(here) is None
+
+
+@virtual_time
+async def test_a_node_that_is_to_go_gets_no_mirrors() -> None:
+    async with mirrors() as (here, them, reporter):
+        await here.client.patch(NODES, "n1", {"metadata": {"finalizers": ["test.example/hold"]}})
+        await here.client.delete(NODES, "n1", options=DeleteOptions(uid=reporter.uid))
+        await asyncio.sleep(1)
+        assert reporter.uid
         assert await them.ensure(static(), None) is None
         assert await on_server(here) is None
 

@@ -6,7 +6,9 @@ import asyncio
 
 import pytest
 
+from podlife.aio import cancel_and_wait, spawn
 from podlife.client import LEASES, NODES, DeleteOptions
+from podlife.kubelet.node.record import NodeRecord, follow_node
 from tests.component.kubelet_node.kit import world
 from tests.virtual_time import virtual_time
 
@@ -62,6 +64,35 @@ async def test_a_node_that_was_there_keeps_its_taints_labels_and_provider() -> N
             assert (capacity["example.com/gpu"], capacity["cpu"]) == ("2", "4")
             assert "hugepages-1Gi" not in capacity
             assert (await here.condition("Ready"))["status"] == "True"
+
+
+@virtual_time
+async def test_the_next_agent_says_at_once_that_the_node_is_there() -> None:
+    async with world() as here:
+        async with here.running():
+            before = await here.condition("Ready")
+        await asyncio.sleep(60)
+        async with here.running():
+            after = await here.condition("Ready")
+        assert after["lastHeartbeatTime"] > before["lastHeartbeatTime"]
+        assert after["lastTransitionTime"] == before["lastTransitionTime"]
+
+
+@virtual_time
+async def test_a_node_that_went_while_nobody_watched_is_not_believed_in() -> None:
+    async with world() as here:
+        record = NodeRecord()
+        record.put(await here.client.create(NODES, {"metadata": {"name": "n1"}}))
+        await here.client.delete(NODES, "n1", options=DeleteOptions(uid=record.uid))
+        failures: list[BaseException] = []
+        task = spawn(follow_node(here.client, "n1", record), name="follow", on_failure=failures.append)
+        await asyncio.sleep(1)
+        assert record.node is None
+        await here.client.create(NODES, {"metadata": {"name": "n1"}})
+        await asyncio.sleep(1)
+        assert record.uid
+        await cancel_and_wait(task)
+        assert not failures
 
 
 @virtual_time
@@ -154,8 +185,11 @@ async def test_a_node_that_was_deleted_stays_away_as_a_kubelets_does() -> None:
         await here.client.delete(
             LEASES, "n1", "kube-node-lease", options=DeleteOptions(uid=lease["metadata"]["uid"])
         )
+        await asyncio.sleep(11)
+        here.requests.clear()
         await asyncio.sleep(120)
         assert not await here.has_node()
+        assert {method for method, _ in here.requests} == {"GET"}
         assert reporter.uid == ""
         assert reporter.node()["metadata"]["name"] == "n1"
 

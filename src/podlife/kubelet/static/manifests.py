@@ -136,7 +136,6 @@ def _of_this_node(pod: Object, source: str, node_name: str) -> Object:
     metadata, spec = pod["metadata"], pod["spec"]
     uid = metadata.get("uid") or _digest(pod, source, node_name)
     annotations = {**(metadata.get("annotations") or {}), HASH: uid, SOURCE: "file"}
-    annotations.pop(SEEN, None)
     tolerations = [each for each in spec.get("tolerations") or () if not _is_everything(each)]
     return {
         "apiVersion": "v1",

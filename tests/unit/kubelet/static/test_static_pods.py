@@ -195,6 +195,30 @@ async def test_a_folder_that_was_replaced_is_watched_anew(tmp_path: Path) -> Non
         (folder / "b.yaml").write_text(text("b"))
         await asyncio.sleep(LOOK_SECONDS)
         assert told.names == ["b-n"]
+        (folder / "c.yaml").write_text(text("c"))
+        await asyncio.sleep(1)
+        assert told.names == ["b-n", "c-n"]
+
+
+@virtual_time
+async def test_two_files_that_claim_one_uid_are_one_pod(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.yaml").write_text(text(name).replace("{name:", "{uid: mine, name:", 1))
+    async with told_of(tmp_path) as told:
+        assert told.names == ["a-n"]
+        assert "default/b-n has a name or UID of one in a.yaml" in told.problems[0]
+
+
+@virtual_time
+async def test_a_pod_is_the_same_however_its_folder_was_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.yaml").write_text(text("a"))
+    async with told_of(tmp_path) as told:
+        uids = told.uids
+    monkeypatch.chdir(tmp_path.parent)
+    async with told_of(Path(tmp_path.name)) as told:
+        assert told.uids == uids
 
 
 @virtual_time
