@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from podlife import __version__
-from podlife.cli import apiserver, controllers, gc
+from podlife.cli import apiserver, controllers, gc, node
 
 __all__ = ["app"]
 
@@ -23,6 +23,7 @@ app = typer.Typer(
 app.add_typer(apiserver.app, name="apiserver")
 app.add_typer(controllers.app, name="controllers")
 app.add_typer(gc.app, name="gc")
+node.register(app)
 
 
 def _show_version(wanted: bool) -> None:

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from podlife.kubelet.lifecycle.constants import CRASH_LOOP_MAX_SECONDS
 from podlife.kubelet.node import NodeSettings
+
+if TYPE_CHECKING:
+    # It brings an HTTP server with it, which a simulated node has no use for.
+    from podlife.kubelet.endpoint import EndpointSettings
 
 __all__ = ["AgentSettings"]
 
@@ -20,6 +25,8 @@ class AgentSettings:
     data: Path | None = None
     static_pods: Path | None = None
     follows_pods: bool = True
+    # Where the node serves logs and commands; None for nowhere.
+    endpoint: EndpointSettings | None = None
     crash_loop_max_seconds: float = CRASH_LOOP_MAX_SECONDS
 
     @property

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 from podlife.aio import wait_until_set
 from podlife.errors import PodlifeError
-from podlife.kubelet.lifecycle.backoff import Backoff
 from podlife.kubelet.lifecycle.constants import HOUSEKEEPING_SECONDS
 from podlife.kubelet.lifecycle.observed import ObservedPod
 from podlife.kubelet.pods.cache import PodCache
@@ -25,7 +24,8 @@ from podlife.kubelet.pods.logs_on_disk import LogFolders
 from podlife.kubelet.pods.loop import Workers
 from podlife.kubelet.pods.pod import RunningPod
 from podlife.kubelet.pods.statuses import Statuses
-from podlife.kubelet.podworkers import KillOptions, PodUpdate, Stage, UpdateType
+from podlife.kubelet.pods.steps import Mirrors
+from podlife.kubelet.podworkers import KillOptions, PodUpdate, Stage, UpdateType, full_name
 from podlife.kubelet.podworkers.ports import is_stopped
 from podlife.kubelet.ports import Probes, Volumes
 from podlife.kubelet.runtime import ContainerState, Runtime
@@ -55,7 +55,7 @@ class Rooms:
     volumes: Volumes
     killer: Killer
     images: Images
-    backoff: Backoff
+    mirrors: Mirrors
     logs: LogFolders
 
 
@@ -93,6 +93,7 @@ class Housekeeping:
         uids, self._uids = list(self._uids), {}
         is_whole, self._is_whole_look_due = self._is_whole_look_due, False
         self._compare()
+        await self._remove_mirrors()
         if is_whole:
             self._collect_waits()
             uids = list(dict.fromkeys((*uids, *self._rooms.cache, *self._rooms.volumes.mounted())))
@@ -118,6 +119,14 @@ class Housekeeping:
         for uid in list(rooms.cache):
             if rooms.workers.state(uid) is None and uid not in rooms.known:
                 self._end_orphan(uid)
+
+    async def _remove_mirrors(self) -> None:
+        """Of static pods that are gone, once nothing of them runs (PW-178)."""
+        for mirror in self._rooms.known.mirrors():
+            name = full_name(mirror)
+            is_orphan = self._rooms.known.static_of(mirror) is None
+            if is_orphan and not self._rooms.workers.is_static_pod_terminating(name):
+                await self._rooms.mirrors.delete(name, mirror.uid)
 
     def _end_orphan(self, uid: str) -> None:
         observed = self._rooms.cache.last_seen(uid)

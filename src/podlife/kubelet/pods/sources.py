@@ -8,7 +8,7 @@ is taken only the newest counts.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from podlife.kubelet.lifecycle.admission import in_order_of_admission
@@ -40,6 +40,16 @@ class PodSource:
         self._put[uid] = node_pod
         self._removed.pop(uid, None)
         self._wakeup.set()
+
+    def put_all(self, pods: Iterable[Mapping[str, Any]]) -> None:
+        """These are all that there are."""
+        unseen = set(self._uids)
+        for pod in pods:
+            self.put(pod)
+            unseen.discard(pod["metadata"]["uid"])
+        for uid in unseen:
+            self.remove_uid(uid)
+        self.complete()
 
     def remove(self, pod: Mapping[str, Any]) -> None:
         self.remove_uid(pod["metadata"]["uid"])

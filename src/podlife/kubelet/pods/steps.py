@@ -12,10 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from podlife.api.codec import Object
 from podlife.clock import Clock
-from podlife.errors import PodlifeError
 from podlife.kubelet.lifecycle.actions import actions_for
-from podlife.kubelet.lifecycle.objects import is_static, is_terminal_phase
+from podlife.kubelet.lifecycle.objects import Pod, is_static, is_terminal_phase
 from podlife.kubelet.lifecycle.observed import ObservedPod
 from podlife.kubelet.pods.cache import PodCache
 from podlife.kubelet.pods.killing import Killer
@@ -38,17 +38,21 @@ _ORPHAN_GRACE_SECONDS = 1
 
 
 class Mirrors(Protocol):
-    """Shows static pods to the API server."""
+    """Shows static pods to the API server. Neither raises what is wrong with the server."""
 
-    async def reconcile(self, pod: NodePod, mirror: NodePod | None) -> None:
-        """Have one mirror of this pod as it is, or none of a pod that is to end. Raises nothing that should keep the
-        pod from running."""
+    async def ensure(self, pod: Pod, mirror: Pod | None) -> Object | None:
+        """See that the static pod has its mirror; `mirror` is the one that is known of."""
+        ...
+
+    async def delete(self, full_name: str, uid: str) -> bool:
+        """Delete the mirror of this full name and UID."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
     """What the steps work with. `look_again` is told of a pod for which something was done, `due_at` of one that is
-    to be looked at by then; `network_complaint` says why the node's network is not ready, if it is not."""
+    to be looked at by then, `ended` of one that may have left something behind."""
 
     cache: PodCache
     manager: StatusManager
@@ -58,14 +62,13 @@ class Parts:
     probes: Probes
     volumes: Volumes
     references: References
-    mirrors: Mirrors | None
+    mirrors: Mirrors
     telling: Telling
     clock: Clock
     seconds: Callable[[], float]
     look_again: Callable[[str], None]
     due_at: Callable[[str, float], None]
     ended: Callable[[str], None]
-    network_complaint: Callable[[], str]
 
 
 class PodSteps:
@@ -81,10 +84,9 @@ class PodSteps:
         if is_terminal_phase(told["phase"]):
             return Synced(is_terminal=True)
         self._note_deadline(pod)
-        self._check_network(pod)
         parts.references.register(pod)
-        if is_static(pod) and parts.mirrors is not None:
-            await parts.mirrors.reconcile(pod, mirror)
+        if is_static(pod):
+            await parts.mirrors.ensure(pod, mirror)
         await self._mount(pod)
         parts.probes.add(pod)
         is_restarting = is_restart_under_way(pod, told, observed)
@@ -142,14 +144,6 @@ class PodSteps:
         if deadline is not None:
             left = (deadline - self._parts.clock.now()).total_seconds()
             self._parts.due_at(pod.uid, self._parts.seconds() + max(left, 0.0))
-
-    def _check_network(self, pod: NodePod) -> None:
-        """ST-02."""
-        complaint = self._parts.network_complaint()
-        if complaint and not pod["spec"].get("hostNetwork"):
-            said = f"network is not ready: {complaint}"
-            self._parts.telling.pod(pod, "NetworkNotReady", said, is_warning=True)
-            raise PodlifeError(said)
 
     async def _mount(self, pod: NodePod) -> None:
         try:

@@ -6,7 +6,8 @@ the pod's status, and raised after everything else was tried.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from datetime import datetime
 
 from podlife.kubelet.lifecycle.actions import PodActions
@@ -42,7 +43,9 @@ class Synced:
 
 
 class PodSyncer:
-    def __init__(self, tools: Tools, starter: Starter, statuses: Statuses, around: Surroundings) -> None:
+    def __init__(
+        self, tools: Tools, starter: Starter, statuses: Statuses, around: Callable[[], Surroundings]
+    ) -> None:
         self._tools = tools
         self._killer: Killer = tools.killer
         self._starter = starter
@@ -102,10 +105,10 @@ class PodSyncer:
             ips = (await self._tools.runtime.sandbox_status(sandbox_id)).ips
         elif not (actions.start or actions.start_init or actions.start_ephemeral):
             return None
+        around = self._around()
         if pod["spec"].get("hostNetwork"):
-            ips = ips or self._around.host_ips
-        around = Surroundings(self._around.host_ips, ips, self._around.allocatable)
-        return Place(sandbox_id, observed, around)
+            ips = ips or around.host_ips
+        return Place(sandbox_id, observed, replace(around, pod_ips=ips))
 
     async def _make_sandbox(self, pod: Pod, attempt: int) -> str:
         config = self._tools.configs.sandbox(pod, attempt)
