@@ -1,0 +1,85 @@
+"""An agent that dies in the middle: a pod's life over the runtime containerd, killed at its n-th call of the daemon.
+
+Run as a program with the daemon's socket and a folder. For every line of its input, a number and a moment, it forks an
+agent that kills itself with SIGKILL at that call: `before` it is sent, while it is `under` way, or `after` its answer.
+It answers each line with `killed`, or with `done` where the life was over first. A container writes its name to the
+folder's `witness` when it starts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from podlife.kubelet.runtime import ContainerConfig, Mount, SandboxConfig
+from podlife.kubelet.runtimes.containerd import ContainerdRuntime, ContainerdSettings
+from podlife.kubelet.runtimes.containerd.client import CriClient
+
+from .daemon import IMAGE
+
+
+def settings_of(socket: Path, folder: Path) -> ContainerdSettings:
+    return ContainerdSettings(folder / "agent", socket=socket)
+
+
+def container(folder: Path, name: str, then: str) -> ContainerConfig:
+    script = f"echo {name} >> /shared/witness; {then}"
+    mounts = (Mount("/shared", str(folder)),)
+    return ContainerConfig(name, IMAGE, command=("sh", "-c", script), log_path=f"{name}.log", mounts=mounts)
+
+
+async def life(socket: Path, folder: Path) -> None:
+    """A pod with a container that ends by itself and one that is stopped."""
+    # Listings of its own accord would make the count of calls another one each time.
+    settings = replace(settings_of(socket, folder), relist_seconds=3600)
+    async with ContainerdRuntime(settings) as runtime:
+        config = SandboxConfig("uid", "default", "web", log_directory=str(folder / "logs"), host_network=True)
+        sandbox_id = await runtime.run_sandbox(config)
+        short = await runtime.create_container(sandbox_id, container(folder, "short", "exit 5"))
+        await runtime.start_container(short)
+        long = container(folder, "long", "trap 'exit 6' TERM; sleep 1000 & wait")
+        long_id = await runtime.create_container(sandbox_id, long)
+        await runtime.start_container(long_id)
+        await runtime.stop_container(long_id, grace_seconds=1)
+        await runtime.remove_container(long_id)
+        await runtime.remove_sandbox(sandbox_id)
+
+
+def die_at(number: int, moment: str) -> None:
+    original, left = CriClient.call, number
+
+    async def call(self: CriClient, method: str, /, **fields: Any) -> Any:
+        nonlocal left
+        left -= 1
+        if left != 0:
+            return await original(self, method, **fields)
+        if moment != "before":
+            asking = asyncio.get_running_loop().create_task(original(self, method, **fields))
+            await asyncio.wait([asking], timeout=0.02 if moment == "under" else None)
+        os.kill(os.getpid(), signal.SIGKILL)
+        raise AssertionError("unreachable")
+
+    CriClient.call = call  # type: ignore[method-assign]
+
+
+def main() -> None:
+    socket, folder = Path(sys.argv[1]), Path(sys.argv[2])
+    for line in sys.stdin:
+        number, moment = line.split()
+        pid = os.fork()
+        if pid == 0:
+            die_at(int(number), moment)
+            asyncio.run(life(socket, folder))
+            os._exit(0)
+        _, status = os.waitpid(pid, 0)
+        sys.stdout.write("killed\n" if os.WIFSIGNALED(status) else f"done {status}\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
