@@ -198,6 +198,13 @@ async def test_a_folder_that_was_replaced_is_watched_anew(tmp_path: Path) -> Non
         (folder / "c.yaml").write_text(text("c"))
         await asyncio.sleep(1)
         assert told.names == ["b-n", "c-n"]
+        folder.rename(tmp_path / "older")
+        folder.mkdir()
+        await asyncio.sleep(1)
+        assert told.names == []
+        (folder / "d.yaml").write_text(text("d"))
+        await asyncio.sleep(1)
+        assert told.names == ["d-n"]
 
 
 @virtual_time
