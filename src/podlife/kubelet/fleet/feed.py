@@ -1,0 +1,86 @@
+"""One watch for many: follows a resource for as long as the fleet lives, and tells of every object that comes or goes.
+
+After an interruption it goes on where it was; where the server no longer knows that place it lists anew, and what is
+gone by then is told of as deleted. It never gives up, and says when the first list was whole.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import random
+from collections.abc import Callable
+from contextlib import aclosing
+
+from podlife.api.codec import Object
+from podlife.client import Bookmark, Client, EventType, Ref, WatchOptions
+from podlife.errors import ExpiredError, ForbiddenError, PodlifeError, UnauthorizedError
+
+__all__ = ["Feed"]
+
+log = logging.getLogger(__name__)
+
+_FIRST_DELAY_SECONDS, _MOST_DELAY_SECONDS = 0.5, 30.0
+
+
+class Feed:
+    """`changed` is told of an object with its kind of change, without the record of who manages its fields, which is
+    half of it."""
+
+    def __init__(
+        self,
+        client: Client,
+        ref: Ref,
+        changed: Callable[[EventType, Object], None],
+        *,
+        label_selector: str = "",
+        field_selector: str = "",
+    ) -> None:
+        self.synced = asyncio.Event()
+        self._client = client
+        self._ref = ref
+        self._changed = changed
+        self._options = WatchOptions(
+            label_selector=label_selector, field_selector=field_selector, resume_seconds=math.inf
+        )
+        # The newest of each as it was told of, to tell of its end with where that was missed.
+        self._known: dict[str, Object] = {}
+
+    async def run(self) -> None:
+        """Until it is cancelled. Raises what no patience helps against: not known, or not allowed."""
+        delay = _FIRST_DELAY_SECONDS
+        while True:
+            try:
+                await self._follow()
+            except (UnauthorizedError, ForbiddenError):
+                if not self.synced.is_set():
+                    raise
+            except ExpiredError:
+                delay = _FIRST_DELAY_SECONDS
+            except PodlifeError as error:
+                log.warning("%s cannot be followed, which is tried again: %s", self._ref, error)
+                delay = min(delay * 2, _MOST_DELAY_SECONDS)
+            await asyncio.sleep(delay * random.uniform(0.5, 1.0))  # noqa: S311 - spreads load, guards nothing
+
+    async def _follow(self) -> None:
+        unseen, is_listing = dict(self._known), True
+        async with aclosing(self._client.follow(self._ref, options=self._options)) as events:
+            async for event in events:
+                if not isinstance(event, Bookmark):
+                    unseen.pop(event.object["metadata"]["uid"], None)
+                    self._take(event.type, event.object)
+                elif event.is_synced and is_listing:
+                    is_listing = False
+                    for gone in unseen.values():
+                        self._take(EventType.DELETED, gone)
+                    self.synced.set()
+
+    def _take(self, type_: EventType, obj: Object) -> None:
+        metadata = obj["metadata"]
+        metadata.pop("managedFields", None)
+        if type_ is EventType.DELETED:
+            self._known.pop(metadata["uid"], None)
+        else:
+            self._known[metadata["uid"]] = obj
+        self._changed(type_, obj)
