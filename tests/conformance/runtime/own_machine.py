@@ -24,9 +24,11 @@ def blocks() -> list[str]:
     return re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 
 
-def own_compute() -> ModuleType:
+def own_compute(*, whole: bool = False) -> ModuleType:
+    """The compute, or the whole program with the node around it."""
     module = ModuleType("own_compute")
-    exec(compile("\n\n".join(blocks()), "own_compute.py", "exec", dont_inherit=True), module.__dict__)
+    code = "\n\n".join(blocks() if whole else blocks()[:1])
+    exec(compile(code, "own_compute.py", "exec", dont_inherit=True), module.__dict__)
     return module
 
 

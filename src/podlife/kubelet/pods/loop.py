@@ -51,6 +51,9 @@ class PodLoop:
         # When pods will have been active for longer than they may.
         self.deadlines = Timetable()
         self.retries = Timetable()
+        # All pods that the node should have are known: what is not among them is not wanted. Only once they were taken:
+        # between the last word of a source and that, a look at what runs would take every pod for an orphan.
+        self.is_complete = False
         workers.retries = self.retries
         self._known = known
         self._workers = workers
@@ -59,11 +62,6 @@ class PodLoop:
         self._admit = admit
         self._tidy = tidy
 
-    @property
-    def is_complete(self) -> bool:
-        """All pods that the node should have are known: what is not among them is not wanted."""
-        return self.api_pods.is_complete and self.static_pods.is_complete
-
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._take_for_ever(), name="pods that are wanted")
@@ -71,19 +69,20 @@ class PodLoop:
                 group.create_task(self._look_again_for_ever(timetable), name="pods that are due")
 
     async def _take_for_ever(self) -> None:
-        was_complete = False
         while True:
             await self.wakeup.wait()
             self.wakeup.clear()
             # Those of the node itself come first: they may be what the others need.
-            for source in (self.static_pods, self.api_pods):
+            sources = (self.static_pods, self.api_pods)
+            has_all = all(each.is_complete for each in sources)
+            for source in sources:
                 removed, put = source.take()
                 for uid in removed:
                     self._take_removal(uid)
                 for pod in put:
                     self._take(pod)
-            if self.is_complete and not was_complete:
-                was_complete = True
+            if has_all and not self.is_complete:
+                self.is_complete = True
                 self._tidy(None)
 
     async def _look_again_for_ever(self, timetable: Timetable) -> None:

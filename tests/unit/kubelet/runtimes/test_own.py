@@ -322,8 +322,19 @@ def test_the_page_is_as_long_as_it_says() -> None:
     assert f"in {len(lines)} lines of Python" in re.sub(r"\s+", " ", PAGE)
 
 
+@virtual_time
 async def test_what_the_page_shows_runs(tmp_path: Path) -> None:
-    status = await own_compute().main(tmp_path)
+    module = own_compute()
+    async with OwnRuntime(
+        module.Coroutines({"greet": module.greet}), tmp_path / "state", LoopClock()
+    ) as runtime:
+        pod = SandboxConfig("uid", "default", "web", log_directory=str(tmp_path / "logs"))
+        config = ContainerConfig("c", command=("greet",), args=("node",), log_path="c/0.log")
+        container_id = await runtime.create_container(await runtime.run_sandbox(pod), config)
+        await runtime.start_container(container_id)
+        await asyncio.sleep(2.5)
+        await runtime.stop_container(container_id, grace_seconds=30)
+        status = await runtime.container_status(container_id)
     assert (status.state, status.exit_code) == (ContainerState.EXITED, 143)
-    log = (tmp_path / "logs" / "hello" / "0.log").read_text()
-    assert log.splitlines()[0].endswith(" stdout F hello node")
+    lines = (tmp_path / "logs" / "c" / "0.log").read_text().splitlines()
+    assert [line.partition(" ")[2] for line in lines] == ["stdout F hello node"] * 3
