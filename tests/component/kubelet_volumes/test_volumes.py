@@ -7,7 +7,9 @@ import base64
 import json
 import os
 import stat
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +17,7 @@ from podlife.api.codec import Object
 from podlife.client import CONFIG_MAPS
 from podlife.kubelet.lifecycle.downward import Surroundings
 from podlife.kubelet.ports import VolumeError
-from podlife.kubelet.volumes import kernel
+from podlife.kubelet.volumes import atomic_writer, kernel
 from podlife.wire import Response
 from tests.component import embedded
 from tests.component.kubelet_volumes.conftest import needs_root
@@ -44,14 +46,15 @@ async def test_a_config_map_is_files_where_every_node_has_them(root: Path) -> No
 
 
 @virtual_time
-async def test_every_folder_above_a_volume_is_private(root: Path) -> None:
+async def test_every_folder_between_the_root_and_a_volume_is_private(root: Path) -> None:
     node = await started(root)
     root.mkdir(mode=0o755)
     (root / "pods").mkdir(mode=0o777)
     found = await node.mount(pod({"name": "scratch", "emptyDir": {}}))
-    above = found["scratch"].relative_to(root).parents
-    assert {str(each): mode(root / each) for each in above} == {str(each): 0o700 for each in above}
+    above = [each for each in found["scratch"].parents if root in each.parents]
+    assert {str(each): mode(each) for each in above} == {str(each): 0o700 for each in above}
     assert mode(found["scratch"]) == 0o777
+    assert mode(root) == 0o755
 
 
 @virtual_time
@@ -116,6 +119,10 @@ async def test_a_change_arrives_and_what_is_gone_goes(root: Path) -> None:
         (
             {"emptyDir": {"medium": "HugePages"}},
             SET_UP + 'unknown storage medium "HugePages": this node has "" and "Memory"',
+        ),
+        (
+            {"configMap": {"name": "settings", "items": [{"key": "a"}]}},
+            SET_UP + "the volume cannot be understood: KeyError('path')",
         ),
         (
             {"projected": {"sources": [{"clusterTrustBundle": {"path": "ca"}}]}},
@@ -477,3 +484,40 @@ async def test_a_pod_of_any_shape_leaves_nothing_behind(root: Path) -> None:
     (folder / os.fsdecode(b"not \xff utf-8\n")).write_text("")
     await node.volumes.unmount("uid-1")
     assert list((root / "pods").iterdir()) == []
+
+
+async def test_what_is_still_being_written_when_its_pod_goes_is_removed_as_well(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A step that is overtaken is cancelled; the thread that writes for it is not."""
+    node = await started(root, in_threads=True)
+    await node.server.put_config_map("settings", {"a": "1"})
+    is_writing, may_go_on = threading.Event(), threading.Event()
+    write = atomic_writer.write
+
+    def slow(*arguments: Any) -> bool:
+        is_writing.set()
+        may_go_on.wait(20)
+        return write(*arguments)
+
+    monkeypatch.setattr(atomic_writer, "write", slow)
+    async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
+        mounting = tasks.create_task(node.mount(pod({"name": "c", "configMap": {"name": "settings"}})))
+        await asyncio.to_thread(is_writing.wait, 20)
+        mounting.cancel()
+        while not mounting.done():
+            await asyncio.sleep(0)
+        removing = tasks.create_task(node.volumes.unmount("uid-1"))
+        await asyncio.sleep(0)
+        assert not removing.done()
+        may_go_on.set()
+    assert list((root / "pods").iterdir()) == []
+    assert list(node.volumes.mounted()) == []
+
+
+@virtual_time
+async def test_pods_without_volumes_cost_no_folder(root: Path) -> None:
+    node = await started(root)
+    await node.mount(pod())
+    await node.volumes.unmount("uid-1")
+    assert not root.exists()

@@ -1,7 +1,7 @@
 """Where the volumes of pods are: `<root>/pods/<uid>/volumes/<plugin>/<name>`, as on any other node.
 
-Names come from users: one that could lead elsewhere is refused. Every folder above a volume belongs to the agent
-alone (0700): what a volume shows, it shows only to those it is mounted for.
+Names come from users: one that could lead elsewhere is refused. Every folder between the root and a volume belongs to
+the agent alone (0700): what a volume shows, it shows only to those it is mounted for.
 """
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ class Layout:
     def make_parents(self, path: Path) -> None:
         """The folders above a path of this layout, all of them private."""
         folder = self.root
-        _make_private(folder)
+        # The root may be others' as well, and as open as they want it.
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for part in path.relative_to(self.root).parts[:-1]:
             folder = folder / part
             _make_private(folder)
@@ -119,7 +120,7 @@ def _checked(name: str, what: str) -> str:
 
 
 def _make_private(folder: Path) -> None:
-    folder.mkdir(mode=0o700, parents=False, exist_ok=True)
+    folder.mkdir(mode=0o700, exist_ok=True)
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode):
         raise SetUpError(f"{folder} is in the way: it is not a folder")

@@ -37,6 +37,8 @@ log = logging.getLogger(__name__)
 
 _MOUNT_SECONDS = 123.0
 _UNMOUNT_SECONDS = 600.0
+# A pod from a file was not looked at by any API server.
+_MALFORMED = (AttributeError, KeyError, TypeError, ValueError)
 
 
 def surroundings_of_status(pod: Pod) -> Surroundings:
@@ -146,6 +148,8 @@ class NodeVolumes:
                 failures[name] = _failed(name, error)
             except VolumeError as error:
                 failures[name] = str(error)
+            except _MALFORMED as error:
+                failures[name] = _failed(name, f"the volume cannot be understood: {error!r}")
         return steps, failures
 
     async def _sources(self, pod: Pod) -> Sources:
@@ -178,10 +182,10 @@ def _set_up(steps: Sequence[Step]) -> dict[str, str]:
     for step in steps:
         try:
             step.set_up()
-        except (OSError, SetUpError) as error:
+        except (OSError, ValueError, SetUpError) as error:
             failures[step.name] = _failed(step.name, error)
     return failures
 
 
-def _failed(name: str, why: Exception) -> str:
+def _failed(name: str, why: object) -> str:
     return f'MountVolume.SetUp failed for volume "{name}" : {why}'

@@ -2,11 +2,14 @@ from __future__ import annotations
 
 import os
 import stat
+import tempfile
 import threading
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from podlife.kubelet.volumes.atomic_writer import File, write
 from podlife.kubelet.volumes.layout import SetUpError
@@ -187,3 +190,27 @@ def test_a_reader_never_sees_half_an_update(folder: Path) -> None:
         reader.join(10)
     assert not problems
     assert len(seen) > 1
+
+
+_names = st.sampled_from(["a", "b", "c", "d/x", "d/y", "e/f/g"])
+_versions = st.lists(st.dictionaries(_names, st.binary(max_size=4), max_size=5), min_size=1, max_size=6)
+
+
+@given(_versions, st.data())
+@settings(max_examples=40, deadline=None)
+def test_whatever_came_before_or_was_left_by_a_crash_the_last_version_is_what_is_read(
+    versions: list[dict[str, bytes]], data: st.DataObject
+) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for each in versions:
+            if data.draw(st.booleans()):
+                # As if the last write had ended somewhere in its middle.
+                found = sorted(folder.iterdir())
+                if found and (victim := data.draw(st.sampled_from(found))).is_symlink():
+                    victim.unlink()
+            write(folder, {key: File(value, 0o600) for key, value in each.items()}, NOW, lambda: None)
+            read = {key: (folder / key).read_bytes() for key in each}
+            assert read == each
+            tops = {key.split("/")[0] for key in each}
+            assert names(folder) == {"..data", version(folder), *tops}
