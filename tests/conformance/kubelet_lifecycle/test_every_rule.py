@@ -20,7 +20,7 @@ RULE = re.compile(r"\b(?:KL|KC|KO|ST|SM|PL|RS|RB|PH|PHR|CS|PR)-\d\d[a-z]?\b")
 ALL_RULES = 258
 # Lower them with every rule that is done; they never grow.
 ACTING_HALF_AT_MOST = 16
-NOT_YET_AT_MOST = 21
+NOT_YET_AT_MOST = 11
 
 
 def listed(name: str) -> list[str]:
