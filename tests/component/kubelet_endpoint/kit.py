@@ -128,7 +128,7 @@ class World:
     endpoint: NodeEndpoint
     pki: Pki
     folder: Path
-    sessions: list[aiohttp.ClientSession] = field(default_factory=list)
+    sessions: dict[tuple[str | None, tuple[str, ...]], aiohttp.ClientSession] = field(default_factory=dict)
 
     @property
     def url(self) -> str:
@@ -138,6 +138,8 @@ class World:
         self, name: str | None = "kube-apiserver-kubelet-client", *groups: str
     ) -> aiohttp.ClientSession:
         """Somebody with a certificate of the cluster's authority; without a name, somebody without."""
+        if (known := self.sessions.get((name, groups))) is not None and not known.closed:
+            return known
         context = ssl.create_default_context()
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
@@ -145,7 +147,7 @@ class World:
             context.load_cert_chain(*self.pki.issue_client(name, *(groups or ("system:masters",))))
         connector = aiohttp.TCPConnector(ssl=context)
         session = aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=20))
-        self.sessions.append(session)
+        self.sessions[name, groups] = session
         return session
 
     async def get(self, path: str, **headers: str) -> tuple[int, str]:
@@ -178,7 +180,7 @@ async def running(folder: Path, client: Client, *, signing: Signing | None = Non
                 try:
                     yield world
                 finally:
-                    for session in world.sessions:
+                    for session in world.sessions.values():
                         await session.close()
                     task.cancel()
         finally:

@@ -9,6 +9,8 @@ import pytest
 
 from tests.component.kubelet_endpoint.kit import World
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
 PATHS = [
     "/containerLogs/default/web/main",
     "/pods",
@@ -43,7 +45,7 @@ async def test_pods_are_those_the_agent_knows(world: World) -> None:
     status, text = await world.get("/pods")
     pods = json.loads(text)
     assert (status, pods["kind"]) == (200, "PodList")
-    assert [pod["metadata"]["name"] for pod in pods["items"]] == ["web"]
+    assert "web" in [pod["metadata"]["name"] for pod in pods["items"]]
 
 
 async def test_running_pods_are_those_the_runtime_knows(world: World) -> None:

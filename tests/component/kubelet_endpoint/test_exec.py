@@ -12,8 +12,11 @@ from urllib.parse import urlencode
 
 import aiohttp
 import pytest
+import pytest_asyncio
 
 from tests.component.kubelet_endpoint.kit import World
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 STDIN, STDOUT, STDERR, ERROR, RESIZE = range(5)
 
@@ -65,7 +68,7 @@ async def calling(
         yield Exec(socket)
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def web(world: World) -> World:
     await world.pods.run("web", "sleep 100")
     return world
@@ -115,7 +118,8 @@ async def test_a_command_that_is_not_there_is_told_as_a_failure(web: World) -> N
 async def test_a_container_that_ends_ends_its_command(web: World) -> None:
     async with calling(web, "sh", "-c", "echo here; sleep 100") as call:
         await call.until(STDOUT, b"here")
-        for sandbox in await web.runtime.list_sandboxes():
+        uid = web.pods.known["default", "web"]["metadata"]["uid"]
+        for sandbox in await web.runtime.list_sandboxes(pod_uid=uid):
             await web.runtime.stop_sandbox(sandbox.id)
         status = await call.status()
     assert status["status"] == "Failure"

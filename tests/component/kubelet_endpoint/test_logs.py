@@ -9,6 +9,8 @@ import pytest
 
 from tests.component.kubelet_endpoint.kit import World
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
 LINE = "2030-01-01T00:00:00.000000000Z stdout F {}\n"
 
 

@@ -15,6 +15,7 @@ import secrets
 import ssl
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from hashlib import sha256
 from pathlib import Path
 
 from podlife.clock import Clock
@@ -74,7 +75,7 @@ class ServingCertificate:
             self._context.verify_mode = ssl.CERT_OPTIONAL
         if self._settings.certificate_file is not None:
             self._load_given()
-        elif not self._load_kept(_SIGNED):
+        elif not (self._is_signed_here and self._load_kept(_SIGNED)):
             self._load_own()
         return self._context
 
@@ -124,13 +125,14 @@ class ServingCertificate:
             if not self._load_kept(_OWN):
                 self._load_own()
             return _LOOK_SECONDS * 60
-        if self._is_fresh(_SIGNED):
+        if self._is_signed_here and self._is_fresh(_SIGNED):
             return _LOOK_SECONDS
         try:
             key, certificate = await self._signing.signed(self._settings.node_name, self._settings.names)
         except (PodlifeError, ValueError) as error:
             return self._explain(error)
-        self._write(_SIGNED, key + certificate)
+        # PEM allows lines of text before it: which cluster it was that signed.
+        self._write(_SIGNED, self._cluster + key + certificate)
         self._context.load_cert_chain(self._path(_SIGNED))
         log.info("serving with a certificate that the cluster has signed")
         return _LOOK_SECONDS
@@ -138,9 +140,23 @@ class ServingCertificate:
     def _explain(self, error: Exception) -> float:
         level = logging.DEBUG if isinstance(error, ApiError) and error.code == 404 else logging.WARNING
         log.log(level, "the cluster has not signed a certificate for this node: %s", error)
-        if not self._is_fresh(_OWN) and not self._is_fresh(_SIGNED):
+        if not self._is_fresh(_OWN) and not (self._is_signed_here and self._is_fresh(_SIGNED)):
             self._load_own()
         return _RETRY_SECONDS
+
+    @property
+    def _cluster(self) -> bytes:
+        return b"cluster: " + sha256(self._settings.client_authority).hexdigest().encode() + b"\n"
+
+    @property
+    def _is_signed_here(self) -> bool:
+        """Whether what is kept as signed was signed by the cluster that the node belongs to now."""
+        if not self._settings.is_signed_by_cluster:
+            return False
+        try:
+            return self._path(_SIGNED).read_bytes().startswith(self._cluster)
+        except OSError:
+            return False
 
     def _load_kept(self, name: str) -> bool:
         if not self._is_fresh(name):

@@ -104,12 +104,12 @@ async def follow_log(path: Path, options: LogOptions, write: Write, growth: Grow
         with FolderWatch(path.parent, growth.changed):
             if file.open() and options.tail_lines is not None:
                 await file.seek_tail(options.tail_lines)
-            while not text.is_full:
+            while True:
                 growth.changed.clear()
                 # Asked before the last look: whatever was written until the end is read.
                 may_grow = await growth.is_running()
                 await _read_through(file, text, write)
-                if not may_grow:
+                if text.is_full or not may_grow:
                     return
                 await wait_until_set(growth.changed, seconds=_LOOK_AGAIN_SECONDS)
     finally:
