@@ -22,7 +22,7 @@ from podlife.events import Recorder
 from podlife.kubelet.hooks import HookRunner
 from podlife.kubelet.lifecycle.backoff import crash_loop_backoff
 from podlife.kubelet.lifecycle.downward import Surroundings
-from podlife.kubelet.lifecycle.objects import Pod
+from podlife.kubelet.lifecycle.objects import Pod, is_static
 from podlife.kubelet.lifecycle.probes import ProbeResult, ProbeType
 from podlife.kubelet.node import Machine, NodeReporter
 from podlife.kubelet.pods.absent import NoVolumes
@@ -138,9 +138,17 @@ class Agent:
         else:
             static = StaticPods(settings.static_pods, settings.node.name, self._clock)
             group.create_task(static.run(self.core.loop.static_pods.put_all), name="static pods")
+            group.create_task(self._show_static_pods(), name="mirrors of static pods")
         if settings.follows_pods:
             following = follow_pods(self._client, settings.node.name, self.api_pods)
             group.create_task(following, name="pods of the API server")
+
+    async def _show_static_pods(self) -> None:
+        """As soon as there is a node to own their mirrors: others should not take their place for free."""
+        await self.reporter.registered.wait()
+        for pod in self.known:
+            if is_static(pod) and self.known.mirror_of(pod) is None:
+                self.core.loop.sync(pod.uid)
 
     async def _serve(self, group: asyncio.TaskGroup) -> None:
         """The node is registered with the port that its endpoint has found."""
