@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from podlife import __version__
-from podlife.cli import apiserver, controllers, gc, node
+from podlife.cli import apiserver, controllers, gc, node, sim
 
 __all__ = ["app"]
 
@@ -24,6 +24,7 @@ app.add_typer(apiserver.app, name="apiserver")
 app.add_typer(controllers.app, name="controllers")
 app.add_typer(gc.app, name="gc")
 node.register(app)
+app.add_typer(sim.app, name="sim")
 
 
 def _show_version(wanted: bool) -> None:
