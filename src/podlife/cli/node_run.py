@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from podlife.api.codec import Object
 from podlife.cli import loop
 from podlife.cli.connecting import ConnectionOptions, connected, load_connection
 from podlife.cli.logs import set_up_logs
@@ -117,8 +118,16 @@ def _settings(asked: NodeCommand, address: str, connection: Connection) -> Agent
         ),
         data=asked.data,
         static_pods=asked.options.static_pods,
+        check_static_pod=_check_pod,
         endpoint=EndpointSettings(certificate, bind=host or address, port=port),
     )
+
+
+def _check_pod(pod: Object) -> list[str]:
+    """What an API server would refuse of it: a static pod is not run here and hidden there."""
+    from podlife.apiserver.strategies.pods import PodStrategy
+
+    return [str(each) for each in PodStrategy().validate(pod)]
 
 
 def _runtime(asked: NodeCommand, address: str, clock: Clock) -> Runtime:

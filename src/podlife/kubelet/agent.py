@@ -136,7 +136,9 @@ class Agent:
         if settings.static_pods is None:
             self.core.loop.static_pods.complete()
         else:
-            static = StaticPods(settings.static_pods, settings.node.name, self._clock)
+            static = StaticPods(
+                settings.static_pods, settings.node.name, self._clock, check=settings.check_static_pod
+            )
             group.create_task(static.run(self.core.loop.static_pods.put_all), name="static pods")
             group.create_task(self._show_static_pods(), name="mirrors of static pods")
         if settings.follows_pods:

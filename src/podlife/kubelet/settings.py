@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from podlife.api.codec import Object
 from podlife.kubelet.lifecycle.constants import CRASH_LOOP_MAX_SECONDS
 from podlife.kubelet.node import NodeSettings
 
@@ -16,6 +18,10 @@ if TYPE_CHECKING:
 __all__ = ["AgentSettings"]
 
 
+def _no_check(pod: Object) -> Sequence[str]:
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class AgentSettings:
     """Without `data` nothing is on the disk: no logs, no volumes. `static_pods` is a folder of manifests. Pods are
@@ -24,6 +30,8 @@ class AgentSettings:
     node: NodeSettings
     data: Path | None = None
     static_pods: Path | None = None
+    # What is wrong with a pod of theirs, one text each: for who knows what an API server would refuse.
+    check_static_pod: Callable[[Object], Sequence[str]] = _no_check
     follows_pods: bool = True
     # Where the node serves logs and commands; None for nowhere.
     endpoint: EndpointSettings | None = None

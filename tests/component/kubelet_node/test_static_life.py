@@ -7,8 +7,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
+
 from podlife.aio import cancel_and_wait, spawn
 from podlife.api.codec import Object
+from podlife.cli.node_run import _check_pod
 from podlife.client import NODES, PODS, Client, DeleteOptions
 from podlife.kubelet.agent import Agent
 from podlife.kubelet.node import FixedMachine, NodeSettings
@@ -70,7 +73,9 @@ async def node(folder: Path, *, refuses: list[bool] | None = None) -> AsyncItera
     machine = SimWorld(clock)
     failures: list[BaseException] = []
     async with connect(server) as client, connect(server, weather) as own:
-        settings = AgentSettings(NodeSettings("n1", addresses=("192.0.2.1",)), static_pods=folder)
+        settings = AgentSettings(
+            NodeSettings("n1", addresses=("192.0.2.1",)), static_pods=folder, check_static_pod=_check_pod
+        )
         agent = Agent(own, SimRuntime(machine), settings, clock, machine=FixedMachine(FACTS))
         task = spawn(agent.run(), name="agent", on_failure=failures.append)
         try:
@@ -89,6 +94,19 @@ async def test_a_file_becomes_a_pod_that_runs_and_a_mirror_that_says_so(tmp_path
         assert is_mirror_of(mirror, pod)
         assert mirror["status"]["podIP"]
         assert here.running() == [("web-n1", "app:1")]
+
+
+@virtual_time
+async def test_a_pod_that_an_api_server_would_refuse_does_not_run_in_secret(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "bad.yaml").write_text(text("bad", image="''"))
+    (tmp_path / "web.yaml").write_text(text())
+    async with node(tmp_path) as here:
+        await here.until_running()
+        assert here.running() == [("web-n1", "app:1")]
+        said = f"static pods: {tmp_path / 'bad.yaml'}: spec.containers[0].image: Required value"
+        assert said in [each.message for each in caplog.records]
 
 
 @virtual_time

@@ -8,7 +8,6 @@ It guarantees that the lease is renewed whatever the status does, that a status 
 due, and that nothing of the node is touched that belongs to others. Which pods the node takes is not decided here.
 """
 
-from podlife.kubelet.node.addresses import check_addresses, find_addresses
 from podlife.kubelet.node.host_machine import HostMachine
 from podlife.kubelet.node.lease import NodeLease
 from podlife.kubelet.node.machine import FixedMachine, Machine, MachineFacts, MachineUsage
@@ -26,6 +25,4 @@ __all__ = [
     "NodeReporter",
     "NodeSettings",
     "Thresholds",
-    "check_addresses",
-    "find_addresses",
 ]
