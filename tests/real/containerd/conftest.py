@@ -33,6 +33,7 @@ def daemon() -> Iterator[Daemon]:
 @pytest.fixture(scope="session")
 def registry_address(daemon: Daemon) -> Iterator[str]:
     with registry(daemon.image) as address:
+        daemon.trust_registry(address)
         yield address
 
 

@@ -58,6 +58,8 @@ disabled_plugins = ["io.containerd.internal.v1.opt", "io.containerd.snapshotter.
 [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
   BinaryName = "{runc}"
   SystemdCgroup = false
+[plugins."io.containerd.grpc.v1.cri".registry]
+  config_path = "{folder}/registries"
 [plugins."io.containerd.grpc.v1.cri".cni]
   bin_dir = "{folder}/cni-bin"
   conf_dir = "{folder}/cni-conf"
@@ -124,6 +126,12 @@ class Daemon:
         done = self._ctr("images", "import", str(archive))
         if done.returncode != 0:
             raise NotReadyError(f"ctr could not import the image: {done.stderr.decode()}")
+
+    def trust_registry(self, address: str) -> None:
+        """Let it be asked over plain HTTP, which newer daemons do not by themselves."""
+        folder = self.folder / "registries" / address
+        folder.mkdir(parents=True)
+        (folder / "hosts.toml").write_text(f'server = "http://{address}"\n')
 
     def clean_up(self) -> None:
         """End whatever a test has left, and take down what was put up."""

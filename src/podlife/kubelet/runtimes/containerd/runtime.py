@@ -62,7 +62,8 @@ _KILL_SECONDS = 60.0
 # Three years; more than that no clock of the daemon's takes.
 _MOST_GRACE_SECONDS = 10**8
 _OPEN_SECONDS = 5.0
-_REMOVAL_TRIES, _REMOVAL_SECONDS = 40, 0.05
+_REMOVAL_TRIES, _REMOVAL_SECONDS = 100, 0.05
+_PASSING_STATES = ("removing state", "starting state")
 
 
 class ContainerdRuntime:
@@ -346,8 +347,8 @@ class ContainerdRuntime:
             except RuntimeUnavailableError:
                 raise
             except ContainerRuntimeError as error:
-                # Somebody else removes it: to return before it is gone would not be true.
-                if "removing state" not in str(error):
+                # Somebody else removes it, or an agent before us had it started: that passes, here or there.
+                if not any(state in str(error) for state in _PASSING_STATES):
                     raise
                 await asyncio.sleep(_REMOVAL_SECONDS)
             else:
