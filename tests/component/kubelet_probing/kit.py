@@ -50,6 +50,7 @@ class Node:
         self.shown: dict[str, Object] = {}
         self.events: list[tuple[str, str, str]] = []
         self.changes: list[tuple[str, str, ProbeType, ProbeResult]] = []
+        self.on_change: Callable[..., None] = lambda *change: self.changes.append(change)
         self.under_way = 0
         clock = LoopClock()
         started = clock.now() - timedelta(seconds=agent_age_seconds)
@@ -58,7 +59,7 @@ class Node:
             self,
             clock,
             self,
-            lambda *change: self.changes.append(change),
+            lambda *change: self.on_change(*change),
             started,
             random=lambda: random,
         )

@@ -200,14 +200,14 @@ async def test_a_container_that_has_ended_for_good_is_told_once_however_often_it
 async def test_one_who_removes_the_pod_when_told_of_a_verdict_ends_the_look() -> None:
     async with node() as here:
         here.shown["u"] = status(running())
-        here.probes._verdicts._on_change = lambda uid, *_: here.probes.remove(uid)
+        here.on_change = lambda uid, *_: here.probes.remove(uid)
         here.probes.add(pod(container(livenessProbe=probe(), readinessProbe=probe())))
         await at(100)
         assert here.asked == []
 
 
 @virtual_time
-async def test_a_status_that_cannot_be_read_stops_nobody(caplog: object) -> None:
+async def test_a_status_that_cannot_be_read_stops_nobody() -> None:
     async with node() as here:
         here.shown["u"] = {"phase": "Running", "containerStatuses": [{"containerID": "sim://1"}]}
         here.probes.add(pod(container(livenessProbe=probe())))

@@ -149,6 +149,29 @@ async def test_one_that_did_start_before_the_crash_is_found_running(tmp_path: Pa
 
 
 @virtual_time
+async def test_output_of_what_went_on_goes_to_the_log_of_the_next_agent(tmp_path: Path) -> None:
+    class Lasting(Fake):
+        async def resume(self, work: Work) -> None:
+            await self._called("resume")
+            work.write("still here\n")
+
+    compute = Lasting()
+    async with opened(compute, tmp_path) as runtime:
+        container_id = await running(runtime, tmp_path)
+    assert "resume" not in compute.calls
+    async with opened(compute, tmp_path) as runtime:
+        await asyncio.sleep(1)
+        log_path = (await runtime.container_status(container_id)).log_path
+        assert log_path is not None
+        assert log_path.read_text().endswith(" stdout F still here\n")
+        await runtime.stop_container(container_id, grace_seconds=1)
+    compute.on["resume"] = failing
+    async with opened(compute, tmp_path) as runtime:
+        await asyncio.sleep(1)
+    assert compute.calls.count("resume") == 1, "what has ended does not go on"
+
+
+@virtual_time
 async def test_a_start_that_never_returns_is_given_up_and_what_came_of_it_is_ended(tmp_path: Path) -> None:
     compute = Fake()
     compute.on["start"] = for_ever

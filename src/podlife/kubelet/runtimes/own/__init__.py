@@ -7,7 +7,7 @@ here. `docs/own-compute.md` shows a whole one.
 """
 
 from podlife.kubelet.runtime import ContainerConfig, ExecResult, SandboxConfig
-from podlife.kubelet.runtimes.own.compute import Compute, ComputeError, End, Work
+from podlife.kubelet.runtimes.own.compute import Compute, ComputeError, End, Resuming, Work
 from podlife.kubelet.runtimes.own.runtime import OwnRuntime
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "End",
     "ExecResult",
     "OwnRuntime",
+    "Resuming",
     "SandboxConfig",
     "Work",
 ]

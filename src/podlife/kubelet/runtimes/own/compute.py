@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from podlife.errors import PodlifeError
 from podlife.kubelet.runtime import ContainerConfig, ExecResult, SandboxConfig
 from podlife.kubelet.runtimes.process.supervisor.logfile import LogFile
 
-__all__ = ["Compute", "ComputeError", "End", "Work"]
+__all__ = ["Compute", "ComputeError", "End", "Resuming", "Work"]
 
 
 class ComputeError(PodlifeError):
@@ -69,3 +69,11 @@ class Compute(Protocol):
     async def exec(self, work_id: str, command: Sequence[str]) -> ExecResult:
         """Run a command beside it, to its end. It is cancelled when nobody waits for it any more."""
         ...
+
+
+@runtime_checkable
+class Resuming(Protocol):
+    """What compute may do besides, if its work goes on without the agent."""
+
+    async def resume(self, work: Work) -> None:
+        """An agent has begun and found this running: from now on its output goes to this one's log."""

@@ -21,7 +21,7 @@ from podlife.kubelet.runtime import (
     RuntimeUnavailableError,
     StartContainerError,
 )
-from podlife.kubelet.runtimes.own.compute import Compute, End, Work
+from podlife.kubelet.runtimes.own.compute import Compute, End, Resuming, Work
 from podlife.kubelet.runtimes.own.records import Container, Records, Sandbox
 from podlife.kubelet.runtimes.process.supervisor.logfile import LogFile
 from podlife.kubelet.runtimes.subscriptions import Subscriptions
@@ -56,6 +56,8 @@ class Driver:
     async def open(self) -> None:
         await self._look_if_possible()
         self._spawn(self._listen(), "changes of the compute")
+        if isinstance(self._compute, Resuming):
+            self._spawn(self._resume_all(self._compute), "work that goes on")
 
     async def close(self) -> None:
         """Starts under way are waited for; what runs runs on."""
@@ -128,6 +130,15 @@ class Driver:
     def _work(self, container: Container) -> Work:
         stored = container.stored
         return Work(container.id, container.sandbox.stored.config, stored.config, self._log(container))
+
+    async def _resume_all(self, compute: Resuming) -> None:
+        for container in list(self._records.containers.values()):
+            if container.state is not ContainerState.RUNNING:
+                continue
+            try:
+                await self.call(compute.resume(self._work(container)))
+            except RuntimeUnavailableError as error:
+                log.warning("output of container %s is lost: %s", container.stored.config.name, error)
 
     # Stopping
 

@@ -1,0 +1,188 @@
+"""What probes and hooks do to a pod on a whole node: simulated containers, real statuses and events, virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from podlife.kubelet.runtime import ExecResult
+from podlife.kubelet.runtimes.sim import Behaviour
+from tests.component.kubelet.node_world import NodeWorld, container, node_world, pod
+from tests.virtual_time import virtual_time
+
+Object = dict[str, Any]
+
+
+class Program:
+    """What a command in the container says: `codes` by its first word."""
+
+    def __init__(self, **codes: int) -> None:
+        self.codes = codes
+        self.commands: list[str] = []
+
+    def __call__(self, command: Sequence[str]) -> ExecResult:
+        self.commands.append(command[0])
+        return ExecResult(self.codes.get(command[0], 0), b"", b"")
+
+
+def probe(word: str, **fields: Any) -> Object:
+    return {"exec": {"command": [word]}, "periodSeconds": 10, **fields}
+
+
+def is_ready(each: Object) -> bool:
+    conditions = {one["type"]: one["status"] for one in each["status"].get("conditions", [])}
+    return conditions.get("Ready") == "True"
+
+
+def restarts(each: Object) -> int:
+    return int((each["status"].get("containerStatuses") or [{"restartCount": 0}])[0]["restartCount"])
+
+
+async def told(world: NodeWorld, reason: str) -> list[str]:
+    return [message for each, message, _ in await world.events() if each == reason]
+
+
+def now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+@virtual_time
+async def test_a_pod_is_ready_long_before_the_first_period_of_its_probe_is_over() -> None:
+    async with node_world() as world:
+        # An agent that has just begun spreads its first probes.
+        await asyncio.sleep(60)
+        world.behaviours["main"] = Behaviour(exec=Program())
+        began = now()
+        await world.create(pod(containers=[container(readinessProbe=probe("ready", periodSeconds=600))]))
+        await world.until(is_ready)
+        assert now() - began < 5
+
+
+@virtual_time
+async def test_a_pod_that_is_not_ready_any_more_is_shown_so_and_not_restarted() -> None:
+    async with node_world() as world:
+        program = Program()
+        world.behaviours["main"] = Behaviour(exec=program)
+        await world.create(pod(containers=[container(readinessProbe=probe("ready"))]))
+        await world.until(is_ready)
+        program.codes["ready"] = 1
+        ill = await world.until(lambda each: not is_ready(each))
+        assert restarts(ill) == 0
+        assert "Readiness probe failed: " in await told(world, "Unhealthy")
+        program.codes["ready"] = 0
+        await world.until(is_ready)
+
+
+@virtual_time
+async def test_a_container_that_is_found_ill_is_restarted_after_as_many_failures_as_it_says() -> None:
+    async with node_world() as world:
+        program = Program()
+        world.behaviours["main"] = Behaviour(exec=program)
+        await world.create(pod(containers=[container(livenessProbe=probe("alive", failureThreshold=2))]))
+        await world.until_phase("Running")
+        await asyncio.sleep(35)
+        assert restarts(await world.get()) == 0
+        program.codes["alive"] = 1
+        began = now()
+        await world.until(lambda each: restarts(each) == 1)
+        assert 10 <= now() - began < 25
+        assert await told(world, "Killing") == ["Container main failed liveness probe, will be restarted"]
+        program.codes["alive"] = 0
+        await asyncio.sleep(60)
+        assert restarts(await world.get()) == 1
+
+
+@virtual_time
+async def test_a_slow_start_is_waited_for_before_anything_else_is_asked() -> None:
+    async with node_world() as world:
+        program = Program(started=1)
+        world.behaviours["main"] = Behaviour(exec=program)
+        probes = {
+            "startupProbe": probe("started", failureThreshold=30),
+            "livenessProbe": probe("alive"),
+            "readinessProbe": probe("ready"),
+        }
+        await world.create(pod(containers=[container(**probes)]))
+        await world.until_phase("Running")
+        await asyncio.sleep(60)
+        assert set(program.commands) == {"started"}
+        program.codes["started"] = 0
+        await world.until(is_ready)
+        program.commands.clear()
+        await asyncio.sleep(30)
+        assert set(program.commands) == {"alive", "ready"}
+
+
+@virtual_time
+async def test_hooks_run_at_the_start_and_before_the_end() -> None:
+    async with node_world() as world:
+        program = Program()
+        world.behaviours["main"] = Behaviour(exec=program)
+        lifecycle = {"postStart": {"exec": {"command": ["begin"]}}, "preStop": {"sleep": {"seconds": 7}}}
+        await world.create(pod(containers=[container(lifecycle=lifecycle)]))
+        await world.until_phase("Running")
+        assert program.commands == ["begin"]
+        await world.delete()
+        assert 7 <= await world.until_gone() < 12
+
+
+@virtual_time
+async def test_a_hook_that_fails_at_the_start_ends_the_container_and_tells_no_secrets() -> None:
+    async with node_world() as world:
+        program = Program(begin=1)
+        world.behaviours["main"] = Behaviour(exec=program)
+        lifecycle = {"postStart": {"exec": {"command": ["begin", "--password=x"]}}}
+        await world.create(pod(containers=[container(lifecycle=lifecycle)]))
+        await world.until(lambda each: restarts(each) == 1)
+        assert set(await told(world, "FailedPostStartHook")) == {"PostStartHook failed"}
+        program.codes.clear()
+        await world.until(lambda each: restarts(each) > 1 and is_ready(each))
+
+
+@virtual_time
+async def test_a_hook_that_hangs_before_the_end_takes_the_grace_and_no_more() -> None:
+    async with node_world() as world:
+        lifecycle = {"preStop": {"sleep": {"seconds": 1000}}}
+        await world.create(
+            pod(containers=[container(lifecycle=lifecycle)], terminationGracePeriodSeconds=2000)
+        )
+        await world.until_phase("Running")
+        await world.delete(grace_seconds=20)
+        assert 20 <= await world.until_gone() < 30
+
+
+@virtual_time
+async def test_while_a_pod_ends_it_is_not_found_ill() -> None:
+    async with node_world() as world:
+        program = Program()
+        world.behaviours["main"] = Behaviour(exec=program, stop_seconds=None)
+        probes = {"livenessProbe": probe("alive", failureThreshold=1), "readinessProbe": probe("ready")}
+        await world.create(pod(containers=[container(**probes)], terminationGracePeriodSeconds=60))
+        await world.until(is_ready)
+        await world.delete()
+        await asyncio.sleep(1)
+        program.codes.update(alive=1, ready=1)
+        program.commands.clear()
+        await world.until_gone()
+        assert "alive" not in program.commands
+        assert "ready" in program.commands
+        assert not any("Liveness" in message for message in await told(world, "Unhealthy"))
+        await asyncio.sleep(30)
+        asked = len(program.commands)
+        await asyncio.sleep(60)
+        assert len(program.commands) == asked, "nobody asks a pod that is gone"
+
+
+@virtual_time
+async def test_a_restarted_agent_does_not_call_a_ready_pod_unready() -> None:
+    async with node_world() as world:
+        world.behaviours["main"] = Behaviour(exec=Program())
+        await world.create(pod(containers=[container(readinessProbe=probe("ready", periodSeconds=60))]))
+        await world.until(is_ready)
+        await asyncio.sleep(60)
+        await world.kill()
+        await world.begin()
+        for _ in range(300):
+            assert is_ready(await world.get())
+            await asyncio.sleep(0.5)
