@@ -8,7 +8,7 @@ import os
 import re
 from pathlib import Path
 
-__all__ = ["bind", "mount_id", "mount_memory", "mount_points", "unmount"]
+__all__ = ["bind", "mount_memory", "mount_points", "unmount"]
 
 _MS_NOSUID, _MS_NODEV, _MS_BIND = 0x2, 0x4, 0x1000
 # Lazily, since somebody may still look at it; and never what a link points to.
@@ -69,11 +69,3 @@ def mount_points(below: Path) -> list[str]:
             if point == top or point.startswith(f"{top}/"):
                 points.append(point)
     return sorted(points, key=len, reverse=True)
-
-
-def mount_id(descriptor: int) -> str:
-    """In which mount an open file or folder is."""
-    for line in Path(f"/proc/self/fdinfo/{descriptor}").read_text().splitlines():
-        if line.startswith("mnt_id:"):
-            return line.split()[1]
-    raise OSError(errno.ENOSYS, "the kernel does not say in which mount a file is")

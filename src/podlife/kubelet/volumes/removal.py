@@ -16,8 +16,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from podlife.kubelet.volumes import kernel
-
 __all__ = ["remove_empty", "remove_tree"]
 
 _AT_ONCE = 1000
@@ -28,8 +26,7 @@ _FOLDER = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 def remove_tree(path: Path) -> None:
     """One that is gone counts as removed. Raises OSError."""
     with suppress(FileNotFoundError), _opened(path.parent, None) as parent:
-        if not _is_folder(path.name, parent):
-            path.unlink()
+        if _is_removed(path.name, parent):
             return
         with _opened(path.name, parent) as top:
             _Removal(top).run()
@@ -48,7 +45,6 @@ def remove_empty(path: Path) -> None:
 class _Removal:
     def __init__(self, top: int) -> None:
         self._top = top
-        self._mount = kernel.mount_id(top)
         token = secrets.token_hex(8)
         self._names = (f".removed-{token}-{number}" for number in itertools.count())
 
@@ -58,11 +54,13 @@ class _Removal:
                 self._remove(name, self._top, depth=1)
 
     def _remove(self, name: str, parent: int, depth: int) -> None:
-        if _is_removed(name, parent):
-            return
+        # What somebody else removed meanwhile is gone, and the rest is gone on with.
+        with suppress(FileNotFoundError):
+            if not _is_removed(name, parent):
+                self._remove_folder(name, parent, depth)
+
+    def _remove_folder(self, name: str, parent: int, depth: int) -> None:
         with _opened(name, parent) as folder:
-            if kernel.mount_id(folder) != self._mount:
-                raise OSError(errno.EXDEV, f"{name!r} is a mount: what is in it is not removed")
             if depth == _MOST_DEPTH:
                 os.rename(name, next(self._names), src_dir_fd=parent, dst_dir_fd=self._top)
                 return
@@ -73,7 +71,8 @@ class _Removal:
 
 
 def _is_removed(name: str, parent: int) -> bool:
-    """False for a folder with something in it."""
+    """False for a folder with something in it. One that is a mount is refused by the kernel, before anybody looks
+    whether it is empty: so a folder that is gone into is none."""
     if not _is_folder(name, parent):
         os.unlink(name, dir_fd=parent)
         return True

@@ -197,7 +197,7 @@ _versions = st.lists(st.dictionaries(_names, st.binary(max_size=4), max_size=5),
 
 
 @given(_versions, st.data())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_whatever_came_before_or_was_left_by_a_crash_the_last_version_is_what_is_read(
     versions: list[dict[str, bytes]], data: st.DataObject
 ) -> None:

@@ -41,12 +41,29 @@ def test_what_is_gone_already_is_removed(tmp_path: Path) -> None:
 def test_a_folder_deeper_than_any_stack_or_path_is_removed(folder: Path) -> None:
     """A container can make one with a loop of mkdir and cd."""
     here = os.open(folder, os.O_RDONLY)
-    for _ in range(1500):
+    for _ in range(1100):
         os.mkdir("d", dir_fd=here)
         below = os.open("d", os.O_RDONLY, dir_fd=here)
         os.close(here)
         here = below
     os.close(here)
+    remove_tree(folder)
+    assert not folder.exists()
+
+
+def test_what_somebody_else_removes_meanwhile_keeps_nothing_else(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a/b", "c"):
+        (folder / name).mkdir(parents=True)
+        (folder / name / "file").write_text("")
+    some_names = removal._some_names
+
+    def with_ghosts(of: int) -> list[str]:
+        found = some_names(of)
+        return ["gone", *found] if found else []
+
+    monkeypatch.setattr(removal, "_some_names", with_ghosts)
     remove_tree(folder)
     assert not folder.exists()
 
@@ -79,14 +96,15 @@ def test_no_descriptor_is_left_open(folder: Path) -> None:
 
 
 @needs_root
-def test_a_mount_is_not_gone_into(folder: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("point", ["", "a/point", "/".join("d" * 60)])
+def test_a_mount_is_not_gone_into(folder: Path, tmp_path: Path, point: str) -> None:
     """Also one of the same filesystem, which no device number gives away."""
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "file").write_text("")
-    (folder / "a/point").mkdir(parents=True)
+    (folder / point).mkdir(parents=True, exist_ok=True)
     source = os.open(outside, os.O_PATH)
-    kernel.bind(source, folder / "a/point")
+    kernel.bind(source, folder / point)
     os.close(source)
     with pytest.raises(OSError):
         remove_tree(folder)
