@@ -15,7 +15,7 @@ import re
 import ssl
 from collections.abc import AsyncIterator, Callable
 from typing import Any
-from urllib.parse import quote, urlencode, urljoin
+from urllib.parse import quote, urlencode
 
 import aiohttp
 
@@ -33,6 +33,7 @@ _ADDRESS_TYPES = ("Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "Exter
 _DEFAULT_PORT = 10250
 _MESSAGE_BYTES = 16 * 1024 * 1024
 _REFUSAL_BYTES = 50_000
+_NEEDS_UPGRADE = "Upgrade request required"
 _is_host = re.compile(r"[A-Za-z0-9._:%-]+").fullmatch
 
 
@@ -80,12 +81,13 @@ class NodeProxy:
 
     async def _refuse_upgrade(self, wanted: str, url: str, node_name: str) -> ApiError:
         """Why there is no upgrade. kubectl asks once more in SPDY whatever kept it from a WebSocket, and shows
-        only the second answer: so that one tells of an agent which cannot be reached, too."""
+        only the second answer: so that one tells of an agent which cannot be reached, or refuses, too."""
         if not wanted.startswith("spdy/"):
-            return _bad_request("Upgrade request required")
-        answer = await self._get(urljoin(url, "/healthz"), node_name)
-        answer.close()
-        return _bad_request("exec is offered over WebSocket, not over SPDY: use kubectl 1.31 or newer")
+            return _bad_request(_NEEDS_UPGRADE)
+        code, words = await self._why_not(url, node_name)
+        if code < 400 or _NEEDS_UPGRADE in words:
+            words = "exec is offered over WebSocket, not over SPDY: use kubectl 1.31 or newer"
+        return ApiError(words, code=max(code, 400), reason="BadRequest" if code <= 400 else "")
 
     async def close(self) -> None:
         if self._session is not None:
@@ -144,13 +146,17 @@ class NodeProxy:
                     server_hostname=node_name,
                 )
         except aiohttp.WSServerHandshakeError as error:
-            raise await self._refused_upgrade(url, node_name, error.status) from None
+            code, words = await self._why_not(url, node_name)
+            if code != error.status:
+                words = f"the node's agent answered {error.status}"
+            message = f"unable to upgrade connection: {words}"
+            raise ApiError(message, code=error.status if error.status >= 400 else 500, reason="") from None
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise _unreachable("Get", url, error) from None
 
-    async def _refused_upgrade(self, url: str, node_name: str, status: int) -> ApiError:
-        """Why the agent did not upgrade. The words are lost with the connection, so they are asked for once more,
-        without an upgrade: which runs nothing, and is refused for the same reason."""
+    async def _why_not(self, url: str, node_name: str) -> tuple[int, str]:
+        """What the agent says to an exec without an upgrade: that runs nothing, and tells why none could be run. With
+        an upgrade that is refused, the agent's words are lost."""
         answer = await self._get(url, node_name)
         try:
             text = (await answer.content.read(_REFUSAL_BYTES)).decode(errors="replace").strip()
@@ -158,11 +164,7 @@ class NodeProxy:
             text = ""
         finally:
             answer.close()
-        if answer.status != status or not text:
-            text = f"the node's agent answered {status}"
-        return ApiError(
-            f"unable to upgrade connection: {text}", code=status if status >= 400 else 500, reason=""
-        )
+        return answer.status, text or f"the node's agent answered {answer.status}"
 
 
 class _Relay:

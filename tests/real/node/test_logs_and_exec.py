@@ -196,6 +196,36 @@ async def test_a_user_runs_commands(world: World) -> None:
     assert missing.returncode != 0
 
 
+async def test_a_kube_apiserver_passes_the_websocket_on_to_a_node_that_declares_it(
+    kube: Server, tmp_path: Path
+) -> None:
+    require("kubectl")
+    for features, way in ((DECLARED_FEATURES, "proxied_to_kubelet"), ((), "translated_at_apiserver")):
+        async with a_node(kube, tmp_path / way, features) as world:
+            await world.run("exec", "sleep 1000")
+            before = await passed_on(world.client, way)
+            assert (await world.kubectl("exec", "exec", "--", "true")).returncode == 0
+            assert await passed_on(world.client, way) == before + 1
+
+
+async def passed_on(client: Client, way: str) -> float:
+    """How many commands a kube-apiserver has brought to a node this way."""
+    lines = (
+        (await client.request("GET", "/metrics", headers={"Accept": "text/plain"})).body.decode().splitlines()
+    )
+    counts = [line for line in lines if "websocket_streaming_requests_total{" in line and way in line]
+    return sum(float(line.rpartition(" ")[2]) for line in counts if 'subresource="exec"' in line)
+
+
+async def test_a_user_is_told_why_a_command_cannot_run(world: World) -> None:
+    pod = world.pods.add("waiting", "main")
+    world.pods.show(pod, "main", {"waiting": {"reason": "ContainerCreating"}}, "")
+    await world.tell(pod)
+    refused = await world.kubectl("exec", "waiting", "--", "true")
+    assert refused.returncode == 1
+    assert 'container not found ("main")' in refused.stderr
+
+
 @pytest.mark.skipif(shutil.which("script") is None, reason="script(1), which makes a terminal, is not there")
 async def test_a_user_has_a_terminal(world: World) -> None:
     await world.run("terminal", "sleep 1000")

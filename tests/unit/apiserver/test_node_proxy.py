@@ -335,6 +335,25 @@ async def test_exec_relays_messages_both_ways_until_the_command_ends(
     assert query == "input=1&output=1&command=sh&command=-c&command=a+b"
 
 
+@pytest.mark.parametrize(
+    ("upgrade", "line"),
+    [("websocket", "unable to upgrade connection: no such pod"), ("SPDY/3.1", "no such pod")],
+)
+async def test_what_an_agent_refuses_is_told_in_its_own_words(world: World, upgrade: str, line: str) -> None:
+    world.agent.status, world.agent.text = 404, "no such pod\n"
+    headers = {"Upgrade": upgrade, "Sec-WebSocket-Protocol": "v5.channel.k8s.io"}
+    with pytest.raises(ApiError) as refused:
+        await world.proxy.exec(Request("GET", "/exec", Query("command=x"), headers), "default", "web")
+    assert (refused.value.code, refused.value.message) == (404, line)
+
+
+async def test_an_older_kubectl_is_told_what_it_needs(world: World) -> None:
+    world.agent.status, world.agent.text = 400, "Upgrade request required"
+    request = Request("POST", "/exec", Query("command=x"), {"Upgrade": "SPDY/3.1"})
+    with pytest.raises(ApiError, match="exec is offered over WebSocket, not over SPDY"):
+        await world.proxy.exec(request, "default", "web")
+
+
 async def test_the_protocol_is_the_one_the_agent_knows_too(
     world: World, url: str, session: aiohttp.ClientSession
 ) -> None:

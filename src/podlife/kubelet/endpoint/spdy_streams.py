@@ -18,13 +18,14 @@ from .refusal import RefusedError
 from .spdy_frames import Data, Frame, FrameReader, FrameWriter, Opened, Ping, Reset, SpdyError, WentAway
 from .streams import ERROR, RESIZE, STDERR, STDIN, STDOUT, Said
 
-__all__ = ["answer_spdy"]
+__all__ = ["SpdyStreams", "answer_spdy"]
 
 _PROTOCOL = "v4.channel.k8s.io"
 _ASKED_IN = "X-Stream-Protocol-Version"
 _KINDS = {"stdin": STDIN, "stdout": STDOUT, "stderr": STDERR, "error": ERROR, "resize": RESIZE}
 _OPEN_SECONDS = 30.0
 _WAITING_BYTES = 256 * 1024
+_UNHEARD_BYTES = 4 * 1024 * 1024
 _LEAVE_SECONDS = 2.0
 
 
@@ -42,7 +43,7 @@ async def answer_spdy(
         raise RefusedError(403, f"unable to upgrade: only {_PROTOCOL} is known, not [{' '.join(wanted)}]")
     headers = {"Connection": "Upgrade", "Upgrade": "SPDY/3.1", _ASKED_IN: _PROTOCOL}
     response = _Switched(status=101, headers=headers)
-    streams = _SpdyStreams(request, response)
+    streams = SpdyStreams(request, response)
     # What comes from here on is no HTTP: the connection gives it to us, as it does to a WebSocket.
     request.protocol.set_parser(streams)  # type: ignore[arg-type] # it calls just the two methods that we have
     await response.prepare(request)
@@ -65,7 +66,7 @@ def _expected(options: ExecOptions) -> set[int]:
     return {kind for kind, is_asked in asked.items() if is_asked}
 
 
-class _SpdyStreams:
+class SpdyStreams:
     """The streams of one connection: fed by it, read and written by the command."""
 
     def __init__(self, request: web.BaseRequest, response: web.StreamResponse) -> None:
@@ -135,8 +136,12 @@ class _SpdyStreams:
 
     def _reply(self, frame: bytes) -> None:
         transport = self._request.transport
-        if transport is not None and not transport.is_closing():
-            transport.write(frame)
+        if transport is None or transport.is_closing():
+            return
+        transport.write(frame)
+        if transport.get_write_buffer_size() > _UNHEARD_BYTES:
+            # It asks and asks and does not listen.
+            self._is_over = True
 
     def _hold_back(self) -> None:
         is_too_much = self._waiting_bytes > _WAITING_BYTES
