@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -51,7 +52,9 @@ class Node:
         self.events: list[tuple[str, str, str]] = []
         self.changes: list[tuple[str, str, ProbeType, ProbeResult]] = []
         self.on_change: Callable[..., None] = lambda *change: self.changes.append(change)
-        self.under_way = 0
+        # Of one and the same question.
+        self.most_at_once = 0
+        self._questions: Counter[tuple[str, tuple[str, ...]]] = Counter()
         clock = LoopClock()
         started = clock.now() - timedelta(seconds=agent_age_seconds)
         self.probes = ProbeManager(
@@ -59,10 +62,17 @@ class Node:
             self,
             clock,
             self,
-            lambda *change: self.on_change(*change),
+            self._changed,
             started,
             random=lambda: random,
         )
+
+    def _changed(self, *change: Any) -> None:
+        self.on_change(*change)
+
+    @property
+    def under_way(self) -> int:
+        return self._questions.total()
 
     @property
     def times(self) -> list[float]:
@@ -80,12 +90,14 @@ class Node:
     ) -> ExecResult:
         self.asked.append((asyncio.get_running_loop().time(), container_id))
         self.timeouts.append(timeout_seconds)
-        self.under_way += 1
+        question = (container_id, tuple(command))
+        self.most_at_once = max(self.most_at_once, self._questions[question] + 1)
+        self._questions[question] += 1
         try:
             answer = self.answer()
             code = answer if isinstance(answer, int) else await answer
         finally:
-            self.under_way -= 1
+            self._questions[question] -= 1
         return ExecResult(code, self.output, b"")
 
 
