@@ -235,3 +235,14 @@ async def test_two_thousand_probes_between_their_periods_are_timers_and_no_tasks
         await at(35)
         assert len(here.asked) == 6004
         assert len(here.probes.metrics.total) == 4
+
+
+@virtual_time
+async def test_one_who_says_the_status_changed_when_told_of_a_verdict_makes_nobody_ask_twice() -> None:
+    async with node() as here:
+        here.answer = lambda: asyncio.sleep(2, 1)
+        here.shown["u"] = status(running())
+        here.on_change = lambda uid, *_: here.probes.status_changed(uid)
+        here.probes.add(pod(container(readinessProbe=probe(timeoutSeconds=5))))
+        await at(9)
+        assert (here.most_at_once, here.times) == (1, [0])
