@@ -48,6 +48,7 @@ __all__ = ["Agent"]
 
 _COMPONENT = "kubelet"
 _ENDPOINT_SECONDS = 30.0
+_RUNTIME_SECONDS = 5.0
 
 
 class Agent:
@@ -125,9 +126,11 @@ class Agent:
                 group.create_task(self.recorder.run(), name="events")
                 if self.settings.endpoint is not None:
                     await self._serve(group)
-                group.create_task(self.reporter.run(), name="node")
                 group.create_task(self.core.run(), name="pods")
                 self._follow_sources(group)
+                # Not at once: a node that was ready would be shown as not ready until its runtime was looked at.
+                await self.core.changes.wait_for_relist(seconds=_RUNTIME_SECONDS)
+                group.create_task(self.reporter.run(), name="node")
         finally:
             await self.probes.close()
 

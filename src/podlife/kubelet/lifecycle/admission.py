@@ -6,6 +6,7 @@ messages are the kubelet's own. Not done: making room for critical pods by endin
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -22,7 +23,7 @@ from podlife.kubelet.lifecycle.objects import (
 )
 from podlife.kubelet.lifecycle.requests import amount, pod_requests
 
-__all__ = ["Refusal", "in_order_of_admission", "refusal", "rejected_status"]
+__all__ = ["Refusal", "Taken", "in_order_of_admission", "refusal", "rejected_status"]
 
 _OS_LABEL = "kubernetes.io/os"
 
@@ -33,17 +34,43 @@ class Refusal:
     message: str
 
 
-def refusal(pod: Pod, node: Mapping[str, Any], others: Iterable[Pod], *, os: str = "linux") -> Refusal | None:
+class Taken:
+    """What the pods of a node take of it, kept up to date: a pod that comes costs the same however many there are."""
+
+    def __init__(self, pods: Iterable[Pod] = ()) -> None:
+        self.pods = 0
+        self.amounts: Counter[str] = Counter()
+        self.ports: Counter[HostPort] = Counter()
+        for pod in pods:
+            self.add(pod)
+
+    def add(self, pod: Pod) -> None:
+        self.pods += 1
+        self.amounts.update(pod_requests(pod))
+        self.ports.update(_ports(pod))
+
+    def remove(self, pod: Pod) -> None:
+        """One that was added, as it was then."""
+        self.pods -= 1
+        self.amounts.subtract(pod_requests(pod))
+        self.ports = self.ports - Counter(_ports(pod))
+
+
+def refusal(
+    pod: Pod, node: Mapping[str, Any], others: Iterable[Pod] | Taken, *, os: str = "linux"
+) -> Refusal | None:
     """Why the node does not take the pod, if it does not. `others` are the pods that it has taken and that have not
     ended."""
-    return next(_refusals(pod, node, [each for each in others if not _has_ended(each)], os), None)
+    if not isinstance(others, Taken):
+        others = Taken(each for each in others if not _has_ended(each))
+    return next(_refusals(pod, node, others, os), None)
 
 
 def _has_ended(pod: Pod) -> bool:
     return is_terminal_phase((pod.get("status") or {}).get("phase"))
 
 
-def _refusals(pod: Pod, node: Mapping[str, Any], others: list[Pod], os: str) -> Iterator[Refusal]:
+def _refusals(pod: Pod, node: Mapping[str, Any], others: Taken, os: str) -> Iterator[Refusal]:
     """In the order in which a kubelet looks; only the first is told."""
     if (pod["metadata"].get("labels") or {}).get(_OS_LABEL, os) != os:
         message = f"Failed to admit pod as the `{_OS_LABEL}` label doesn't match node label"
@@ -55,7 +82,7 @@ def _refusals(pod: Pod, node: Mapping[str, Any], others: list[Pod], os: str) -> 
         yield _predicate("NodeAffinity", "node(s) didn't match Pod's node affinity/selector")
     if (pod["spec"].get("nodeName") or node["metadata"]["name"]) != node["metadata"]["name"]:
         yield _predicate("NodeName", "node(s) didn't match the requested node name")
-    if _ports(pod) and any(clash(one, two) for each in others for one in _ports(each) for two in _ports(pod)):
+    if any(clash(one, two) for two in _ports(pod) for one in others.ports):
         yield _predicate("NodePorts", "node(s) didn't have free ports for the requested pod ports")
     if not is_static(pod) and has_untolerated_taint(pod, node):
         yield _predicate("TaintToleration", "node(s) had taints that the pod didn't tolerate")
@@ -65,20 +92,16 @@ def _predicate(name: str, said: str) -> Refusal:
     return Refusal(name, f"Predicate {name} failed: {said}")
 
 
-def _lacking(pod: Pod, node: Mapping[str, Any], others: list[Pod]) -> Iterator[Refusal]:
+def _lacking(pod: Pod, node: Mapping[str, Any], others: Taken) -> Iterator[Refusal]:
     """Resources that the node has too little of, and the number of pods first."""
     allocatable = (node.get("status") or {}).get("allocatable") or {}
     if "pods" in allocatable:
-        yield from _short("pods", 1, len(others), amount("pods", allocatable["pods"]))
+        yield from _short("pods", 1, others.pods, amount("pods", allocatable["pods"]))
     wanted = pod_requests(pod)
-    used: dict[str, int] = {}
-    for each in others if wanted else ():
-        for key, value in pod_requests(each).items():
-            used[key] = used.get(key, 0) + value
     usual = ("cpu", "memory", "ephemeral-storage")
     for key in (*usual, *(key for key in wanted if key not in usual)):
         if key in wanted and (key in allocatable or not _is_extended(key)):
-            yield from _short(key, wanted[key], used.get(key, 0), amount(key, allocatable.get(key, "0")))
+            yield from _short(key, wanted[key], others.amounts[key], amount(key, allocatable.get(key, "0")))
 
 
 def _is_extended(resource: str) -> bool:

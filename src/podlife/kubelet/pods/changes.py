@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from datetime import datetime
 from typing import TypeVar
 
+from podlife.aio import wait_until_set
 from podlife.clock import Clock
 from podlife.kubelet.lifecycle.constants import RELIST_SECONDS
 from podlife.kubelet.lifecycle.observed import ObservedPod
@@ -87,9 +88,12 @@ class Changes:
         self._is_relist_wanted = True
         self._wakeup.set()
 
-    async def wait_for_relist(self) -> None:
-        """Until everything was seen once."""
-        await self._relisted.wait()
+    async def wait_for_relist(self, *, seconds: float | None = None) -> None:
+        """Until everything was seen once, but no longer than this."""
+        if seconds is None:
+            await self._relisted.wait()
+        else:
+            await wait_until_set(self._relisted, seconds=seconds)
 
     async def run(self) -> None:
         """Until it is cancelled."""

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from podlife.api.codec import Object
 from podlife.clock import Clock
-from podlife.kubelet.lifecycle.admission import Refusal, refusal
 from podlife.kubelet.lifecycle.backoff import Backoff
 from podlife.kubelet.lifecycle.downward import Surroundings
 from podlife.kubelet.lifecycle.relist import Change
+from podlife.kubelet.pods.admitting import Admitter
 from podlife.kubelet.pods.cache import PodCache
 from podlife.kubelet.pods.changes import Changes
 from podlife.kubelet.pods.container_config import ConfigMaker
@@ -24,7 +24,6 @@ from podlife.kubelet.pods.known_pods import KnownPods
 from podlife.kubelet.pods.logs_on_disk import LogFolders
 from podlife.kubelet.pods.loop import PodLoop, Workers
 from podlife.kubelet.pods.moments import Moments
-from podlife.kubelet.pods.pod import NodePod
 from podlife.kubelet.pods.starting import Starter, Tools
 from podlife.kubelet.pods.statuses import Statuses
 from podlife.kubelet.pods.steps import Mirrors, Parts, PodSteps
@@ -65,6 +64,7 @@ class PodCore:
         self.telling = Telling(around.recorder)
         self._images = Images(around.runtime, around.clock, self.telling)
         self._killer = Killer(around.runtime, around.hooks, self.telling)
+        self._admitter = Admitter(around.node)
         self._logs = LogFolders(around.logs)
         self._statuses = Statuses(
             around.manager,
@@ -86,7 +86,7 @@ class PodCore:
             self.workers,
             around.manager,
             self.telling,
-            admit=self._refusal,
+            admit=self._admitter.admit,
             tidy=self._tidy,
         )
         self.housekeeping = Housekeeping(
@@ -138,6 +138,7 @@ class PodCore:
             seconds=self._seconds,
             look_again=self._look_again,
             due_at=self._note_due,
+            stopped=self._admitter.release,
             ended=self._tidy,
         )
 
@@ -155,6 +156,7 @@ class PodCore:
             killer=self._killer,
             images=self._images,
             mirrors=around.mirrors,
+            admitter=self._admitter,
             logs=self._logs,
         )
 
@@ -186,16 +188,6 @@ class PodCore:
         """RB-08."""
         self._around.backoff.collect(self._around.clock.now())
         self._images.collect()
-
-    def _refusal(self, pod: NodePod) -> Refusal | None:
-        others = [
-            each
-            for each in self._around.known
-            if each.uid != pod.uid
-            and not self._statuses.is_over(each)
-            and not self.workers.is_known_terminated(each.uid)
-        ]
-        return refusal(pod, self._around.node(), others)
 
 
 def _default_uid(runtime: Runtime) -> int | None:

@@ -16,6 +16,7 @@ from podlife.aio import wait_until_set
 from podlife.errors import PodlifeError
 from podlife.kubelet.lifecycle.constants import HOUSEKEEPING_SECONDS
 from podlife.kubelet.lifecycle.observed import ObservedPod
+from podlife.kubelet.pods.admitting import Admitter
 from podlife.kubelet.pods.cache import PodCache
 from podlife.kubelet.pods.images import Images
 from podlife.kubelet.pods.killing import Killer
@@ -56,6 +57,7 @@ class Rooms:
     killer: Killer
     images: Images
     mirrors: Mirrors
+    admitter: Admitter
     logs: LogFolders
 
 
@@ -108,6 +110,7 @@ class Housekeeping:
         """The workers with what is wanted, and what the runtime has with both."""
         rooms = self._rooms
         working = rooms.workers.sync_known_pods(rooms.known)
+        rooms.admitter.keep_only(lambda uid: uid in rooms.known or uid in working)
         rooms.manager.forget_all_but({each.uid for each in rooms.known})
         rooms.probes.keep_only({uid for uid, each in working.items() if each.stage is not Stage.TERMINATED})
         for pod in rooms.known:

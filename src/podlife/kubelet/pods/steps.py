@@ -52,7 +52,7 @@ class Mirrors(Protocol):
 @dataclass(frozen=True, slots=True)
 class Parts:
     """What the steps work with. `look_again` is told of a pod for which something was done, `due_at` of one that is
-    to be looked at by then, `ended` of one that may have left something behind."""
+    to be looked at by then, `stopped` of one of which nothing runs any more, `ended` of one that left something."""
 
     cache: PodCache
     manager: StatusManager
@@ -68,6 +68,7 @@ class Parts:
     seconds: Callable[[], float]
     look_again: Callable[[str], None]
     due_at: Callable[[str, float], None]
+    stopped: Callable[[str], None]
     ended: Callable[[str], None]
 
 
@@ -131,6 +132,7 @@ class PodSteps:
 
     async def sync_terminated_pod(self, pod: NodePod, status: ObservedPod) -> None:
         parts = self._parts
+        parts.stopped(pod.uid)
         parts.statuses.tell(pod, parts.statuses.make(pod, status, is_terminal=True))
         await parts.volumes.unmount(pod.uid)
         parts.references.unregister(pod.uid)
