@@ -14,11 +14,13 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from podlife.api.names import check_dns_subdomain
 from podlife.apiserver.certificates import Credential, Subject
 
-__all__ = ["make_authority", "sign", "sign_request"]
+__all__ = ["make_authority", "node_in_request", "sign", "sign_request"]
 
 _AUTHORITY_NAME = "podlife-ca"
+_NODE = "system:node:"
 
 _PublicKey = ec.EllipticCurvePublicKey | rsa.RSAPublicKey | ed25519.Ed25519PublicKey
 
@@ -47,20 +49,32 @@ def sign_request(
 ) -> bytes:
     """A certificate of this subject for the key in a request, whatever else stands in it, but that it must be from
     this subject. Raises ValueError where it is no request, or somebody else's."""
-    try:
-        request = x509.load_pem_x509_csr(request_pem)
-        is_signed = request.is_signature_valid
-    except (ValueError, UnsupportedAlgorithm):
-        raise ValueError("it is not a certificate request in PEM") from None
+    request = _load_request(request_pem)
     key = request.public_key()
-    if (
-        not isinstance(key, ec.EllipticCurvePublicKey | rsa.RSAPublicKey | ed25519.Ed25519PublicKey)
-        or not is_signed
-    ):
+    if not isinstance(key, _PublicKey) or not request.is_signature_valid:
         raise ValueError("it is not signed with its own key")
     if request.subject != _name(subject):
         raise ValueError(f"its subject must be {_name(subject).rfc4514_string()}")
     return _sign(authority_pem, subject, key, (begin, end)).public_bytes(serialization.Encoding.PEM)
+
+
+def node_in_request(request_pem: bytes) -> str:
+    """The name of the node that a request is for; raises ValueError where it is for none."""
+    names = _load_request(request_pem).subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    name = str(names[0].value) if len(names) == 1 else ""
+    if not name.startswith(_NODE) or check_dns_subdomain(name.removeprefix(_NODE), prefix=False):
+        raise ValueError(f"its common name must be {_NODE} and the name of a node")
+    return name.removeprefix(_NODE)
+
+
+def _load_request(request_pem: bytes) -> x509.CertificateSigningRequest:
+    try:
+        request = x509.load_pem_x509_csr(request_pem)
+        # Both are read only when they are asked for, and may not be readable.
+        _ = request.public_key(), request.is_signature_valid
+    except (ValueError, UnsupportedAlgorithm):
+        raise ValueError("it is not a certificate request in PEM") from None
+    return request
 
 
 def _sign(

@@ -107,9 +107,11 @@ class Pki:
         return sign(self._authority_pem.read_bytes(), subject, begin, end)
 
     def sign_node_request(self, request: bytes, node_name: str) -> bytes:
-        """A certificate to serve with, for a node and under its name alone; raises ValueError on a bad request."""
-        from podlife.apiserver.certificate_signing import sign_request
+        """A certificate to serve with, for a node and under its name alone; without a name it is the one that the
+        request names. Raises ValueError on a bad request."""
+        from podlife.apiserver.certificate_signing import node_in_request, sign_request
 
+        node_name = node_name or node_in_request(request)
         subject = Subject(f"system:node:{node_name}", ("system:nodes",), (node_name,))
         begin, end = self._validity(_LEAF_LIFETIME)
         return sign_request(self._authority_pem.read_bytes(), request, subject, begin, end)

@@ -92,8 +92,21 @@ async def test_a_node_gets_none_for_another(server: ApiHandler) -> None:
     assert "its subject must be" in answer["message"]
 
 
-async def test_somebody_who_is_no_node_is_denied(server: ApiHandler) -> None:
-    code, made = await ask(server, request_of(), Peer("admin", ("system:masters",)))
+async def test_an_administrator_gets_one_for_any_node(server: ApiHandler) -> None:
+    admin = Peer("admin", ("system:masters",))
+    code, made = await ask(server, request_of("system:node:n2"), admin)
+    assert code == 201
+    certificate = x509.load_pem_x509_certificate(base64.b64decode(made["status"]["certificate"]))
+    names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert names.get_values_for_type(x509.DNSName) == ["n2"]
+    for name in ("kubernetes", "system:node:", "system:node:*", "system:node:N 2"):
+        code, answer = await ask(server, request_of(name), admin)
+        assert code == 422
+        assert "its common name must be system:node: and the name of a node" in answer["message"]
+
+
+async def test_somebody_who_is_no_node_gets_none(server: ApiHandler) -> None:
+    code, made = await ask(server, request_of(), Peer("system:kube-controller-manager"))
     assert code == 201
     assert [each["type"] for each in made["status"]["conditions"]] == ["Denied"]
     assert "certificate" not in made["status"]

@@ -19,9 +19,9 @@ from hashlib import sha256
 from pathlib import Path
 
 from podlife.clock import Clock
-from podlife.errors import ApiError, ConfigError, PodlifeError
+from podlife.errors import ApiError, ConfigError, PodlifeError, UnreachableError
 
-from .signing_requests import Signing
+from .signing_requests import NotSignedError, Signing
 
 __all__ = ["CertificateSettings", "ServingCertificate"]
 
@@ -34,6 +34,7 @@ _CLOCK_SKEW = timedelta(minutes=5)
 _RENEW_AT = 0.3
 _LOOK_SECONDS = 60.0
 _RETRY_SECONDS = 300.0
+_SOON_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,7 @@ class ServingCertificate:
                 await asyncio.sleep(_LOOK_SECONDS)
                 self._reload_given()
             else:
-                await asyncio.sleep(await self._renew_if_due())
+                await asyncio.sleep(await self._renew())
 
     # Given
 
@@ -119,8 +120,16 @@ class ServingCertificate:
 
     # Made
 
+    async def _renew(self) -> float:
+        """See to it that there is a fresh certificate; how many seconds until the next look. What goes wrong is told,
+        and the certificate from before serves on: a full disk must not end a node."""
+        try:
+            return await self._renew_if_due()
+        except (PodlifeError, OSError, ValueError) as error:
+            log.warning("the certificate of this node could not be renewed: %s", error)
+            return _RETRY_SECONDS
+
     async def _renew_if_due(self) -> float:
-        """See to it that there is a fresh certificate; how many seconds until the next look."""
         if not self._settings.is_signed_by_cluster:
             if not self._load_kept(_OWN):
                 self._load_own()
@@ -133,7 +142,8 @@ class ServingCertificate:
             return self._explain(error)
         # PEM allows lines of text before it: which cluster it was that signed.
         self._write(_SIGNED, self._cluster + key + certificate)
-        self._context.load_cert_chain(self._path(_SIGNED))
+        if not self._load_kept(_SIGNED):
+            raise NotSignedError("what the cluster has signed is not usable, or not for long")
         log.info("serving with a certificate that the cluster has signed")
         return _LOOK_SECONDS
 
@@ -142,7 +152,7 @@ class ServingCertificate:
         log.log(level, "the cluster has not signed a certificate for this node: %s", error)
         if not self._is_fresh(_OWN) and not (self._is_signed_here and self._is_fresh(_SIGNED)):
             self._load_own()
-        return _RETRY_SECONDS
+        return _SOON_SECONDS if isinstance(error, UnreachableError) else _RETRY_SECONDS
 
     @property
     def _cluster(self) -> bytes:
@@ -161,7 +171,12 @@ class ServingCertificate:
     def _load_kept(self, name: str) -> bool:
         if not self._is_fresh(name):
             return False
-        self._context.load_cert_chain(self._path(name))
+        try:
+            self._context.load_cert_chain(self._path(name))
+        except (OSError, ssl.SSLError) as error:
+            log.warning("the certificate that was kept in %s cannot be used: %s", self._path(name), error)
+            self._path(name).unlink(missing_ok=True)
+            return False
         return True
 
     def _load_own(self) -> None:

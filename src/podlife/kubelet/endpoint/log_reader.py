@@ -45,7 +45,7 @@ class LogFile:
     def open(self) -> bool:
         """Whether there is such a file. Raises OSError where it is there and cannot be read."""
         try:
-            self._fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY)
+            self._fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         except FileNotFoundError:
             return False
         return True

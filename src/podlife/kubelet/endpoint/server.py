@@ -22,7 +22,7 @@ from podlife.kubelet.runtime import ContainerRuntimeError
 
 from .authentication import Caller
 from .certificates import CertificateSettings, ServingCertificate
-from .connections import BoundedServer
+from .connections import BoundedServer, notice_dead_callers
 from .execs import answer_exec
 from .logs import answer_logs
 from .node import Node
@@ -90,6 +90,8 @@ class NodeEndpoint:
         except (OSError, OverflowError) as error:
             raise ConfigError(_why_not_bound(bind, port, error)) from None
         try:
+            for each in listener.sockets:
+                notice_dead_callers(each)
             self.port = listener.sockets[0].getsockname()[1]
             self.ready.set()
             await self._certificate.run()
@@ -104,7 +106,9 @@ class NodeEndpoint:
             return await self._admitted(request)
         except RefusedError as refusal:
             return web.Response(status=refusal.code, text=str(refusal))
-        except ContainerRuntimeError as failure:
+        except ConnectionError:
+            raise
+        except (ContainerRuntimeError, OSError) as failure:
             if request.writer.output_size:
                 # The answer has begun: only cutting it off can tell the caller that it is not whole.
                 raise ConnectionResetError(str(failure)) from None

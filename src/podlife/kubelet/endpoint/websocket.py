@@ -16,8 +16,6 @@ _V5 = "v5.channel.k8s.io"
 PROTOCOLS = (_V5, "v4.channel.k8s.io")
 _CLOSE = 255
 _MESSAGE_BYTES = 16 * 1024 * 1024
-# A caller whose machine is gone is noticed by its silence.
-_HEARTBEAT_SECONDS = 30.0
 
 
 class WebSocketStreams:
@@ -49,9 +47,8 @@ class WebSocketStreams:
 
 async def open_websocket(request: web.BaseRequest, options: ExecOptions) -> web.WebSocketResponse | None:
     """The upgraded connection; None where the caller speaks none of the protocols."""
-    socket = web.WebSocketResponse(
-        protocols=PROTOCOLS, compress=False, max_msg_size=_MESSAGE_BYTES, heartbeat=_HEARTBEAT_SECONDS
-    )
+    # No heartbeat: it would cut off a caller that does not listen for a while. One that is gone the kernel notices.
+    socket = web.WebSocketResponse(protocols=PROTOCOLS, compress=False, max_msg_size=_MESSAGE_BYTES)
     ready = socket.can_prepare(request)
     if not ready or ready.protocol is None:
         return None

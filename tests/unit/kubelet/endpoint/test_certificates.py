@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import shutil
 import ssl
 from dataclasses import replace
 from datetime import timedelta
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from podlife.clock import ManualClock, SystemClock
-from podlife.errors import ConfigError
+from podlife.errors import ConfigError, UnreachableError
 from podlife.kubelet.endpoint.certificates import CertificateSettings, ServingCertificate
 from podlife.kubelet.endpoint.signing import self_signed, validity_of
 from podlife.kubelet.endpoint.signing_requests import NotSignedError
@@ -28,16 +29,17 @@ class Signing:
     def __init__(self, clock: ManualClock) -> None:
         self.clock = clock
         self.asked: list[tuple[str, tuple[str, ...]]] = []
-        self.why_not = ""
+        self.failure: Exception | None = None
+        self.certificate: bytes | None = None
 
     async def signed(self, node_name: str, names: tuple[str, ...]) -> tuple[bytes, bytes]:
         self.asked.append((node_name, names))
-        if self.why_not:
-            raise NotSignedError(self.why_not)
+        if self.failure is not None:
+            raise self.failure
         now = self.clock.now()
         pem = self_signed(node_name, names, now - timedelta(days=1), now + timedelta(days=9))
         at = pem.index(b"-----BEGIN CERTIFICATE")
-        return pem[:at], pem[at:]
+        return pem[:at], pem[at:] if self.certificate is None else self.certificate
 
 
 def shown(context: ssl.SSLContext) -> bytes:
@@ -111,12 +113,51 @@ async def test_a_certificate_is_renewed_well_before_it_ends(tmp_path: Path) -> N
 @virtual_time
 async def test_where_the_cluster_does_not_sign_the_nodes_own_serves_and_is_renewed(tmp_path: Path) -> None:
     world = World(tmp_path)
-    world.signing.why_not = "Denied: no"
+    world.signing.failure = NotSignedError("Denied: no")
     certificate = world.open()
     await world.run(certificate, days=300)
     assert not (world.settings.folder / "kubelet-server.pem").exists()
     assert world.end_of("kubelet-self-signed.pem") > 60
     assert len(world.signing.asked) > 300
+
+
+@virtual_time
+async def test_a_server_that_cannot_be_reached_is_asked_again_soon(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.signing.failure = UnreachableError("refused")
+    await world.run(world.open())
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(world.open().run())
+        await asyncio.sleep(12)
+        world.signing.failure = None
+        await asyncio.sleep(5)
+        task.cancel()
+    assert shown(world.context) == world.kept
+
+
+@virtual_time
+@pytest.mark.parametrize("certificate", [b"nonsense", b""])
+async def test_a_certificate_that_is_none_is_not_kept(tmp_path: Path, certificate: bytes) -> None:
+    world = World(tmp_path)
+    world.signing.certificate = certificate
+    opened = world.open()
+    before = shown(world.context)
+    await world.run(opened)
+    assert shown(world.context) == before
+    world.open()
+    assert shown(world.context) == before
+
+
+@virtual_time
+async def test_a_folder_that_takes_nothing_more_does_not_end_the_node(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    opened = world.open()
+    before = shown(world.context)
+    shutil.rmtree(world.settings.folder)
+    world.settings.folder.write_text("in the way")
+    await world.run(opened, days=2)
+    assert len(world.signing.asked) > 1
+    assert shown(world.context) == before
 
 
 @virtual_time

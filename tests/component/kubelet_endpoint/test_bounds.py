@@ -1,0 +1,116 @@
+"""What a caller can make a node hold is bounded; and a port that cannot be had is told."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from podlife.clock import SystemClock
+from podlife.errors import ConfigError
+from podlife.kubelet.endpoint import (
+    Caller,
+    CertificateSettings,
+    EndpointSettings,
+    Node,
+    NodeEndpoint,
+    connections,
+)
+from tests.component.kubelet_endpoint.kit import NoSigning
+
+
+class Everybody:
+    """Lets everybody in."""
+
+    async def authenticate(self, certificate: Any, authorization: str) -> Caller | None:
+        return Caller("somebody")
+
+    async def authorize(self, caller: Caller, method: str, path: str) -> None:
+        return
+
+
+def endpoint_in(folder: Path, **settings: Any) -> NodeEndpoint:
+    # Nothing that is asked here asks for pods or containers.
+    nothing: Any = None
+    node = Node("n1", nothing, nothing, SystemClock(), trouble=lambda: "the runtime is down")
+    asked = EndpointSettings(CertificateSettings("n1", folder / "pki"), **{"port": 0, **settings})
+    return NodeEndpoint(node, Everybody(), asked, signing=NoSigning(), clock=SystemClock())
+
+
+@asynccontextmanager
+async def running(endpoint: NodeEndpoint) -> AsyncIterator[int]:
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(endpoint.run())
+        await endpoint.ready.wait()
+        yield endpoint.port
+        task.cancel()
+
+
+async def connected(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return await asyncio.open_connection("127.0.0.1", port, ssl=context)
+
+
+async def ask(port: int, request: bytes = b"GET /healthz HTTP/1.1\r\nHost: n1\r\n\r\n") -> bytes:
+    reader, writer = await connected(port)
+    try:
+        writer.write(request)
+        async with asyncio.timeout(5):
+            return await reader.readline()
+    finally:
+        writer.close()
+
+
+async def test_beyond_so_many_connections_the_next_is_refused(tmp_path: Path) -> None:
+    async with running(endpoint_in(tmp_path, most_connections=2)) as port:
+        held = [await connected(port) for _ in range(2)]
+        with suppress(ConnectionError):
+            assert await ask(port) == b""
+        for _, writer in held:
+            writer.close()
+            await writer.wait_closed()
+        async with asyncio.timeout(5):
+            while not (await ask(port)).startswith(b"HTTP/1.1 500"):
+                await asyncio.sleep(0.01)
+
+
+async def test_a_connection_on_which_nothing_is_asked_is_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "_FIRST_REQUEST_SECONDS", 0.05)
+    async with running(endpoint_in(tmp_path)) as port:
+        reader, writer = await connected(port)
+        async with asyncio.timeout(5):
+            assert await reader.read() == b""
+        writer.close()
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        b"\x00\xff\r\n\r\n",
+        b"GET /" + b"x" * 40_000 + b" HTTP/1.1\r\n\r\n",
+        b"GET / HTTP/1.1\r\nA: " + b"x" * 40_000,
+    ],
+)
+async def test_what_is_no_request_is_answered_with_400(tmp_path: Path, request_: bytes) -> None:
+    async with running(endpoint_in(tmp_path)) as port:
+        assert b" 400 " in await ask(port, request_)
+
+
+async def test_a_port_that_is_taken_is_told_in_one_line(tmp_path: Path) -> None:
+    async with running(endpoint_in(tmp_path)) as port:
+        with pytest.raises(ConfigError, match=f"port {port} on 127.0.0.1 is in use"):
+            await endpoint_in(tmp_path, port=port).run()
+
+
+async def test_an_agent_in_trouble_says_so(tmp_path: Path) -> None:
+    async with running(endpoint_in(tmp_path)) as port:
+        assert (await ask(port)).startswith(b"HTTP/1.1 500")
