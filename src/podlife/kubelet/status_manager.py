@@ -86,12 +86,15 @@ class StatusManager:
         clock: Clock,
         *,
         on_terminated: Callable[[str, int, str], None] = _ignore,
+        settle_seconds: float = 0.0,
     ) -> None:
-        """`on_terminated` is told the sort, exit code and reason of each container that ended (SM-07)."""
+        """`on_terminated` is told the sort, exit code and reason of each container that ended (SM-07). For
+        `settle_seconds` a change waits for others, which are sent with it."""
         self._client = client
         self._pods = pods
         self._clock = clock
         self._on_terminated = on_terminated
+        self._settle_seconds = settle_seconds
         self._entries: dict[str, _Entry] = {}
         # By UID of the pod at the API server, which for a static pod is that of its mirror.
         self._sent_versions: dict[str, int] = {}
@@ -212,6 +215,8 @@ class StatusManager:
                     await self._has_changed.wait()
             except TimeoutError:
                 continue
+            if self._settle_seconds:
+                await asyncio.sleep(self._settle_seconds)
             await self.sync_changed()
 
     async def sync_changed(self) -> None:

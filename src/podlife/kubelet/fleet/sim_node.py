@@ -14,10 +14,14 @@ from dataclasses import dataclass, replace
 
 from podlife.aio import cancel_and_wait
 from podlife.api.codec import Object
-from podlife.client import Client, Limiter
+from podlife.client import PODS, Client, Limiter, PatchType
+from podlife.client.options import METADATA_ONLY
+from podlife.client.views import decode
 from podlife.clock import Clock
 from podlife.errors import NotFoundError
+from podlife.kubelet.lifecycle.admission import Refusal, refusal
 from podlife.kubelet.lifecycle.backoff import crash_loop_backoff
+from podlife.kubelet.lifecycle.requests import pod_requests
 from podlife.kubelet.node import FixedMachine, MachineFacts, NodeReporter, NodeSettings
 from podlife.kubelet.pods.absent import NoVolumes
 from podlife.kubelet.pods.core import Around, PodCore
@@ -36,7 +40,11 @@ __all__ = ["Shared", "SimNode"]
 
 log = logging.getLogger(__name__)
 
+_PATCH_HEADERS = {"Content-Type": PatchType.STRATEGIC.value, "Accept": METADATA_ONLY}
+
 _STOP_SECONDS = 5.0
+# A simulated pod starts, and ends, in less than this: it is told of once, and not step by step.
+_SETTLE_SECONDS = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +78,33 @@ class _WatchedPods(ApiPodStatusClient):
             raise NotFoundError(f'pods "{name}" not found')
         return found
 
+    async def patch_status(self, namespace: str, name: str, patch: Object) -> Object:
+        """What the server has taken it holds: of its answer only the metadata is new."""
+        path = PODS.path(namespace, name, "status")
+        reply = await self._client.request("PATCH", path, body=patch, headers=_PATCH_HEADERS)
+        answer: Object = decode(reply.body, None, f"PATCH {path}")
+        known: Object = self._by_name.get((namespace, name)) or {}
+        status = {**(known.get("status") or {}), **patch["status"]}
+        return {**known, "metadata": answer["metadata"], "status": status}
+
+
+class _SimCore(PodCore):
+    """Takes thousands of pods on one node."""
+
+    def _refusal(self, pod: NodePod) -> Refusal | None:
+        """Whom a pod shares its node with is asked only where it asks for something that they may have."""
+        node = self._around.node()
+        room = int(((node.get("status") or {}).get("allocatable") or {}).get("pods") or 0)
+        if len(self._around.known) <= room and not pod_requests(pod) and not _takes_ports(pod):
+            return refusal(pod, node, ())
+        return super()._refusal(pod)
+
+
+def _takes_ports(pod: NodePod) -> bool:
+    spec = pod["spec"]
+    containers = (*spec["containers"], *(spec.get("initContainers") or ()))
+    return any(port.get("hostPort") for each in containers for port in each.get("ports") or ())
+
 
 class _Agent:
     """One run of a node's agent."""
@@ -87,8 +122,8 @@ class _Agent:
             recorder=shared.events,
             limiter=shared.heartbeats,
         )
-        manager = StatusManager(self.pods, known, shared.clock)
-        self.core = PodCore(
+        manager = StatusManager(self.pods, known, shared.clock, settle_seconds=_SETTLE_SECONDS)
+        self.core = _SimCore(
             Around(
                 runtime=runtime,
                 clock=shared.clock,
