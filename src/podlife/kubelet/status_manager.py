@@ -148,6 +148,12 @@ class StatusManager:
         status = terminated_status(pod, known if known is not None else pod.get("status") or {})
         return self._update(pod, status, is_forced=True, is_finished=True)
 
+    def note_mirror(self, uid: str) -> None:
+        """A static pod has a mirror, or another one: what waited for it is sent, not only with the next look at all."""
+        if uid in self._entries:
+            self._changed.add(uid)
+            self._has_changed.set()
+
     def forget_all_but(self, uids: Collection[str]) -> None:
         """Pods that the agent no longer has leave no status behind."""
         for uid in [uid for uid in self._entries if uid not in uids]:

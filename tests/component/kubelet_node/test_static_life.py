@@ -144,7 +144,9 @@ async def test_who_deletes_a_mirror_deletes_no_pod_and_sees_it_again(tmp_path: P
         (before,) = here.machine.containers
         uid = mirror["metadata"]["uid"]
         await here.client.delete(PODS, "web-n1", "default", options=DeleteOptions(uid=uid))
-        await here.until_running(not_uid=uid)
+        # Also the new one is told at once how the pod is.
+        async with asyncio.timeout(2):
+            await here.until_running(not_uid=uid)
         assert list(here.machine.containers) == [before]
         assert here.running() == [("web-n1", "app:1")]
 

@@ -148,6 +148,13 @@ async def test_a_node_is_taken_over_by_the_next_agent_and_told_of_in_patches(
         assert node["status"]["capacity"]["pods"] == node["status"]["allocatable"]["pods"] == "7"
         assert node["status"]["daemonEndpoints"]["kubeletEndpoint"]["Port"] == 4444
         assert [each["address"] for each in node["status"]["addresses"]] == ["127.0.0.1", "::1", NAME]
+        await admin.patch(NODES, NAME, {"metadata": {"labels": {"mine": "2"}}})
+
+        async def is_seen() -> bool:
+            return bool(reporter.node()["metadata"]["labels"]["mine"] == "2")
+
+        await until(is_seen)
+        node = await admin.get(NODES, NAME)
         # Nothing more is to be told: what this server stores is what was meant.
         version = node["metadata"]["resourceVersion"]
         reporter.look_again()
@@ -225,7 +232,7 @@ async def test_the_node_monitor_of_kube_controller_manager_agrees(
         async with running(server, tmp_path, settings()):
             await until(lambda: ready_is("True", tainted=False))
             # Longer than the monitor waits: the lease alone keeps the node.
-            await until_renewed(admin, 6)
+            await until_renewed(admin, 5)
             assert await ready_is("True", tainted=False)
         await until(lambda: ready_is("Unknown", tainted=True))
         async with running(server, tmp_path, settings()):

@@ -109,6 +109,7 @@ class PodLoop:
         if static is None:
             self._tidy(None)
         else:
+            self._manager.note_mirror(static.uid)
             self._update(UpdateType.UPDATE, static)
 
     def _take_addition(self, pod: NodePod) -> None:
