@@ -1,7 +1,8 @@
 """Runs a command in a container between two ends of streams, and tells how it ended.
 
-A caller that goes away takes its command along; so does one that says and hears nothing for too long. What a command
-that has ended left running is not waited for longer than a moment.
+A caller that goes away takes its command along; so does one that says and hears nothing for too long. Everything that a
+command wrote arrives, however slowly its caller reads; but what it left running, and holds its output open, is not
+waited for when nothing more comes.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ __all__ = ["run_command"]
 _PIECE_BYTES = 32 * 1024
 _SIZE_BYTES = 4096
 _DRAIN_SECONDS = 2.0
+_LAST_WORD_SECONDS = 30.0
 _MOST_CELLS = 0xFFFF
 
 
@@ -43,7 +45,11 @@ async def run_command(
         status = _internal(f"nothing was said or heard for {idle_seconds:g} s")
     except _CallerGoneError:
         raise ConnectionResetError("the caller has gone") from None
-    await streams.send(ERROR, encode(status))
+    try:
+        async with asyncio.timeout(_LAST_WORD_SECONDS):
+            await streams.send(ERROR, encode(status))
+    except TimeoutError:
+        raise ConnectionResetError("the caller does not listen") from None
 
 
 class _Noticed:
@@ -81,29 +87,48 @@ async def _status_of(runtime: Runtime, container_id: str, options: ExecOptions, 
 
 async def _relay(session: ExecSession, options: ExecOptions, streams: _Noticed) -> int:
     """Carry everything both ways until the command has ended; its exit code."""
+    stdout = _Pump(session.stdout, STDOUT if options.stdout else None, streams)
+    stderr = _Pump(session.stderr, STDERR if options.stderr else None, streams)
     try:
         async with asyncio.TaskGroup() as group:
             to_command = group.create_task(
                 _to_command(session, options, streams), name="exec: to the command"
             )
-            stdout, stderr = STDOUT if options.stdout else None, STDERR if options.stderr else None
-            pumps = (
-                group.create_task(_pump(session.stdout, stdout, streams), name="exec: stdout"),
-                group.create_task(_pump(session.stderr, stderr, streams), name="exec: stderr"),
-            )
+            pumping = {
+                group.create_task(stdout.run(), name="exec: stdout"),
+                group.create_task(stderr.run(), name="exec: stderr"),
+            }
             code = await session.wait()
-            await asyncio.wait(pumps, timeout=_DRAIN_SECONDS)
-            for task in (to_command, *pumps):
+            while pumping:
+                before = stdout.pieces + stderr.pieces
+                _, pumping = await asyncio.wait(pumping, timeout=_DRAIN_SECONDS)
+                is_stuck = not (stdout.is_sending or stderr.is_sending)
+                if is_stuck and before == stdout.pieces + stderr.pieces:
+                    break
+            for task in (to_command, *pumping):
                 task.cancel()
     except BaseExceptionGroup as errors:
         raise _first(errors) from None
     return code
 
 
-async def _pump(output: asyncio.StreamReader, stream: int | None, streams: _Noticed) -> None:
-    while data := await output.read(_PIECE_BYTES):
-        if stream is not None:
-            await streams.send(stream, data)
+class _Pump:
+    """Carries one output of the command to its caller, or nowhere."""
+
+    def __init__(self, output: asyncio.StreamReader, stream: int | None, streams: _Noticed) -> None:
+        self._output = output
+        self._stream = stream
+        self._streams = streams
+        self.pieces = 0
+        self.is_sending = False
+
+    async def run(self) -> None:
+        while data := await self._output.read(_PIECE_BYTES):
+            if self._stream is not None:
+                self.is_sending = True
+                await self._streams.send(self._stream, data)
+                self.is_sending = False
+            self.pieces += 1
 
 
 async def _to_command(session: ExecSession, options: ExecOptions, streams: _Noticed) -> None:
