@@ -88,7 +88,7 @@ async def run(session: Session, caller: Caller, options: ExecOptions = BOTH) -> 
 
 @virtual_time
 async def test_everything_arrives_however_slowly_its_caller_reads() -> None:
-    session, caller = Session(), Caller(seconds=30)
+    session, caller = Session(), Caller(seconds=20)
     session.stdout.feed_data(bytes(300_000))
     session.end()
     await run(session, caller)
