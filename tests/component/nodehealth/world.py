@@ -14,6 +14,7 @@ from typing import Any
 from podlife.aio import cancel_and_wait, spawn
 from podlife.api.codec import format_micro_time, format_time
 from podlife.client import EVENTS, LEASES, NODES, PODS, Bookmark, Client, EventType, Ref
+from podlife.clock import Clock
 from podlife.controller import ControlPlane
 from podlife.errors import NotFoundError
 from podlife.nodehealth import NodeLifecycleController, Settings, TaintEvictionController
@@ -162,23 +163,51 @@ async def _next(body: AsyncGenerator[bytes, None]) -> bytes:
 
 
 class World:
-    def __init__(self, client: Client, server: Handler, history: History) -> None:
+    """`prefix` stands before every name on the server, for those who share one with others."""
+
+    def __init__(
+        self,
+        client: Client,
+        server: Handler | None,
+        history: History,
+        *,
+        clock: Clock | None = None,
+        prefix: str = "",
+        heartbeat_seconds: float = HEARTBEAT_SECONDS,
+    ) -> None:
         self.client = client
         self.server = server
         self.history = history
-        self.clock = LoopClock()
+        self.clock: Clock = clock or LoopClock()
+        self.prefix = prefix
+        self._heartbeat_seconds = heartbeat_seconds
         self._beating: dict[str, asyncio.Task[None]] = {}
         self._group: asyncio.TaskGroup | None = None
+
+    @asynccontextmanager
+    async def beating(self) -> AsyncIterator[World]:
+        """Agents live in this block."""
+        async with asyncio.TaskGroup() as group:
+            self._group = group
+            try:
+                yield self
+            finally:
+                await self.stop(*list(self._beating))
 
     # Nodes
 
     async def add_node(self, name: str, *, zone: str = "", beats: bool = True, **extra: Any) -> None:
-        labels = {**({ZONE: zone} if zone else {}), **extra.pop("labels", {})}
-        await self.client.create(NODES, {"metadata": {"name": name, "labels": labels}, "spec": extra})
+        await self.create_node(name, zone=zone, **extra)
         await self.post(name)
         await self.renew(name)
         if beats:
             self.start(name)
+
+    async def create_node(self, name: str, *, zone: str = "", **extra: Any) -> None:
+        """One that has said nothing yet; `extra` are its labels, and its spec."""
+        labels = {**({ZONE: zone} if zone else {}), **extra.pop("labels", {})}
+        metadata = {"name": self.prefix + name, "labels": labels}
+        await self.client.create(NODES, {"metadata": metadata, "spec": extra})
 
     async def post(self, name: str, **statuses: str) -> None:
         """The agent posts its status: what it is not told to say otherwise is well."""
@@ -200,9 +229,10 @@ class World:
                 }
             )
         patch = {"status": {"conditions": conditions}}
-        await self.client.patch(NODES, name, patch, subresource="status")
+        await self.client.patch(NODES, self.prefix + name, patch, subresource="status")
 
     async def renew(self, name: str) -> None:
+        name = self.prefix + name
         spec = {"holderIdentity": name, "renewTime": format_micro_time(self.clock.now())}
         try:
             await self.client.patch(LEASES, name, {"spec": spec}, LEASE_NAMESPACE)
@@ -221,11 +251,11 @@ class World:
 
     async def _beat(self, name: str) -> None:
         while True:
-            await asyncio.sleep(HEARTBEAT_SECONDS)
+            await asyncio.sleep(self._heartbeat_seconds)
             await self.renew(name)
 
     async def node(self, name: str) -> Object:
-        return dict(await self.client.get(NODES, name))
+        return dict(await self.client.get(NODES, self.prefix + name))
 
     async def taints(self, name: str) -> list[str]:
         return taints(await self.node(name))
@@ -233,7 +263,7 @@ class World:
     async def taint(self, name: str, *keys: str, effect: str = "NoExecute") -> None:
         """These, and no others."""
         wanted = [{"key": key, "effect": effect} for key in keys]
-        await self.client.patch(NODES, name, {"spec": {"taints": wanted}})
+        await self.client.patch(NODES, self.prefix + name, {"spec": {"taints": wanted}})
 
     # Pods
 
@@ -242,8 +272,9 @@ class World:
     ) -> Object:
         spec: Object = {"containers": [{"name": "c", "image": "i"}], "tolerations": list(tolerations)}
         if node:
-            spec["nodeName"] = node
-        made: Object = await self.client.create(PODS, {"metadata": {"name": name}, "spec": spec}, "default")
+            spec["nodeName"] = self.prefix + node
+        pod = {"metadata": {"name": self.prefix + name}, "spec": spec}
+        made: Object = await self.client.create(PODS, pod, "default")
         if is_ready:
             await self.say_ready(name)
         return made
@@ -252,11 +283,11 @@ class World:
         at = format_time(self.clock.now())
         ready = {"type": "Ready", "status": status, "lastTransitionTime": at}
         patch = {"status": {"phase": "Running", "conditions": [ready]}}
-        await self.client.patch(PODS, name, patch, "default", subresource="status")
+        await self.client.patch(PODS, self.prefix + name, patch, "default", subresource="status")
 
     async def pod(self, name: str) -> Object | None:
         try:
-            return dict(await self.client.get(PODS, name, "default"))
+            return dict(await self.client.get(PODS, self.prefix + name, "default"))
         except NotFoundError:
             return None
 
@@ -286,6 +317,7 @@ class World:
         eviction: bool = True,
     ) -> AsyncIterator[Controllers]:
         """The controllers, with a client of their own; they are cut off where the block ends."""
+        assert self.server is not None
         async with connect(self.server, way) as client:
             plane = ControlPlane(client, clock=LoopClock(), flush_seconds=0.5)
             both = Controllers(
@@ -322,11 +354,8 @@ async def world() -> AsyncIterator[World]:
     server = await start()
     async with connect(server) as client, connect(server) as watching:
         history = History(watching)
-        made = World(client, server, history)
-        async with at_work(history.run), asyncio.TaskGroup() as group:
-            made._group = group
+        async with at_work(history.run), World(client, server, history).beating() as made:
             yield made
-            await made.stop(*list(made._beating))
 
 
 def tolerates(key: str = "", seconds: int | None = None, **rest: str) -> Object:
