@@ -15,11 +15,24 @@ from podlife.kubelet.lifecycle.objects import Container, Pod
 from podlife.kubelet.lifecycle.probes import ProbeResult, ProbeType
 from podlife.kubelet.runtime import Mount
 
-__all__ = ["HookError", "Hooks", "Probes", "References", "VerdictChanged", "VolumeError", "Volumes"]
+__all__ = [
+    "HookError",
+    "Hooks",
+    "Probes",
+    "References",
+    "VerdictChanged",
+    "VolumeError",
+    "VolumeLimitError",
+    "Volumes",
+]
 
 
 class VolumeError(PodlifeError):
     """A volume is not there yet, or never will be; the text is what a FailedMount event says."""
+
+
+class VolumeLimitError(VolumeError):
+    """The node can hold no more volumes of this sort: the pod is refused (ST-04)."""
 
 
 class HookError(PodlifeError):

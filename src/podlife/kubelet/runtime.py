@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Protocol, Self, runtime_checkable
 
 from podlife.errors import PodlifeError
 
@@ -33,6 +33,7 @@ __all__ = [
     "ExecResult",
     "ExecSession",
     "ExecTimeoutError",
+    "HasNetwork",
     "ImagePullError",
     "InvalidContainerError",
     "Mount",
@@ -255,6 +256,16 @@ class ExecSession(Protocol):
 
     async def wait(self) -> int:
         """The exit code; raises `RuntimeUnavailableError` if the container ended first and took it away."""
+
+
+@runtime_checkable
+class HasNetwork(Protocol):
+    """A runtime whose pods need a network of their own, which may not be there."""
+
+    @property
+    def network_problem(self) -> str:
+        """Why pods cannot have their network now; empty when they can."""
+        ...
 
 
 class Runtime(Protocol):

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
 from datetime import datetime
 from typing import TypeVar
@@ -19,7 +20,14 @@ from podlife.aio import wait_until_set
 from podlife.clock import Clock
 from podlife.kubelet.lifecycle.constants import RELIST_SECONDS
 from podlife.kubelet.lifecycle.observed import ObservedPod
-from podlife.kubelet.lifecycle.relist import Change, ChangeKind, changes, is_healthy, states_of
+from podlife.kubelet.lifecycle.relist import (
+    Change,
+    ChangeKind,
+    changes,
+    is_healthy,
+    running_pods,
+    states_of,
+)
 from podlife.kubelet.pods.cache import PodCache
 from podlife.kubelet.runtime import (
     ContainerRuntimeError,
@@ -73,6 +81,14 @@ class Changes:
     def is_healthy(self) -> bool:
         """PL-09."""
         return is_healthy(self.relisted_at, self._clock.now())
+
+    def counts(self) -> tuple[int, Counter[str]]:
+        """How many pods run, and how many containers there are in each state (PL-10)."""
+        seen = [self._cache.last_seen(uid) for uid in self._cache]
+        return running_pods(
+            (each for pod in seen for each in pod.sandboxes),
+            (each for pod in seen for each in pod.containers),
+        )
 
     def ask(self, uid: str) -> None:
         """Read this pod anew, soon."""

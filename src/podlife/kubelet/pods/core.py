@@ -124,6 +124,7 @@ class PodCore:
     def _parts(self, syncer: PodSyncer) -> Parts:
         around = self._around
         return Parts(
+            runtime=around.runtime,
             cache=self.cache,
             manager=around.manager,
             statuses=self._statuses,

@@ -15,6 +15,7 @@ from typing import Protocol
 from podlife.api.codec import Object
 from podlife.clock import Clock
 from podlife.kubelet.lifecycle.actions import actions_for
+from podlife.kubelet.lifecycle.admission import Refusal, rejected_status
 from podlife.kubelet.lifecycle.objects import Pod, is_static, is_terminal_phase
 from podlife.kubelet.lifecycle.observed import ObservedPod
 from podlife.kubelet.pods.cache import PodCache
@@ -25,8 +26,8 @@ from podlife.kubelet.pods.statuses import Statuses, is_restart_under_way
 from podlife.kubelet.pods.syncing import PodSyncer
 from podlife.kubelet.pods.telling import Telling
 from podlife.kubelet.podworkers import BackoffError, StatusOverride, Synced, UpdateType
-from podlife.kubelet.ports import Probes, References, VolumeError, Volumes
-from podlife.kubelet.runtime import ContainerRuntimeError
+from podlife.kubelet.ports import Probes, References, VolumeError, VolumeLimitError, Volumes
+from podlife.kubelet.runtime import ContainerRuntimeError, HasNetwork, Runtime, RuntimeUnavailableError
 from podlife.kubelet.status_manager import StatusManager
 
 __all__ = ["Mirrors", "Parts", "PodSteps"]
@@ -54,6 +55,7 @@ class Parts:
     """What the steps work with. `look_again` is told of a pod for which something was done, `due_at` of one that is
     to be looked at by then, `stopped` of one of which nothing runs any more, `ended` of one that left something."""
 
+    runtime: Runtime
     cache: PodCache
     manager: StatusManager
     statuses: Statuses
@@ -85,10 +87,12 @@ class PodSteps:
         if is_terminal_phase(told["phase"]):
             return Synced(is_terminal=True)
         self._note_deadline(pod)
+        self._check_network(pod)
         parts.references.register(pod)
         if is_static(pod):
             await parts.mirrors.ensure(pod, mirror)
-        await self._mount(pod)
+        if not await self._is_mounted(pod):
+            return Synced(is_terminal=True)
         parts.probes.add(pod)
         is_restarting = is_restart_under_way(pod, told, observed)
         actions = actions_for(pod, observed, parts.probes.verdict, is_restarting_all=is_restarting)
@@ -147,12 +151,28 @@ class PodSteps:
             left = (deadline - self._parts.clock.now()).total_seconds()
             self._parts.due_at(pod.uid, self._parts.seconds() + max(left, 0.0))
 
-    async def _mount(self, pod: NodePod) -> None:
+    def _check_network(self, pod: NodePod) -> None:
+        """ST-02."""
+        runtime = self._parts.runtime
+        problem = runtime.network_problem if isinstance(runtime, HasNetwork) else ""
+        if problem and not pod["spec"].get("hostNetwork"):
+            said = f"network is not ready: {problem}"
+            self._parts.telling.pod(pod, "NetworkNotReady", said, is_warning=True)
+            raise RuntimeUnavailableError(said)
+
+    async def _is_mounted(self, pod: NodePod) -> bool:
+        """False for a pod that was refused for its volumes (ST-04)."""
         try:
             await self._parts.volumes.mount(pod)
+        except VolumeLimitError as error:
+            refused = Refusal("VolumeAttachmentLimitExceeded", str(error))
+            self._parts.telling.pod(pod, refused.reason, refused.message, is_warning=True)
+            self._parts.statuses.tell(pod, rejected_status(refused))
+            return False
         except VolumeError as error:
             self._parts.telling.pod(pod, "FailedMount", str(error), is_warning=True)
             raise
+        return True
 
     async def _tell_failures(self, pod: NodePod) -> None:
         """Why containers wait is told at once, not with the next look at the pod."""
