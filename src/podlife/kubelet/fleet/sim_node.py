@@ -19,9 +19,7 @@ from podlife.client.options import METADATA_ONLY
 from podlife.client.views import decode
 from podlife.clock import Clock
 from podlife.errors import NotFoundError
-from podlife.kubelet.lifecycle.admission import Refusal, refusal
 from podlife.kubelet.lifecycle.backoff import crash_loop_backoff
-from podlife.kubelet.lifecycle.requests import pod_requests
 from podlife.kubelet.node import FixedMachine, MachineFacts, NodeReporter, NodeSettings
 from podlife.kubelet.pods.absent import NoVolumes
 from podlife.kubelet.pods.core import Around, PodCore
@@ -88,24 +86,6 @@ class _WatchedPods(ApiPodStatusClient):
         return {**known, "metadata": answer["metadata"], "status": status}
 
 
-class _SimCore(PodCore):
-    """Takes thousands of pods on one node."""
-
-    def _refusal(self, pod: NodePod) -> Refusal | None:
-        """Whom a pod shares its node with is asked only where it asks for something that they may have."""
-        node = self._around.node()
-        room = int(((node.get("status") or {}).get("allocatable") or {}).get("pods") or 0)
-        if len(self._around.known) <= room and not pod_requests(pod) and not _takes_ports(pod):
-            return refusal(pod, node, ())
-        return super()._refusal(pod)
-
-
-def _takes_ports(pod: NodePod) -> bool:
-    spec = pod["spec"]
-    containers = (*spec["containers"], *(spec.get("initContainers") or ()))
-    return any(port.get("hostPort") for each in containers for port in each.get("ports") or ())
-
-
 class _Agent:
     """One run of a node's agent."""
 
@@ -123,7 +103,7 @@ class _Agent:
             limiter=shared.heartbeats,
         )
         manager = StatusManager(self.pods, known, shared.clock, settle_seconds=_SETTLE_SECONDS)
-        self.core = _SimCore(
+        self.core = PodCore(
             Around(
                 runtime=runtime,
                 clock=shared.clock,
