@@ -115,7 +115,8 @@ async def test_a_file_that_says_something_else_is_another_pod(tmp_path: Path) ->
     async with node(tmp_path) as here:
         old = await here.until_running()
         (tmp_path / "web.yaml").write_text(text(image="app:2"))
-        new = await here.until_running(not_uid=old["metadata"]["uid"])
+        async with asyncio.timeout(5):
+            new = await here.until_running(not_uid=old["metadata"]["uid"])
         assert new["spec"]["containers"][0]["image"] == "app:2"
         assert here.running() == [("web-n1", "app:2")]
 

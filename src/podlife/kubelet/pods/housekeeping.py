@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from podlife.aio import wait_until_set
 from podlife.errors import PodlifeError
 from podlife.kubelet.lifecycle.constants import HOUSEKEEPING_SECONDS
+from podlife.kubelet.lifecycle.objects import is_static
 from podlife.kubelet.lifecycle.observed import ObservedPod
 from podlife.kubelet.pods.admitting import Admitter
 from podlife.kubelet.pods.cache import PodCache
@@ -23,7 +24,7 @@ from podlife.kubelet.pods.killing import Killer
 from podlife.kubelet.pods.known_pods import KnownPods
 from podlife.kubelet.pods.logs_on_disk import LogFolders
 from podlife.kubelet.pods.loop import Workers
-from podlife.kubelet.pods.pod import RunningPod
+from podlife.kubelet.pods.pod import NodePod, RunningPod
 from podlife.kubelet.pods.statuses import Statuses
 from podlife.kubelet.pods.steps import Mirrors
 from podlife.kubelet.podworkers import KillOptions, PodUpdate, Stage, UpdateType, full_name
@@ -119,9 +120,21 @@ class Housekeeping:
                 # Of one that was refused only its end is left to do.
                 kind = UpdateType.KILL if is_over else UpdateType.CREATE
                 rooms.workers.update_pod(PodUpdate(kind, pod))
+            elif self._is_next_of_its_name(pod):
+                rooms.workers.update_pod(PodUpdate(UpdateType.SYNC, pod))
         for uid in list(rooms.cache):
             if rooms.workers.state(uid) is None and uid not in rooms.known:
                 self._end_orphan(uid)
+
+    def _is_next_of_its_name(self, pod: NodePod) -> bool:
+        """A static pod that waited for another of its name, which has ended: it starts now, not only when it is tried
+        again by itself."""
+        workers = self._rooms.workers
+        return (
+            is_static(pod)
+            and workers.static_names.holder(full_name(pod)) is None
+            and not workers.is_termination_requested(pod.uid)
+        )
 
     async def _remove_mirrors(self) -> None:
         """Of static pods that are gone, once nothing of them runs (PW-178)."""
