@@ -28,7 +28,8 @@ def settings_of(socket: Path, folder: Path) -> ContainerdSettings:
 
 
 def container(folder: Path, name: str, then: str) -> ContainerConfig:
-    script = f"echo {name} >> /shared/witness; {then}"
+    # Set up before it tells: until then a signal would end it in its own way.
+    script = f"trap 'exit 6' TERM; echo {name} >> /shared/witness; {then}"
     mounts = (Mount("/shared", str(folder)),)
     return ContainerConfig(name, IMAGE, command=("sh", "-c", script), log_path=f"{name}.log", mounts=mounts)
 
@@ -42,12 +43,19 @@ async def life(socket: Path, folder: Path) -> None:
         sandbox_id = await runtime.run_sandbox(config)
         short = await runtime.create_container(sandbox_id, container(folder, "short", "exit 5"))
         await runtime.start_container(short)
-        long = container(folder, "long", "trap 'exit 6' TERM; sleep 1000 & wait")
+        long = container(folder, "long", "sleep 1000 & wait")
         long_id = await runtime.create_container(sandbox_id, long)
         await runtime.start_container(long_id)
-        await runtime.stop_container(long_id, grace_seconds=1)
+        while "long" not in _witness(folder):
+            await asyncio.sleep(0.01)
+        await runtime.stop_container(long_id, grace_seconds=10)
         await runtime.remove_container(long_id)
         await runtime.remove_sandbox(sandbox_id)
+
+
+def _witness(folder: Path) -> str:
+    path = folder / "witness"
+    return path.read_text() if path.exists() else ""
 
 
 def die_at(number: int, moment: str) -> None:

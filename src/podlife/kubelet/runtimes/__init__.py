@@ -1,1 +1,4 @@
-"""What runs containers: `process` (nothing to install), `sim` (nothing runs). The seam is `podlife.kubelet.runtime`."""
+"""What runs containers: `process` (nothing to install), `containerd`, `sim` (nothing runs).
+
+The seam is `podlife.kubelet.runtime`.
+"""

@@ -53,7 +53,7 @@ _MASKED = (
 )
 _READ_ONLY = ("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger")
 # CRI numbers the signals by their names, not as any kernel does.
-_SIGNALS = (
+_SIGNAL_NAMES = (
     *(
         "ABRT",
         "ALRM",
@@ -88,8 +88,11 @@ _SIGNALS = (
         "USR1",
     ),
     *("USR2", "VTALRM", "WINCH", "XCPU", "XFSZ", "RTMIN"),
+    *(f"RTMIN+{step}" for step in range(1, 16)),
+    *(f"RTMAX-{step}" for step in range(14, 0, -1)),
+    "RTMAX",
 )
-_RTMIN_PLUS_1, _RTMAX_MINUS_14, _RTMAX = 36, 51, 65
+_SIGNALS = {name: number for number, name in enumerate(_SIGNAL_NAMES, start=1)}
 
 
 class ContainerNote(msgspec.Struct, frozen=True):
@@ -209,18 +212,9 @@ def _ids(user: User | None) -> dict[str, Any]:
 
 def _signal(config: ContainerConfig) -> int:
     name = config.stop_signal.removeprefix("SIG")
-    if name == "TERM":
-        # Left to the image, which may want another; daemons that do not know the field do the same.
-        return 0
-    if name in _SIGNALS:
-        return _SIGNALS.index(name) + 1
-    base, _, step = name.replace("-", "+").partition("+")
-    if base == "RTMAX" and not step:
-        return _RTMAX
-    if base == "RTMIN" and step.isdecimal() and 1 <= int(step) <= 15:
-        return _RTMIN_PLUS_1 + int(step) - 1
-    if base == "RTMAX" and step.isdecimal() and 1 <= int(step) <= 14:
-        return _RTMAX_MINUS_14 + 14 - int(step)
-    raise InvalidContainerError(
-        f"container {config.name!r} has the unknown stop signal {config.stop_signal!r}"
-    )
+    if name not in _SIGNALS:
+        raise InvalidContainerError(
+            f"container {config.name!r} has the unknown stop signal {config.stop_signal!r}"
+        )
+    # The usual one is left to the image, which may want another; daemons that do not know the field do the same.
+    return 0 if name == "TERM" else _SIGNALS[name]
