@@ -89,7 +89,7 @@ class StatusManager:
         settle_seconds: float = 0.0,
     ) -> None:
         """`on_terminated` is told the sort, exit code and reason of each container that ended (SM-07). For
-        `settle_seconds` a change waits for others, which are sent with it."""
+        `settle_seconds` a change within a phase waits for others, which are sent with it."""
         self._client = client
         self._pods = pods
         self._clock = clock
@@ -98,8 +98,9 @@ class StatusManager:
         self._entries: dict[str, _Entry] = {}
         # By UID of the pod at the API server, which for a static pod is that of its mirror.
         self._sent_versions: dict[str, int] = {}
-        # UIDs with something new since they were last looked at: a look at all pods is too much for each change.
-        self._changed: set[str] = set()
+        # UIDs with something new since they were last looked at, and since when: a look at all pods is too much for
+        # each change.
+        self._changed: dict[str, float] = {}
         self._has_changed = asyncio.Event()
 
     # What is known
@@ -151,8 +152,7 @@ class StatusManager:
     def note_mirror(self, uid: str) -> None:
         """A static pod has a mirror, or another one: what waited for it is sent, not only with the next look at all."""
         if uid in self._entries:
-            self._changed.add(uid)
-            self._has_changed.set()
+            self._note_change(uid)
 
     def forget_all_but(self, uids: Collection[str]) -> None:
         """Pods that the agent no longer has leave no status behind."""
@@ -187,9 +187,12 @@ class StatusManager:
             metadata["name"],
             is_finished or was_finished,
         )
-        self._changed.add(uid)
-        self._has_changed.set()
+        self._note_change(uid)
         return True
+
+    def _note_change(self, uid: str) -> None:
+        self._changed.setdefault(uid, asyncio.get_running_loop().time() if self._settle_seconds else 0.0)
+        self._has_changed.set()
 
     def _old_status(self, pod: Pod, entry: _Entry | None) -> Mapping[str, Any]:
         if entry is not None:
@@ -216,13 +219,14 @@ class StatusManager:
                 due = loop.time() + STATUS_SYNC_SECONDS
                 await self.sync_all()
                 continue
+            # Those that wait for more have waited long enough by then.
+            settled = min(self._changed.values(), default=due) + self._settle_seconds
             try:
-                async with asyncio.timeout_at(due):
+                async with asyncio.timeout_at(min(due, settled) if self._settle_seconds else due):
                     await self._has_changed.wait()
             except TimeoutError:
-                continue
-            if self._settle_seconds:
-                await asyncio.sleep(self._settle_seconds)
+                if loop.time() >= due:
+                    continue
             await self.sync_changed()
 
     async def sync_changed(self) -> None:
@@ -230,14 +234,25 @@ class StatusManager:
         self._has_changed.clear()
         targets = {uid: self._target(uid) for uid in self._changed if uid in self._entries}
         # A static pod without mirror waits for one.
-        self._changed = {uid for uid, target in targets.items() if not target}
+        waiting = {uid for uid, target in targets.items() if not target or self._may_change_soon(uid)}
+        self._changed = {uid: since for uid, since in self._changed.items() if uid in waiting}
         await self._sync(
             [
                 uid
                 for uid, target in targets.items()
-                if target and self._sent_versions.get(target, 0) < self._entries[uid].version
+                if uid not in waiting and self._sent_versions.get(target, 0) < self._entries[uid].version
             ]
         )
+
+    def _may_change_soon(self, uid: str) -> bool:
+        """The pod is in the phase that the API server knows of, and has not been for long."""
+        if not self._settle_seconds or self._entries[uid].is_finished:
+            return False
+        pod = self._pods.pod(uid)
+        is_same = (
+            pod is not None and (pod.get("status") or {}).get("phase") == self._entries[uid].status["phase"]
+        )
+        return is_same and asyncio.get_running_loop().time() < self._changed[uid] + self._settle_seconds
 
     async def sync_all(self) -> None:
         """Send what was not sent yet, and what the API server holds otherwise or has still to delete (SM-14)."""

@@ -42,7 +42,7 @@ _PATCH_HEADERS = {"Content-Type": PatchType.STRATEGIC.value, "Accept": METADATA_
 
 _STOP_SECONDS = 5.0
 # A simulated pod starts, and ends, in less than this: it is told of once, and not step by step.
-_SETTLE_SECONDS = 0.05
+_SETTLE_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
