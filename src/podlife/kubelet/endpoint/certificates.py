@@ -14,7 +14,7 @@ import os
 import secrets
 import ssl
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from hashlib import sha256
 from pathlib import Path
 
@@ -94,13 +94,15 @@ class ServingCertificate:
     def _load_given(self) -> None:
         certificate, key = self._settings.certificate_file, self._settings.key_file
         assert certificate is not None
+        # Taken first: what changes while it is loaded is loaded again.
+        stamp = self._stamp()
         try:
             self._context.load_cert_chain(certificate, key)
         except (OSError, ssl.SSLError) as error:
             raise ConfigError(
                 f"the certificate {certificate} with the key {key or certificate} cannot be used: {error}"
             ) from None
-        self._seen = self._stamp()
+        self._seen = stamp
 
     def _reload_given(self) -> None:
         if self._stamp() == self._seen:
@@ -131,8 +133,7 @@ class ServingCertificate:
 
     async def _renew_if_due(self) -> float:
         if not self._settings.is_signed_by_cluster:
-            if not self._load_kept(_OWN):
-                self._load_own()
+            self._load_own()
             return _LOOK_SECONDS * 60
         if self._is_signed_here and self._is_fresh(_SIGNED):
             return _LOOK_SECONDS
@@ -143,14 +144,14 @@ class ServingCertificate:
         # PEM allows lines of text before it: which cluster it was that signed.
         self._write(_SIGNED, self._cluster + key + certificate)
         if not self._load_kept(_SIGNED):
-            raise NotSignedError("what the cluster has signed is not usable, or not for long")
+            raise NotSignedError("what the cluster has signed cannot be used")
         log.info("serving with a certificate that the cluster has signed")
         return _LOOK_SECONDS
 
     def _explain(self, error: Exception) -> float:
         level = logging.DEBUG if isinstance(error, ApiError) and error.code == 404 else logging.WARNING
         log.log(level, "the cluster has not signed a certificate for this node: %s", error)
-        if not self._is_fresh(_OWN) and not (self._is_signed_here and self._is_fresh(_SIGNED)):
+        if not (self._is_signed_here and self._load_kept(_SIGNED)):
             self._load_own()
         return _SOON_SECONDS if isinstance(error, UnreachableError) else _RETRY_SECONDS
 
@@ -169,7 +170,8 @@ class ServingCertificate:
             return False
 
     def _load_kept(self, name: str) -> bool:
-        if not self._is_fresh(name):
+        """Also one that is due: it is better than none that anybody trusts."""
+        if not self._is_fresh(name, left_over=0.0):
             return False
         try:
             self._context.load_cert_chain(self._path(name))
@@ -190,14 +192,15 @@ class ServingCertificate:
             self._write(_OWN, made)
         self._context.load_cert_chain(self._path(_OWN))
 
-    def _is_fresh(self, name: str) -> bool:
+    def _is_fresh(self, name: str, *, left_over: float = _RENEW_AT) -> bool:
+        """Whether it is there, and more than this part of its lifetime is left."""
         from .signing import validity_of
 
         try:
             begin, end = validity_of(self._path(name).read_bytes())
         except (OSError, ValueError):
             return False
-        return not _is_due(begin, end, self._clock.now())
+        return end - self._clock.now() > (end - begin) * left_over
 
     def _path(self, name: str) -> Path:
         return self._settings.folder / name
@@ -209,10 +212,6 @@ class ServingCertificate:
             _write_private(folder / name, content)
         except OSError as error:
             raise ConfigError(f"cannot keep the node's certificate in {folder}: {error.strerror}") from None
-
-
-def _is_due(begin: datetime, end: datetime, now: datetime) -> bool:
-    return end - now <= (end - begin) * _RENEW_AT
 
 
 def _write_private(path: Path, content: bytes) -> None:

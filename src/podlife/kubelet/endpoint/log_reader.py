@@ -12,6 +12,7 @@ import os
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, TypeVar
 
 from podlife.aio import wait_until_set
 
@@ -19,6 +20,8 @@ from .folder_watch import FolderWatch
 from .log_format import LogOptions, LogText
 
 __all__ = ["Growth", "Write", "follow_log", "read_log"]
+
+T = TypeVar("T")
 
 Write = Callable[[bytes], Awaitable[None]]
 
@@ -41,6 +44,7 @@ class LogFile:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._fd = -1
+        self._busy: asyncio.Future[Any] | None = None
 
     def open(self) -> bool:
         """Whether there is such a file. Raises OSError where it is there and cannot be read."""
@@ -51,9 +55,14 @@ class LogFile:
         return True
 
     def close(self) -> None:
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+        fd, self._fd = self._fd, -1
+        if fd < 0:
+            return
+        if self._busy is not None and not self._busy.done():
+            # A thread still reads, for nobody: the number must not be given to another file under its hands.
+            self._busy.add_done_callback(lambda read: _close_after(read, fd))
+        else:
+            os.close(fd)
 
     @property
     def is_open(self) -> bool:
@@ -70,14 +79,19 @@ class LogFile:
         return (there.st_dev, there.st_ino) != (mine.st_dev, mine.st_ino)
 
     async def read(self, limit: int = _PIECE_BYTES) -> bytes:
-        return await asyncio.to_thread(os.read, self._fd, min(limit, _PIECE_BYTES))
+        return await self._in_thread(os.read, min(limit, _PIECE_BYTES))
 
     async def seek_tail(self, lines: int) -> None:
         """Go to where the last `lines` lines begin; a last line without an end counts as one."""
-        await asyncio.to_thread(_seek_tail, self._fd, lines)
+        await self._in_thread(_seek_tail, lines)
 
     def remaining(self) -> int:
         return os.fstat(self._fd).st_size - os.lseek(self._fd, 0, os.SEEK_CUR)
+
+    async def _in_thread(self, work: Callable[[int, int], T], number: int) -> T:
+        busy = asyncio.get_running_loop().run_in_executor(None, work, self._fd, number)
+        self._busy = busy
+        return await asyncio.shield(busy)
 
 
 async def read_log(path: Path, options: LogOptions, write: Write) -> None:
@@ -127,6 +141,13 @@ async def _read_through(file: LogFile, text: LogText, write: Write) -> None:
         if text.is_full or not is_rotated:
             return
         file.close()
+
+
+def _close_after(read: asyncio.Future[Any], fd: int) -> None:
+    # Asked for, so that nobody complains that nobody did.
+    if not read.cancelled():
+        read.exception()
+    os.close(fd)
 
 
 def _seek_tail(fd: int, lines: int) -> None:

@@ -77,13 +77,13 @@ class World:
         _, end = validity_of((self.settings.folder / name).read_bytes())
         return round((end - self.clock.now()).total_seconds() / 86400)
 
-    async def run(self, certificate: ServingCertificate, *, days: int = 0) -> None:
-        """Let it work, day after day."""
+    async def run(self, certificate: ServingCertificate, *, days: int = 0, step: int = 1) -> None:
+        """Let it work, day after day, or so many days after so many."""
         async with asyncio.TaskGroup() as group:
             task = group.create_task(certificate.run())
             await asyncio.sleep(1)
-            for _ in range(days):
-                self.clock.advance(minutes=24 * 60)
+            for _ in range(0, days, step):
+                self.clock.advance(minutes=24 * 60 * step)
                 await asyncio.sleep(4000)
             task.cancel()
 
@@ -115,10 +115,10 @@ async def test_where_the_cluster_does_not_sign_the_nodes_own_serves_and_is_renew
     world = World(tmp_path)
     world.signing.failure = NotSignedError("Denied: no")
     certificate = world.open()
-    await world.run(certificate, days=300)
+    await world.run(certificate, days=300, step=10)
     assert not (world.settings.folder / "kubelet-server.pem").exists()
     assert world.end_of("kubelet-self-signed.pem") > 60
-    assert len(world.signing.asked) > 300
+    assert len(world.signing.asked) > 100
 
 
 @virtual_time
@@ -133,6 +133,22 @@ async def test_a_server_that_cannot_be_reached_is_asked_again_soon(tmp_path: Pat
         await asyncio.sleep(5)
         task.cancel()
     assert shown(world.context) == world.kept
+
+
+@virtual_time
+async def test_a_certificate_that_is_due_serves_until_there_is_another_or_it_has_ended(
+    tmp_path: Path,
+) -> None:
+    world = World(tmp_path)
+    await world.run(world.open())
+    signed = shown(world.context)
+    world.signing.failure = NotSignedError("nobody is there")
+    world.clock.advance(minutes=8 * 24 * 60)
+    await world.run(world.open())
+    assert shown(world.context) == signed
+    world.clock.advance(minutes=2 * 24 * 60)
+    await world.run(world.open())
+    assert shown(world.context) != signed
 
 
 @virtual_time
@@ -172,7 +188,7 @@ async def test_a_node_that_joins_another_cluster_asks_that_one(tmp_path: Path) -
 @virtual_time
 async def test_a_node_that_is_told_to_asks_nobody(tmp_path: Path) -> None:
     world = World(tmp_path, is_signed_by_cluster=False)
-    await world.run(world.open(), days=300)
+    await world.run(world.open(), days=300, step=10)
     assert world.signing.asked == []
     assert world.end_of("kubelet-self-signed.pem") > 60
 

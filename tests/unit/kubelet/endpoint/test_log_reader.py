@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from pathlib import Path
 
 import pytest
@@ -105,6 +106,38 @@ async def test_what_was_written_before_the_end_is_read_to_the_end(tmp_path: Path
             file.write(LINE.format("last"))
         container.end()
     assert reader.text == b"one\nlast\n"
+
+
+async def test_a_file_is_not_closed_while_a_thread_reads_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "0.log").write_text(LINE.format("one"))
+    begun, go_on = threading.Event(), threading.Event()
+    seen: list[bool] = []
+
+    def slow_read(fd: int, size: int) -> bytes:
+        begun.set()
+        go_on.wait(5)
+        seen.append(Path(f"/proc/self/fd/{fd}").readlink() == tmp_path / "0.log")
+        return b""
+
+    monkeypatch.setattr(log_reader.os, "read", slow_read)
+    task = asyncio.get_running_loop().create_task(read(tmp_path / "0.log", LogOptions()))
+    await asyncio.to_thread(begun.wait, 5)
+    task.cancel()
+    await asyncio.wait([task])
+    go_on.set()
+    monkeypatch.undo()
+    async with asyncio.timeout(5):
+        while not seen or _has_open(tmp_path / "0.log"):
+            await asyncio.sleep(0.01)
+    assert seen == [True]
+
+
+def _has_open(path: Path) -> bool:
+    return any(
+        each.is_symlink() and each.readlink() == path for each in list(Path("/proc/self/fd").iterdir())
+    )
 
 
 async def test_a_followed_log_ends_when_it_has_shown_enough(tmp_path: Path) -> None:
