@@ -105,7 +105,7 @@ def expired_conditions(node: Object, now: datetime) -> list[Object]:
     """The conditions to change on a node whose time is over, each whole; those that are Unknown already are left
     (NL-13 to NL-16). `node` is the object as the server has it."""
     status = node.get("status") or {}
-    known = {each["type"]: each for each in status.get("conditions") or ()}
+    known = {each.get("type"): each for each in status.get("conditions") or ()}
     changed = []
     for type_ in EXPIRING:
         condition: Object | None = known.get(type_)

@@ -2,8 +2,8 @@
 
 It decides on caches, and before a node is declared silent the server is asked for its lease and for itself once more: a
 watch that is stuck must not make a dead node of a live one. Time in which nobody could be heard counts against nobody:
-when the caches were not live, or the server took long to answer, every node has its whole grace again. What a look
-costs follows the number of nodes, each of which speaks twice in ten seconds; pods are only touched when a node fails.
+neither that in which a cache was not live nor that in which the server did not answer. What a look costs
+follows the number of nodes, each of which speaks every few seconds anyway; pods are only touched when a node fails.
 """
 
 from __future__ import annotations
@@ -78,6 +78,8 @@ class NodeMonitor:
         # Whose pods could not all be marked.
         self._owing: set[str] = set()
         self._disruption = Disruption()
+        # When it was last looked, while the caches were live.
+        self._looked_at: float | None = None
         self._was_fit = True
         self._turns = asyncio.Semaphore(_AT_ONCE)
 
@@ -110,7 +112,8 @@ class NodeMonitor:
         self._silences.took_long = False
         if not self._was_fit:
             self._was_fit = True
-            self._forgive("the caches were not live")
+            self._leave_out_gap()
+        self._looked_at = self._now().loop
         self._forget_removed()
         looks = await self._look_at_all()
         if self._silences.took_long:
@@ -251,6 +254,17 @@ class NodeMonitor:
     async def _take_back(self, node: Node) -> None:
         async with self._turns:
             await self._take_taints_off(node)
+
+    def _leave_out_gap(self) -> None:
+        """The time in which the caches were not live counts against nobody. It is left out, and no more than that: with
+        a whole grace after each gap, a watch that breaks every now and then would keep a dead node alive."""
+        now = self._now().loop
+        gap = 0.0 if self._looked_at is None else now - self._looked_at
+        log.info("the caches are live again: the last %.0f s count against no node", gap)
+        self._healths = {
+            name: replace(health, heard_at=min(now, health.heard_at + gap))
+            for name, health in self._healths.items()
+        }
 
     def _forgive(self, why: str) -> None:
         """Every node has its whole grace again (NL-74)."""

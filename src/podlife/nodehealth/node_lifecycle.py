@@ -34,6 +34,8 @@ _COMPONENT = "node-controller"
 _NODE_WORKERS, _POD_WORKERS = 8, 4
 # The deadline of a request: short beside the graces, so that one which hangs does not hold up the next pass.
 _REQUEST_SECONDS = 10.0
+# An answer that took longer says nothing about who was heard meanwhile.
+_MOST_PATIENCE_SECONDS = 5.0
 _UNFIT_SECONDS = 1.0
 
 
@@ -55,7 +57,7 @@ class NodeLifecycleController:
         self.tainting = EvictionTainting(
             self._nodes.cache, self._writer, self.metrics, self._is_fit, self.settings.eviction_rate
         )
-        patience = self.settings.monitor_period_seconds
+        patience = min(_MOST_PATIENCE_SECONDS, self.settings.monitor_grace_seconds / 4)
         parts = Parts(
             clock=plane.clock,
             recorder=recorder,

@@ -16,7 +16,7 @@ import msgspec
 
 from podlife.api.codec import Object
 from podlife.api.patch import create_two_way_merge_patch
-from podlife.client import LEASES, NODES, Client, PatchType
+from podlife.client import LEASES, NODES, BadAnswerError, Client, PatchType
 from podlife.clock import Clock
 from podlife.errors import NotFoundError, PodlifeError
 from podlife.nodehealth.health import Examination, expired_conditions
@@ -81,7 +81,7 @@ class Silences:
         finally:
             took_long = loop.time() - started > self._patience_seconds
             self.took_long = self.took_long or took_long
-        fresh = msgspec.convert(found, Node)
+        fresh = _read(found)
         if took_long or fresh.metadata.uid != node.metadata.uid:
             return None
         seen = examine(fresh, lease)
@@ -100,7 +100,7 @@ class Silences:
     async def _write_status(self, found: Object) -> Node:
         old = (found.get("status") or {}).get("conditions") or []
         changed = {each["type"]: each for each in expired_conditions(found, self._clock.now())}
-        new = [*(changed.pop(each["type"], each) for each in old), *changed.values()]
+        new = [*(changed.pop(each.get("type"), each) for each in old), *changed.values()]
         patch = create_two_way_merge_patch(
             {"status": {"conditions": old}}, {"status": {"conditions": new}}, "v1", "Node"
         )
@@ -114,3 +114,10 @@ class Silences:
             subresource="status",
             view=Node,
         )
+
+
+def _read(found: Object) -> Node:
+    try:
+        return msgspec.convert(found, Node)
+    except msgspec.ValidationError as error:
+        raise BadAnswerError(f"node {found['metadata']['name']} cannot be read: {error}") from error

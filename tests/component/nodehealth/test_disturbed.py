@@ -84,7 +84,7 @@ async def test_a_controller_that_is_killed_at_any_step_leaves_nothing_half_done(
 
 
 @virtual_time
-async def test_with_cut_watches_nothing_is_decided_and_afterwards_everybody_has_the_whole_grace() -> None:
+async def test_with_cut_watches_nothing_is_decided_and_that_time_counts_against_nobody() -> None:
     line = Line()
     async with world() as w, w.at_work(way=line):
         for name in ("n1", "n2"):
@@ -103,6 +103,26 @@ async def test_with_cut_watches_nothing_is_decided_and_afterwards_everybody_has_
         assert silent_at is not None
         assert 40 < silent_at - healed_at < 90
         assert w.history.states("Node", "n2", taints) == [[]]
+
+
+@virtual_time
+async def test_a_watch_that_breaks_every_now_and_then_keeps_no_dead_node_alive() -> None:
+    """Only the gaps are left out, they do not begin the grace anew."""
+    line = Line()
+    async with world() as w, w.at_work(way=line):
+        for name in ("n1", "n2"):
+            await w.add_node(name)
+        await asyncio.sleep(20)
+        await w.stop("n1")
+        for _ in range(8):
+            line.cut.add("leases")
+            await asyncio.sleep(11)
+            line.cut.clear()
+            await asyncio.sleep(20)
+        silent_at = w.history.first("Node", "n1", lambda node: ready_status(node) == "Unknown")
+        assert silent_at is not None
+        assert 60 < silent_at < 200
+        assert ready_status(await w.node("n2")) == "True"
 
 
 @virtual_time
