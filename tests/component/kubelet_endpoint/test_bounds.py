@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -103,6 +104,23 @@ async def test_a_connection_on_which_nothing_is_asked_is_closed(
 async def test_what_is_no_request_is_answered_with_400(tmp_path: Path, request_: bytes) -> None:
     async with running(endpoint_in(tmp_path)) as port:
         assert b" 400 " in await ask(port, request_)
+
+
+async def test_a_caller_that_does_not_say_goodbye_is_cut_when_the_node_stops(tmp_path: Path) -> None:
+    # TLS alone would wait for it much longer.
+    async with asyncio.timeout(10), running(endpoint_in(tmp_path)) as port:
+        context = ssl.create_default_context()
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+        raw = await asyncio.to_thread(socket.create_connection, ("127.0.0.1", port))
+        tls = await asyncio.to_thread(context.wrap_socket, raw)
+        await asyncio.to_thread(tls.sendall, b"GET /healthz HTTP/1.1\r\nHost: n1\r\n\r\n")
+        assert (await asyncio.to_thread(tls.recv, 12)).startswith(b"HTTP/1.1 500")
+    tls.settimeout(5)
+    with suppress(ConnectionError, ssl.SSLError):
+        while tls.recv(1000):
+            pass
+    tls.close()
 
 
 async def test_a_port_that_is_taken_is_told_in_one_line(tmp_path: Path) -> None:

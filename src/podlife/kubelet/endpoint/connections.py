@@ -10,6 +10,8 @@ from typing import Any
 
 from aiohttp import web
 
+from podlife.aio import wait_until_set
+
 __all__ = ["BoundedServer", "notice_dead_callers"]
 
 log = logging.getLogger(__name__)
@@ -28,15 +30,18 @@ def notice_dead_callers(listener: socket.socket) -> None:
 
 
 class _Connection(web.RequestHandler):
-    __slots__ = ("_first_request",)
+    __slots__ = ("_first_request", "_transport")
 
     def __init__(self, server: BoundedServer, **settings: Any) -> None:
         super().__init__(server, **settings)
         self._first_request: asyncio.TimerHandle | None = None
+        self._transport: asyncio.BaseTransport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
         assert isinstance(self._manager, BoundedServer)
+        self._transport = transport
+        self._manager.opened(transport)
         if self._manager.is_full:
             log.warning("refused a connection: there are %d already", len(self._manager.connections) - 1)
             self.force_close()
@@ -45,6 +50,8 @@ class _Connection(web.RequestHandler):
 
     def connection_lost(self, exc: BaseException | None) -> None:
         self.request_came()
+        if isinstance(self._manager, BoundedServer) and self._transport is not None:
+            self._manager.closed(self._transport)
         super().connection_lost(exc)
 
     def request_came(self) -> None:
@@ -61,10 +68,32 @@ class BoundedServer(web.Server):
         super().__init__(self._noticed, handler_cancellation=True)
         self._answer = answer
         self._most = most_connections
+        self._transports: set[asyncio.BaseTransport] = set()
+        self._none_open = asyncio.Event()
 
     @property
     def is_full(self) -> bool:
         return len(self._connections) > self._most
+
+    def opened(self, transport: asyncio.BaseTransport) -> None:
+        self._transports.add(transport)
+        self._none_open.clear()
+
+    def closed(self, transport: asyncio.BaseTransport) -> None:
+        self._transports.discard(transport)
+        if not self._transports:
+            self._none_open.set()
+
+    async def stop(self, seconds: float) -> None:
+        """End what is on its way, and leave no connection behind: one whose caller does not say goodbye is cut."""
+        self.pre_shutdown()
+        await self.shutdown(seconds)
+        if not self._transports or await wait_until_set(self._none_open, seconds=seconds):
+            return
+        for transport in self._transports:
+            if isinstance(transport, asyncio.WriteTransport):
+                transport.abort()
+        await wait_until_set(self._none_open, seconds=seconds)
 
     def __call__(self) -> web.RequestHandler:
         return _Connection(

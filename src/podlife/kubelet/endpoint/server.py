@@ -98,8 +98,7 @@ class NodeEndpoint:
         finally:
             self.ready.clear()
             listener.close()
-            server.pre_shutdown()
-            await server.shutdown(_STOP_SECONDS)
+            await server.stop(_STOP_SECONDS)
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         try:
