@@ -19,8 +19,8 @@ _numbers = itertools.count(1)
 
 class ContainerdMachine:
     # A sandbox costs two processes and a network here.
-    crowd = 20
-    race_orders = 45
+    crowd = 12
+    race_orders = 20
     race_seconds = 60.0
 
     def __init__(self, daemon: Daemon, folder: Path, image_to_pull: str) -> None:

@@ -148,7 +148,10 @@ class CriClient:
         if code in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED) or _NOT_YET in text:
             return RuntimeUnavailableError(f"containerd does not answer at {self._socket}: {text}")
         if code is grpc.StatusCode.UNIMPLEMENTED:
-            return NotOfferedError(f"containerd at {self._socket} does not offer {method}: {text}")
+            return NotOfferedError(
+                f"the daemon at {self._socket} does not offer {method} ({text}): "
+                "turn on its plugin cri, which some installations disable, or take a newer one"
+            )
         if code is grpc.StatusCode.NOT_FOUND:
             return NotFoundInRuntimeError(text)
         if code is grpc.StatusCode.ALREADY_EXISTS or _NAME_TAKEN in text:

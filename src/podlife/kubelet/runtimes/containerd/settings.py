@@ -20,3 +20,7 @@ class ContainerdSettings:
     # How often everything is listed: where nobody tells what changed, and where somebody does.
     relist_seconds: float = 1.0
     relist_when_told_seconds: float = 10.0
+
+    @property
+    def termination_folder(self) -> Path:
+        return self.root / "termination"

@@ -1,0 +1,162 @@
+"""What is done to containers: created, started once, stopped with grace, removed with what belongs to them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from pathlib import Path
+
+from podlife.kubelet.runtime import (
+    ConflictInRuntimeError,
+    ContainerConfig,
+    ContainerRuntimeError,
+    ContainerState,
+    ContainerStatus,
+    NotFoundInRuntimeError,
+    RuntimeUnavailableError,
+    SandboxStatus,
+    StartContainerError,
+)
+from podlife.kubelet.runtimes.logs import log_path_of
+
+from .client import CriClient
+from .mirror import Mirror, SeenContainer
+from .reading import Reading
+from .requests import ContainerNote, container_request, sandbox_request
+from .settings import ContainerdSettings
+from .statuses import termination_file
+from .termination import make_file
+
+__all__ = ["Containers", "make_private"]
+
+log = logging.getLogger(__name__)
+
+# How much longer than its grace a container may take: the kernel, not the container, is at work then.
+_KILL_SECONDS = 60.0
+# Three years; more than that no clock of the daemon's takes.
+_MOST_GRACE_SECONDS = 10**8
+_REMOVAL_TRIES, _REMOVAL_SECONDS = 100, 0.05
+_PASSING_STATES = ("removing state", "starting state")
+
+
+class Containers:
+    def __init__(
+        self, client: CriClient, mirror: Mirror, reading: Reading, settings: ContainerdSettings
+    ) -> None:
+        self._client = client
+        self._mirror = mirror
+        self._reading = reading
+        self._settings = settings
+
+    async def create(self, sandbox: SandboxStatus, config: ContainerConfig) -> str:
+        log_path = log_path_of(sandbox.config, config)
+        note = ContainerNote(config, sandbox.id, sandbox.config.pod_uid, str(log_path) if log_path else None)
+        # Looked at before a file is made for it: what cannot be asked for leaves nothing behind.
+        container_request(sandbox.config, note, self._settings)
+        if log_path is not None:
+            make_private(log_path.parent)
+        note = self._with_termination_file(note)
+        try:
+            answer = await self._client.call(
+                "CreateContainer",
+                pod_sandbox_id=sandbox.id,
+                config=container_request(sandbox.config, note, self._settings),
+                sandbox_config=sandbox_request(sandbox.config, self._settings),
+            )
+        except ContainerRuntimeError as error:
+            if not isinstance(error, RuntimeUnavailableError):
+                _remove_file(note.termination_file)
+            raise _create_failure(config, error) from None
+        container_id = str(answer.container_id)
+        seen = SeenContainer(container_id, sandbox.id, sandbox.config.pod_uid, ContainerState.CREATED)
+        self._mirror.saw_container(seen)
+        return container_id
+
+    def _with_termination_file(self, note: ContainerNote) -> ContainerNote:
+        if not note.config.termination_message_path:
+            return note
+        path = str(make_file(self._settings.termination_folder).absolute())
+        return ContainerNote(note.config, note.sandbox_id, note.pod_uid, note.log_path, path)
+
+    async def start(self, status: ContainerStatus) -> None:
+        """What happens to it meanwhile is held back until it is known whether it ever ran."""
+        if status.state is not ContainerState.CREATED:
+            raise ConflictInRuntimeError(f"container {status.config.name!r} was started before")
+        self._mirror.starts(status.id)
+        it_runs = False
+        try:
+            await self._client.call("StartContainer", container_id=status.id)
+            it_runs = True
+        except (RuntimeUnavailableError, NotFoundInRuntimeError):
+            raise
+        except ContainerRuntimeError as error:
+            raise StartContainerError(f"container {status.config.name!r} cannot start: {error}") from None
+        finally:
+            self._mirror.started(status.id, it_runs=it_runs)
+
+    async def stop(self, container_id: str, grace_seconds: float) -> None:
+        grace = min(max(grace_seconds, 0.0), _MOST_GRACE_SECONDS)
+        whole = math.ceil(grace)
+        try:
+            async with asyncio.timeout(None if whole == grace else grace):
+                await self._ask_to_stop(container_id, whole)
+        except TimeoutError:
+            # CRI knows whole seconds only.
+            await self._ask_to_stop(container_id, 0)
+        await self._reading.look_at(container_id)
+
+    async def _ask_to_stop(self, container_id: str, grace_seconds: int) -> None:
+        seconds = grace_seconds + _KILL_SECONDS
+        try:
+            await self._client.call(
+                "StopContainer", container_id=container_id, timeout=grace_seconds, seconds=seconds
+            )
+        except NotFoundInRuntimeError:
+            log.debug("container %s was gone before it stopped", container_id)
+
+    async def remove(self, container_id: str) -> None:
+        try:
+            told = await self._reading.told_of(container_id)
+        except NotFoundInRuntimeError:
+            return
+        await self._reading.look_at(container_id)
+        await self._remove_from_daemon(container_id)
+        self._reading.forget_container(container_id)
+        _remove_file(termination_file(told))
+
+    async def _remove_from_daemon(self, container_id: str) -> None:
+        for _ in range(_REMOVAL_TRIES):
+            try:
+                await self._client.call("RemoveContainer", container_id=container_id)
+            except NotFoundInRuntimeError:
+                return
+            except RuntimeUnavailableError:
+                raise
+            except ContainerRuntimeError as error:
+                # Somebody else removes it, or an agent before us had it started: that passes, here or there.
+                if not any(state in str(error) for state in _PASSING_STATES):
+                    raise
+                await asyncio.sleep(_REMOVAL_SECONDS)
+            else:
+                return
+        raise RuntimeUnavailableError(f"container {container_id} is not removed")
+
+
+def _create_failure(config: ContainerConfig, error: ContainerRuntimeError) -> ContainerRuntimeError:
+    if isinstance(error, ConflictInRuntimeError):
+        text = f"attempt {config.attempt} at container {config.name!r} exists: {error}"
+        return ConflictInRuntimeError(text)
+    if isinstance(error, RuntimeUnavailableError):
+        return error
+    return ContainerRuntimeError(f"container {config.name!r} cannot be created: {error}")
+
+
+def _remove_file(path: str) -> None:
+    if path:
+        Path(path).unlink(missing_ok=True)
+
+
+def make_private(folder: Path) -> None:
+    for path in reversed([path for path in (folder, *folder.parents) if not path.exists()]):
+        path.mkdir(mode=0o700, exist_ok=True)
