@@ -8,6 +8,7 @@ kubelet only the newest file is shown; what was rotated away before is not.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -15,11 +16,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from podlife.aio import wait_until_set
+from podlife.kubelet.runtimes.process.inotify import WRITTEN, CloseWatch
 
-from .folder_watch import FolderWatch
 from .log_format import LogOptions, LogText
 
 __all__ = ["Growth", "Write", "follow_log", "read_log"]
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -28,6 +31,7 @@ Write = Callable[[bytes], Awaitable[None]]
 _PIECE_BYTES = 128 * 1024
 # Whether the container still runs is told by its runtime; this is only for a runtime that was not heard.
 _LOOK_AGAIN_SECONDS = 5.0
+_POLL_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,20 +118,33 @@ async def read_log(path: Path, options: LogOptions, write: Write) -> None:
 async def follow_log(path: Path, options: LogOptions, write: Write, growth: Growth) -> None:
     """Write the log as it grows, until its container does not run any more."""
     file, text = LogFile(path), LogText(options)
+    watch = CloseWatch(path.parent, lambda _: growth.changed.set(), kinds=WRITTEN)
     try:
-        with FolderWatch(path.parent, growth.changed):
-            if file.open() and options.tail_lines is not None:
-                await file.seek_tail(options.tail_lines)
-            while True:
-                growth.changed.clear()
-                # Asked before the last look: whatever was written until the end is read.
-                may_grow = await growth.is_running()
-                await _read_through(file, text, write)
-                if text.is_full or not may_grow:
-                    return
-                await wait_until_set(growth.changed, seconds=_LOOK_AGAIN_SECONDS)
+        seconds = _watched(watch)
+        if file.open() and options.tail_lines is not None:
+            await file.seek_tail(options.tail_lines)
+        while True:
+            growth.changed.clear()
+            # Asked before the last look: whatever was written until the end is read.
+            may_grow = await growth.is_running()
+            await _read_through(file, text, write)
+            if text.is_full or not may_grow:
+                return
+            await wait_until_set(growth.changed, seconds=seconds)
     finally:
+        watch.close()
         file.close()
+
+
+def _watched(watch: CloseWatch) -> float:
+    """Watch, and say after how long to look again all the same."""
+    try:
+        watch.open()
+    except OSError as error:
+        # The kernel gives a user only so many watches; a log that is looked at every second is better than none.
+        log.warning("a log is followed by looking at it every second: %s", error)
+        return _POLL_SECONDS
+    return _LOOK_AGAIN_SECONDS
 
 
 async def _read_through(file: LogFile, text: LogText, write: Write) -> None:

@@ -95,6 +95,23 @@ async def test_a_log_that_comes_later_is_followed_from_its_beginning(tmp_path: P
     assert reader.text == b"one\n"
 
 
+async def test_a_log_is_followed_also_where_the_kernel_gives_no_more_watches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(self: object) -> None:
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr(log_reader.CloseWatch, "open", refuse)
+    monkeypatch.setattr(log_reader, "_POLL_SECONDS", 0.01)
+    reader, container, path = Reader(), Container(), tmp_path / "0.log"
+    async with asyncio.timeout(10), asyncio.TaskGroup() as group:
+        group.create_task(follow_log(path, LogOptions(follow=True), reader.write, container.growth))
+        await asyncio.sleep(0)
+        path.write_text(LINE.format("one"))
+        await reader.until(b"one\n")
+        container.end()
+
+
 async def test_what_was_written_before_the_end_is_read_to_the_end(tmp_path: Path) -> None:
     reader, container, path = Reader(), Container(), tmp_path / "0.log"
     path.write_text(LINE.format("one"))

@@ -1,5 +1,5 @@
 """Tells when a file in one folder was closed by whoever had it open to write: a supervisor's end, however it ended; or,
-with `CHANGED`, that there may be other files in the folder than before.
+with `CHANGED`, that there may be other files in the folder than before, with `WRITTEN`, other contents.
 
 The kernel says so by itself; nothing is asked while nothing happens, and one descriptor serves all containers.
 """
@@ -13,11 +13,13 @@ import struct
 from collections.abc import Callable
 from pathlib import Path
 
-__all__ = ["CHANGED", "CLOSED", "CloseWatch"]
+__all__ = ["CHANGED", "CLOSED", "WRITTEN", "CloseWatch"]
 
 CLOSED = 0x8
 # Also moved away or here, or deleted; and the folder itself gone.
 CHANGED = CLOSED | 0x40 | 0x80 | 0x200 | 0x400 | 0x800
+# Also with every write to a file of it, and every new one.
+WRITTEN = CHANGED | 0x2 | 0x100
 _IN_Q_OVERFLOW = 0x4000
 _IN_NONBLOCK_CLOEXEC = os.O_NONBLOCK | os.O_CLOEXEC
 _HEADER = struct.Struct("iIII")
