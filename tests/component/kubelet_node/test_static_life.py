@@ -138,6 +138,24 @@ async def test_a_file_that_is_taken_away_ends_its_pod_and_its_mirror(tmp_path: P
 
 
 @virtual_time
+async def test_a_mirror_that_could_not_be_deleted_goes_when_the_server_is_back(tmp_path: Path) -> None:
+    (tmp_path / "web.yaml").write_text(text())
+    refuses = [False]
+    async with node(tmp_path, refuses=refuses) as here:
+        await here.until_running()
+        refuses.append(True)
+        (tmp_path / "web.yaml").unlink()
+        async with asyncio.timeout(60):
+            while here.running():
+                await asyncio.sleep(0.1)
+        await asyncio.sleep(60)
+        assert await here.pods()
+        refuses.append(False)
+        async with asyncio.timeout(60):
+            await here.until_idle()
+
+
+@virtual_time
 async def test_who_deletes_a_mirror_deletes_no_pod_and_sees_it_again(tmp_path: Path) -> None:
     (tmp_path / "web.yaml").write_text(text())
     async with node(tmp_path) as here:

@@ -142,7 +142,10 @@ class Housekeeping:
             name = full_name(mirror)
             is_orphan = self._rooms.known.static_of(mirror) is None
             if is_orphan and not self._rooms.workers.is_static_pod_terminating(name):
-                await self._rooms.mirrors.delete(name, mirror.uid)
+                is_deleted = await self._rooms.mirrors.delete(name, mirror.uid)
+                if not is_deleted:
+                    # Looked at again until the server says that it is gone.
+                    self._wakeup.set()
 
     def _end_orphan(self, uid: str) -> None:
         observed = self._rooms.cache.last_seen(uid)
