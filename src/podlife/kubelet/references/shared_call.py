@@ -35,7 +35,8 @@ class SharedCalls(Generic[T]):
     ) -> T:
         """Raises TimeoutError for who waits no longer than `seconds`; the call goes on."""
         task = self._calls.get(key)
-        if task is None:
+        # One that has ended is not under way, though its end may not have been taken note of yet.
+        if task is None or task.done():
             # The failure is told to everybody who waits for it.
             task = self._calls[key] = spawn(call(), name=name, on_failure=lambda _: None)
             task.add_done_callback(lambda done: self._ended(key, done))
