@@ -7,8 +7,8 @@ problem is attached to a field is the caller's business.
 
 from __future__ import annotations
 
+import random
 import re
-import secrets
 
 __all__ = [
     "check_c_identifier",
@@ -54,6 +54,7 @@ _is_port_name = re.compile("[-a-z0-9]+").fullmatch
 _has_letter = re.compile("[a-z]").search
 
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+_CHANCE = random.SystemRandom()
 _SUFFIX_LENGTH = 5
 _LONGEST_BASE = 63 - _SUFFIX_LENGTH
 
@@ -233,9 +234,9 @@ def check_port_name(name: str) -> list[str]:
     return problems
 
 
-def generate_name(base: str) -> str:
+def generate_name(base: str, chance: random.Random = _CHANCE) -> str:
     """The base, cut so that the whole stays within 63 characters, and five random ones.
 
     The alphabet has no vowels and no look-alikes: no words arise by accident."""
-    suffix = "".join(secrets.choice(_ALPHABET) for _ in range(_SUFFIX_LENGTH))
+    suffix = "".join(chance.choice(_ALPHABET) for _ in range(_SUFFIX_LENGTH))
     return base[:_LONGEST_BASE] + suffix

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 from podlife.apiserver.admission import Admission
 from podlife.apiserver.admission.namespace_lifecycle import namespace_lifecycle
 from podlife.apiserver.admission.node_restriction import restrict_nodes
@@ -19,13 +21,14 @@ from podlife.clock import Clock
 __all__ = ["assemble"]
 
 
-def assemble(
+def assemble(  # noqa: PLR0913 - the parts of a server, each with a default
     store: Store,
     *,
     clock: Clock,
     authenticator: Authenticator,
     node_proxy: NodeProxy | None = None,
     sign_node_request: SignRequest | None = None,
+    chance: random.Random | None = None,
     not_ready_toleration_seconds: int = 300,
     unreachable_toleration_seconds: int = 300,
 ) -> ApiHandler:
@@ -33,5 +36,5 @@ def assemble(
     tolerations = default_toleration_seconds(not_ready_toleration_seconds, unreachable_toleration_seconds)
     addresses = allocate_cluster_ips(store)
     plugins = (namespace_lifecycle, default_priority, tolerations, restrict_nodes, addresses)
-    registry = Registry(store, clock, Admission(plugins, store.get))
+    registry = Registry(store, clock, Admission(plugins, store.get), chance or random.SystemRandom())
     return ApiHandler(registry, authenticator, StoreNodeView(store), node_proxy, Metrics(), sign_node_request)

@@ -43,7 +43,7 @@ def answer(registry: Registry, scope: Scope, sign: SignRequest | None) -> Respon
     _check(body, spec)
     metadata = body["metadata"]
     metadata["name"] = metadata.get("name") or generate_name(metadata.get("generateName", ""))
-    give_identity(metadata, registry.clock.now())
+    give_identity(metadata, registry.clock.now(), registry.chance)
     for field in ("username", "uid", "groups", "extra"):
         spec.pop(field, None)
     asked_by = {"username": scope.user.name, "uid": scope.user.uid, "groups": list(scope.user.groups)}

@@ -195,7 +195,7 @@ class Agent:
 
     def _problems(self) -> Iterable[str]:
         if not self.core.changes.is_healthy:
-            yield "PLEG is not healthy: the container runtime has not been looked at for 3 minutes"
+            yield "PLEG is not healthy: the container runtime has not been looked at for minutes"
 
     def _surroundings(self, pod: Pod) -> Surroundings:
         return self.core.surroundings(pod["metadata"]["uid"])

@@ -55,7 +55,7 @@ async def create_object(registry: Registry, scope: Scope, obj: Object, *, dry_ru
         except MismatchError:
             if not is_generated:
                 raise scope.already_exists(meta["name"]) from None
-            meta["name"] = generate_name(meta["generateName"])
+            meta["name"] = generate_name(meta["generateName"], registry.chance)
     raise scope.already_exists(
         meta["generateName"], ", the server was not able to generate a unique name for the object"
     )
@@ -64,7 +64,7 @@ async def create_object(registry: Registry, scope: Scope, obj: Object, *, dry_ru
 def _make_ready(registry: Registry, scope: Scope, obj: Object, asked_for: str) -> None:
     """Everything that can be done to a new object, and against it, before it is stored."""
     scope.strategy.default(obj)
-    give_identity(obj["metadata"], registry.clock.now())
+    give_identity(obj["metadata"], registry.clock.now(), registry.chance)
     _admit(registry, scope, obj, asked_for)
     _prepare(scope, obj)
 

@@ -7,6 +7,7 @@ where it could hide a mistake (another UID) and ignored where it could not, as t
 
 from __future__ import annotations
 
+import random
 import uuid
 from datetime import datetime
 
@@ -49,10 +50,10 @@ def clean_for_create(meta: Object) -> None:
         meta.pop(field, None)
 
 
-def give_identity(meta: Object, now: datetime) -> None:
+def give_identity(meta: Object, now: datetime, chance: random.Random) -> None:
     if not meta.get("name") and meta.get("generateName"):
-        meta["name"] = generate_name(meta["generateName"])
-    meta["uid"] = str(uuid.uuid4())
+        meta["name"] = generate_name(meta["generateName"], chance)
+    meta["uid"] = str(uuid.UUID(int=chance.getrandbits(128), version=4))
     meta["creationTimestamp"] = format_time(now)
     for field in ("name", "generateName"):
         if meta.get(field) == "":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,6 +33,8 @@ class Registry:
     store: Store
     clock: Clock
     admission: Admission
+    # Where UIDs and generated names come from: seeded, a test has the same ones in every run.
+    chance: random.Random = field(default_factory=random.SystemRandom)
 
 
 @dataclass(slots=True)

@@ -97,9 +97,11 @@ def ips_after(old: Sequence[str], new: Sequence[str], sandboxes: Iterable[Sandbo
     return old if not new and not is_alive else new
 
 
-def is_healthy(last_relist: datetime | None, now: datetime) -> bool:
+def is_healthy(
+    last_relist: datetime | None, now: datetime, *, patience_seconds: float = RELIST_UNHEALTHY_SECONDS
+) -> bool:
     """`last_relist` is when a listing last succeeded (PL-09)."""
-    return last_relist is not None and (now - last_relist).total_seconds() <= RELIST_UNHEALTHY_SECONDS
+    return last_relist is not None and (now - last_relist).total_seconds() <= patience_seconds
 
 
 def running_pods(

@@ -18,7 +18,7 @@ from typing import TypeVar
 
 from podlife.aio import wait_until_set
 from podlife.clock import Clock
-from podlife.kubelet.lifecycle.constants import RELIST_SECONDS
+from podlife.kubelet.lifecycle.constants import RELIST_SECONDS, RELIST_UNHEALTHY_SECONDS
 from podlife.kubelet.lifecycle.observed import ObservedPod
 from podlife.kubelet.lifecycle.relist import (
     Change,
@@ -45,8 +45,10 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-# How long between two looks at everything, where events tell of what happens.
+# How long between two looks at everything, where events tell of what happens; and how long without a look counts as ill
+# then, as upstream has it: with the patience of the other case every quiet node would be ill.
 _EVENTED_RELIST_SECONDS = 300.0
+_EVENTED_PATIENCE_SECONDS = 600.0
 # How long a runtime has for an answer.
 _READ_SECONDS = 120.0
 # Pods that are read at the same time.
@@ -80,7 +82,8 @@ class Changes:
     @property
     def is_healthy(self) -> bool:
         """PL-09."""
-        return is_healthy(self.relisted_at, self._clock.now())
+        patience = _EVENTED_PATIENCE_SECONDS if self.is_evented else RELIST_UNHEALTHY_SECONDS
+        return is_healthy(self.relisted_at, self._clock.now(), patience_seconds=patience)
 
     def counts(self) -> tuple[int, Counter[str]]:
         """How many pods run, and how many containers there are in each state (PL-10)."""

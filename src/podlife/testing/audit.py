@@ -1,0 +1,96 @@
+"""What was asked of the API server, by whom and when: every request that reached it and is no mere reading.
+
+Who it was is what it calls itself, as over a network: its User-Agent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from podlife.wire import Handler, Request, Response
+
+__all__ = ["Audit", "Entry"]
+
+# So many of the last ones are kept.
+_MOST_ENTRIES = 100_000
+# Heartbeats and what is told of happenings: a cluster at rest writes them, too.
+_BACKGROUND = ("/leases", "/events")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One request. `at` is the event loop's time, `who` the component (`n1`, `replicaset-controller`; `test` for the
+    client of the test)."""
+
+    at: float
+    who: str
+    method: str
+    path: str
+    status: int
+    body: bytes = b""
+
+    @property
+    def is_success(self) -> bool:
+        return self.status < 300
+
+    @property
+    def uid(self) -> str:
+        """The UID that a deletion insists on."""
+        found = (self.json().get("preconditions") or {}).get("uid")
+        return found if isinstance(found, str) else ""
+
+    def json(self) -> dict[str, Any]:
+        try:
+            body = json.loads(self.body or b"{}")
+        except ValueError:
+            return {}
+        return body if isinstance(body, dict) else {}
+
+    def __str__(self) -> str:
+        return f"{self.at:10.3f}  {self.who:32} {self.method:6} {self.status} {self.path}"
+
+
+class Audit:
+    """`listeners` are told of each entry as it comes. `changed_at` is when something last changed that is more than a
+    heartbeat."""
+
+    def __init__(self) -> None:
+        self.entries: deque[Entry] = deque(maxlen=_MOST_ENTRIES)
+        self.listeners: list[Callable[[Entry], None]] = []
+        self.changed_at = 0.0
+
+    def over(self, handler: Handler) -> Handler:
+        """The same handler, with everything noted that it is asked."""
+
+        async def noted(request: Request) -> Response:
+            response = await handler(request)
+            if request.method not in ("GET", "HEAD"):
+                self._note(request, response.status)
+            return response
+
+        return noted
+
+    def _note(self, request: Request, status: int) -> None:
+        at, who = asyncio.get_running_loop().time(), request.headers.get("User-Agent", "")
+        entry = Entry(at, who, request.method, request.path, status, request.body)
+        self.entries.append(entry)
+        if entry.is_success and not any(part in request.path for part in _BACKGROUND):
+            self.changed_at = at
+        for listener in self.listeners:
+            listener(entry)
+
+    def find(self, *, who: str = "", method: str = "", path: str = "") -> list[Entry]:
+        """Those of a component, with a method, with this in their path."""
+        return [
+            entry
+            for entry in self.entries
+            if who in ("", entry.who) and method in ("", entry.method) and path in entry.path
+        ]
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self.entries)

@@ -1,0 +1,331 @@
+"""A whole cluster in the test's own process: API server, controllers and simulated nodes on one event loop.
+
+    async with Cluster(nodes=3) as cluster:
+        await cluster.client.create(DEPLOYMENTS, deployment, "default")
+        await cluster.settled()
+        await cluster.node("n1").stop()
+        await cluster.advance(minutes=5, seconds=40)
+
+Under virtual time there is no socket, no sleep and no chance: the same seed gives the same run, to the last UID. With
+`socket=True` it lives in real time, and any client can reach it (`cluster.kubeconfig`). What a controller or an agent
+ends with is raised where the cluster is used.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import random
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any, Self
+
+from podlife.aio import cancel_and_wait
+from podlife.apiserver.namespace_cleanup import NamespaceCleanup
+from podlife.client import NODES, PODS, Client, Ref
+from podlife.clock import Clock, SystemClock
+from podlife.errors import ConfigError
+from podlife.kubelet.runtimes.sim import Behaviour
+from podlife.testing.audit import Audit
+from podlife.testing.controllers import DEFAULT, Controllers, Make, chosen
+from podlife.testing.node import Node, NodeSpec
+from podlife.testing.script import Rules
+from podlife.testing.server import Server
+from podlife.testing.timeline import Timeline
+from podlife.testing.virtual_time import LoopClock, VirtualTimeLoop
+from podlife.testing.way import Way
+
+__all__ = ["Cluster", "NotSettledError"]
+
+# How long nodes and caches may take to be there, and how long nothing has to happen until a cluster is at rest.
+_START_SECONDS = 60.0
+_QUIET_SECONDS = 5.0
+_PATIENCE_SECONDS = 600.0
+# How often a condition is looked at.
+_LOOK_SECONDS = 0.1
+_FIRST_NODE = 1
+
+
+class NotSettledError(AssertionError):
+    """What was waited for did not come; the text has what was going on."""
+
+
+class _Inside:
+    """What there is while a cluster runs."""
+
+    def __init__(
+        self, server: Server, clock: Clock, controllers: Controllers, group: asyncio.TaskGroup
+    ) -> None:
+        self.server = server
+        self.clock = clock
+        self.controllers = controllers
+        self.group = group
+        self.client, self.way = server.connect("test")
+        self.nodes: dict[str, Node] = {}
+
+
+class Cluster:
+    """Constructing one starts nothing. `nodes` is how many (n1, n2 …), their names, or what they are like;
+    `controllers` names those that are wanted, or has all by name (see `podlife.testing.controllers`)."""
+
+    def __init__(
+        self,
+        nodes: int | Iterable[str | NodeSpec] = 1,
+        controllers: Mapping[str, Make] | Iterable[str] = DEFAULT,
+        *,
+        seed: int = 0,
+        socket: bool = False,
+        toleration_seconds: int = 300,
+    ) -> None:
+        self._specs = _specs(nodes)
+        self._makes = chosen(controllers)
+        self._seed = seed
+        self._has_socket = socket
+        self._toleration_seconds = toleration_seconds
+        self._rules = Rules()
+        self._made: _Inside | None = None
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        is_virtual = isinstance(asyncio.get_running_loop(), VirtualTimeLoop)
+        if not self._has_socket and not is_virtual:
+            raise ConfigError(
+                "the time of this event loop cannot be turned: use the fixture podlife_cluster or the decorator "
+                "@virtual_time, or Cluster(socket=True), which lives in real time"
+            )
+        if self._has_socket and is_virtual:
+            raise ConfigError(
+                "nobody waits for a socket under virtual time: take Cluster(socket=True) to an ordinary event loop"
+            )
+        if self._made is not None:
+            raise ConfigError("this cluster runs already: make another one")
+        await self._stack.enter_async_context(self._running())
+        return self
+
+    async def __aexit__(self, *failure: Any) -> bool | None:
+        return await self._stack.__aexit__(*failure)
+
+    # What is in it
+
+    @property
+    def client(self) -> Client:
+        """An administrator's, for the test itself."""
+        return self._inside.client
+
+    @property
+    def clock(self) -> Clock:
+        return self._inside.clock
+
+    @property
+    def time(self) -> float:
+        """The event loop's, in seconds."""
+        return asyncio.get_running_loop().time()
+
+    @property
+    def api(self) -> Way:
+        """The way that all requests go, those of the test too: `api.stall()`, `api.break_watches()`."""
+        return self._inside.server.way
+
+    @property
+    def audit(self) -> Audit:
+        return self._inside.server.audit
+
+    @property
+    def controllers(self) -> Controllers:
+        return self._inside.controllers
+
+    @property
+    def nodes(self) -> Mapping[str, Node]:
+        return self._inside.nodes
+
+    @property
+    def kubeconfig(self) -> Path:
+        """For any client on this machine. Raises ConfigError without a socket."""
+        if self._inside.server.kubeconfig is None:
+            raise ConfigError("this cluster has no socket: make it with Cluster(socket=True)")
+        return self._inside.server.kubeconfig
+
+    def node(self, name: str) -> Node:
+        """Raises ConfigError when there is none of this name."""
+        if name not in self._inside.nodes:
+            names = ", ".join(self._inside.nodes) or "none"
+            raise ConfigError(f"there is no node {name!r} in this cluster, only {names}")
+        return self._inside.nodes[name]
+
+    async def add_node(self, spec: str | NodeSpec) -> Node:
+        """Another one, registered and ready."""
+        spec = NodeSpec(spec) if isinstance(spec, str) else spec
+        if spec.name in self._inside.nodes:
+            raise ConfigError(f"there is a node {spec.name!r} already: start it, or take another name")
+        node = await self._start_node(spec)
+        await self.until(lambda: node.is_registered, within=_START_SECONDS, what=f"node {spec.name}")
+        return node
+
+    def behave(
+        self,
+        behaviour: Behaviour,
+        *,
+        pod: str = "*",
+        namespace: str = "*",
+        container: str = "*",
+        image: str = "*",
+    ) -> None:
+        """How containers behave that are created from now on; names may have `*`. The last rule that fits counts."""
+        self._rules.add(behaviour, pod=pod, namespace=namespace, container=container, image=image)
+
+    def connect(self, name: str) -> tuple[Client, Way]:
+        """An administrator's client for a component of the test's own, and the way that only it goes. Close it."""
+        return self._inside.server.connect(name)
+
+    # Time
+
+    async def advance(self, *, seconds: float = 0, minutes: float = 0, hours: float = 0) -> None:
+        """Let this much time pass, and everything happen that is due by then. Raises ConfigError in real time."""
+        loop = asyncio.get_running_loop()
+        if not isinstance(loop, VirtualTimeLoop):
+            raise ConfigError(
+                "a cluster with a socket lives in real time, which cannot be turned: use `until`"
+            )
+        step = seconds + 60 * minutes + 3600 * hours
+        if step < 0:
+            raise ConfigError(f"time only moves forward, not by {step:g} s")
+        await loop.idle()
+        await asyncio.sleep(step)
+        await loop.idle()
+
+    async def settled(
+        self, *, quiet_seconds: float = _QUIET_SECONDS, within: float = _PATIENCE_SECONDS
+    ) -> None:
+        """Until nothing has changed for a while, heartbeats and events aside. Raises NotSettledError when that
+        does not come about."""
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        while (left := max(began, self.audit.changed_at) + quiet_seconds - loop.time()) > 0:
+            if loop.time() - began > within:
+                last = "\n".join(str(each) for each in list(self.audit)[-10:])
+                raise NotSettledError(
+                    f"after {within:g} s there is still no rest; the last changes were:\n{last}"
+                )
+            await asyncio.sleep(left)
+            await _let_happen()
+
+    async def until(
+        self,
+        holds: Callable[[], Any],
+        *,
+        within: float = _PATIENCE_SECONDS,
+        what: str = "",
+    ) -> float:
+        """Until a condition holds, which may be an async function; how long it took. Raises NotSettledError."""
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        while True:
+            await _let_happen()
+            answer = holds()
+            if await answer if inspect.isawaitable(answer) else answer:
+                return loop.time() - began
+            if loop.time() - began >= within:
+                what = what or getattr(holds, "__name__", "the condition")
+                raise NotSettledError(f"{what}: not so after {within:g} s")
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    @asynccontextmanager
+    async def timeline(self, *refs: Ref) -> AsyncIterator[Timeline]:
+        """What is seen of pods and nodes, or of what is named, for as long as the block lasts."""
+        client, _ = self._inside.server.connect("timeline")
+        seen = Timeline(client, refs or (PODS, NODES))
+        task = self._inside.group.create_task(seen.run(), name="timeline")
+        try:
+            await seen.wait_for_sync()
+            yield seen
+        finally:
+            await cancel_and_wait(task)
+            await client.close()
+
+    # Running it
+
+    @property
+    def _inside(self) -> _Inside:
+        if self._made is None:
+            raise ConfigError("the cluster does not run: use it in `async with Cluster(...) as cluster:`")
+        return self._made
+
+    @asynccontextmanager
+    async def _running(self) -> AsyncIterator[None]:
+        clock: Clock = SystemClock() if self._has_socket else LoopClock()
+        chance = random.Random(self._seed)  # noqa: S311 - the same names in every run are what it is for
+        server = Server(clock, chance, toleration_seconds=self._toleration_seconds)
+        await server.prepare()
+        try:
+            async with AsyncExitStack() as stack, asyncio.TaskGroup() as group:
+                stack.enter_context(_seeded(self._seed))
+                stack.callback(setattr, self, "_made", None)
+                if self._has_socket:
+                    await server.listen(stack)
+                self._made = _Inside(server, clock, Controllers(server, clock, self._makes), group)
+                cleanup = group.create_task(
+                    NamespaceCleanup(server.handler.registry).run(), name="namespaces"
+                )
+                await self._begin()
+                yield
+                await self._end()
+                await cancel_and_wait(cleanup)
+        except BaseExceptionGroup as failures:
+            raise (failures.exceptions[0] if len(failures.exceptions) == 1 else failures) from None
+
+    async def _begin(self) -> None:
+        inside = self._inside
+        await inside.controllers.begin(inside.group)
+        for spec in self._specs:
+            await self._start_node(spec)
+
+        def is_at_work() -> bool:
+            nodes_are_there = all(node.is_registered for node in inside.nodes.values())
+            return nodes_are_there and not inside.controllers.complaint
+
+        await self.until(is_at_work, within=_START_SECONDS, what="nodes and controllers at work")
+
+    async def _end(self) -> None:
+        inside = self._inside
+        for node in inside.nodes.values():
+            await node.stop()
+        # Nothing stands in the way of those who say goodbye.
+        inside.server.way.go_on()
+        await inside.controllers.end()
+        await inside.client.close()
+
+    async def _start_node(self, spec: NodeSpec) -> Node:
+        inside = self._inside
+        number = len(inside.nodes) + _FIRST_NODE
+        node = Node(spec, number, inside.server, inside.clock, self._rules)
+        inside.nodes[spec.name] = node
+        node.join(inside.group)
+        await node.start()
+        return node
+
+
+def _specs(nodes: int | Iterable[str | NodeSpec]) -> list[NodeSpec]:
+    if isinstance(nodes, int):
+        return [NodeSpec(f"n{number}") for number in range(_FIRST_NODE, nodes + _FIRST_NODE)]
+    specs = [NodeSpec(each) if isinstance(each, str) else each for each in nodes]
+    names = [each.name for each in specs]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise ConfigError(f"two nodes are called {twice[0]}: a cluster has each name once")
+    return specs
+
+
+@contextmanager
+def _seeded(seed: int) -> Iterator[None]:
+    """The chance that spreads load is the same in every run, and afterwards what it was."""
+    state = random.getstate()
+    random.seed(seed)
+    try:
+        yield
+    finally:
+        random.setstate(state)
+
+
+async def _let_happen() -> None:
+    loop = asyncio.get_running_loop()
+    await (loop.idle() if isinstance(loop, VirtualTimeLoop) else asyncio.sleep(0))

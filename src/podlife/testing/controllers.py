@@ -1,0 +1,193 @@
+"""The controllers of a test's cluster, each by itself: any can be stopped, killed and started again, or cut off.
+
+    Cluster(controllers=DEFAULT)                                        # all that a cluster has
+    Cluster(controllers=("replicaset", "scheduler"))                    # these alone
+    Cluster(controllers={**DEFAULT, "mine": function(reconcile_loop)})  # and one of your own
+
+A controller that ends by itself ends the cluster, with its reason.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from podlife.aio import cancel_and_wait
+from podlife.client import Client
+from podlife.clock import Clock
+from podlife.controller import ControlPlane, Runnable
+from podlife.errors import ConfigError
+from podlife.nodehealth import NodeLifecycleController, TaintEvictionController
+from podlife.nodehealth import Settings as NodeHealthSettings
+from podlife.ownergc import OwnerGarbageCollector
+from podlife.podgc import Collector
+from podlife.podgc import Settings as PodGcSettings
+from podlife.scheduler import Scheduler
+from podlife.testing.server import Server
+from podlife.testing.way import Way
+from podlife.wire import Peer
+from podlife.workloads import CONTROLLERS as WORKLOADS
+
+__all__ = ["DEFAULT", "Controllers", "Make", "chosen", "function", "node_lifecycle", "pod_gc"]
+
+Make = Callable[[ControlPlane], Runnable]
+"""Makes a controller for a control plane of its own; its class does, as a rule."""
+
+_CONTROLLER_MANAGER = Peer("system:kube-controller-manager")
+_SCHEDULER = Peer("system:kube-scheduler")
+_STOP_SECONDS = 30.0
+
+
+class _PodGc:
+    """The pod collector as one controller of many. It has caches of its own."""
+
+    name = "pod-garbage-collector-controller"
+
+    def __init__(self, plane: ControlPlane, settings: PodGcSettings | None = None) -> None:
+        recorder = plane.recorder("podlife-gc")
+        self._collector = Collector(plane.client, settings, clock=plane.clock, recorder=recorder)
+
+    @property
+    def complaint(self) -> str:
+        return "" if self._collector.is_fit else "not synced, or the server is silent"
+
+    async def run(self) -> None:
+        await self._collector.run()
+
+
+class _Function:
+    def __init__(self, run: Callable[[Client], Awaitable[None]], client: Client) -> None:
+        self.name = getattr(run, "__name__", "function")
+        self._run = run
+        self._client = client
+
+    async def run(self) -> None:
+        await self._run(self._client)
+
+
+def function(run: Callable[[Client], Awaitable[None]]) -> Make:
+    """A plain async function as a controller: it is given a client, and runs until it is cancelled."""
+    return lambda plane: _Function(run, plane.client)
+
+
+def pod_gc(settings: PodGcSettings) -> Make:
+    """The pod collector with settings of its own."""
+    return lambda plane: _PodGc(plane, settings)
+
+
+def node_lifecycle(settings: NodeHealthSettings) -> Make:
+    """The node monitor with settings of its own."""
+    return lambda plane: NodeLifecycleController(plane, settings=settings)
+
+
+DEFAULT: Mapping[str, Make] = MappingProxyType(
+    {
+        **WORKLOADS,
+        "garbage-collector-controller": OwnerGarbageCollector,
+        "pod-garbage-collector-controller": _PodGc,
+        "node-lifecycle-controller": NodeLifecycleController,
+        "taint-eviction-controller": TaintEvictionController,
+        "scheduler": Scheduler,
+    }
+)
+"""Everything that works on pods in a cluster: workloads, owners, collectors, node health and a scheduler."""
+
+
+def chosen(controllers: Mapping[str, Make] | Iterable[str]) -> Mapping[str, Make]:
+    """Those that are meant; a name may stand without its `-controller`. Raises ConfigError for one that nobody has."""
+    if isinstance(controllers, Mapping):
+        return controllers
+    return {name: DEFAULT[name] for name in (_full_name(each, DEFAULT) for each in controllers)}
+
+
+def _full_name(name: str, known: Iterable[str]) -> str:
+    names = tuple(known)
+    for each in (name, f"{name}-controller"):
+        if each in names:
+            return each
+    raise ConfigError(f"there is no controller {name!r} here, only {', '.join(sorted(names)) or 'none'}")
+
+
+@dataclass(slots=True)
+class _Running:
+    task: asyncio.Task[None]
+    plane: ControlPlane
+    client: Client
+    way: Way
+
+
+class Controllers:
+    """Of one cluster, by name. One that is killed says nothing more to the server, as a process that is gone."""
+
+    def __init__(self, server: Server, clock: Clock, makes: Mapping[str, Make]) -> None:
+        self._server = server
+        self._clock = clock
+        self._makes = dict(makes)
+        self._running: dict[str, _Running] = {}
+        self._group: asyncio.TaskGroup | None = None
+
+    def __iter__(self) -> Iterator[str]:
+        """The names of all of them, whether they run or not."""
+        return iter(self._makes)
+
+    def is_running(self, name: str) -> bool:
+        return _full_name(name, self._makes) in self._running
+
+    def way(self, name: str) -> Way:
+        """The way to the server that only this controller goes; a new one each time it is started."""
+        name = _full_name(name, self._makes)
+        if name not in self._running:
+            raise ConfigError(f"{name} does not run: start it first")
+        return self._running[name].way
+
+    async def start(self, name: str) -> None:
+        """One that runs already is left alone."""
+        name = _full_name(name, self._makes)
+        if name in self._running:
+            return
+        if self._group is None:
+            raise ConfigError("the cluster does not run: use it in `async with Cluster(...) as cluster:`")
+        peer = _SCHEDULER if name == "scheduler" else _CONTROLLER_MANAGER
+        client, way = self._server.connect(name, peer)
+        plane = ControlPlane(client, clock=self._clock)
+        plane.add(self._makes[name](plane))
+        task = self._group.create_task(plane.run(), name=name)
+        self._running[name] = _Running(task, plane, client, way)
+
+    async def stop(self, name: str) -> None:
+        """In an orderly way: what is under way is finished."""
+        running = self._running.pop(_full_name(name, self._makes), None)
+        if running is not None:
+            await cancel_and_wait(running.task, seconds=_STOP_SECONDS)
+            await running.client.close()
+
+    async def kill(self, name: str) -> None:
+        """From one moment to the next."""
+        running = self._running.get(_full_name(name, self._makes))
+        if running is not None:
+            running.way.cut()
+            await self.stop(name)
+
+    async def restart(self, name: str) -> None:
+        await self.kill(name)
+        await self.start(name)
+
+    @property
+    def complaint(self) -> str:
+        """Why one of those that run is not at work yet."""
+        for name, running in self._running.items():
+            if running.plane.complaint:
+                return f"{name}: {running.plane.complaint}"
+        return ""
+
+    async def begin(self, group: asyncio.TaskGroup) -> None:
+        self._group = group
+        for name in self._makes:
+            await self.start(name)
+
+    async def end(self) -> None:
+        for name in reversed(list(self._running)):
+            await self.stop(name)
+        self._group = None

@@ -1,0 +1,197 @@
+"""A simulated node of a test's cluster: its machine, which goes on by itself, and the agent on it, which may be away.
+
+The agent is the real one, with its own identity and its own way to the server; only its containers play a part.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from podlife.aio import cancel_and_wait
+from podlife.client import NODES, Client, DeleteOptions
+from podlife.clock import Clock
+from podlife.errors import ConfigError, NotFoundError
+from podlife.kubelet.agent import Agent
+from podlife.kubelet.node import FixedMachine, MachineFacts, NodeSettings
+from podlife.kubelet.pods.api_pods import follow_pods
+from podlife.kubelet.runtime import ContainerState
+from podlife.kubelet.runtimes.sim import Script, SimRuntime, SimWorld
+from podlife.kubelet.settings import AgentSettings
+from podlife.testing.offline_pods import OfflineSource
+from podlife.testing.server import Server
+from podlife.testing.way import Way
+from podlife.wire import Peer
+
+__all__ = ["Node", "NodeSpec", "RunningContainer"]
+
+_GIB = 1 << 30
+_STOP_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSpec:
+    """How a node presents itself. It registers with these labels and taints."""
+
+    name: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Mapping[str, Any], ...] = ()
+    cores: int = 16
+    memory_bytes: int = 64 * _GIB
+    max_pods: int = 110
+
+
+@dataclass(frozen=True, slots=True)
+class RunningContainer:
+    """Of which pod, by which name, and for how long in seconds."""
+
+    namespace: str
+    pod: str
+    pod_uid: str
+    name: str
+    id: str
+
+
+class Node:
+    """`machine` is the simulated world; `agent` is there while it runs."""
+
+    def __init__(self, spec: NodeSpec, number: int, server: Server, clock: Clock, script: Script) -> None:
+        self.spec = spec
+        self.agent: Agent | None = None
+        self._address = f"100.64.{number >> 8}.{number & 255}"
+        self.machine = SimWorld(clock, script, ips=(self._address,))
+        self._boots = 0
+        self._server = server
+        self._clock = clock
+        self._task: asyncio.Task[None] | None = None
+        self._client: Client | None = None
+        self._way: Way | None = None
+        self._group: asyncio.TaskGroup | None = None
+
+    @property
+    def name(self) -> str:
+        return self.spec.name
+
+    @property
+    def is_running(self) -> bool:
+        return self._task is not None
+
+    @property
+    def is_registered(self) -> bool:
+        return self.agent is not None and self.agent.reporter.registered.is_set()
+
+    @property
+    def way(self) -> Way:
+        """The way to the server that only this node goes; a new one each time its agent is started."""
+        if self._way is None:
+            raise ConfigError(f"the agent of node {self.name} does not run: start it first")
+        return self._way
+
+    @property
+    def containers(self) -> tuple[RunningContainer, ...]:
+        """What runs on the machine now, whether an agent looks after it or not."""
+        return tuple(
+            RunningContainer(
+                sandbox.config.namespace,
+                sandbox.config.name,
+                sandbox.config.pod_uid,
+                container.config.name,
+                container.id,
+            )
+            for sandbox in self.machine.sandboxes.values()
+            for container in sandbox.containers.values()
+            if container.state is ContainerState.RUNNING
+        )
+
+    async def start(self) -> None:
+        """Put an agent to work, which goes on with what is there. One that runs already is left alone."""
+        if self._task is not None:
+            return
+        if self._group is None:
+            raise ConfigError("the cluster does not run: use it in `async with Cluster(...) as cluster:`")
+        peer = Peer(f"system:node:{self.name}", ("system:nodes",))
+        self._client, self._way = self._server.connect(self.name, peer)
+        self.agent = Agent(
+            self._client, SimRuntime(self.machine), self._settings(), self._clock, machine=self._facts()
+        )
+        self._task = self._group.create_task(self._run(self.agent, self._client), name=f"node {self.name}")
+
+    async def stop(self) -> None:
+        """The agent is gone from one moment to the next and says nothing more; its containers run on."""
+        task, client, way = self._task, self._client, self._way
+        if task is None or client is None or way is None:
+            return
+        self._task = self._client = self._way = self.agent = None
+        way.cut()
+        await cancel_and_wait(task, seconds=_STOP_SECONDS)
+        await client.close()
+
+    async def power_off(self) -> None:
+        """The machine itself is gone: agent and containers. `start` boots it again."""
+        await self.stop()
+        self._boots += 1
+        self.machine.switch_off()
+
+    async def restart(self) -> None:
+        await self.stop()
+        await self.start()
+
+    async def remove(self) -> None:
+        """Power it off and delete its object, as one does with a machine that is given back."""
+        await self.power_off()
+        client, _ = self._server.connect("test")
+        try:
+            node = await client.get(NODES, self.name)
+            await client.delete(NODES, self.name, options=DeleteOptions(uid=node["metadata"]["uid"]))
+        except NotFoundError:
+            pass
+        finally:
+            await client.close()
+
+    def end_container(self, pod: str, container: str = "", *, exit_code: int = 1) -> None:
+        """A running container of the pod ends by itself, now. Raises ConfigError when there is none."""
+        for each in self.containers:
+            if each.pod == pod and container in ("", each.name):
+                self.machine.end(self.machine.containers[each.id], exit_code)
+                return
+        runs = ", ".join(f"{each.pod}/{each.name}" for each in self.containers) or "nothing"
+        raise ConfigError(
+            f"no container {container or 'at all'} of pod {pod} runs on {self.name}, but: {runs}"
+        )
+
+    def join(self, group: asyncio.TaskGroup) -> None:
+        """From now on it may be started, among these tasks."""
+        self._group = group
+
+    async def _run(self, agent: Agent, client: Client) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(agent.run(), name="agent")
+            following = follow_pods(client, self.name, OfflineSource(agent.api_pods))
+            group.create_task(following, name="pods of the API server")
+
+    def _settings(self) -> AgentSettings:
+        spec = self.spec
+        node = NodeSettings(
+            spec.name,
+            addresses=(self._address,),
+            labels=spec.labels,
+            taints=spec.taints,
+            max_pods=spec.max_pods,
+        )
+        return AgentSettings(node, follows_pods=False)
+
+    def _facts(self) -> FixedMachine:
+        spec = self.spec
+        return FixedMachine(
+            MachineFacts(
+                spec.cores,
+                spec.memory_bytes,
+                storage_bytes=1024 * _GIB,
+                machine_id=spec.name,
+                boot_id=f"{spec.name}-{self._boots}",
+                kernel_version="sim",
+                os_image="podlife sim",
+            )
+        )

@@ -1,0 +1,104 @@
+"""What was seen of objects, and when: to say at which second something became so, and in which order.
+
+async with cluster.timeline() as seen:
+    await cluster.client.delete(PODS, "web", "default")
+    await cluster.advance(minutes=1)
+    assert seen.first("Pod", "web", is_gone) == 30
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any
+
+from podlife.api.codec import Object
+from podlife.client import Bookmark, Client, EventType, Ref
+from podlife.errors import ExpiredError
+
+__all__ = ["Change", "Timeline", "is_gone", "is_terminating"]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """`at` is the event loop's time. Of an object that is gone, `object` is its last state."""
+
+    at: float
+    kind: str
+    object: Object
+    is_gone: bool
+
+    @property
+    def name(self) -> str:
+        return str(self.object["metadata"]["name"])
+
+    @property
+    def uid(self) -> str:
+        return str(self.object["metadata"]["uid"])
+
+
+def is_gone(change: Change) -> bool:
+    return change.is_gone
+
+
+def is_terminating(change: Change) -> bool:
+    return "deletionTimestamp" in change.object["metadata"]
+
+
+class Timeline:
+    """`changes` are all there were, in order. Times are counted from its beginning."""
+
+    def __init__(self, client: Client, refs: Sequence[Ref]) -> None:
+        self.changes: list[Change] = []
+        self.began_at = asyncio.get_running_loop().time()
+        self._client = client
+        self._refs = refs
+        self._unsynced = set(refs)
+        self._synced = asyncio.Event()
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            for ref in self._refs:
+                group.create_task(self._follow(ref), name=f"timeline of {ref}")
+
+    async def wait_for_sync(self) -> None:
+        await self._synced.wait()
+
+    def of(self, kind: str, name: str) -> list[Change]:
+        return [each for each in self.changes if (each.kind, each.name) == (kind, name)]
+
+    def first(self, kind: str, name: str, holds: Callable[[Change], object]) -> float | None:
+        """How long it took until it first was so, in seconds; None where it never was."""
+        for change in self.of(kind, name):
+            if holds(change):
+                return change.at - self.began_at
+        return None
+
+    def states(self, kind: str, name: str, show: Callable[[Change], Any]) -> list[Any]:
+        """What was shown of it, one after the other, without repetitions."""
+        shown: list[Any] = []
+        for change in self.of(kind, name):
+            if not shown or shown[-1] != show(change):
+                shown.append(show(change))
+        return shown
+
+    async def _follow(self, ref: Ref) -> None:
+        while True:
+            try:
+                await self._follow_once(ref)
+            except ExpiredError:
+                continue
+
+    async def _follow_once(self, ref: Ref) -> None:
+        loop = asyncio.get_running_loop()
+        async with aclosing(self._client.follow(ref)) as events:
+            async for event in events:
+                if not isinstance(event, Bookmark):
+                    gone = event.type is EventType.DELETED
+                    self.changes.append(Change(loop.time(), ref.kind, event.object, gone))
+                elif event.is_synced:
+                    self._unsynced.discard(ref)
+                    if not self._unsynced:
+                        self._synced.set()

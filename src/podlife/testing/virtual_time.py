@@ -1,0 +1,135 @@
+"""An event loop in which waiting takes no time: when nothing is left to do, its clock jumps to the next timer.
+
+`@virtual_time` runs an async test on such a loop. Sockets and threads work, but nobody waits for them while a timer is
+due; so use it where everything happens in one process. What happens happens in the same order in every run: tasks are
+numbered, and a set of them is gone through by number, not by where they lie in memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import itertools
+import selectors
+from collections.abc import Callable, Coroutine
+from datetime import UTC, datetime, timedelta
+from typing import Any, ParamSpec
+
+from podlife.errors import PodlifeError
+
+__all__ = ["EndlessWaitError", "LoopClock", "VirtualTimeLoop", "run_virtually", "virtual_time"]
+
+P = ParamSpec("P")
+
+# Nobody means to wait for longer: a wait for what never comes would go on through heartbeat after heartbeat.
+_MOST_SECONDS = 90 * 86_400.0
+# With no timer at all only a thread or a socket can wake the loop: it is waited for, but not for ever.
+_OUTSIDE_SECONDS = 10.0
+
+
+class EndlessWaitError(PodlifeError):
+    """Virtual time has run on and on."""
+
+
+class _NumberedTask(asyncio.Task[Any]):
+    """Its place in a set is the same in every run."""
+
+    def __init__(self, coroutine: Coroutine[Any, Any, Any], *, number: int, **settings: Any) -> None:
+        # First: the base class keeps itself in a set of all tasks.
+        self._number = number
+        super().__init__(coroutine, **settings)
+
+    def __hash__(self) -> int:
+        return self._number
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+
+class _JumpingSelector(selectors.DefaultSelector):
+    loop: VirtualTimeLoop
+
+    def select(self, timeout: float | None = None) -> Any:
+        ready = super().select(0)
+        if ready or (timeout is not None and timeout <= 0) or self.loop.wake_idlers():
+            return ready
+        if timeout is None:
+            return super().select(_OUTSIDE_SECONDS)
+        self.loop.jump(timeout)
+        return []
+
+
+class VirtualTimeLoop(asyncio.SelectorEventLoop):
+    """`time` begins at 0. `most_seconds` is how much of it may pass in all."""
+
+    def __init__(self, *, most_seconds: float = _MOST_SECONDS) -> None:
+        selector = _JumpingSelector()
+        selector.loop = self
+        self._virtual_now = 0.0
+        self._most_seconds = most_seconds
+        self._idlers: list[asyncio.Future[None]] = []
+        self._numbers = itertools.count(1)
+        super().__init__(selector)
+        self.set_task_factory(self._make_task)
+
+    def time(self) -> float:
+        return self._virtual_now
+
+    def jump(self, seconds: float) -> None:
+        self._virtual_now += seconds
+        if self._virtual_now > self._most_seconds:
+            days = self._most_seconds / 86_400
+            raise EndlessWaitError(
+                f"{days:g} days of virtual time have passed: something is waited for that never comes; "
+                "give that wait a limit (Cluster.until has one)"
+            )
+
+    async def idle(self) -> None:
+        """Until everything has happened that can happen before time passes."""
+        waiter = self.create_future()
+        self._idlers.append(waiter)
+        await waiter
+
+    def wake_idlers(self) -> bool:
+        idlers, self._idlers = self._idlers, []
+        for waiter in idlers:
+            if not waiter.done():
+                waiter.set_result(None)
+        return bool(idlers)
+
+    def _make_task(
+        self, loop: asyncio.AbstractEventLoop, coroutine: Any, /, **settings: Any
+    ) -> asyncio.Task[Any]:
+        return _NumberedTask(coroutine, number=next(self._numbers), loop=loop, **settings)
+
+
+class LoopClock:
+    """The wall clock of a machine: goes with the event loop's, and may be off."""
+
+    def __init__(self, *, off_seconds: float = 0.0) -> None:
+        self._start = datetime(2030, 1, 1, tzinfo=UTC) + timedelta(seconds=off_seconds)
+
+    def now(self) -> datetime:
+        return self._start + timedelta(seconds=asyncio.get_running_loop().time())
+
+
+def run_virtually(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Run it under virtual time; a task that it leaves behind is an AssertionError."""
+
+    async def checked() -> None:
+        await main()
+        left = [task.get_name() for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+        assert not left, f"tasks left behind: {left}"
+
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        runner.run(checked())
+
+
+def virtual_time(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
+    """Run an async test under virtual time; a task that it leaves behind fails it."""
+
+    @functools.wraps(test)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        run_virtually(lambda: test(*args, **kwargs))
+
+    return run
