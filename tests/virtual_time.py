@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from podlife.testing.virtual_time import VirtualTimeLoop, virtual_time
+from podlife.testing.virtual_loop import VirtualTimeLoop, virtual_time
 
 __all__ = ["VirtualTimeLoop", "virtual_time"]

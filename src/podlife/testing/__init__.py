@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from podlife.testing.controllers import DEFAULT, Controllers, function, node_lifecycle, pod_gc
     from podlife.testing.node import Node, NodeSpec, RunningContainer
     from podlife.testing.timeline import Change, Timeline, is_gone, is_terminating
-    from podlife.testing.virtual_time import LoopClock, VirtualTimeLoop, run_virtually, virtual_time
+    from podlife.testing.virtual_loop import LoopClock, VirtualTimeLoop, run_virtually, virtual_time
     from podlife.testing.way import Disturbance, Way
 
 __all__ = [
@@ -71,10 +71,10 @@ _MODULES = {
     "Timeline": "podlife.testing.timeline",
     "is_gone": "podlife.testing.timeline",
     "is_terminating": "podlife.testing.timeline",
-    "LoopClock": "podlife.testing.virtual_time",
-    "VirtualTimeLoop": "podlife.testing.virtual_time",
-    "run_virtually": "podlife.testing.virtual_time",
-    "virtual_time": "podlife.testing.virtual_time",
+    "LoopClock": "podlife.testing.virtual_loop",
+    "VirtualTimeLoop": "podlife.testing.virtual_loop",
+    "run_virtually": "podlife.testing.virtual_loop",
+    "virtual_time": "podlife.testing.virtual_loop",
     "Disturbance": "podlife.testing.way",
     "Way": "podlife.testing.way",
 }

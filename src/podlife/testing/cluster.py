@@ -33,7 +33,7 @@ from podlife.testing.node import Node, NodeSpec
 from podlife.testing.script import Rules
 from podlife.testing.server import Server
 from podlife.testing.timeline import Timeline
-from podlife.testing.virtual_time import LoopClock, VirtualTimeLoop
+from podlife.testing.virtual_loop import LoopClock, VirtualTimeLoop
 from podlife.testing.way import Way
 
 __all__ = ["Cluster", "NotSettledError"]
