@@ -68,6 +68,10 @@ class SimOptions:
         int, typer.Option(metavar="NUMBER", parser=whole_number(1), help="How many pods a node takes.")
     ] = 110
     events: Annotated[bool, typer.Option("--events", help="Send the events of a real node too.")] = False
+    quick_ends: Annotated[
+        bool,
+        typer.Option("--quick-ends", help="Remove deleted pods without telling first how they ended."),
+    ] = False
     keep: Annotated[
         bool, typer.Option("--keep", help="Leave the nodes and pods that were made when it ends.")
     ] = False

@@ -63,7 +63,11 @@ async def _run(
 class _Simulation:
     def __init__(self, client: Client, options: SimOptions, scenario: Scenario) -> None:
         settings = FleetSettings(
-            options.nodes, options.name, max_pods=options.max_pods, tells_events=options.events
+            options.nodes,
+            options.name,
+            max_pods=options.max_pods,
+            tells_events=options.events,
+            tells_ends=not options.quick_ends,
         )
         self._client = client
         self._options = options

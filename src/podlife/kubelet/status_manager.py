@@ -87,14 +87,17 @@ class StatusManager:
         *,
         on_terminated: Callable[[str, int, str], None] = _ignore,
         settle_seconds: float = 0.0,
+        tells_ends: bool = True,
     ) -> None:
         """`on_terminated` is told the sort, exit code and reason of each container that ended (SM-07). For
-        `settle_seconds` a change within a phase waits for others, which are sent with it."""
+        `settle_seconds` a change within a phase waits for others, which are sent with it. Without `tells_ends` a pod
+        that is deleted goes without having told how it ended, which no real node should do to its cluster."""
         self._client = client
         self._pods = pods
         self._clock = clock
         self._on_terminated = on_terminated
         self._settle_seconds = settle_seconds
+        self._tells_ends = tells_ends
         self._entries: dict[str, _Entry] = {}
         # By UID of the pod at the API server, which for a static pod is that of its mirror.
         self._sent_versions: dict[str, int] = {}
@@ -249,10 +252,10 @@ class StatusManager:
         if not self._settle_seconds or self._entries[uid].is_finished:
             return False
         pod = self._pods.pod(uid)
-        is_same = (
-            pod is not None and (pod.get("status") or {}).get("phase") == self._entries[uid].status["phase"]
-        )
-        return is_same and asyncio.get_running_loop().time() < self._changed[uid] + self._settle_seconds
+        if pod is None or asyncio.get_running_loop().time() >= self._changed[uid] + self._settle_seconds:
+            return False
+        is_same = (pod.get("status") or {}).get("phase") == self._entries[uid].status["phase"]
+        return is_same or (is_deleting(pod) and not self._tells_ends)
 
     async def sync_all(self) -> None:
         """Send what was not sent yet, and what the API server holds otherwise or has still to delete (SM-14)."""
@@ -279,7 +282,7 @@ class StatusManager:
         shown = self._pods.mirror_of(pod) if is_static(pod) else pod
         if shown is None:
             return False
-        return _can_be_deleted(shown, entry) or not is_same_by_kubelet(
+        return _can_be_deleted(shown, entry, tells_ends=self._tells_ends) or not is_same_by_kubelet(
             normalized(shown, shown.get("status") or {}), entry.status
         )
 
@@ -304,9 +307,10 @@ class StatusManager:
                 # Deleted, and made again: what is known here is of another pod.
                 self._forget(uid)
                 return
-            shown = await self._patch(uid, entry, shown)
+            if self._tells_ends or not (entry.is_finished and is_deleting(shown)):
+                shown = await self._patch(uid, entry, shown)
             self._sent_versions[target] = entry.version
-            if _can_be_deleted(shown, entry):
+            if _can_be_deleted(shown, entry, tells_ends=self._tells_ends):
                 await self._client.delete(entry.namespace, entry.name, uid=target)
                 self._forget(uid)
         except NotFoundError:
@@ -337,10 +341,11 @@ def _with_container(status: Object, container_id: str, field: str, value: bool) 
     return None
 
 
-def _can_be_deleted(shown: Pod, entry: _Entry) -> bool:
+def _can_be_deleted(shown: Pod, entry: _Entry, *, tells_ends: bool) -> bool:
     """By the phase that the API server holds, not by the one that is known here (SM-30)."""
     phase = (shown.get("status") or {}).get("phase")
-    return entry.is_finished and is_deleting(shown) and not is_mirror(shown) and is_terminal_phase(phase)
+    is_told = is_terminal_phase(phase) or not tells_ends
+    return entry.is_finished and is_deleting(shown) and not is_mirror(shown) and is_told
 
 
 def _key(pod: Pod) -> str:

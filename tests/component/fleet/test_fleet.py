@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
 from podlife.api.codec import Object, parse_time
-from podlife.client import LEASES, NODES, PODS, Client, DeleteOptions
+from podlife.client import LEASES, NODES, PODS, Bookmark, Client, DeleteOptions, EventType
 from podlife.errors import NotFoundError
 from podlife.kubelet.fleet import (
     Fleet,
@@ -67,6 +67,30 @@ async def test_pods_run_on_the_nodes_they_are_given_to_and_go_when_they_are_dele
             pass
         else:
             raise AssertionError("the pod is still there")
+
+
+async def phases_until_gone(client: Client, name: str) -> list[str]:
+    """The phases that a pod shows from its deletion to its end."""
+    seen = []
+    async with aclosing(client.follow(PODS, "default")) as events:
+        async for event in events:
+            if isinstance(event, Bookmark):
+                if event.is_synced:
+                    await client.delete(PODS, name, "default")
+                continue
+            seen.append(event.object["status"]["phase"])
+            if event.type is EventType.DELETED:
+                break
+    return list(dict.fromkeys(seen))
+
+
+@virtual_time
+async def test_a_deleted_pod_tells_how_it_ended_before_it_goes_unless_ends_are_quick() -> None:
+    for quick, phases in ((False, ["Running", "Failed"]), (True, ["Running"])):
+        async with running(1, tells_ends=not quick) as (fleet, client):
+            await create(client, "p")
+            await until(lambda fleet=fleet: fleet.tally.phases == {"Running": 1})
+            assert await phases_until_gone(client, "p") == phases
 
 
 @virtual_time

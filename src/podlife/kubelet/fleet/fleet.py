@@ -46,6 +46,8 @@ class FleetSettings:
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: tuple[Mapping[str, Any], ...] = ()
     tells_events: bool = False
+    # Off, a pod that is deleted goes without telling first how it ended: one request less for each.
+    tells_ends: bool = True
 
 
 class Fleet:
@@ -57,8 +59,9 @@ class Fleet:
         self.tally = Tally()
         self._settings = settings
         self._recorder = Recorder(client, "kubelet", clock=clock) if settings.tells_events else None
-        shared = Shared(client, clock, Limiter(), self._recorder or NoEvents(), scenario or Scenario())
-        self._scenario = shared.scenario
+        self._scenario = scenario or Scenario()
+        events = self._recorder or NoEvents()
+        shared = Shared(client, clock, Limiter(), events, self._scenario, tells_ends=settings.tells_ends)
         made = [_node(shared, settings, number) for number in range(settings.nodes)]
         self.nodes: dict[str, SimNode] = {each.name: each for each in made}
         # A watch of a single node's pods is less than half of the work, for the server and for us.

@@ -54,6 +54,8 @@ class Shared:
     heartbeats: Limiter
     events: EventSink
     scenario: Scenario
+    # Whether pods that are deleted tell first how they ended.
+    tells_ends: bool = True
 
 
 class _WatchedPods(ApiPodStatusClient):
@@ -102,7 +104,13 @@ class _Agent:
             recorder=shared.events,
             limiter=shared.heartbeats,
         )
-        manager = StatusManager(self.pods, known, shared.clock, settle_seconds=_SETTLE_SECONDS)
+        manager = StatusManager(
+            self.pods,
+            known,
+            shared.clock,
+            settle_seconds=_SETTLE_SECONDS,
+            tells_ends=shared.tells_ends,
+        )
         self.core = PodCore(
             Around(
                 runtime=runtime,
