@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from podlife import __version__
-from podlife.cli import apiserver, controllers, gc, node, sim
+from podlife.cli import apiserver, controllers, gc, node, sim, up
 
 __all__ = ["app"]
 
@@ -25,6 +25,7 @@ app.add_typer(controllers.app, name="controllers")
 app.add_typer(gc.app, name="gc")
 node.register(app)
 app.add_typer(sim.app, name="sim")
+up.register(app)
 
 
 def _show_version(wanted: bool) -> None:

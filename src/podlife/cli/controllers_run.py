@@ -17,7 +17,7 @@ from podlife.workqueue import Queue
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
-__all__ = ["Controlling", "run_controllers", "stop_seconds"]
+__all__ = ["Controlling", "add_controllers", "run_controllers", "stop_seconds"]
 
 NAME = "podlife-controllers"
 # How long what is under way may take when a signal comes.
@@ -40,12 +40,18 @@ def run_controllers(
     def make(client: Client, clock: Clock, recorder: Recorder) -> Controlling:
         seconds = stop_seconds(options.election)
         plane = ControlPlane(client, clock=clock, flush_seconds=min(_FLUSH_SECONDS, seconds / 2))
-        for known in chosen:
-            plane.add(known.make(plane, **options_of(known.name)))
+        add_controllers(plane, chosen, options_of)
         return Controlling(plane, seconds)
 
     told = {"controllers": ",".join(known.name for known in chosen)}
     run_service(Service(NAME, "deploy/controllers/rbac.yaml", make, told, _BESIDE), options)
+
+
+def add_controllers(
+    plane: ControlPlane, chosen: Sequence[Known], options_of: Callable[[str], Mapping[str, Any]]
+) -> None:
+    for known in chosen:
+        plane.add(known.make(plane, **options_of(known.name)))
 
 
 def stop_seconds(election: ElectionOptions) -> float:

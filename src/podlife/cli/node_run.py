@@ -14,6 +14,7 @@ import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -31,7 +32,7 @@ from podlife.kubelet.node import HostMachine, NodeSettings
 from podlife.kubelet.runtime import Runtime
 from podlife.kubelet.settings import AgentSettings
 
-__all__ = ["run_node"]
+__all__ = ["make_runtime", "run_node"]
 
 log = logging.getLogger(__name__)
 
@@ -72,7 +73,7 @@ async def _run(asked: NodeCommand, options: ConnectionOptions, connection: Conne
     async with connected(options, connection, rights=_RIGHTS) as client:
         await _greet(client, connection)
         address = asked.options.node_ip or _own_address(connection.server)
-        runtime = _runtime(asked, address, clock)
+        runtime = make_runtime(asked, address, clock)
         settings = _settings(asked, address, connection)
         agent = Agent(client, runtime, settings, clock, machine=HostMachine(asked.data))
         told = {"runtime": runtime.name, "address": address, "data": str(asked.data)}
@@ -110,9 +111,11 @@ def _settings(asked: NodeCommand, address: str, connection: Connection) -> Agent
     return AgentSettings(
         node=NodeSettings(
             asked.name,
-            hostname=socket.gethostname(),
+            # On the loopback a node is not reached by the machine's name, which may be another address there.
+            hostname=address if ip_address(address).is_loopback else socket.gethostname(),
             addresses=(address,),
-            labels=asked.labels,
+            # Several nodes of one machine do not count as one.
+            labels={"kubernetes.io/hostname": asked.name, **asked.labels},
             taints=asked.taints,
             max_pods=asked.options.max_pods,
         ),
@@ -130,7 +133,7 @@ def _check_pod(pod: Object) -> list[str]:
     return [str(each) for each in PodStrategy().validate(pod)]
 
 
-def _runtime(asked: NodeCommand, address: str, clock: Clock) -> Runtime:
+def make_runtime(asked: NodeCommand, address: str, clock: Clock) -> Runtime:
     # Each is imported where it is wanted: one needs a library that the others do not.
     match asked.options.runtime:
         case "containerd":

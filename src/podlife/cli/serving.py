@@ -10,6 +10,7 @@ import json
 import logging
 import shlex
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -21,14 +22,15 @@ from podlife.cli.loop import stopped_by_signals
 __all__ = ["run"]
 
 
-def run(settings: Settings) -> None:
-    """Serve until SIGTERM or SIGINT; a second signal ends the process at once."""
+def run(settings: Settings, tell: Callable[[Serving], None] | None = None) -> None:
+    """Serve until SIGTERM or SIGINT; a second signal ends the process at once. When it serves that is told: to people,
+    if not said whom."""
     logging.basicConfig(level=logging.WARNING, format="podlife: %(message)s", stream=sys.stderr)
     _allow_many_connections()
-    loop.run(_serve(settings))
+    loop.run(_serve(settings, tell or (lambda serving: print(_welcome(serving, settings), flush=True))))
 
 
-async def _serve(settings: Settings) -> None:
+async def _serve(settings: Settings, tell: Callable[[Serving], None]) -> None:
     server = ApiServer(settings)
 
     def ready(serving: Serving) -> None:
@@ -37,7 +39,7 @@ async def _serve(settings: Settings) -> None:
         gc.freeze()
         # Who cannot be told (a closed pipe, a full disk) is served all the same.
         with suppress(OSError):
-            print(_welcome(serving, settings), flush=True)
+            tell(serving)
 
     with stopped_by_signals(server.stop):
         await server.run(ready)

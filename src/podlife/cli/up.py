@@ -1,0 +1,171 @@
+"""`podlife up`: a whole cluster on this machine, for as long as the command runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from podlife.cli.controllers_nodehealth import NodeHealthOptions
+from podlife.cli.logs import VerbosityOption
+from podlife.cli.options import GoCommand, parse_duration, whole_number, with_groups, words
+from podlife.errors import ConfigError
+
+__all__ = ["DataOption", "UpOptions", "register"]
+
+_RUNTIMES = ("process", "containerd", "sim")
+
+
+def _parse_runtime(text: str) -> str:
+    if text not in _RUNTIMES:
+        raise typer.BadParameter(f"{text!r} is no runtime: there are {', '.join(_RUNTIMES)}")
+    return text
+
+
+def _parse_folder(text: str) -> Path:
+    if not text:
+        raise typer.BadParameter("it is empty: name a folder, or leave it out for the default one")
+    return Path(text).expanduser().absolute()
+
+
+def _parse_grace(text: str | float) -> float:
+    seconds = parse_duration(text)
+    if seconds < 0:
+        raise typer.BadParameter(f"{text!r} lies in the past: write how long to wait, as 30s")
+    return seconds
+
+
+DataOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--data",
+        metavar="DIR",
+        parser=_parse_folder,
+        help="Where everything is kept; ~/.local/share/podlife if not said.",
+    ),
+]
+
+
+def _tolerated(what: str) -> typer.models.OptionInfo:
+    option: typer.models.OptionInfo = typer.Option(
+        metavar="N", parser=whole_number(0), help=f"How many seconds pods stay on a node that is {what}."
+    )
+    return option
+
+
+@dataclass(frozen=True, slots=True)
+class UpOptions:
+    nodes: Annotated[
+        int, typer.Option(metavar="NUMBER", parser=whole_number(0, 1000), help="How many nodes to run.")
+    ] = 3
+    runtime: Annotated[
+        str,
+        typer.Option(
+            metavar="|".join(_RUNTIMES),
+            parser=_parse_runtime,
+            help="What runs containers: processes of this machine, containerd, or nothing at all.",
+        ),
+    ] = "process"
+    data: DataOption = None
+    port: Annotated[
+        int,
+        typer.Option(
+            metavar="PORT",
+            parser=whole_number(0, 65_535),
+            help="Port of the API server; 0 for any free one.",
+        ),
+    ] = 6443
+    bind: Annotated[
+        str,
+        typer.Option(
+            metavar="ADDRESS", help="Address of the API server: nodes of other machines need one they reach."
+        ),
+    ] = "127.0.0.1"
+    name: Annotated[
+        list[str] | None,
+        typer.Option(metavar="HOST", help="Another name of the API server (repeatable)."),
+    ] = None
+    controllers: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAMES",
+            show_default="*,scheduler",
+            help="Which controllers: names as `podlife controllers list` has them, -name to leave one out.",
+        ),
+    ] = None
+    max_pods: Annotated[
+        int, typer.Option(metavar="NUMBER", parser=whole_number(1), help="How many pods a node takes.")
+    ] = 110
+    terminated_pod_gc_threshold: Annotated[
+        int,
+        typer.Option(metavar="NUMBER", parser=whole_number(), help="How many terminated pods may stay."),
+    ] = 12_500
+    default_not_ready_toleration_seconds: Annotated[int, _tolerated("not ready")] = 300
+    default_unreachable_toleration_seconds: Annotated[int, _tolerated("unreachable")] = 300
+    stop_timeout: Annotated[
+        float,
+        typer.Option(
+            metavar="DURATION",
+            parser=_parse_grace,
+            show_default="30s",
+            help="How long pods may take to end when it is stopped.",
+        ),
+    ] = 30.0
+    containerd_socket: Annotated[
+        Path, typer.Option(metavar="FILE", parser=_parse_folder, help="Where containerd listens.")
+    ] = Path("/run/containerd/containerd.sock")
+    scenario: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", parser=_parse_folder, help="What happens to simulated nodes and their pods."
+        ),
+    ] = None
+
+
+def register(app: typer.Typer) -> None:
+    app.command(cls=GoCommand)(up)
+
+
+@with_groups
+def up(
+    node: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[NODE]...", help="Start these nodes of a running `up` again."),
+    ] = None,
+    *,
+    options: UpOptions,
+    node_health: NodeHealthOptions,
+    v: VerbosityOption = 0,
+) -> None:
+    """Run a cluster on this machine: API server, controllers, scheduler and nodes. Ctrl-C stops it, with its pods; the
+    next `up` goes on where it was. With names of nodes: start those again that `podlife down NODE` has stopped."""
+    if node:
+        from podlife.cli.up_control import tell_nodes
+
+        tell_nodes(options.data, "start", node)
+        return
+    chosen = _checked(options)
+    from podlife.cli.up_run import run_up
+
+    run_up(options, node_health, chosen, v)
+
+
+def _checked(options: UpOptions) -> list[str]:
+    """Which controllers; raises BadParameter, before anything is made."""
+    from podlife.cli.controllers_catalog import choose
+
+    chosen = words(options.controllers) or ["*", "scheduler"]
+    try:
+        choose(chosen)
+    except ConfigError as error:
+        raise typer.BadParameter(str(error)) from None
+    if options.scenario is not None and options.runtime != "sim":
+        raise typer.BadParameter("--scenario is for simulated nodes: add --runtime sim, or leave it out")
+    if options.runtime == "containerd" and not options.containerd_socket.is_socket():
+        raise typer.BadParameter(
+            f"containerd does not listen on {options.containerd_socket}: start it, or say where with "
+            "--containerd-socket"
+        )
+    return chosen

@@ -1,0 +1,147 @@
+"""The data folder of `podlife up`: whose it is at this moment, and where everything in it lies.
+
+    DIR/            what an API server keeps (store.db, pki/, admin.kubeconfig …)
+    DIR/nodes/NAME  a node: its kubeconfig, pods, volumes and logs of containers
+    DIR/logs        what each part has logged
+    DIR/up.json     which `podlife up` has it, for `down` and `status`
+    DIR/up.sock     where that one takes orders
+
+The lock on it ends with the process that holds it, and with the last of its parts. A process is told from another with
+its number by the moment it started, so that `down` never signals a stranger.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from podlife import __version__
+from podlife.apiserver.certificates import write_private
+from podlife.errors import ConfigError
+
+__all__ = ["Holder", "UpFolder", "default_folder", "started_at"]
+
+# Of what `up` itself keeps; the store has a number of its own.
+FORMAT = 1
+# How long the parts of an `up` that was killed may take to end.
+_LEFTOVER_SECONDS = 15.0
+
+
+def default_folder() -> Path:
+    home = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    return Path(home) / "podlife"
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """A process that has, or had, the folder."""
+
+    pid: int
+    started: int
+    url: str = ""
+    version: str = __version__
+    format: int = FORMAT
+
+    @property
+    def is_alive(self) -> bool:
+        return self.started != 0 and started_at(self.pid) == self.started
+
+
+class UpFolder:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.logs = path / "logs"
+        self.nodes = path / "nodes"
+        self.socket = path / "up.sock"
+        self.kubeconfig = path / "admin.kubeconfig"
+        self.controllers_kubeconfig = path / "controllers.kubeconfig"
+        self._state = path / "up.json"
+        self._lock: int | None = None
+
+    def log(self, name: str) -> Path:
+        return self.logs / f"{name}.log"
+
+    def node(self, name: str) -> Path:
+        return self.nodes / name
+
+    def claim(self) -> None:
+        """Take it, make what is missing; raises ConfigError when it cannot be used, or another has it."""
+        try:
+            for each in (self.path, self.logs, self.nodes):
+                each.mkdir(mode=0o700, parents=True, exist_ok=True)
+            lock = os.open(self.path / "up.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            if not os.access(self.path, os.W_OK):
+                raise PermissionError(13, "Permission denied")
+        except (FileExistsError, NotADirectoryError):
+            raise ConfigError(
+                f"the data folder {self.path} cannot be used: it is a file; name another with --data"
+            ) from None
+        except OSError as error:
+            raise ConfigError(
+                f"the data folder {self.path} cannot be used: {error.strerror}; name another with --data"
+            ) from None
+        if not self._locked(lock):
+            os.close(lock)
+            holder = self.holder()
+            who = f"process {holder.pid}" if holder is not None and holder.is_alive else "another process"
+            raise ConfigError(
+                f"the data folder {self.path} is in use by `podlife up`, {who}: `podlife down --data {self.path}` "
+                "ends it, or name another with --data"
+            )
+        self._lock = lock
+        self._check_format()
+
+    def _locked(self, lock: int) -> bool:
+        """One that was killed leaves parts that are about to end: those are waited for."""
+        deadline = time.monotonic() + _LEFTOVER_SECONDS
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                holder = self.holder()
+                if (holder is not None and holder.is_alive) or time.monotonic() > deadline:
+                    return False
+                time.sleep(0.05)
+            else:
+                return True
+
+    def _check_format(self) -> None:
+        holder = self.holder()
+        if holder is not None and holder.format != FORMAT:
+            raise ConfigError(
+                f"the data folder {self.path} is of podlife {holder.version}, which keeps it in another way: use that "
+                "version, or name another folder with --data"
+            )
+
+    def sign(self, url: str) -> None:
+        """Tell others who has it."""
+        holder = Holder(os.getpid(), started_at(os.getpid()), url)
+        write_private(self._state, json.dumps(asdict(holder)).encode())
+
+    def unsign(self) -> None:
+        holder = self.holder()
+        if holder is not None and holder.pid == os.getpid():
+            # What is known of the format stays.
+            write_private(self._state, json.dumps(asdict(Holder(0, 0, holder.url))).encode())
+
+    def holder(self) -> Holder | None:
+        """Who signed last; nobody where nobody did, or it cannot be read."""
+        try:
+            return Holder(**json.loads(self._state.read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError):
+            return None
+
+
+def started_at(pid: int) -> int:
+    """When a process started, in the kernel's ticks since the machine did; 0 where there is none."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return 0
+    # The name may hold anything, spaces and parentheses too: the rest stands after its last one.
+    fields = stat.rpartition(")")[2].split()
+    return 0 if fields[0] in "ZX" else int(fields[19])

@@ -1,0 +1,172 @@
+"""`podlife up` as a process: brings a cluster up, shows it, takes orders, and takes it down again.
+
+The first signal stops the cluster with its pods' grace, a second one ends the pods at once, a third one everything.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from podlife.cli import loop, up_parts
+from podlife.cli.connecting import ConnectionOptions, load_connection
+from podlife.cli.controllers_nodehealth import NodeHealthOptions
+from podlife.cli.up import UpOptions
+from podlife.cli.up_cluster import Cluster
+from podlife.cli.up_control import serve_orders
+from podlife.cli.up_folder import UpFolder, default_folder
+from podlife.cli.up_forks import Forks
+from podlife.cli.up_output import welcome
+from podlife.cli.up_plan import Plan
+from podlife.cli.up_screen import Screen
+from podlife.cli.up_supervisor import Supervisor
+from podlife.cli.up_world import World
+from podlife.client import Client
+from podlife.clock import SystemClock
+
+__all__ = ["run_up"]
+
+# One press of a key comes twice where a program in between passes it on.
+_SAME_SECONDS = 0.3
+
+
+def run_up(options: UpOptions, health: NodeHealthOptions, controllers: list[str], verbosity: int) -> None:
+    """Until it is stopped. Raises PodlifeError when it cannot start."""
+    began = time.monotonic()
+    folder = UpFolder(options.data or default_folder())
+    folder.claim()
+    environment = dict(os.environ)
+    # The HTTP library reads all of the system's authorities when it is loaded; nobody here trusts any of them.
+    os.environ.update(SSL_CERT_FILE=os.devnull, SSL_CERT_DIR=os.devnull)
+    up_parts.preload(options.runtime)
+    forks = Forks.open(up_parts.PARTS, environment)
+    plan = Plan(options, health, tuple(controllers), folder, verbosity)
+    try:
+        loop.run(_Up(plan, forks, began).run())
+    except ExceptionGroup as group:
+        raise _first(group) from group
+
+
+def _first(group: ExceptionGroup[Exception]) -> Exception:
+    """Of those who failed together, the first tells enough."""
+    error = group.exceptions[0]
+    return _first(error) if isinstance(error, ExceptionGroup) else error
+
+
+class _Signals:
+    """The first asks, the second hurries, the third ends."""
+
+    def __init__(self) -> None:
+        self.stop = asyncio.Event()
+        self.at_once = asyncio.Event()
+        self._last = 0.0
+
+    @contextmanager
+    def taken(self) -> Iterator[None]:
+        event_loop = asyncio.get_running_loop()
+        numbers = [signal.SIGINT, signal.SIGTERM]
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+            numbers.append(signal.SIGHUP)
+        for number in numbers:
+            event_loop.add_signal_handler(number, self._take)
+        try:
+            yield
+        finally:
+            for number in numbers:
+                event_loop.remove_signal_handler(number)
+
+    def _take(self) -> None:
+        now, last = time.monotonic(), self._last
+        self._last = now
+        if now - last < _SAME_SECONDS:
+            return
+        if self.at_once.is_set():
+            # The nursery sees it, and ends what is left.
+            os._exit(130)
+        (self.at_once if self.stop.is_set() else self.stop).set()
+
+
+class _Up:
+    def __init__(self, plan: Plan, forks: Forks, began: float) -> None:
+        self._plan = plan
+        self._forks = forks
+        self._began = began
+
+    async def run(self) -> None:
+        self._signals = _Signals()
+        self._screen = Screen()
+        supervisor = Supervisor(self._forks, self._screen.say)
+        self._cluster = Cluster(self._plan, supervisor)
+        try:
+            with self._signals.taken():
+                async with asyncio.TaskGroup() as group:
+                    reading = group.create_task(supervisor.run(), name="parts")
+                    await self._live()
+                    reading.cancel()
+        finally:
+            # What still runs is ended by the nursery.
+            await self._forks.close()
+            self._plan.folder.unsign()
+
+    async def _live(self) -> None:
+        cluster, folder = self._cluster, self._plan.folder
+        if not await self._unless_stopped(cluster.start_apiserver()):
+            return
+        folder.sign(cluster.url)
+        cluster.start_rest()
+        connection = load_connection(ConnectionOptions(kubeconfig=str(folder.kubeconfig)))
+        async with Client.connect(connection) as client:
+            world = World(client, SystemClock())
+            async with asyncio.TaskGroup() as group:
+                beside = [
+                    group.create_task(world.run(), name="world"),
+                    group.create_task(serve_orders(folder, cluster), name="orders"),
+                ]
+                if await self._unless_stopped(cluster.wait_until_ready(world)):
+                    await self._show(world)
+                for task in beside:
+                    task.cancel()
+        await self._stop()
+
+    async def _show(self, world: World) -> None:
+        nodes = sum(world.is_ready(name) for name in self._plan.node_names)
+        kubeconfig = self._plan.folder.kubeconfig
+        self._screen.say(welcome(self._cluster.url, kubeconfig, nodes, time.monotonic() - self._began))
+        async with asyncio.TaskGroup() as group:
+            showing = group.create_task(self._screen.show(world), name="view")
+            await self._signals.stop.wait()
+            showing.cancel()
+
+    async def _stop(self) -> None:
+        say = self._screen.say
+        say("stopping: pods are given their grace; Ctrl-C once more ends them at once")
+        last = 0
+
+        def progress(left: int) -> None:
+            nonlocal last
+            if left != last:
+                say(f"{left} pod{'' if left == 1 else 's'} to end")
+            last = left
+
+        await self._cluster.stop(self._signals.at_once, progress)
+        say(f"stopped; `podlife up` goes on where it was (data: {self._plan.folder.path})")
+
+    async def _unless_stopped(self, work: Coroutine[Any, Any, None]) -> bool:
+        """False when a signal came first."""
+        event_loop = asyncio.get_running_loop()
+        working = event_loop.create_task(work, name="start")
+        stopped = event_loop.create_task(self._signals.stop.wait(), name="stop")
+        try:
+            await asyncio.wait((working, stopped), return_when=asyncio.FIRST_COMPLETED)
+            if working.done():
+                working.result()
+                return True
+            return False
+        finally:
+            for task in (working, stopped):
+                task.cancel()

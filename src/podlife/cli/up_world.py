@@ -1,0 +1,268 @@
+"""What the cluster of `podlife up` looks like at this moment, kept up by two watches: nodes, pods by state and node,
+what is terminating and why, what has gone and why.
+
+Everything is counted as events come, so that looking costs the same however many pods there are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, deque
+from datetime import datetime
+
+import msgspec
+
+from podlife.api.views import Metadata
+from podlife.client import NODES, PODS, Client
+from podlife.clock import Clock
+from podlife.informer import Informer
+
+__all__ = ["Gone", "NodeView", "PodView", "World", "why_terminating"]
+
+_MOST_GONE = 50
+
+_BY_REASON = {
+    "DeletionByPodGC": "collected by the pod collector",
+    "DeletionByTaintManager": "evicted: its node has a taint that it does not tolerate",
+    "EvictionByEvictionAPI": "evicted, as kubectl drain asks for it",
+    "PreemptionByScheduler": "made room for another",
+    "TerminationByKubelet": "ended by its node",
+}
+COLLECTED = _BY_REASON["DeletionByPodGC"]
+
+
+class _Condition(msgspec.Struct, rename="camel", frozen=True, gc=False):
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    last_heartbeat_time: datetime | None = None
+
+
+class _Waiting(msgspec.Struct, frozen=True, gc=False):
+    reason: str = ""
+
+
+class _State(msgspec.Struct, frozen=True, gc=False):
+    waiting: _Waiting | None = None
+
+
+class _Container(msgspec.Struct, frozen=True, gc=False):
+    state: _State = _State()
+
+
+class _PodSpec(msgspec.Struct, rename="camel", frozen=True, gc=False):
+    node_name: str = ""
+
+
+class _PodStatus(msgspec.Struct, rename="camel", frozen=True, gc=False):
+    phase: str = ""
+    reason: str = ""
+    conditions: tuple[_Condition, ...] = ()
+    container_statuses: tuple[_Container, ...] = ()
+
+
+class PodView(msgspec.Struct, frozen=True, gc=False):
+    metadata: Metadata
+    spec: _PodSpec = _PodSpec()
+    status: _PodStatus = _PodStatus()
+
+    @property
+    def name(self) -> str:
+        return f"{self.metadata.namespace}/{self.metadata.name}"
+
+    @property
+    def state(self) -> str:
+        """In one word, as kubectl shows it."""
+        if self.metadata.deletion_timestamp is not None:
+            return "Terminating"
+        for each in self.status.container_statuses:
+            if each.state.waiting is not None and each.state.waiting.reason not in (
+                "",
+                "ContainerCreating",
+                "PodInitializing",
+            ):
+                return each.state.waiting.reason
+        return self.status.reason or self.status.phase or "Pending"
+
+    @property
+    def disruption(self) -> str:
+        """Who said that it must go; empty where nobody did."""
+        for each in self.status.conditions:
+            if each.type == "DisruptionTarget" and each.status == "True":
+                return _BY_REASON.get(each.reason, each.reason)
+        return ""
+
+
+class _Taint(msgspec.Struct, frozen=True, gc=False):
+    key: str = ""
+    effect: str = ""
+
+
+class _NodeSpec(msgspec.Struct, frozen=True, gc=False):
+    unschedulable: bool = False
+    taints: tuple[_Taint, ...] = ()
+
+
+class _NodeStatus(msgspec.Struct, frozen=True, gc=False):
+    conditions: tuple[_Condition, ...] = ()
+
+
+class NodeView(msgspec.Struct, frozen=True, gc=False):
+    metadata: Metadata
+    spec: _NodeSpec = _NodeSpec()
+    status: _NodeStatus = _NodeStatus()
+
+    @property
+    def ready(self) -> _Condition:
+        return next((each for each in self.status.conditions if each.type == "Ready"), _Condition())
+
+    @property
+    def is_ready(self) -> bool:
+        return self.ready.status == "True"
+
+    @property
+    def state(self) -> str:
+        """As kubectl shows it."""
+        state = "Ready" if self.is_ready else "NotReady"
+        return f"{state},SchedulingDisabled" if self.spec.unschedulable else state
+
+
+class Gone(msgspec.Struct, frozen=True):
+    pod: str
+    why: str
+    at: datetime
+
+
+class World:
+    """`changes` counts what has happened, so that who shows it knows whether to."""
+
+    def __init__(self, client: Client, clock: Clock) -> None:
+        self.clock = clock
+        # Times on the wire are in whole seconds.
+        self._began = clock.now().replace(microsecond=0)
+        self.nodes: dict[str, NodeView] = {}
+        # By node ("" for none) and state.
+        self.pods: Counter[tuple[str, str]] = Counter()
+        self.terminating: dict[str, PodView] = {}
+        self.gone: deque[Gone] = deque(maxlen=_MOST_GONE)
+        self.gone_by_reason: Counter[str] = Counter()
+        self.changes = 0
+        self._node_informer = Informer(client, NODES, view=NodeView)
+        self._pod_informer = Informer(client, PODS, view=PodView)
+        self._node_informer.add_handler(_Nodes(self))
+        self._pod_informer.add_handler(_Pods(self))
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._node_informer.run(), name="nodes")
+            group.create_task(self._pod_informer.run(), name="pods")
+
+    @property
+    def is_live(self) -> bool:
+        return self._node_informer.is_live and self._pod_informer.is_live
+
+    @property
+    def has_synced(self) -> bool:
+        return self._node_informer.has_synced and self._pod_informer.has_synced
+
+    def is_ready(self, node: str) -> bool:
+        return node in self.nodes and self.nodes[node].is_ready
+
+    def is_at_work(self, node: str) -> bool:
+        """Ready, and not only since an agent of earlier said so."""
+        if not self.is_ready(node):
+            return False
+        heard = self.nodes[node].ready.last_heartbeat_time
+        return heard is not None and heard >= self._began
+
+    @property
+    def states(self) -> Counter[str]:
+        """Pods by state."""
+        states: Counter[str] = Counter()
+        for (_, state), count in self.pods.items():
+            states[state] += count
+        return states
+
+    def on_node(self, node: str) -> Counter[str]:
+        return Counter({state: count for (name, state), count in self.pods.items() if name == node})
+
+
+class _Nodes:
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def on_add(self, node: NodeView) -> None:
+        self._world.nodes[node.metadata.name] = node
+        self._world.changes += 1
+
+    def on_update(self, old: NodeView, new: NodeView) -> None:
+        self._world.nodes[new.metadata.name] = new
+        self._world.changes += old.state != new.state or old.spec != new.spec
+
+    def on_delete(self, node: NodeView) -> None:
+        self._world.nodes.pop(node.metadata.name, None)
+        self._world.changes += 1
+
+
+class _Pods:
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def on_add(self, pod: PodView) -> None:
+        self._count(pod, 1)
+        self._world.changes += 1
+
+    def on_update(self, old: PodView, new: PodView) -> None:
+        before, after = (old.spec.node_name, old.state), (new.spec.node_name, new.state)
+        if before != after:
+            self._count(old, -1)
+            self._count(new, 1)
+            self._world.changes += 1
+        elif new.metadata.uid in self._world.terminating:
+            self._world.terminating[new.metadata.uid] = new
+
+    def on_delete(self, pod: PodView) -> None:
+        world = self._world
+        self._count(pod, -1)
+        why = _why_gone(pod)
+        world.gone.append(Gone(pod.name, why, world.clock.now()))
+        world.gone_by_reason[why] += 1
+        world.changes += 1
+
+    def _count(self, pod: PodView, by: int) -> None:
+        key = (pod.spec.node_name, pod.state)
+        pods = self._world.pods
+        pods[key] += by
+        if not pods[key]:
+            del pods[key]
+        if pod.state != "Terminating":
+            return
+        if by > 0:
+            self._world.terminating[pod.metadata.uid] = pod
+        else:
+            self._world.terminating.pop(pod.metadata.uid, None)
+
+
+def _why_gone(pod: PodView) -> str:
+    if pod.disruption:
+        return pod.disruption
+    return "deleted"
+
+
+def why_terminating(pod: PodView, world: World) -> str:
+    """What it waits for, in the order in which it matters to whoever waits with it."""
+    metadata = pod.metadata
+    if metadata.finalizers and (metadata.deletion_grace_period_seconds or 0) == 0:
+        return f"held by the finalizer {metadata.finalizers[0]}"
+    node = pod.spec.node_name
+    cause = f"; {pod.disruption}" if pod.disruption else ""
+    if node and node not in world.nodes:
+        return f"its node {node} is gone: the pod collector takes it after its quarantine{cause}"
+    if node and not world.is_ready(node):
+        return f"its node {node} does not answer, and nobody else may say that it has ended{cause}"
+    assert metadata.deletion_timestamp is not None
+    left = (metadata.deletion_timestamp - world.clock.now()).total_seconds()
+    if left > 0:
+        return f"has {left:.0f} s of its grace left{cause}"
+    return f"its grace is over: its node ends it{cause}"
