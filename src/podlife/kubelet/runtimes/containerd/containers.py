@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 _KILL_SECONDS = 60.0
 # Three years; more than that no clock of the daemon's takes.
 _MOST_GRACE_SECONDS = 10**8
-_REMOVAL_TRIES, _REMOVAL_SECONDS = 100, 0.05
+_REMOVAL_SECONDS = 0.05
 _PASSING_STATES = ("removing state", "starting state")
 
 
@@ -126,21 +126,26 @@ class Containers:
         _remove_file(termination_file(told))
 
     async def _remove_from_daemon(self, container_id: str) -> None:
-        for _ in range(_REMOVAL_TRIES):
-            try:
-                await self._client.call("RemoveContainer", container_id=container_id)
-            except NotFoundInRuntimeError:
-                return
-            except RuntimeUnavailableError:
+        try:
+            async with asyncio.timeout(_KILL_SECONDS):
+                while not await self._is_removed(container_id):  # noqa: ASYNC110 - another process has no event
+                    await asyncio.sleep(_REMOVAL_SECONDS)
+        except TimeoutError:
+            raise RuntimeUnavailableError(f"container {container_id} is not removed") from None
+
+    async def _is_removed(self, container_id: str) -> bool:
+        try:
+            await self._client.call("RemoveContainer", container_id=container_id)
+        except NotFoundInRuntimeError:
+            return True
+        except RuntimeUnavailableError:
+            raise
+        except ContainerRuntimeError as error:
+            # Somebody else removes it, or an agent before us had it started: that passes, here or there.
+            if not any(state in str(error) for state in _PASSING_STATES):
                 raise
-            except ContainerRuntimeError as error:
-                # Somebody else removes it, or an agent before us had it started: that passes, here or there.
-                if not any(state in str(error) for state in _PASSING_STATES):
-                    raise
-                await asyncio.sleep(_REMOVAL_SECONDS)
-            else:
-                return
-        raise RuntimeUnavailableError(f"container {container_id} is not removed")
+            return False
+        return True
 
 
 def _create_failure(config: ContainerConfig, error: ContainerRuntimeError) -> ContainerRuntimeError:
