@@ -9,9 +9,16 @@ from pathlib import Path
 
 import uvloop
 
-from bench import apiserver, podgc, podworkers, replicaset
+from bench import apiserver, idle_agent, podgc, podworkers, replicaset, sim
 
-BENCHMARKS = {"apiserver": apiserver, "podgc": podgc, "podworkers": podworkers, "replicaset": replicaset}
+BENCHMARKS = {
+    "apiserver": apiserver,
+    "podgc": podgc,
+    "podworkers": podworkers,
+    "replicaset": replicaset,
+    "sim": sim,
+    "idle-agent": idle_agent,
+}
 
 
 def main() -> int:
