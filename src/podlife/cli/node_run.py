@@ -37,7 +37,9 @@ __all__ = ["make_runtime", "run_node"]
 log = logging.getLogger(__name__)
 
 _FLUSH_SECONDS = 3.0
-_RIGHTS = "deploy/node/rbac.yaml"
+# How long between two looks at what the node says of itself; a node with a shorter lease is in more of a hurry.
+_CHECK_SECONDS = 10.0
+_RIGHTS = "the ClusterRole system:node"
 
 
 def run_node(asked: NodeCommand, options: ConnectionOptions, verbosity: int) -> None:
@@ -118,6 +120,9 @@ def _settings(asked: NodeCommand, address: str, connection: Connection) -> Agent
             labels={"kubernetes.io/hostname": asked.name, **asked.labels},
             taints=asked.taints,
             max_pods=asked.options.max_pods,
+            lease_seconds=asked.options.node_lease_duration_seconds,
+            renew_seconds=asked.options.node_lease_duration_seconds / 4,
+            check_seconds=min(_CHECK_SECONDS, asked.options.node_lease_duration_seconds / 4),
         ),
         data=asked.data,
         static_pods=asked.options.static_pods,

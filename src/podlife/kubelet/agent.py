@@ -11,7 +11,7 @@ pods run on. Constructing one starts nothing. Where many live in one process the
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -42,6 +42,8 @@ from podlife.kubelet.status_manager import StatusManager
 from podlife.kubelet.volumes import NodeVolumes, VolumeSettings
 
 if TYPE_CHECKING:
+    from prometheus_client.core import Metric
+
     from podlife.kubelet.endpoint import NodeEndpoint
 
 __all__ = ["Agent"]
@@ -173,12 +175,18 @@ class Agent:
 
     def _make_endpoint(self) -> NodeEndpoint:
         # Only here: a simulated node has none, and should not pay for it.
+        from prometheus_client import CollectorRegistry
+
+        from podlife.controller.metrics import export_client
         from podlife.kubelet.endpoint import ApiAccess, ClusterSigning, Node, NodeEndpoint
 
         settings = self.settings.endpoint
         assert settings is not None
         name = self.settings.node.name
-        node = Node(name, self, self.runtime, self._clock, trouble=lambda: self.complaint)
+        registry = CollectorRegistry()
+        export_client(registry, self._client.limiter, self.recorder)
+        registry.register(_Numbers(self))
+        node = Node(name, self, self.runtime, self._clock, registry, trouble=lambda: self.complaint)
         access = ApiAccess(self._client, name)
         return NodeEndpoint(node, access, settings, signing=ClusterSigning(self._client), clock=self._clock)
 
@@ -209,3 +217,17 @@ class Agent:
     def _with_status(self, pod: NodePod) -> Object:
         status = self.manager.status(pod.uid)
         return dict(pod) if status is None else {**pod, "status": status}
+
+
+class _Numbers:
+    """What `/metrics` shows of the agent."""
+
+    def __init__(self, agent: Agent) -> None:
+        self._agent = agent
+
+    def collect(self) -> Iterator[Metric]:
+        from podlife.kubelet.pods.export import pod_families
+        from podlife.kubelet.probing.export import probe_families
+
+        yield from pod_families(self._agent.core, self._agent.known)
+        yield from probe_families(self._agent.probes.metrics)

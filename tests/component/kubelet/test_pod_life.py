@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from prometheus_client import CollectorRegistry, generate_latest
+
 from podlife.api.codec import parse_time
 from podlife.client import CONFIG_MAPS, PODS, PatchType
 from podlife.errors import UnreachableError
+from podlife.kubelet.agent import _Numbers
 from podlife.kubelet.lifecycle.probes import ProbeResult, ProbeType
 from podlife.kubelet.runtimes.sim import Behaviour
 from tests.component.kubelet.node_world import NodeWorld, container, node_world, pod
@@ -301,3 +304,22 @@ async def test_nothing_is_ended_before_the_server_has_told_of_all_pods() -> None
         await world.begin(refuse)
         await asyncio.sleep(600)
         assert [each.exit_code for each in world.machine.containers.values()] == [None]
+
+
+@virtual_time
+async def test_the_numbers_of_a_node_are_those_of_its_pods() -> None:
+    async with node_world() as world:
+        await world.create(pod())
+        await world.until_phase("Running")
+        registry = CollectorRegistry()
+        assert world.agent is not None
+        registry.register(_Numbers(world.agent))
+        shown = generate_latest(registry).decode()
+        for line in (
+            "kubelet_running_pods 1.0",
+            'kubelet_running_containers{container_state="running"} 1.0',
+            'kubelet_desired_pods{static=""} 1.0',
+            "kubelet_working_pods 1.0",
+            "kubelet_containers_per_pod_count_count 1.0",
+        ):
+            assert line in shown.splitlines(), shown
