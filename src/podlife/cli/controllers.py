@@ -10,6 +10,7 @@ import typer
 from podlife.cli.connecting import ConnectionOptions
 from podlife.cli.controllers_nodehealth import NodeHealthOptions
 from podlife.cli.election import ElectionOptions
+from podlife.cli.gc_options import parse_quarantine
 from podlife.cli.logs import VerbosityOption
 from podlife.cli.options import GoCommand, ListenOption, parse_address, whole_number, with_groups, words
 from podlife.errors import ConfigError
@@ -56,17 +57,29 @@ class SyncOptions:
             help="How many terminated pods may stay in the cluster; 0 or less keeps all of them.",
         ),
     ] = 12_500
+    pod_gc_quarantine: Annotated[
+        float,
+        typer.Option(
+            metavar="DURATION",
+            parser=parse_quarantine,
+            show_default="40s",
+            help="How long a node must be gone before the pods on it are collected.",
+        ),
+    ] = 40.0
     scheduler_name: Annotated[
         str,
         typer.Option(metavar="NAME", help="The scheduler schedules the pods that ask for one of this name."),
     ] = "default-scheduler"
 
-    def of(self, name: str) -> dict[str, int | str]:
+    def of(self, name: str) -> dict[str, int | float | str]:
         """What the controller of this name is made with."""
         if name == "scheduler":
             return {"scheduler_name": self.scheduler_name}
         if name == "pod-garbage-collector-controller":
-            return {"threshold": self.terminated_pod_gc_threshold}
+            return {
+                "threshold": self.terminated_pod_gc_threshold,
+                "quarantine_seconds": self.pod_gc_quarantine,
+            }
         subject = name.removesuffix("-controller").replace("-", "_")
         subject = "gc" if subject == "garbage_collector" else subject
         workers = getattr(self, f"concurrent_{subject}_syncs", None)

@@ -15,6 +15,6 @@ class PodGarbageCollector(Collecting):
 
     name = POD_GC
 
-    def __init__(self, plane: ControlPlane, *, threshold: int) -> None:
-        settings = Settings(threshold=threshold)
+    def __init__(self, plane: ControlPlane, *, threshold: int, quarantine_seconds: float) -> None:
+        settings = Settings(threshold=threshold, quarantine_seconds=quarantine_seconds)
         super().__init__(plane.client, settings, plane.clock, plane.recorder("podlife-gc"))

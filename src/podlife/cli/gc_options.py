@@ -12,7 +12,7 @@ from podlife.cli.options import parse_boolean, parse_duration, whole_number, wor
 if TYPE_CHECKING:
     from podlife.podgc import Selection, Settings
 
-__all__ = ["GATES", "REASONS", "PolicyOptions", "SelectionOptions", "check_period"]
+__all__ = ["GATES", "REASONS", "PolicyOptions", "SelectionOptions", "check_period", "parse_quarantine"]
 
 # As in podlife.podgc, which a command that only shows its help does not load; a test holds them together.
 REASONS = ("terminated", "out-of-service", "orphaned", "unscheduled")
@@ -23,7 +23,7 @@ GATES = {
 }
 
 
-def _parse_quarantine(text: str | float) -> float:
+def parse_quarantine(text: str | float) -> float:
     seconds = parse_duration(text)
     if seconds < 0:
         raise typer.BadParameter(
@@ -88,7 +88,7 @@ class PolicyOptions:
         float,
         typer.Option(
             metavar="DURATION",
-            parser=_parse_quarantine,
+            parser=parse_quarantine,
             show_default="40s",
             help="How long a node must be gone before its pods are collected.",
         ),

@@ -120,6 +120,14 @@ class NodeOptions:
         Path,
         typer.Option(metavar="FILE", parser=_parse_folder, help="Where containerd listens."),
     ] = Path("/run/containerd/containerd.sock")
+    node_lease_duration_seconds: Annotated[
+        int,
+        typer.Option(
+            metavar="NUMBER",
+            parser=whole_number(1),
+            help="For how long the node's lease holds; it is renewed after a quarter of that.",
+        ),
+    ] = 40
 
 
 Taint = dict[str, str]

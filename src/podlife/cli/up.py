@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from podlife.cli.controllers_nodehealth import NodeHealthOptions
+from podlife.cli.gc_options import parse_quarantine
 from podlife.cli.logs import VerbosityOption
 from podlife.cli.options import GoCommand, parse_duration, whole_number, with_groups, words
 from podlife.errors import ConfigError
@@ -102,6 +103,23 @@ class UpOptions:
         int,
         typer.Option(metavar="NUMBER", parser=whole_number(), help="How many terminated pods may stay."),
     ] = 12_500
+    pod_gc_quarantine: Annotated[
+        float,
+        typer.Option(
+            metavar="DURATION",
+            parser=parse_quarantine,
+            show_default="40s",
+            help="How long a node must be gone before the pods on it are collected.",
+        ),
+    ] = 40.0
+    node_lease_duration_seconds: Annotated[
+        int,
+        typer.Option(
+            metavar="NUMBER",
+            parser=whole_number(1),
+            help="For how long a node's lease holds; it is renewed after a quarter of that.",
+        ),
+    ] = 40
     default_not_ready_toleration_seconds: Annotated[int, _tolerated("not ready")] = 300
     default_unreachable_toleration_seconds: Annotated[int, _tolerated("unreachable")] = 300
     stop_timeout: Annotated[

@@ -109,6 +109,7 @@ def _node_command(order: Message) -> Any:
         node_ip=order["address"],
         max_pods=order["max_pods"],
         containerd_socket=Path(order["containerd_socket"]),
+        node_lease_duration_seconds=order["node_lease_duration_seconds"],
     )
     return NodeCommand(
         name=order["name"],

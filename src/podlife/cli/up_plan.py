@@ -53,7 +53,10 @@ class Plan:
         order = {
             "kubeconfig": str(self.folder.controllers_kubeconfig),
             "controllers": list(self.controllers),
-            "syncs": {"terminated_pod_gc_threshold": self.options.terminated_pod_gc_threshold},
+            "syncs": {
+                "terminated_pod_gc_threshold": self.options.terminated_pod_gc_threshold,
+                "pod_gc_quarantine": self.options.pod_gc_quarantine,
+            },
             "health": asdict(self.health),
             "verbosity": self.verbosity,
         }
@@ -95,6 +98,7 @@ class Plan:
             "address": _ADDRESS,
             "max_pods": self.options.max_pods,
             "containerd_socket": str(self.options.containerd_socket),
+            "node_lease_duration_seconds": self.options.node_lease_duration_seconds,
             "verbosity": self.verbosity,
         }
 

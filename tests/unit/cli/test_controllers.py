@@ -92,7 +92,7 @@ def test_every_workload_has_a_flag_for_its_workers() -> None:
     syncs = SyncOptions(concurrent_replicaset_syncs=9, concurrent_gc_syncs=7, terminated_pod_gc_threshold=3)
     assert syncs.of("replicaset-controller") == {"workers": 9}
     assert syncs.of("garbage-collector-controller") == {"workers": 7}
-    assert syncs.of("pod-garbage-collector-controller") == {"threshold": 3}
+    assert syncs.of("pod-garbage-collector-controller") == {"threshold": 3, "quarantine_seconds": 40.0}
     for name in CONTROLLERS:
         assert syncs.of(name).keys() == {"workers"}, name
 
