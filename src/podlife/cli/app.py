@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from podlife import __version__
-from podlife.cli import apiserver, controllers, gc, node, sim, up
+from podlife.cli import apiserver, controllers, down, gc, node, sim, status, up
 
 __all__ = ["app"]
 
@@ -26,6 +26,8 @@ app.add_typer(gc.app, name="gc")
 node.register(app)
 app.add_typer(sim.app, name="sim")
 up.register(app)
+down.register(app)
+status.register(app)
 
 
 def _show_version(wanted: bool) -> None:

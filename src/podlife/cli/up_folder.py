@@ -23,7 +23,7 @@ from podlife import __version__
 from podlife.apiserver.certificates import write_private
 from podlife.errors import ConfigError
 
-__all__ = ["Holder", "UpFolder", "default_folder", "started_at"]
+__all__ = ["Holder", "UpFolder", "age_seconds", "default_folder", "started_at"]
 
 # Of what `up` itself keeps; the store has a number of its own.
 FORMAT = 1
@@ -134,6 +134,12 @@ class UpFolder:
             return Holder(**json.loads(self._state.read_text(encoding="utf-8")))
         except (OSError, ValueError, TypeError):
             return None
+
+
+def age_seconds() -> float:
+    """For how long this process has been there, from its very first moment."""
+    uptime = float(Path("/proc/uptime").read_text(encoding="ascii").split()[0])
+    return uptime - started_at(os.getpid()) / os.sysconf("SC_CLK_TCK")
 
 
 def started_at(pid: int) -> int:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from podlife.cli.up_world import World
 
-__all__ = ["Lines", "summary_of", "welcome"]
+__all__ = ["Lines", "states_of", "summary_of", "welcome"]
 
 
 def welcome(url: str, kubeconfig: Path, nodes: int, seconds: float) -> str:
@@ -27,9 +27,12 @@ The cluster is up after {seconds:.1f} s: {url}, {many} ready.
 Ctrl-C stops it, and its pods with it; everything is there again at the next `up`."""
 
 
+def states_of(states: Counter[str]) -> str:
+    return ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
+
+
 def summary_of(states: Counter[str], gone: int) -> str:
-    counts = ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
-    return f"pods: {counts or 'none'}{f'; {gone} gone' if gone else ''}"
+    return f"pods: {states_of(states) or 'none'}{f'; {gone} gone' if gone else ''}"
 
 
 class Lines:

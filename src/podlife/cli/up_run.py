@@ -19,13 +19,13 @@ from podlife.cli.controllers_nodehealth import NodeHealthOptions
 from podlife.cli.up import UpOptions
 from podlife.cli.up_cluster import Cluster
 from podlife.cli.up_control import serve_orders
-from podlife.cli.up_folder import UpFolder, default_folder
+from podlife.cli.up_folder import UpFolder, age_seconds, default_folder
 from podlife.cli.up_forks import Forks
 from podlife.cli.up_output import welcome
 from podlife.cli.up_plan import Plan
 from podlife.cli.up_screen import Screen
 from podlife.cli.up_supervisor import Supervisor
-from podlife.cli.up_world import World
+from podlife.cli.up_world import World, follow
 from podlife.client import Client
 from podlife.clock import SystemClock
 
@@ -37,7 +37,6 @@ _SAME_SECONDS = 0.3
 
 def run_up(options: UpOptions, health: NodeHealthOptions, controllers: list[str], verbosity: int) -> None:
     """Until it is stopped. Raises PodlifeError when it cannot start."""
-    began = time.monotonic()
     folder = UpFolder(options.data or default_folder())
     folder.claim()
     environment = dict(os.environ)
@@ -47,7 +46,7 @@ def run_up(options: UpOptions, health: NodeHealthOptions, controllers: list[str]
     forks = Forks.open(up_parts.PARTS, environment)
     plan = Plan(options, health, tuple(controllers), folder, verbosity)
     try:
-        loop.run(_Up(plan, forks, began).run())
+        loop.run(_Up(plan, forks).run())
     except ExceptionGroup as group:
         raise _first(group) from group
 
@@ -92,10 +91,9 @@ class _Signals:
 
 
 class _Up:
-    def __init__(self, plan: Plan, forks: Forks, began: float) -> None:
+    def __init__(self, plan: Plan, forks: Forks) -> None:
         self._plan = plan
         self._forks = forks
-        self._began = began
 
     async def run(self) -> None:
         self._signals = _Signals()
@@ -121,10 +119,10 @@ class _Up:
         cluster.start_rest()
         connection = load_connection(ConnectionOptions(kubeconfig=str(folder.kubeconfig)))
         async with Client.connect(connection) as client:
-            world = World(client, SystemClock())
+            world = World(SystemClock())
             async with asyncio.TaskGroup() as group:
                 beside = [
-                    group.create_task(world.run(), name="world"),
+                    group.create_task(follow(world, client), name="world"),
                     group.create_task(serve_orders(folder, cluster), name="orders"),
                 ]
                 if await self._unless_stopped(cluster.wait_until_ready(world)):
@@ -136,7 +134,7 @@ class _Up:
     async def _show(self, world: World) -> None:
         nodes = sum(world.is_ready(name) for name in self._plan.node_names)
         kubeconfig = self._plan.folder.kubeconfig
-        self._screen.say(welcome(self._cluster.url, kubeconfig, nodes, time.monotonic() - self._began))
+        self._screen.say(welcome(self._cluster.url, kubeconfig, nodes, age_seconds()))
         async with asyncio.TaskGroup() as group:
             showing = group.create_task(self._screen.show(world), name="view")
             await self._signals.stop.wait()

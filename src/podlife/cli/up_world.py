@@ -17,9 +17,10 @@ from podlife.client import NODES, PODS, Client
 from podlife.clock import Clock
 from podlife.informer import Informer
 
-__all__ = ["Gone", "NodeView", "PodView", "World", "why_terminating"]
+__all__ = ["Gone", "NodeView", "PodView", "World", "follow", "why_terminating"]
 
 _MOST_GONE = 50
+_LOOK_SECONDS = 1.0
 
 _BY_REASON = {
     "DeletionByPodGC": "collected by the pod collector",
@@ -135,9 +136,10 @@ class Gone(msgspec.Struct, frozen=True):
 
 
 class World:
-    """`changes` counts what has happened, so that who shows it knows whether to."""
+    """Told of nodes and pods through its two handlers. `changes` counts what has happened, so that who shows it knows
+    whether to."""
 
-    def __init__(self, client: Client, clock: Clock) -> None:
+    def __init__(self, clock: Clock) -> None:
         self.clock = clock
         # Times on the wire are in whole seconds.
         self._began = clock.now().replace(microsecond=0)
@@ -148,23 +150,10 @@ class World:
         self.gone: deque[Gone] = deque(maxlen=_MOST_GONE)
         self.gone_by_reason: Counter[str] = Counter()
         self.changes = 0
-        self._node_informer = Informer(client, NODES, view=NodeView)
-        self._pod_informer = Informer(client, PODS, view=PodView)
-        self._node_informer.add_handler(_Nodes(self))
-        self._pod_informer.add_handler(_Pods(self))
-
-    async def run(self) -> None:
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._node_informer.run(), name="nodes")
-            group.create_task(self._pod_informer.run(), name="pods")
-
-    @property
-    def is_live(self) -> bool:
-        return self._node_informer.is_live and self._pod_informer.is_live
-
-    @property
-    def has_synced(self) -> bool:
-        return self._node_informer.has_synced and self._pod_informer.has_synced
+        # Whether it is what the server has now.
+        self.is_live = True
+        self.of_nodes = _Nodes(self)
+        self.of_pods = _Pods(self)
 
     def is_ready(self, node: str) -> bool:
         return node in self.nodes and self.nodes[node].is_ready
@@ -186,6 +175,21 @@ class World:
 
     def on_node(self, node: str) -> Counter[str]:
         return Counter({state: count for (name, state), count in self.pods.items() if name == node})
+
+
+async def follow(world: World, client: Client) -> None:
+    """Keep it up to date, until it is cancelled."""
+    nodes = Informer(client, NODES, view=NodeView)
+    pods = Informer(client, PODS, view=PodView)
+    nodes.add_handler(world.of_nodes)
+    pods.add_handler(world.of_pods)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(nodes.run(), name="nodes")
+        group.create_task(pods.run(), name="pods")
+        while True:
+            await asyncio.sleep(_LOOK_SECONDS)
+            has_begun = nodes.has_synced and pods.has_synced
+            world.is_live = not has_begun or (nodes.is_live and pods.is_live)
 
 
 class _Nodes:

@@ -1,0 +1,102 @@
+"""`podlife down`: end a running `podlife up` from elsewhere, or silence one of its nodes.
+
+A process is only signalled when it is the one that holds the data folder: same number, started at the same moment.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from podlife.cli.options import parse_timeout
+from podlife.cli.up import DataOption
+from podlife.errors import ConfigError, PodlifeError
+
+__all__ = ["register"]
+
+# So long a second signal is taken for the first one, heard twice.
+_APART_SECONDS = 0.5
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(down)
+
+
+def down(
+    node: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[NODE]...", help="Stop only the agents of these nodes, as if their machines were silent."
+        ),
+    ] = None,
+    data: DataOption = None,
+    now: Annotated[bool, typer.Option("--now", help="End the pods at once, without their grace.")] = False,
+    timeout: Annotated[
+        float,
+        typer.Option(
+            metavar="DURATION", parser=parse_timeout, show_default="2m", help="How long to wait for its end."
+        ),
+    ] = 120.0,
+) -> None:
+    """End a running `podlife up` and its pods; what it keeps stays, for the next one. With names of nodes: stop only
+    their agents, whose pods run on; `podlife up NODE` starts them again."""
+    if node:
+        from podlife.cli.up_control import tell_nodes
+
+        tell_nodes(data, "stop", node)
+        return
+    from podlife.cli.up_folder import default_folder
+
+    _end(data or default_folder(), timeout, is_at_once=now)
+
+
+def _end(path: Path, seconds: float, *, is_at_once: bool) -> None:
+    from podlife.cli.up_folder import UpFolder, started_at
+
+    holder = UpFolder(path).holder()
+    if holder is None or not holder.is_alive:
+        print(f"no `podlife up` runs on {path}")
+        return
+    try:
+        process = os.pidfd_open(holder.pid)
+    except ProcessLookupError:
+        print(f"no `podlife up` runs on {path} any more")
+        return
+    try:
+        # Looked at again: from here on the number cannot become somebody else's.
+        if started_at(holder.pid) != holder.started:
+            print(f"no `podlife up` runs on {path} any more")
+            return
+        print(f"stopping `podlife up` on {path}, process {holder.pid}", flush=True)
+        _signal(process, holder.pid)
+        if is_at_once and not _has_ended(process, _APART_SECONDS):
+            _signal(process, holder.pid)
+        if not _has_ended(process, seconds):
+            raise PodlifeError(
+                f"process {holder.pid} has not ended after {seconds:.0f} s: `podlife down --now` ends its pods at once"
+            )
+    finally:
+        os.close(process)
+    print("stopped")
+
+
+def _signal(process: int, pid: int) -> None:
+    try:
+        signal.pidfd_send_signal(process, signal.SIGTERM)
+    except ProcessLookupError:
+        return
+    except PermissionError:
+        raise ConfigError(f"process {pid} is another user's: only they may end it") from None
+
+
+def _has_ended(process: int, seconds: float) -> bool:
+    deadline = time.monotonic() + seconds
+    poll = select.poll()
+    poll.register(process, select.POLLIN)
+    return bool(poll.poll(max(0.0, deadline - time.monotonic()) * 1000))
