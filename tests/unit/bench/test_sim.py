@@ -31,7 +31,7 @@ def test_each_half_is_held_against_its_own() -> None:
 
 
 def test_an_idle_agent_may_use_a_hundredth_of_a_core_with_its_supervisors() -> None:
-    assert judge(IdleSize(), Idleness(60.0, 0.4, 0.2, 70.0, 10.0)).missed == []
+    assert judge(IdleSize(), Idleness(60.0, 0.4, 0.19, 70.0, 10.0)).missed == []
     assert judge(IdleSize(), Idleness(60.0, 0.4, 0.3, 70.0, 10.0)).missed == ["% of a core"]
 
 
