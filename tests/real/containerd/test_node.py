@@ -1,0 +1,142 @@
+"""The agent with containerd as a node of a real kube-apiserver: a pod's life as kubectl shows it, images that cannot be
+had, and both the agent and the daemon killed while pods run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.agent_process import AgentProcess, until
+from tests.real.conftest import Kubectl
+from tests.real.node.test_pod_life_process import User
+from tests.real_parts import Server
+
+from .conftest import require_containerd
+from .daemon import IMAGE, Daemon, containerd_daemon
+
+Object = dict[str, Any]
+NODE = "node-b"
+
+
+@pytest.fixture(scope="module")
+def daemon() -> Iterator[Daemon]:
+    """One of its own: what is killed here would disturb the others."""
+    require_containerd()
+    with containerd_daemon() as started:
+        yield started
+
+
+@pytest.fixture
+def user(kube: Server, kubectl: Kubectl) -> Iterator[User]:
+    one = User(kubectl, kube)
+    one.run("create", "namespace", one.namespace)
+    yield one
+    one.run("delete", "namespace", one.namespace, "--wait=false")
+
+
+@pytest.fixture
+def agent(daemon: Daemon, kube: Server, user: User, tmp_path: Path) -> Iterator[AgentProcess]:
+    flags = ("--runtime", "containerd", "--containerd-socket", str(daemon.socket))
+    one = AgentProcess(tmp_path, kube.kubeconfig_for(NODE), *flags, name=NODE)
+    one.start()
+    try:
+        yield one
+    finally:
+        user.run("delete", "pods", "--all", "--timeout=30s")
+        one.stop()
+        user.run("delete", "node", NODE)
+
+
+def pod(name: str, *containers: Object, **spec: Any) -> Object:
+    wanted = {"nodeName": NODE, "terminationGracePeriodSeconds": 5, "containers": list(containers), **spec}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": wanted}
+
+
+def container(name: str, script: str, **fields: Any) -> Object:
+    return {"name": name, "image": IMAGE, "command": ["sh", "-c", script], **fields}
+
+
+def states(user: User, name: str) -> dict[str, Object]:
+    """Of each container by its name, what its status says."""
+    return {each["name"]: each for each in user.get("pod", name)["status"].get("containerStatuses", [])}
+
+
+def test_the_whole_life_of_a_pod_as_kubectl_shows_it(user: User, agent: AgentProcess) -> None:
+    shared = {"volumeMounts": [{"name": "shared", "mountPath": "/shared"}]}
+    first = container("first", "echo made > /shared/made", **shared)
+    main = container(
+        "main",
+        "trap 'echo bye > /dev/termination-log; exit 3' TERM; touch /shared/ready; sleep 1000 & wait",
+        readinessProbe={"exec": {"command": ["cat", "/shared/made", "/shared/ready"]}, "periodSeconds": 1},
+        resources={"limits": {"memory": "64Mi", "cpu": "200m"}},
+        **shared,
+    )
+    user.create(pod("web", main, initContainers=[first], volumes=[{"name": "shared", "emptyDir": {}}]))
+    user.run("wait", "--for=condition=Ready", "pod/web", "--timeout=30s")
+    shown = user.get("pod", "web")["status"]
+    assert shown["phase"] == "Running"
+    assert shown["podIP"].startswith("10.86.")
+    assert shown["initContainerStatuses"][0]["state"]["terminated"]["reason"] == "Completed"
+    assert shown["containerStatuses"][0]["containerID"].startswith("containerd://")
+    assert shown["containerStatuses"][0]["imageID"]
+    runtime = user.get("node", NODE)["status"]["nodeInfo"]["containerRuntimeVersion"]
+    assert runtime.startswith("containerd://")
+    user.run("delete", "pod", "web", "--timeout=30s")
+    assert user.get("pods")["items"] == []
+    assert {"Created", "Started", "Killing"} <= set(user.reasons())
+
+
+def test_a_pod_whose_images_cannot_be_had_waits_with_the_reasons_of_a_kubelet(
+    user: User, agent: AgentProcess
+) -> None:
+    user.create(
+        pod(
+            "bad",
+            container("refused", "", image="127.0.0.1:1/none:1"),
+            container("never", "", image="podlife.test/none:1", imagePullPolicy="Never"),
+            container("misnamed", "", image="UPPER:x:y"),
+        )
+    )
+    wanted = {"refused": "ImagePullBackOff", "never": "ErrImageNeverPull", "misnamed": "InvalidImageName"}
+
+    def reasons() -> dict[str, str]:
+        found = states(user, "bad").items()
+        return {name: each["state"].get("waiting", {}).get("reason", "") for name, each in found}
+
+    until(lambda: reasons() == wanted, f"the reasons never were {wanted}", seconds=30)
+
+
+def test_agent_and_daemon_killed_while_pods_run_restart_nothing_and_report_every_exit_code(
+    user: User, agent: AgentProcess, daemon: Daemon, tmp_path: Path
+) -> None:
+    told = tmp_path / "told"
+    told.mkdir()
+    mounts = {"volumeMounts": [{"name": "told", "mountPath": "/told"}]}
+    ends = container(
+        "ends", "while [ ! -e /told/go ]; do sleep 0.05; done; touch /told/gone; exit 9", **mounts
+    )
+    stays = container("stays", "echo run >> /told/runs; trap 'exit 0' TERM; sleep 1000 & wait", **mounts)
+    volumes = [{"name": "told", "hostPath": {"path": str(told)}}]
+    user.create(pod("web", ends, stays, restartPolicy="Never", volumes=volumes))
+    user.run("wait", "--for=condition=Ready", "pod/web", "--timeout=30s")
+    until((told / "runs").exists, "it never ran")
+    before = states(user, "web")["stays"]
+    agent.kill()
+    daemon.kill()
+    (told / "go").touch()
+    until((told / "gone").exists, "the container did not run on")
+    daemon.start()
+    agent.start()
+    until(
+        lambda: "terminated" in states(user, "web")["ends"]["state"], "its end was not reported", seconds=30
+    )
+    after = states(user, "web")
+    # Daemons from version 2 on forget the code of what ended while they were away, and say so.
+    runtime = user.get("node", NODE)["status"]["nodeInfo"]["containerRuntimeVersion"]
+    code = after["ends"]["state"]["terminated"]["exitCode"]
+    assert code == 9 or (code == 255 and not runtime.startswith("containerd://1."))
+    assert after["stays"] == before
+    assert (told / "runs").read_text() == "run\n"
