@@ -35,6 +35,9 @@ class OfflineSource(PodSource):
     def put(self, pod: Mapping[str, Any]) -> None:
         self._source.put(_offline(pod))
 
+    def remove(self, pod: Mapping[str, Any]) -> None:
+        self._source.remove(_offline(pod))
+
     def remove_uid(self, uid: str) -> None:
         self._source.remove_uid(uid)
 

@@ -78,7 +78,7 @@ class PodLoop:
             for source in sources:
                 removed, put = source.take()
                 for uid in removed:
-                    self._take_removal(uid)
+                    self._take_removal(uid, source.last_state(uid))
                 for pod in put:
                     self._take(pod)
             if has_all and not self.is_complete:
@@ -123,10 +123,13 @@ class PodLoop:
         self._telling.pod(pod, refused.reason, refused.message, is_warning=True)
         self._manager.set_status(pod, rejected_status(refused))
 
-    def _take_removal(self, uid: str) -> None:
+    def _take_removal(self, uid: str, last: NodePod | None) -> None:
         pod = self._known.remove(uid)
         if pod is None:
             return
+        if last is not None:
+            # Who forces a pod away takes its grace away with it, and both are seen at once.
+            pod = last
         if is_mirror(pod):
             static = self._known.static_of(pod)
             if static is not None:

@@ -27,6 +27,8 @@ class PodSource:
         self._uids: set[str] = set()
         self._put: dict[str, NodePod] = {}
         self._removed: dict[str, None] = {}
+        # As those were when they went: with how much grace, above all.
+        self._last: dict[str, NodePod] = {}
 
     @property
     def uids(self) -> frozenset[str]:
@@ -39,6 +41,7 @@ class PodSource:
         self._uids.add(uid)
         self._put[uid] = node_pod
         self._removed.pop(uid, None)
+        self._last.pop(uid, None)
         self._wakeup.set()
 
     def put_all(self, pods: Iterable[Mapping[str, Any]]) -> None:
@@ -52,7 +55,10 @@ class PodSource:
         self.complete()
 
     def remove(self, pod: Mapping[str, Any]) -> None:
-        self.remove_uid(pod["metadata"]["uid"])
+        """It is gone; this was its last state."""
+        last = pod if isinstance(pod, NodePod) else NodePod(pod)
+        self.remove_uid(last.uid)
+        self._last[last.uid] = last
 
     def remove_uid(self, uid: str) -> None:
         self._uids.discard(uid)
@@ -64,6 +70,10 @@ class PodSource:
         """All pods of the source were put; what is not known now is not wanted."""
         self.is_complete = True
         self._wakeup.set()
+
+    def last_state(self, uid: str) -> NodePod | None:
+        """Of one that was removed, where it is known; asked for once."""
+        return self._last.pop(uid, None)
 
     def take(self) -> tuple[list[str], list[NodePod]]:
         """What was removed and what was put since the last time."""

@@ -108,3 +108,15 @@ def test_a_static_pod_and_its_mirror_know_each_other_by_name() -> None:
     assert known.remove("s") is static
     assert known.static_of(mirror) is None
     assert known.remove("nobody") is None
+
+
+def test_the_last_state_of_a_pod_that_was_removed_is_told_once() -> None:
+    source = PodSource(asyncio.Event())
+    source.complete()
+    source.put(pod("a"))
+    source.remove(pod("a", deletionGracePeriodSeconds=0))
+    assert source.take() == (["a"], [])
+    last = source.last_state("a")
+    assert last is not None
+    assert last.metadata.deletion_grace_period_seconds == 0
+    assert source.last_state("a") is None

@@ -1,0 +1,178 @@
+"""A node falls silent: what is shown of it, who goes when, who is replaced at once and who only after help."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from podlife.api.codec import parse_time
+from podlife.client import DEPLOYMENTS, LEASES, NODES, PODS, STATEFUL_SETS
+from podlife.testing import Change, Cluster, Timeline, is_gone, is_terminating, virtual_time
+from tests.component.stories.objects import (
+    OUT_OF_SERVICE,
+    Object,
+    condition,
+    has_condition,
+    has_taint,
+    taints,
+    who_deleted,
+    workload,
+)
+
+
+async def pods_on(cluster: Cluster, node: str) -> dict[str, Object]:
+    found = (await cluster.client.list(PODS, "default")).items
+    return {each["metadata"]["name"]: each for each in found if each["spec"].get("nodeName") == node}
+
+
+@asynccontextmanager
+async def a_cluster_at_work() -> AsyncIterator[Cluster]:
+    """Three nodes; a Deployment with a pod on each, and a StatefulSet whose db-0 is on n1."""
+    async with Cluster(nodes=3) as cluster:
+        await cluster.client.create(DEPLOYMENTS, workload("web", 3), "default")
+        database = workload("db", 1, serviceName="db", updateStrategy={"type": "OnDelete"})
+        database["spec"]["template"]["spec"]["nodeSelector"] = {"kubernetes.io/hostname": "n1"}
+        await cluster.client.create(STATEFUL_SETS, database, "default")
+        await cluster.settled()
+        # From now on it may run anywhere: what is bound stays where it is.
+        free = {
+            "spec": {"template": {"spec": {"nodeSelector": None}}, "updateStrategy": {"type": "OnDelete"}}
+        }
+        await cluster.client.patch(STATEFUL_SETS, "db", free, "default")
+        await cluster.settled()
+        assert "db-0" in await pods_on(cluster, "n1")
+        yield cluster
+
+
+async def fall_silent(cluster: Cluster, seen: Timeline) -> float:
+    """When n1 was heard of for the last time, in the timeline's seconds."""
+    lease = await cluster.client.get(LEASES, "n1", "kube-node-lease")
+    ago = (cluster.clock.now() - parse_time(lease["spec"]["renewTime"])).total_seconds()
+    await cluster.node("n1").power_off()
+    return cluster.time - seen.began_at - ago
+
+
+def exists(change: Change) -> bool:
+    return not change.is_gone
+
+
+@virtual_time
+async def test_forty_seconds_to_not_ready_and_three_hundred_more_to_eviction() -> None:
+    async with a_cluster_at_work() as cluster, cluster.timeline() as seen:
+        heard = await fall_silent(cluster, seen)
+        [web] = [name for name in await pods_on(cluster, "n1") if name.startswith("web-")]
+        await cluster.advance(minutes=8)
+        # Within five seconds the monitor has seen that heartbeat; more than forty after that, at one of its looks every
+        # five seconds, the node is unknown.
+        silent = seen.first("Node", "n1", has_condition("Ready", "Unknown"))
+        assert silent is not None
+        assert heard + 40 < silent <= heard + 50
+        # Its pods are not ready from that moment on, long before anybody deletes them.
+        for name in (web, "db-0"):
+            assert seen.first("Pod", name, has_condition("Ready", "False")) == pytest.approx(silent, abs=0.1)
+        assert seen.first("Node", "n1", has_taint("unreachable:NoSchedule")) == pytest.approx(silent, abs=0.1)
+        tainted = seen.first("Node", "n1", has_taint("unreachable:NoExecute"))
+        assert tainted is not None
+        assert silent <= tainted <= silent + 0.2
+        # Every pod tolerates it for the default 300 s; then all of the node go at once, and say why.
+        for name in (web, "db-0"):
+            assert seen.first("Pod", name, has_condition("DisruptionTarget", "True")) == pytest.approx(
+                tainted + 300, abs=0.1
+            )
+            assert seen.first("Pod", name, is_terminating) == pytest.approx(tainted + 300, abs=0.1)
+            assert seen.first("Pod", name, is_gone) is None
+            assert who_deleted(cluster, name) == [("taint-eviction-controller", None, True)]
+
+
+@virtual_time
+async def test_a_replica_set_replaces_at_once_and_a_stateful_set_waits() -> None:
+    async with a_cluster_at_work() as cluster, cluster.timeline() as seen:
+        before = {each["metadata"]["name"] for each in (await cluster.client.list(PODS, "default")).items}
+        await fall_silent(cluster, seen)
+        await cluster.advance(minutes=20)
+        evicted = seen.first("Pod", "db-0", is_terminating)
+        [successor] = {
+            name
+            for name in {
+                each["metadata"]["name"] for each in (await cluster.client.list(PODS, "default")).items
+            }
+            if name not in before
+        }
+        assert successor.startswith("web-")
+        assert seen.first("Pod", successor, exists) == pytest.approx(evicted, abs=0.1)
+        assert successor not in await pods_on(cluster, "n1")
+        # The database is one pod, which nobody has seen end: there is no other until somebody has.
+        [uid] = {change.uid for change in seen.of("Pod", "db-0")}
+        [database] = [
+            each for each in (await pods_on(cluster, "n1")).values() if each["metadata"]["uid"] == uid
+        ]
+        assert "deletionTimestamp" in database["metadata"]
+
+
+@virtual_time
+async def test_the_out_of_service_taint_lets_the_pods_go_and_the_stateful_set_follow() -> None:
+    async with a_cluster_at_work() as cluster:
+        async with cluster.timeline() as seen:
+            await fall_silent(cluster, seen)
+            await cluster.advance(minutes=10)
+        old = (await cluster.client.get(PODS, "db-0", "default"))["metadata"]["uid"]
+        async with cluster.timeline() as seen:
+            node = await cluster.client.get(NODES, "n1")
+            patch = {"spec": {"taints": [*node["spec"]["taints"], OUT_OF_SERVICE]}}
+            await cluster.client.patch(NODES, "n1", patch)
+            await cluster.advance(seconds=60)
+            # The pod collector is told of the taint and does not wait for its next look.
+            gone = seen.first("Pod", "db-0", is_gone)
+            assert gone is not None
+            assert gone <= 20
+            assert ("pod-garbage-collector-controller", 0, True) in who_deleted(cluster, "db-0")
+            again = seen.first("Pod", "db-0", lambda change: change.uid != old)
+            assert again is not None
+            assert again == pytest.approx(gone, abs=1)
+        new = await cluster.client.get(PODS, "db-0", "default")
+        assert new["metadata"]["uid"] != old
+        assert new["spec"]["nodeName"] in ("n2", "n3")
+        assert new["status"]["phase"] == "Running"
+        assert await pods_on(cluster, "n1") == {}
+
+
+@virtual_time
+async def test_a_node_that_comes_back_clears_up_and_takes_pods_again() -> None:
+    async with a_cluster_at_work() as cluster:
+        async with cluster.timeline() as seen:
+            await fall_silent(cluster, seen)
+            await cluster.advance(minutes=10)
+        async with cluster.timeline() as seen:
+            await cluster.node("n1").start()
+            await cluster.advance(minutes=2)
+            back = seen.first("Node", "n1", has_condition("Ready", "True"))
+            assert back is not None
+            assert back < 5
+            gone = seen.first("Pod", "db-0", is_gone)
+            assert gone is not None
+            assert gone < 10
+        node = await cluster.client.get(NODES, "n1")
+        assert taints(node) == []
+        assert condition(node, "Ready")["status"] == "True"
+        found = (await cluster.client.list(PODS, "default")).items
+        assert sorted(each["status"]["phase"] for each in found) == ["Running"] * 4
+        running = [each.pod for each in cluster.node("n1").containers]
+        assert sorted(running) == sorted(await pods_on(cluster, "n1"))
+
+
+@virtual_time
+async def test_a_node_that_is_back_before_the_time_is_over_keeps_its_pods() -> None:
+    async with a_cluster_at_work() as cluster, cluster.timeline() as seen:
+        before = set(await pods_on(cluster, "n1"))
+        await cluster.node("n1").stop()
+        await cluster.advance(minutes=4)
+        assert seen.first("Node", "n1", has_taint("unreachable:NoExecute")) is not None
+        await cluster.node("n1").start()
+        await cluster.advance(minutes=10)
+        assert set(await pods_on(cluster, "n1")) == before
+        assert not [change for change in seen.changes if change.is_gone or is_terminating(change)]
+        assert taints(await cluster.client.get(NODES, "n1")) == []
+        ready = [condition(each, "Ready")["status"] for each in (await pods_on(cluster, "n1")).values()]
+        assert set(ready) == {"True"}
