@@ -41,8 +41,9 @@ log = logging.getLogger(__name__)
 _PATCH_HEADERS = {"Content-Type": PatchType.STRATEGIC.value, "Accept": METADATA_ONLY}
 
 _STOP_SECONDS = 5.0
-# A simulated pod starts, and ends, in less than this: it is told of once, and not step by step.
-_SETTLE_SECONDS = 0.5
+# A simulated pod starts, and ends, in less than this, also where thousands come at once: it is told of once, and not
+# step by step, which a busy process would never get ahead of.
+_SETTLE_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)

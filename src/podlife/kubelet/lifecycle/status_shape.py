@@ -72,9 +72,11 @@ def normalized(pod: Pod, status: Mapping[str, Any]) -> Object:
     )
     bound = TERMINATION_MESSAGES_BYTES // max(count, 1)
     result = _with_whole_seconds(status)
+    if result.get("conditions"):
+        result["conditions"] = [_with_whole_seconds(each) for each in result["conditions"]]
     for key in _LISTS:
         if result.get(key):
-            result[key] = [_with_short_messages(each, bound) for each in result[key]]
+            result[key] = [_container(each, bound) for each in result[key]]
             result[key].sort(key=lambda each: str(each["name"]))
     if result.get("initContainerStatuses"):
         places = {each["name"]: place for place, each in enumerate(init_containers_of(pod))}
@@ -82,28 +84,31 @@ def normalized(pod: Pod, status: Mapping[str, Any]) -> Object:
     return result
 
 
+def _container(status: Mapping[str, Any], bound: int) -> Object:
+    """Of a container times stand in what it does and did, and nowhere else."""
+    result = dict(status)
+    for which in ("state", "lastState"):
+        if state := result.get(which):
+            result[which] = {name: _detail(each, bound) for name, each in state.items()}
+    return result
+
+
+def _detail(state: Mapping[str, Any] | None, bound: int) -> Object | None:
+    if state is None:
+        return None
+    result = _with_whole_seconds(state)
+    # Only the end of a container has a message without a bound of its own.
+    if result.get("message") and "exitCode" in result:
+        result["message"] = cut_message(result["message"], bound)
+    return result
+
+
 def _with_whole_seconds(value: Mapping[str, Any]) -> Object:
-    return {key: _without_fraction(each) if key in _TIMES else _walk(each) for key, each in value.items()}
-
-
-def _walk(value: Any) -> Any:
-    if type(value) in _PLAIN:
-        return value
-    if isinstance(value, Mapping):
-        return _with_whole_seconds(value)
-    return [_walk(each) for each in value] if isinstance(value, list | tuple) else value
+    return {key: _without_fraction(each) if key in _TIMES else each for key, each in value.items()}
 
 
 def _without_fraction(time: str | None) -> str | None:
     return time if not time or len(time) == len("2006-01-02T15:04:05Z") else format_time(parse_time(time))
-
-
-def _with_short_messages(status: Object, bound: int) -> Object:
-    for which in ("state", "lastState"):
-        terminated = (status.get(which) or {}).get("terminated")
-        if terminated and terminated.get("message"):
-            terminated["message"] = cut_message(terminated["message"], bound)
-    return status
 
 
 def cut_message(message: str, bound: int) -> str:
