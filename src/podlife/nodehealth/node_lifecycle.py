@@ -94,7 +94,7 @@ class NodeLifecycleController:
         node = self._nodes.cache.get("", name)
         if node is None:
             return None
-        if not self._is_fit():
+        if not self._nodes.is_live:
             return Again(_UNFIT_SECONDS)
         added, removed = condition_taints(node)
         try:
@@ -106,7 +106,7 @@ class NodeLifecycleController:
 
     async def reconcile_pod(self, key: Key) -> Again | None:
         """A pod that came onto a node which is not ready (NL-47, NL-48)."""
-        if not self._is_fit():
+        if not (self._nodes.is_live and self._pods.is_live):
             return Again(_UNFIT_SECONDS)
         pod = self._pods.cache.get(*key)
         if pod is not None and self.monitor.is_not_ready(pod.spec.node_name):
