@@ -142,8 +142,10 @@ class Daemon:
         for mount in reversed(_mounts_below(self.folder)):
             subprocess.run(["umount", "-l", mount], capture_output=True, timeout=30)
         for cgroup in Path("/sys/fs/cgroup").glob(f"**{self.cgroup_parent}"):
-            with contextlib.suppress(OSError):
-                cgroup.rmdir()
+            # Of a shim that was killed the groups stay, empty.
+            for each in (*(below for below in cgroup.iterdir() if below.is_dir()), cgroup):
+                with contextlib.suppress(OSError):
+                    each.rmdir()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _prepare_network(self) -> None:
