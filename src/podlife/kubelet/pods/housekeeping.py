@@ -39,6 +39,8 @@ log = logging.getLogger(__name__)
 
 _WHOLE_LOOK_SECONDS = 300.0
 _ORPHAN_GRACE_SECONDS = 1
+# How long the removal of what one pod has left may take.
+_COLLECT_SECONDS = 300.0
 # Of each container that many instances that ended are kept, for their logs and exit codes.
 _ENDED_KEPT = 1
 
@@ -204,7 +206,8 @@ class Housekeeping:
 
     async def _tried(self, work: Awaitable[None]) -> None:
         try:
-            await work
-        except PodlifeError as error:
-            log.warning("something was not removed, which is tried again: %s", error)
+            async with asyncio.timeout(_COLLECT_SECONDS):
+                await work
+        except (PodlifeError, TimeoutError) as error:
+            log.warning("something was not removed, which is tried again: %s", str(error) or "it took too long")
             self._is_whole_look_due = True
