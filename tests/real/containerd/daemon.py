@@ -141,12 +141,22 @@ class Daemon:
             _kill(pid)
         for mount in reversed(_mounts_below(self.folder)):
             subprocess.run(["umount", "-l", mount], capture_output=True, timeout=30)
-        for cgroup in Path("/sys/fs/cgroup").glob(f"**{self.cgroup_parent}"):
-            # Of a shim that was killed the groups stay, empty.
-            for each in (*(below for below in cgroup.iterdir() if below.is_dir()), cgroup):
-                with contextlib.suppress(OSError):
-                    each.rmdir()
+        self._remove_cgroups()
         shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _remove_cgroups(self) -> None:
+        """Where a shim was killed, its container's groups stay, and with some daemons its processes."""
+        parents = list(Path("/sys/fs/cgroup").glob(f"**{self.cgroup_parent}"))
+        groups = [below for parent in parents for below in parent.iterdir() if below.is_dir()]
+        deadline = time.monotonic() + 5
+        while left := {pid for group in groups for pid in _processes_in(group)}:
+            assert time.monotonic() < deadline, f"processes {left} do not end"
+            for pid in left:
+                _kill(pid)
+            time.sleep(0.02)
+        for group in (*groups, *parents):
+            with contextlib.suppress(OSError):
+                group.rmdir()
 
     def _prepare_network(self) -> None:
         network = self.folder / "net"
@@ -205,6 +215,12 @@ def _processes_that_mention(text: str) -> list[int]:
             if entry.name.isdigit() and text.encode() in (entry / "cmdline").read_bytes():
                 found.append(int(entry.name))
     return [pid for pid in found if pid != os.getpid()]
+
+
+def _processes_in(cgroup: Path) -> list[int]:
+    with contextlib.suppress(OSError):
+        return [int(line) for line in (cgroup / "cgroup.procs").read_text().split()]
+    return []
 
 
 def _command(pid: int) -> str:
