@@ -34,7 +34,7 @@ from podlife.kubelet.fleet import (
 
 __all__ = ["run_sim"]
 
-_RIGHTS = "deploy/sim/rbac.yaml"
+_RIGHTS = "docs/sim.md"
 # Nodes register by the hundred each second; what takes so much longer has another reason.
 _READY_SECONDS, _READY_SECONDS_EACH = 60.0, 0.1
 _CLEAN_SECONDS, _CLEAN_SECONDS_EACH = 60.0, 0.02

@@ -32,6 +32,8 @@ __all__ = ["ANNOTATIONS", "annotated", "load_scenario", "parse_scenario", "scena
 ANNOTATIONS = "sim.podlife.dev/"
 _MOST_BYTES = 1 << 20
 _MOST_TOLD = 20
+# Whoever may create pods may write them: none costs more than it should.
+_MOST_ANNOTATION = 1000
 
 
 def load_scenario(path: Path) -> Scenario:
@@ -84,6 +86,8 @@ def annotated(conduct: Conduct, annotations: Mapping[str, str], container: str) 
         field = {**_CONDUCT, "containers": _texts}.get(word)
         if field is None:
             raise ConfigError(f"annotation {key} is not known: there is {', '.join(_CONDUCT)}")
+        if len(text) > _MOST_ANNOTATION:
+            raise ConfigError(f"annotation {key} is longer than {_MOST_ANNOTATION} letters: write less")
         try:
             node = compose(text)
         except ConfigError as error:
