@@ -9,8 +9,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -83,20 +82,24 @@ class World:
         return [pid for pid in pids if Path(f"/proc/{pid}").exists()]
 
 
-@asynccontextmanager
-async def world_in(folder: Path) -> AsyncIterator[World]:
-    with running_server(folder / "server") as server:
-        kubeconfig = folder / "node.kubeconfig"
-        made = server.run("kubeconfig", "--node", "n1", "-o", str(kubeconfig))
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    with running_server(tmp_path_factory.mktemp("server")) as one:
+        made = one.run("kubeconfig", "--node", "n1", "-o", str(one.data / "node.kubeconfig"))
         assert made.returncode == 0, made.stderr
-        with running_agent(folder / "agent", kubeconfig) as agent:
-            async with Client.connect(load(Flags(kubeconfig=str(server.kubeconfig)))) as client:
-                world = World(folder, server, agent, client)
-                try:
-                    yield world
-                finally:
-                    for pid in world.alive():
-                        os.kill(pid, signal.SIGKILL)
+        yield one
+
+
+@pytest.fixture
+async def world(server: ServerProcess, tmp_path: Path) -> AsyncIterator[World]:
+    with running_agent(tmp_path / "agent", server.data / "node.kubeconfig") as agent:
+        async with Client.connect(load(Flags(kubeconfig=str(server.kubeconfig)))) as client:
+            one = World(tmp_path, server, agent, client)
+            try:
+                yield one
+            finally:
+                for pid in one.alive():
+                    os.kill(pid, signal.SIGKILL)
 
 
 def state(pod: Object, name: str = "main") -> Object:
@@ -110,160 +113,150 @@ def is_running(pod: Object) -> bool:
 
 
 async def test_an_agent_killed_while_a_pod_starts_starts_what_is_left_and_nothing_twice(
-    tmp_path: Path,
+    world: World, tmp_path: Path
 ) -> None:
-    async with world_in(tmp_path) as world:
-        first = world.container("first", f"touch {tmp_path}/first; sleep 0.5")
-        await world.create(
-            world.container("main", "exec sleep 1000"),
-            world.container("other", "exec sleep 1000"),
-            initContainers=[first],
-            terminationGracePeriodSeconds=1,
-        )
-        await world.until_file("first")
-        world.agent.kill()
-        world.agent.start()
-        pod = await world.until(is_running)
-        assert world.starts() == {"first": 1, "main": 1, "other": 1}
-        assert [each["restartCount"] for each in pod["status"]["containerStatuses"]] == [0, 0]
-        await world.client.delete(PODS, "web", "default")
-        await world.until_finished()
-        assert not world.alive()
+    first = world.container("first", f"touch {tmp_path}/first; sleep 0.5")
+    await world.create(
+        world.container("main", "exec sleep 1000"),
+        world.container("other", "exec sleep 1000"),
+        initContainers=[first],
+        terminationGracePeriodSeconds=1,
+    )
+    await world.until_file("first")
+    world.agent.kill()
+    world.agent.start()
+    pod = await world.until(is_running)
+    assert world.starts() == {"first": 1, "main": 1, "other": 1}
+    assert [each["restartCount"] for each in pod["status"]["containerStatuses"]] == [0, 0]
+    await world.client.delete(PODS, "web", "default")
+    await world.until_finished()
+    assert not world.alive()
 
 
-async def test_what_ended_while_there_was_no_agent_is_told_with_its_exit_code(tmp_path: Path) -> None:
-    async with world_in(tmp_path) as world:
-        end = tmp_path / "end"
-        await world.create(
-            world.container(
-                "main", f"while [ ! -e {end} ]; do sleep 0.02; done; touch {tmp_path}/ended; exit 7"
-            )
-        )
-        await world.until(is_running)
-        world.agent.kill()
-        end.touch()
-        await world.until_file("ended")
-        world.agent.start()
-        pod = await world.until(lambda each: each["status"].get("phase") == "Failed")
-        assert state(pod)["terminated"]["exitCode"] == 7
-        assert world.starts() == {"main": 1}
-        await world.client.delete(PODS, "web", "default")
-        await world.until_finished()
+async def test_what_ended_while_there_was_no_agent_is_told_with_its_exit_code(
+    world: World, tmp_path: Path
+) -> None:
+    end = tmp_path / "end"
+    await world.create(
+        world.container("main", f"while [ ! -e {end} ]; do sleep 0.02; done; touch {tmp_path}/ended; exit 7")
+    )
+    await world.until(is_running)
+    world.agent.kill()
+    end.touch()
+    await world.until_file("ended")
+    world.agent.start()
+    pod = await world.until(lambda each: each["status"].get("phase") == "Failed")
+    assert state(pod)["terminated"]["exitCode"] == 7
+    assert world.starts() == {"main": 1}
+    await world.client.delete(PODS, "web", "default")
+    await world.until_finished()
 
 
-async def test_a_running_pod_does_not_notice_that_its_agent_was_killed(tmp_path: Path) -> None:
-    async with world_in(tmp_path) as world:
-        await world.create(world.container("main", "exec sleep 1000"), restartPolicy="Always")
-        before = await world.until(is_running)
-        world.agent.kill()
-        world.agent.start()
-        await world.client.patch(
-            PODS, "web", {"metadata": {"labels": {"seen": "again"}}}, "default", type=PatchType.MERGE
-        )
-        await asyncio.sleep(0.5)
-        after = await world.client.get(PODS, "web", "default")
-        assert after["status"]["containerStatuses"] == before["status"]["containerStatuses"]
-        assert world.starts() == {"main": 1}
-        await world.client.delete(PODS, "web", "default", options=DeleteOptions(grace_period_seconds=1))
-        await world.until_finished()
+async def test_a_running_pod_does_not_notice_that_its_agent_was_killed(world: World, tmp_path: Path) -> None:
+    await world.create(world.container("main", "exec sleep 1000"), restartPolicy="Always")
+    before = await world.until(is_running)
+    world.agent.kill()
+    world.agent.start()
+    await world.client.patch(
+        PODS, "web", {"metadata": {"labels": {"seen": "again"}}}, "default", type=PatchType.MERGE
+    )
+    await asyncio.sleep(0.5)
+    after = await world.client.get(PODS, "web", "default")
+    assert after["status"]["containerStatuses"] == before["status"]["containerStatuses"]
+    assert world.starts() == {"main": 1}
+    await world.client.delete(PODS, "web", "default", options=DeleteOptions(grace_period_seconds=1))
+    await world.until_finished()
 
 
-async def test_an_agent_killed_in_a_hook_ends_the_pod_all_the_same(tmp_path: Path) -> None:
-    async with world_in(tmp_path) as world:
-        hook = f"touch {tmp_path}/hook; [ -e {tmp_path}/go ] || exec sleep 1000"
-        handler = {"preStop": {"exec": {"command": ["sh", "-c", hook]}}}
-        ending = "trap 'exit 3' TERM; while :; do sleep 0.05; done"
-        await world.create(
-            world.container("main", ending, lifecycle=handler), terminationGracePeriodSeconds=20
-        )
-        await world.until(is_running)
-        await world.client.delete(PODS, "web", "default")
-        await world.until_file("hook")
-        world.agent.kill()
-        (tmp_path / "go").touch()
-        world.agent.start()
-        pod = await world.until_finished()
-        assert state(pod)["terminated"]["exitCode"] == 3
-        assert pod["status"]["phase"] == "Failed"
-        assert world.starts() == {"main": 1}
-        assert not world.alive()
+async def test_an_agent_killed_in_a_hook_ends_the_pod_all_the_same(world: World, tmp_path: Path) -> None:
+    hook = f"touch {tmp_path}/hook; [ -e {tmp_path}/go ] || exec sleep 1000"
+    handler = {"preStop": {"exec": {"command": ["sh", "-c", hook]}}}
+    ending = "trap 'exit 3' TERM; while :; do sleep 0.05; done"
+    await world.create(world.container("main", ending, lifecycle=handler), terminationGracePeriodSeconds=20)
+    await world.until(is_running)
+    await world.client.delete(PODS, "web", "default")
+    await world.until_file("hook")
+    world.agent.kill()
+    (tmp_path / "go").touch()
+    world.agent.start()
+    pod = await world.until_finished()
+    assert state(pod)["terminated"]["exitCode"] == 3
+    assert pod["status"]["phase"] == "Failed"
+    assert world.starts() == {"main": 1}
+    assert not world.alive()
 
 
 async def test_an_agent_killed_between_the_request_to_end_and_the_end_sees_it_through(
-    tmp_path: Path,
+    world: World, tmp_path: Path
 ) -> None:
-    async with world_in(tmp_path) as world:
-        ending = f"trap 'touch {tmp_path}/asked' TERM; while :; do sleep 0.05; done"
-        await world.create(world.container("main", ending), terminationGracePeriodSeconds=2)
-        await world.until(is_running)
-        await world.client.delete(PODS, "web", "default")
-        await world.until_file("asked")
-        world.agent.kill()
-        world.agent.start()
-        pod = await world.until_finished()
-        assert state(pod)["terminated"]["exitCode"] == 137
-        assert world.starts() == {"main": 1}
-        assert not world.alive()
+    ending = f"trap 'touch {tmp_path}/asked' TERM; while :; do sleep 0.05; done"
+    await world.create(world.container("main", ending), terminationGracePeriodSeconds=2)
+    await world.until(is_running)
+    await world.client.delete(PODS, "web", "default")
+    await world.until_file("asked")
+    world.agent.kill()
+    world.agent.start()
+    pod = await world.until_finished()
+    assert state(pod)["terminated"]["exitCode"] == 137
+    assert world.starts() == {"main": 1}
+    assert not world.alive()
 
 
 async def test_an_agent_killed_before_it_could_tell_of_the_end_tells_it_when_it_is_back(
-    tmp_path: Path,
+    world: World, tmp_path: Path
 ) -> None:
-    async with world_in(tmp_path) as world:
-        ending = f"trap 'touch {tmp_path}/asked; sleep 0.3; exit 5' TERM; while :; do sleep 0.05; done"
-        await world.create(world.container("main", ending), terminationGracePeriodSeconds=20)
-        await world.until(is_running)
-        await world.client.delete(PODS, "web", "default")
-        await world.until_file("asked")
-        os.kill(world.server.pid, signal.SIGSTOP)
-        try:
-            async with asyncio.timeout(10):
-                while world.alive():
-                    await asyncio.sleep(0.01)
-            world.agent.kill()
-        finally:
-            os.kill(world.server.pid, signal.SIGCONT)
-        assert "deletionTimestamp" in (await world.client.get(PODS, "web", "default"))["metadata"]
-        world.agent.start()
-        pod = await world.until_finished()
-        assert state(pod)["terminated"]["exitCode"] == 5
-        assert pod["status"]["phase"] == "Failed"
+    ending = f"trap 'touch {tmp_path}/asked; sleep 0.3; exit 5' TERM; while :; do sleep 0.05; done"
+    await world.create(world.container("main", ending), terminationGracePeriodSeconds=20)
+    await world.until(is_running)
+    await world.client.delete(PODS, "web", "default")
+    await world.until_file("asked")
+    os.kill(world.server.pid, signal.SIGSTOP)
+    try:
+        async with asyncio.timeout(10):
+            while world.alive():
+                await asyncio.sleep(0.01)
+        world.agent.kill()
+    finally:
+        os.kill(world.server.pid, signal.SIGCONT)
+    assert "deletionTimestamp" in (await world.client.get(PODS, "web", "default"))["metadata"]
+    world.agent.start()
+    pod = await world.until_finished()
+    assert state(pod)["terminated"]["exitCode"] == 5
+    assert pod["status"]["phase"] == "Failed"
 
 
 async def test_a_pod_that_was_deleted_at_once_while_there_was_no_agent_is_ended_on_the_node(
-    tmp_path: Path,
+    world: World, tmp_path: Path
 ) -> None:
-    async with world_in(tmp_path) as world:
-        await world.create(world.container("main", "exec sleep 1000"))
-        await world.until(is_running)
-        world.agent.kill()
-        patch = {"metadata": {"finalizers": None}}
-        await world.client.patch(PODS, "web", patch, "default", type=PatchType.MERGE)
-        await world.client.delete(PODS, "web", "default", options=DeleteOptions(grace_period_seconds=0))
-        with pytest.raises(NotFoundError):
-            await world.client.get(PODS, "web", "default")
-        assert world.alive()
-        world.agent.start()
-        async with asyncio.timeout(20):
-            while world.alive():
-                await asyncio.sleep(0.02)
+    await world.create(world.container("main", "exec sleep 1000"))
+    await world.until(is_running)
+    world.agent.kill()
+    patch = {"metadata": {"finalizers": None}}
+    await world.client.patch(PODS, "web", patch, "default", type=PatchType.MERGE)
+    await world.client.delete(PODS, "web", "default", options=DeleteOptions(grace_period_seconds=0))
+    with pytest.raises(NotFoundError):
+        await world.client.get(PODS, "web", "default")
+    assert world.alive()
+    world.agent.start()
+    async with asyncio.timeout(20):
+        while world.alive():
+            await asyncio.sleep(0.02)
 
 
 async def test_an_agent_told_to_stop_leaves_its_pods_running_and_a_second_one_is_refused(
-    tmp_path: Path,
+    world: World, tmp_path: Path
 ) -> None:
-    async with world_in(tmp_path) as world:
-        await world.create(world.container("main", "exec sleep 1000"), terminationGracePeriodSeconds=1)
-        await world.until(is_running)
-        second = subprocess.run(
-            world.agent.command, capture_output=True, text=True, timeout=20, stdin=subprocess.DEVNULL
-        )
-        assert second.returncode == 1
-        assert len(second.stderr.splitlines()) == 1, second.stderr
-        assert "another node's agent has" in second.stderr
-        assert world.agent.stop() == 0
-        assert world.alive()
-        world.agent.start()
-        await world.client.delete(PODS, "web", "default")
-        await world.until_finished()
-        assert not world.alive()
+    await world.create(world.container("main", "exec sleep 1000"), terminationGracePeriodSeconds=1)
+    await world.until(is_running)
+    second = subprocess.run(
+        world.agent.command, capture_output=True, text=True, timeout=20, stdin=subprocess.DEVNULL
+    )
+    assert second.returncode == 1
+    assert len(second.stderr.splitlines()) == 1, second.stderr
+    assert "another node's agent has" in second.stderr
+    assert world.agent.stop() == 0
+    assert world.alive()
+    world.agent.start()
+    await world.client.delete(PODS, "web", "default")
+    await world.until_finished()
+    assert not world.alive()
