@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+import re
+
 import pytest
 
 from podlife.cli.controllers_catalog import choose
@@ -11,6 +14,7 @@ from podlife.controller import ControlPlane
 from podlife.nodehealth import Settings
 from podlife.nodehealth.zones import ZoneCount
 from podlife.wire import Request, Response
+from tests.real_parts import ROOT
 from tests.unit.cli.test_cli import podlife
 
 BOTH = ["node-lifecycle-controller", "taint-eviction-controller"]
@@ -79,3 +83,15 @@ async def test_its_numbers_have_kube_controller_managers_names() -> None:
     assert read("taint_eviction_controller_pod_deletions_total") == 5
     assert read("taint_eviction_controller_pod_deletion_duration_seconds_count") == 1
     assert read("node_collector_update_all_nodes_health_duration_seconds_count") == 0
+
+
+def test_the_page_names_every_flag_with_its_default_and_every_metric() -> None:
+    page = (ROOT / "docs" / "node-health.md").read_text()
+    shown = {40.0: "40s", 5.0: "5s", 60.0: "1m"}
+    for option in dataclasses.fields(NodeHealthOptions):
+        assert isinstance(option.default, float | int)
+        default = shown.get(option.default, f"{option.default:g}")
+        assert f"| `--{option.name.replace('_', '-')}` | {default} |" in page
+    source = (ROOT / "src" / "podlife" / "cli" / "nodehealth_metrics.py").read_text()
+    for name in re.findall(r'"((?:node_collector|taint_eviction_controller)_[a-z_]+)"', source):
+        assert name in page, name
