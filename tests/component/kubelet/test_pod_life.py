@@ -323,3 +323,26 @@ async def test_the_numbers_of_a_node_are_those_of_its_pods() -> None:
             "kubelet_containers_per_pod_count_count 1.0",
         ):
             assert line in shown.splitlines(), shown
+
+
+@virtual_time
+async def test_an_agent_whose_pods_do_nothing_does_nothing_but_renew_its_lease() -> None:
+    async with node_world(is_begun=False) as world:
+        asked: list[str] = []
+
+        async def note(request: Any, handler: Any) -> Any:
+            asked.append(f"{request.method} {request.path}")
+            return await handler(request)
+
+        await world.begin(note)
+        for number in range(20):
+            await world.create(pod(f"p{number}"))
+        await world.until_phase("Running", "p19")
+        await asyncio.sleep(60)
+        asked.clear()
+        await asyncio.sleep(600)
+        others = [each for each in asked if "/leases/" not in each and "/nodes/" not in each]
+        watches = [each for each in others if each in ("GET /api/v1/pods", "GET /api/v1/nodes")]
+        assert len(others) == len(watches), others
+        assert len(watches) <= 12
+        assert len(asked) - len(others) <= 70

@@ -1,0 +1,141 @@
+"""Pods that are real processes, on a whole agent with its volumes and logs, in the test's own process."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from podlife.aio import cancel_and_wait, spawn
+from podlife.client import PODS, Client
+from podlife.clock import SystemClock
+from podlife.errors import NotFoundError
+from podlife.kubelet.agent import Agent
+from podlife.kubelet.node import NodeSettings
+from podlife.kubelet.runtimes.process import ProcessRuntime, ProcessSettings
+from podlife.kubelet.settings import AgentSettings
+from tests.component.embedded import connect, start
+from tests.component.kubelet.node_world import MACHINE, NODE, pod
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the process runtime needs Linux")
+
+Object = dict[str, Any]
+
+
+class Node:
+    def __init__(self, client: Client, data: Path) -> None:
+        self.client = client
+        self.data = data
+
+    async def run(self, *containers: Object, **spec: Any) -> None:
+        made = pod(containers=list(containers), terminationGracePeriodSeconds=1, **spec)
+        await self.client.create(PODS, made, "default")
+
+    async def until(self, is_so: Callable[[Object], bool]) -> Object:
+        found: Object = {}
+        try:
+            async with asyncio.timeout(20):
+                while not is_so(found := await self.client.get(PODS, "web", "default")):
+                    await asyncio.sleep(0.02)
+        except TimeoutError:
+            raise AssertionError(found["status"]) from None
+        return found
+
+    async def delete(self) -> None:
+        await self.client.delete(PODS, "web", "default")
+        async with asyncio.timeout(20):
+            while True:
+                try:
+                    await self.client.get(PODS, "web", "default")
+                except NotFoundError:
+                    return
+                await asyncio.sleep(0.02)
+
+    def log(self, name: str = "main", attempt: int = 0) -> str:
+        [path] = (self.data / "logs" / "pods").glob(f"default_web_*/{name}/{attempt}.log")
+        return path.read_text()
+
+
+@asynccontextmanager
+async def node_in(folder: Path) -> AsyncIterator[Node]:
+    failures: list[BaseException] = []
+    clock = SystemClock()
+    runtime = ProcessRuntime(ProcessSettings(folder / "process", ips=("127.0.0.1",)), clock)
+    settings = AgentSettings(NodeSettings(NODE, addresses=("127.0.0.1",)), data=folder)
+    server = await start()
+    async with connect(server) as client, connect(server) as own:
+        agent = Agent(own, runtime, settings, clock, machine=MACHINE)
+        running = spawn(agent.run(), name="agent", on_failure=failures.append)
+        try:
+            yield Node(client, folder)
+        finally:
+            await cancel_and_wait(running)
+    assert not failures
+
+
+def container(script: str, name: str = "main", **fields: Any) -> Object:
+    return {"name": name, "image": "none:1", "command": ["sh", "-c", script], **fields}
+
+
+def has_phase(phase: str) -> Callable[[Object], bool]:
+    return lambda each: each["status"].get("phase") == phase
+
+
+async def test_a_pod_has_the_address_of_its_node_its_logs_and_nothing_when_it_is_gone(tmp_path: Path) -> None:
+    async with node_in(tmp_path) as node:
+        await node.run(container("echo hello; exec sleep 1000"))
+        running = await node.until(has_phase("Running"))
+        assert running["status"]["podIP"] == "127.0.0.1"
+        async with asyncio.timeout(10):
+            while " stdout F hello\n" not in node.log():
+                await asyncio.sleep(0.02)
+        await node.delete()
+        async with asyncio.timeout(10):
+            while list((tmp_path / "logs" / "pods").iterdir()) or list((tmp_path / "pods").glob("*/volumes")):
+                await asyncio.sleep(0.05)
+
+
+async def test_a_container_that_failed_without_a_word_lets_its_log_speak_for_it(tmp_path: Path) -> None:
+    async with node_in(tmp_path) as node:
+        talking = container(
+            "echo first; echo last words; exit 3", terminationMessagePolicy="FallbackToLogsOnError"
+        )
+        await node.run(talking, restartPolicy="Never")
+        failed = await node.until(has_phase("Failed"))
+        ended = failed["status"]["containerStatuses"][0]["state"]["terminated"]
+        assert (ended["exitCode"], ended["message"]) == (3, "first\nlast words\n")
+        await node.delete()
+
+
+async def test_containers_of_a_pod_share_its_volumes_also_those_that_came_before(tmp_path: Path) -> None:
+    async with node_in(tmp_path) as node:
+        shared = {"volumeMounts": [{"name": "shared", "mountPath": "/tmp/shared-of-the-pod"}]}
+        await node.run(
+            container("cat /tmp/shared-of-the-pod/note", **shared),
+            initContainers=[
+                container("echo from the first > /tmp/shared-of-the-pod/note", "first", **shared)
+            ],
+            volumes=[{"name": "shared", "emptyDir": {}}],
+            restartPolicy="Never",
+        )
+        await node.until(has_phase("Succeeded"))
+        assert "from the first" in node.log()
+        await node.delete()
+
+
+async def test_a_container_without_a_command_says_that_it_needs_one(tmp_path: Path) -> None:
+    async with node_in(tmp_path) as node:
+        await node.run({"name": "main", "image": "nginx:1"})
+
+        def waits(each: Object) -> bool:
+            statuses = each["status"].get("containerStatuses") or [{"state": {}}]
+            return bool(statuses[0]["state"].get("waiting", {}).get("reason") == "CreateContainerError")
+
+        shown = await node.until(waits)
+        assert "command" in shown["status"]["containerStatuses"][0]["state"]["waiting"]["message"]
+        await node.delete()
