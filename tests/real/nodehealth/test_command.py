@@ -4,6 +4,8 @@ RBAC; and kubectl shows what people expect to see."""
 from __future__ import annotations
 
 import asyncio
+import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +17,7 @@ from tests.component.nodehealth.world import NOT_READY, UNREACHABLE, is_terminat
 from tests.nodehealth.stage import staging
 from tests.real.conftest import Kubectl, require
 from tests.real.workloads.test_controllers_command import ACCOUNT, ELECTION, MANIFESTS, flags_of, token_of
-from tests.real_parts import Server, kube_apiserver, run_kubectl
+from tests.real_parts import ROOT, Server, kube_apiserver, run_kubectl
 from tests.workloads.runs import connect
 
 TIMES = [
@@ -33,6 +35,12 @@ def installed(parts_folder: Path) -> Iterator[Server]:
         result = run_kubectl("apply", "-k", str(MANIFESTS), kubeconfig=server.kubeconfig)
         assert result.returncode == 0, result.stderr
         yield server
+
+
+def page_lines() -> list[str]:
+    """What docs/node-health.md tells people to look at."""
+    page = (ROOT / "docs" / "node-health.md").read_text()
+    return re.findall(r"^kubectl .*$", page, re.MULTILINE)
 
 
 async def test_a_node_dies_and_comes_back_with_these_rights_and_no_others(
@@ -68,6 +76,8 @@ async def test_a_node_dies_and_comes_back_with_these_rights_and_no_others(
             assert "Taints:             node.kubernetes.io/unreachable:NoExecute" in await asyncio.to_thread(
                 shown, "describe", "node", "n1"
             )
+            for line in page_lines():
+                assert await asyncio.to_thread(shown, *shlex.split(line)[1:]), line
             stage.start("n1")
             await stage.post("n1")
             await stage.until_taints("n1")
