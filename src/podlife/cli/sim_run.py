@@ -19,7 +19,7 @@ from podlife.cli.connecting import ConnectionOptions, connected, load_connection
 from podlife.cli.logs import set_up_logs
 from podlife.cli.sim import SimOptions
 from podlife.cli.sim_output import counted, show_progress, state_of, summary_of
-from podlife.client import Client, Connection
+from podlife.client import Client, Connection, Limiter
 from podlife.clock import SystemClock
 from podlife.errors import PodlifeError
 from podlife.kubelet.fleet import (
@@ -39,6 +39,7 @@ _RIGHTS = "docs/sim.md"
 _READY_SECONDS, _READY_SECONDS_EACH = 60.0, 0.1
 _CLEAN_SECONDS, _CLEAN_SECONDS_EACH = 60.0, 0.02
 _LOOK_SECONDS = 0.05
+_REQUEST_SECONDS = 60.0
 
 
 def run_sim(options: SimOptions, connection: ConnectionOptions, verbosity: int) -> None:
@@ -69,7 +70,8 @@ class _Simulation:
             tells_events=options.events,
             tells_ends=not options.quick_ends,
         )
-        self._client = client
+        # A line of its own: what nodes have to tell does not wait behind thousands of pods to be made.
+        self._client = client.with_timeout(_REQUEST_SECONDS, limiter=Limiter())
         self._options = options
         self._fleet = Fleet(client, settings, SystemClock(), scenario)
         # Of this run alone: another one may be under way, or have been killed.

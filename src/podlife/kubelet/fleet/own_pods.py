@@ -18,8 +18,8 @@ __all__ = ["RUN_LABEL", "create_pods", "delete_nodes", "delete_pods"]
 
 RUN_LABEL = "sim.podlife.dev/run"
 _LEASE_NAMESPACE = "kube-node-lease"
-# Who decides how many requests are really under way is the client's limiter.
-_AT_ONCE = 128
+# The client's limiter decides how many requests are really under way; whoever waits there has not been created yet.
+_AT_ONCE = 32
 
 T = TypeVar("T")
 
