@@ -155,7 +155,6 @@ class PodCore:
             probes=around.probes,
             volumes=around.volumes,
             killer=self._killer,
-            images=self._images,
             mirrors=around.mirrors,
             admitter=self._admitter,
             logs=self._logs,

@@ -19,7 +19,6 @@ from podlife.kubelet.lifecycle.objects import is_static
 from podlife.kubelet.lifecycle.observed import ObservedPod
 from podlife.kubelet.pods.admitting import Admitter
 from podlife.kubelet.pods.cache import PodCache
-from podlife.kubelet.pods.images import Images
 from podlife.kubelet.pods.killing import Killer
 from podlife.kubelet.pods.known_pods import KnownPods
 from podlife.kubelet.pods.logs_on_disk import LogFolders
@@ -58,7 +57,6 @@ class Rooms:
     probes: Probes
     volumes: Volumes
     killer: Killer
-    images: Images
     mirrors: Mirrors
     admitter: Admitter
     logs: LogFolders
@@ -209,5 +207,7 @@ class Housekeeping:
             async with asyncio.timeout(_COLLECT_SECONDS):
                 await work
         except (PodlifeError, TimeoutError) as error:
-            log.warning("something was not removed, which is tried again: %s", str(error) or "it took too long")
+            log.warning(
+                "something was not removed, which is tried again: %s", str(error) or "it took too long"
+            )
             self._is_whole_look_due = True

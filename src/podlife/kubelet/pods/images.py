@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable
 from datetime import datetime
 
 from podlife.clock import Clock
@@ -70,12 +69,6 @@ class Images:
         self._backoff.collect(self._clock.now())
         if not len(self._backoff):
             self._last_failures.clear()
-
-    def forget(self, is_forgotten: Callable[[str], bool]) -> None:
-        """What was said of pods that are gone, by their UIDs."""
-        for key in [each for each in self._last_failures if is_forgotten(each.partition("_")[0])]:
-            del self._last_failures[key]
-            self._backoff.reset(key)
 
     def _with_tag(self, pod: Pod, container: Container, image: str) -> str:
         match = _REFERENCE.fullmatch(image)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from datetime import datetime
 
 from podlife.kubelet.lifecycle.actions import PodActions
 from podlife.kubelet.lifecycle.downward import Surroundings
@@ -33,13 +32,6 @@ class Synced:
     def __init__(self) -> None:
         self.has_acted = False
         self.failures: list[StartError] = []
-
-    @property
-    def until(self) -> datetime | None:
-        """When to try again, where all failures say so."""
-        moments = [each.until for each in self.failures]
-        known = [each for each in moments if each is not None]
-        return min(known) if known and len(known) == len(moments) else None
 
 
 class PodSyncer:
