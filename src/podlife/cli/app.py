@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from podlife import __version__
-from podlife.cli import apiserver, controllers, down, gc, node, sim, status, up
+from podlife.cli import apiserver, controllers, demo, down, gc, node, sim, status, up
 
 __all__ = ["app"]
 
@@ -28,6 +28,7 @@ app.add_typer(sim.app, name="sim")
 up.register(app)
 down.register(app)
 status.register(app)
+app.add_typer(demo.app, name="demo")
 
 
 def _show_version(wanted: bool) -> None:

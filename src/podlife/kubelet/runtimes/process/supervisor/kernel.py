@@ -38,9 +38,9 @@ def adopt_orphans() -> None:
     _checked(_libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "adopt orphans")
 
 
-def die_with_parent(parent: int) -> None:
-    """Be killed when the parent ends, also if it has ended already."""
-    _checked(_libc.prctl(_PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0), "die with parent")
+def die_with_parent(parent: int, number: int = _SIGKILL) -> None:
+    """Be sent this signal when the parent ends; be gone if it has ended already."""
+    _checked(_libc.prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0), "die with parent")
     if os.getppid() != parent:
         os._exit(137)
 

@@ -1,0 +1,96 @@
+"""What runs in a demo: small programs that write into a journal when they begin and when they are told to end.
+
+The journal is what the machine says: it holds the numbers of real processes, so that a demo can tell what runs from
+what the API server believes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from podlife.api.codec import Object
+
+__all__ = ["Journal", "Line", "deployment", "pod", "stateful_set", "template"]
+
+# Kubernetes reads $$ as one dollar, so that the shell's own number needs four.
+_SAY = 'echo "$POD_NAME $$$$ $NODE_NAME {word}" >> "$JOURNAL"'
+_ENV: list[dict[str, Any]] = [
+    {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+    {"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    pod: str
+    pid: int
+    node: str
+    word: str
+
+
+class Journal:
+    """Words: `began`, `ended` after SIGTERM; others as a story has them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "journal"
+
+    def lines(self, pod: str = "", word: str = "") -> list[Line]:
+        try:
+            text = self.path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return []
+        split = (line.split() for line in text.splitlines())
+        lines = [Line(name, int(pid), node, said) for name, pid, node, said in split]
+        return [each for each in lines if pod in ("", each.pod) and word in ("", each.word)]
+
+    def alive(self, pod: str, node: str) -> list[int]:
+        """Its processes that run on this node."""
+        found = [each.pid for each in self.lines(pod, "began") if each.node == node]
+        return [pid for pid in found if _is_alive(pid, self.path)]
+
+    def say(self, word: str) -> str:
+        """As a line of a shell's script."""
+        return _SAY.format(word=word)
+
+    def container(self, script: str, **fields: Any) -> Object:
+        env = [*_ENV, {"name": "JOURNAL", "value": str(self.path)}]
+        whole = f"{self.say('began')}; {script}"
+        return {"name": "main", "image": "demo", "command": ["sh", "-c", whole], "env": env, **fields}
+
+    def polite(self, **fields: Any) -> Object:
+        """Ends when it is told to."""
+        script = f"trap '{self.say('ended')}; kill $!; exit 0' TERM; sleep 100000 & wait"
+        return self.container(script, **fields)
+
+
+def _is_alive(pid: int, journal: Path) -> bool:
+    """Whether a container's process still has its number: it was given the journal's name, nobody else was."""
+    try:
+        environment = Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return False
+    return f"JOURNAL={journal}".encode() in environment.split(b"\0")
+
+
+def template(app: str, container: Object, *, grace_seconds: int) -> Object:
+    spec = {"containers": [container], "terminationGracePeriodSeconds": grace_seconds}
+    return {"metadata": {"labels": {"app": app}}, "spec": spec}
+
+
+def deployment(name: str, replicas: int, of: Object) -> Object:
+    selector = {"matchLabels": of["metadata"]["labels"]}
+    spec = {"replicas": replicas, "selector": selector, "template": of}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}, "spec": spec}
+
+
+def stateful_set(name: str, replicas: int, of: Object) -> Object:
+    selector = {"matchLabels": of["metadata"]["labels"]}
+    spec = {"replicas": replicas, "selector": selector, "template": of, "serviceName": name}
+    return {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": name}, "spec": spec}
+
+
+def pod(name: str, of: Object, **spec: Any) -> Object:
+    metadata = {"name": name, "labels": of["metadata"]["labels"]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {**of["spec"], **spec}}

@@ -1,0 +1,134 @@
+"""What a demo has seen of its cluster: every change of nodes and pods, in order.
+
+A step is checked against what was recorded, not against what happens to be there when somebody looks: so it is found
+also when it was over at once, or long ago.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import TypeVar
+
+from podlife.aio import wait_until_set
+from podlife.api.codec import Object
+from podlife.client import NODES, PODS, Client, Ref, WatchEvent
+from podlife.errors import PodlifeError
+
+__all__ = ["NotSeenError", "Record", "Seen", "condition"]
+
+T = TypeVar("T")
+
+NAMESPACE = "default"
+# Some hundred times what a demo sees.
+_MOST = 20_000
+_LOOK_SECONDS = 0.1
+
+
+class NotSeenError(PodlifeError):
+    """What was to be shown did not happen."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"the demo did not see what it tells: {what}")
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One object as it was then. `at` is the event loop's time."""
+
+    at: float
+    object: Object
+    is_gone: bool = False
+
+    @property
+    def name(self) -> str:
+        return str(self.object["metadata"]["name"])
+
+    @property
+    def uid(self) -> str:
+        return str(self.object["metadata"]["uid"])
+
+
+class Record:
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._seen: dict[str, deque[Seen]] = {}
+        self._now: dict[str, dict[str, Seen]] = {}
+        self._changed = asyncio.Event()
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._follow(NODES), name="nodes")
+            group.create_task(self._follow(PODS, NAMESPACE), name="pods")
+
+    async def _follow(self, ref: Ref, namespace: str = "") -> None:
+        seen = self._seen[ref.plural] = deque(maxlen=_MOST)
+        now = self._now[ref.plural] = {}
+        async with aclosing(self._client.follow(ref, namespace)) as changes:
+            async for change in changes:
+                if not isinstance(change, WatchEvent):
+                    continue
+                each = Seen(asyncio.get_running_loop().time(), change.object, change.type == "DELETED")
+                seen.append(each)
+                now[each.name] = each
+                if each.is_gone:
+                    del now[each.name]
+                self._changed.set()
+
+    # What there is
+
+    def pod(self, name: str) -> Object | None:
+        found = self._now.get("pods", {}).get(name)
+        return found.object if found else None
+
+    def node(self, name: str) -> Object | None:
+        found = self._now.get("nodes", {}).get(name)
+        return found.object if found else None
+
+    def pods(self, app: str) -> list[Object]:
+        """In the order of their names."""
+        found = [each.object for each in self._now.get("pods", {}).values()]
+        labelled = [pod for pod in found if (pod["metadata"].get("labels") or {}).get("app") == app]
+        return sorted(labelled, key=lambda pod: str(pod["metadata"]["name"]))
+
+    # What there was
+
+    def history(self, uid: str, *, since: float = 0.0) -> Iterator[Seen]:
+        for seen in self._seen.values():
+            yield from (each for each in seen if each.uid == uid and each.at >= since)
+
+    async def until(self, what: str, find: Callable[[], T | None], *, seconds: float = 30.0) -> T:
+        """What is found. Raises NotSeenError when nothing is in time."""
+        deadline = asyncio.get_running_loop().time() + seconds
+        while (found := find()) is None:
+            left = deadline - asyncio.get_running_loop().time()
+            if left <= 0:
+                raise NotSeenError(f"{what}, within {seconds:.0f} s")
+            self._changed.clear()
+            # Also without a change: files and processes tell nobody.
+            await wait_until_set(self._changed, seconds=min(left, _LOOK_SECONDS))
+        return found
+
+    async def until_so(self, what: str, is_so: Callable[[], bool], *, seconds: float = 30.0) -> None:
+        await self.until(what, lambda: True if is_so() else None, seconds=seconds)
+
+    async def until_seen(
+        self, what: str, uid: str, is_it: Callable[[Seen], bool], *, since: float = 0.0, seconds: float = 30.0
+    ) -> Seen:
+        """The first state of an object that is like that."""
+
+        def find() -> Seen | None:
+            return next((each for each in self.history(uid, since=since) if is_it(each)), None)
+
+        return await self.until(what, find, seconds=seconds)
+
+
+def condition(obj: Object, type_: str) -> Object:
+    """Empty where it is not told."""
+    for each in (obj.get("status") or {}).get("conditions") or ():
+        if each["type"] == type_:
+            return dict(each)
+    return {}

@@ -1,0 +1,104 @@
+"""A demo from its start to its end: the cluster, the story step by step, and nothing left behind.
+
+A step that does not happen as it is told ends the demo with exit code 1.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import shlex
+
+from podlife.cli import loop
+from podlife.cli.connecting import ConnectionOptions, load_connection
+from podlife.cli.demo_cluster import DemoCluster, Times
+from podlife.cli.demo_objects import Journal
+from podlife.cli.demo_record import Record
+from podlife.cli.demo_stage import Stage, Story
+from podlife.cli.demo_telling import Teller
+from podlife.client import Client
+
+__all__ = ["play"]
+
+_NODES = 3
+# Each has `STEPS` and `begin(stage)`, the story that they are steps of.
+_STORIES = {
+    "node-failure": "podlife.cli.demo_node_failure",
+    "graceful-delete": "podlife.cli.demo_graceful_delete",
+    "orphans": "podlife.cli.demo_orphans",
+}
+
+
+def play(name: str, *, is_paused: bool, is_kept: bool) -> None:
+    """Raises PodlifeError when something is not as it is told, KeyboardInterrupt when it was interrupted."""
+    teller = Teller(is_paused=is_paused)
+    cluster = DemoCluster(_NODES, Times(), is_kept=is_kept)
+    teller.say(
+        f"A cluster of its own for this demo; what takes minutes in another one takes seconds here:\n\n"
+        f"  {shlex.join(cluster.command)}"
+    )
+    cluster.begin()
+    if not loop.run(_Demo(cluster, teller, name).run()):
+        raise KeyboardInterrupt
+
+
+class _Demo:
+    def __init__(self, cluster: DemoCluster, teller: Teller, name: str) -> None:
+        self._cluster = cluster
+        self._teller = teller
+        self._told = importlib.import_module(_STORIES[name])
+
+    async def run(self) -> bool:
+        """False when a signal came first."""
+        playing = asyncio.get_running_loop().create_task(self._play(), name="story")
+
+        def stop() -> None:
+            playing.cancel()
+
+        with loop.stopped_by_signals(stop):
+            try:
+                await asyncio.wait((playing,))
+            finally:
+                await self._end()
+        if playing.cancelled():
+            return False
+        try:
+            playing.result()
+        except ExceptionGroup as group:
+            raise _first(group) from None
+        return True
+
+    async def _play(self) -> None:
+        await self._cluster.wait_until_served()
+        connection = load_connection(ConnectionOptions(kubeconfig=str(self._cluster.kubeconfig)))
+        async with Client.connect(connection) as client, asyncio.TaskGroup() as group:
+            record = Record(client)
+            watching = group.create_task(record.run(), name="record")
+            stage = Stage(self._cluster, client, record, Journal(self._cluster.path))
+            await stage.until_nodes_ready(self._cluster.nodes)
+            self._teller.say("\nTo look at it from another terminal:\n")
+            self._teller.say(f"  export KUBECONFIG={shlex.quote(str(self._cluster.kubeconfig))}")
+            await self._tell(stage)
+            watching.cancel()
+
+    async def _tell(self, stage: Stage) -> None:
+        story: Story = self._told.begin(stage)
+        for number, step in enumerate(self._told.STEPS, 1):
+            self._teller.title(number, step.title)
+            await step.do(story)
+            self._teller.tell(step, story.facts)
+            await self._teller.pause()
+
+    async def _end(self) -> None:
+        if self._cluster.is_kept:
+            folder = shlex.quote(str(self._cluster.path))
+            self._teller.say(f"\nThe cluster runs on; `podlife down --data {folder}` ends it.")
+        else:
+            self._teller.say("\nEnding the cluster, with all that runs in it.")
+        await self._cluster.end()
+
+
+def _first(group: ExceptionGroup[Exception]) -> Exception:
+    """Of those who failed together, the first tells enough."""
+    error = group.exceptions[0]
+    return _first(error) if isinstance(error, ExceptionGroup) else error
