@@ -30,20 +30,20 @@ _RETRY_SECONDS = 0.05
 
 
 class EvictionTainting:
-    """`is_fit`: whether the caches can be believed at this moment."""
+    """`may_taint`: whether the caches, and the rates, can be believed at this moment."""
 
     def __init__(
         self,
         nodes: CacheReader[Node],
         writer: TaintWriter,
         metrics: NodeMetrics,
-        is_fit: Callable[[], bool],
+        may_taint: Callable[[], bool],
         rate: float,
     ) -> None:
         self._nodes = nodes
         self._writer = writer
         self._metrics = metrics
-        self._is_fit = is_fit
+        self._may_taint = may_taint
         self._rate = rate
         self._queues: dict[str, TaintingQueue] = {}
         self._news = asyncio.Event()
@@ -92,7 +92,7 @@ class EvictionTainting:
     async def _pass(self) -> None:
         loop = asyncio.get_running_loop()
         for zone, queue in list(self._queues.items()):
-            while self._is_fit() and (name := queue.take(loop.time())) is not None:
+            while self._may_taint() and (name := queue.take(loop.time())) is not None:
                 wait = await self._taint(zone, name)
                 if wait is not None:
                     # A hair later than it could be, so that it comes after whoever is due now.

@@ -81,11 +81,18 @@ class NodeMonitor:
         # When it was last looked, while the caches were live.
         self._looked_at: float | None = None
         self._was_fit = True
+        self._is_looking = False
         self._turns = asyncio.Semaphore(_AT_ONCE)
 
     @property
     def disruption(self) -> Disruption:
         return self._disruption
+
+    @property
+    def has_verdict(self) -> bool:
+        """Whether the zones are judged by all that is known of nodes: not so during a look, which may take a while when
+        many nodes fail together. Who is tainted then might be one of all."""
+        return not self._is_looking
 
     @property
     def healths(self) -> Mapping[str, Health]:
@@ -101,7 +108,11 @@ class NodeMonitor:
         while True:
             if self._caches.are_fit():
                 started = asyncio.get_running_loop().time()
-                await self.look()
+                self._is_looking = True
+                try:
+                    await self.look()
+                finally:
+                    self._is_looking = False
                 self._metrics.pass_seconds.observe(asyncio.get_running_loop().time() - started)
             else:
                 self._was_fit = False
@@ -156,6 +167,8 @@ class NodeMonitor:
             look: Look | None
             if seen.is_new:
                 await self._welcome(node)
+                # It is known from now on, also when the rest fails.
+                self._healths[node.metadata.name] = seen.health
             look = Look(node, seen)
             if seen.must_write:
                 look = await self._silences.write(node, self._examine)

@@ -55,7 +55,7 @@ class NodeLifecycleController:
         self._writer = TaintWriter(client, plane.clock)
         self._marking = PodMarking(client, plane.clock, recorder)
         self.tainting = EvictionTainting(
-            self._nodes.cache, self._writer, self.metrics, self._is_fit, self.settings.eviction_rate
+            self._nodes.cache, self._writer, self.metrics, self._may_taint, self.settings.eviction_rate
         )
         patience = min(_MOST_PATIENCE_SECONDS, self.settings.monitor_grace_seconds / 4)
         parts = Parts(
@@ -88,6 +88,9 @@ class NodeLifecycleController:
     def _is_fit(self) -> bool:
         followed = (self._nodes, self._pods, self._leases)
         return all(informer.has_synced and informer.is_live for informer in followed)
+
+    def _may_taint(self) -> bool:
+        return self._is_fit() and self.monitor.has_verdict
 
     async def reconcile(self, name: str) -> Again | None:
         """The NoSchedule taints and the older labels of one node. What fails comes again (upstream gives up, NL-62)."""

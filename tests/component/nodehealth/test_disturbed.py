@@ -347,6 +347,23 @@ async def test_a_pod_that_comes_to_bear_the_taint_while_the_server_is_asked_stay
 
 
 @virtual_time
+async def test_a_new_node_is_told_once_though_nothing_can_be_written() -> None:
+    line = Line()
+
+    async def refuse(request: Request, to_server: Handler) -> Response:
+        return refusal(500) if request.path.endswith("/status") else await to_server(request)
+
+    line.answer = refuse
+    async with world() as w:
+        await w.client.create(NODES, {"metadata": {"name": "n1"}})
+        await asyncio.sleep(100)
+        async with w.at_work(way=line):
+            await asyncio.sleep(30)
+            assert len(line.of("PATCH", "/nodes/n1/status")) > 20
+            assert len(await w.events("RegisteredNode")) == 1
+
+
+@virtual_time
 async def test_a_node_made_anew_under_its_name_is_new() -> None:
     async with world() as w, w.at_work():
         await w.add_node("n1", beats=False)

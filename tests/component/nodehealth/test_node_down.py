@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from podlife.wire import Handler, Request, Response
 from tests.component.nodehealth.world import (
     Asked,
     condition,
@@ -89,6 +90,27 @@ async def test_all_nodes_of_the_only_zone_down_evicts_nobody() -> None:
             assert ready_status(await w.node(name)) == "Unknown"
             assert await w.taints(name) == ["unreachable:NoSchedule"]
         assert asked.of("DELETE") == []
+
+
+@virtual_time
+async def test_all_nodes_down_at_once_taints_nobody_even_while_their_pods_are_being_marked() -> None:
+    """That takes a while, and the zones are judged only after it."""
+    asked = Asked()
+
+    async def slowly(request: Request, to_server: Handler) -> Response:
+        if request.method == "PATCH" and "/pods/" in request.path:
+            await asyncio.sleep(2)
+        return await to_server(request)
+
+    asked.answer = slowly
+    async with world() as w, w.at_work(way=asked) as controllers:
+        for name in ("n1", "n2", "n3"):
+            await w.add_node(name, beats=False)
+            await w.add_pod(f"on-{name}", name)
+        await asyncio.sleep(100)
+        assert controllers.lifecycle.monitor.disruption.is_stopped
+        for name in ("n1", "n2", "n3"):
+            assert w.history.states("Node", name, taints) == [[], ["unreachable:NoSchedule"]]
 
 
 @virtual_time
