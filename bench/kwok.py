@@ -1,7 +1,7 @@
 """kwok as its users run it: with the stages that it brings, for every node there is.
 
-Its stages are read from its own module. How many pods it works on at once is its default unless told otherwise: with
-more it came to no more on two cores, since it is its own processor time that bounds it there.
+Its stages are read from its own module. How many pods it works on at once is its default: with more of them many
+of its patches are refused by kube-apiserver (two addresses of one family).
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
 from typing import Any
@@ -19,13 +20,16 @@ from podlife.kubelet.fleet import (
     parse_scenario,
     percentile,
 )
+from podlife.wire import Handler, Request, Response
 from tests.component import embedded
 from tests.virtual_time import virtual_time
 
 
 @asynccontextmanager
-async def running(nodes: int, scenario: str = "", **more: Any) -> AsyncIterator[tuple[Fleet, Client]]:
-    client = embedded.connect(await embedded.start())
+async def running(
+    nodes: int, scenario: str = "", *, disturb: embedded.Disturbance | None = None, **more: Any
+) -> AsyncIterator[tuple[Fleet, Client]]:
+    client = embedded.connect(await embedded.start(), disturb)
     fleet = Fleet(client, FleetSettings(nodes, **more), embedded.LoopClock(), parse_scenario(scenario))
     async with asyncio.TaskGroup() as group:
         task = group.create_task(fleet.run())
@@ -91,6 +95,34 @@ async def test_a_deleted_pod_tells_how_it_ended_before_it_goes_unless_ends_are_q
             await create(client, "p")
             await until(lambda fleet=fleet: fleet.tally.phases == {"Running": 1})
             assert await phases_until_gone(client, "p") == phases
+
+
+@virtual_time
+async def test_a_pod_that_comes_to_run_at_once_is_told_of_once() -> None:
+    patches: Counter[str] = Counter()
+
+    async def count(request: Request, handler: Handler) -> Response:
+        if request.method == "PATCH" and "/pods/" in request.path:
+            patches[request.path] += 1
+        return await handler(request)
+
+    async with running(1, disturb=count) as (fleet, client):
+        await create_pods(client, "default", "r", ["sim-0"], 20, lambda *_: None)
+        await until(lambda: fleet.tally.phases == {"Running": 20})
+        await asyncio.sleep(60)
+    assert len(patches) == 20
+    assert set(patches.values()) == {1}
+
+
+@virtual_time
+async def test_a_pod_that_starts_slowly_is_told_of_while_it_does() -> None:
+    async with running(1, "pods: [{start: 60s}]") as (fleet, client):
+        await create(client, "p")
+        await asyncio.sleep(5)
+        status = await status_of(client, "p")
+        assert status["phase"] == "Pending"
+        assert status["containerStatuses"][0]["state"]["waiting"]["reason"] == "ContainerCreating"
+        await until(lambda: fleet.tally.phases == {"Running": 1}, 120)
 
 
 @virtual_time
