@@ -260,3 +260,15 @@ async def test_an_agent_told_to_stop_leaves_its_pods_running_and_a_second_one_is
     await world.client.delete(PODS, "web", "default")
     await world.until_finished()
     assert not world.alive()
+
+
+def test_an_agent_with_the_credentials_of_another_node_is_told_so(
+    server: ServerProcess, tmp_path: Path
+) -> None:
+    other = AgentProcess(tmp_path, server.data / "node.kubeconfig", name="n2")
+    ended = subprocess.run(
+        other.command, capture_output=True, text=True, timeout=20, stdin=subprocess.DEVNULL
+    )
+    assert ended.returncode == 1
+    assert len(ended.stderr.splitlines()) == 1, ended.stderr
+    assert "are not those of node n2 (403)" in ended.stderr

@@ -23,9 +23,9 @@ from podlife.cli import loop
 from podlife.cli.connecting import ConnectionOptions, connected, load_connection
 from podlife.cli.logs import set_up_logs
 from podlife.cli.node import NodeCommand
-from podlife.client import Client, Connection
+from podlife.client import NODES, Client, Connection
 from podlife.clock import Clock, SystemClock
-from podlife.errors import ConfigError, UnreachableError
+from podlife.errors import ConfigError, ForbiddenError, NotFoundError, UnreachableError
 from podlife.kubelet.agent import Agent
 from podlife.kubelet.endpoint import CertificateSettings, EndpointSettings
 from podlife.kubelet.node import HostMachine, NodeSettings
@@ -36,9 +36,10 @@ __all__ = ["make_runtime", "run_node"]
 
 log = logging.getLogger(__name__)
 
-_FLUSH_SECONDS = 3.0
+_GREETING_SECONDS = 10.0
 # How long between two looks at what the node says of itself; a node with a shorter lease is in more of a hurry.
 _CHECK_SECONDS = 10.0
+# Which a server has by itself.
 _RIGHTS = "the ClusterRole system:node"
 
 
@@ -73,7 +74,7 @@ def _held(folder: Path) -> Iterator[None]:
 async def _run(asked: NodeCommand, options: ConnectionOptions, connection: Connection) -> None:
     clock = SystemClock()
     async with connected(options, connection, rights=_RIGHTS) as client:
-        await _greet(client, connection)
+        await _greet(asked.name, client, connection)
         address = asked.options.node_ip or _own_address(connection.server)
         runtime = make_runtime(asked, address, clock)
         settings = _settings(asked, address, connection)
@@ -84,10 +85,18 @@ async def _run(asked: NodeCommand, options: ConnectionOptions, connection: Conne
     log.info("ended; pods that run go on running")
 
 
-async def _greet(client: Client, connection: Connection) -> None:
-    """A server that does not know this node is told of at once, one that is not there is waited for."""
+async def _greet(name: str, client: Client, connection: Connection) -> None:
+    """A server that does not know this node, or does not let it be one, is told of at once; one that is not there is
+    waited for."""
     try:
-        await client.with_timeout(10.0).request("GET", "/version")
+        await client.with_timeout(_GREETING_SECONDS).get(NODES, name)
+    except NotFoundError:
+        log.debug("node %s is new", name)
+    except ForbiddenError:
+        raise ConfigError(
+            f"the credentials of {connection.origin} are not those of node {name} (403): use some of user "
+            f"system:node:{name} in group system:nodes, as `podlife apiserver kubeconfig --node {name}` makes them"
+        ) from None
     except UnreachableError as error:
         log.warning("%s is not there, which is waited for: %s", connection.server, error)
 

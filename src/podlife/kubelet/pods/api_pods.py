@@ -26,17 +26,17 @@ _MOST_DELAY_SECONDS = 30.0
 async def follow_pods(client: Client, node_name: str, source: PodSource) -> None:
     """Until it is cancelled."""
     delay = _FIRST_DELAY_SECONDS
+    complaint = ""
     while True:
         follower = _Follower(source)
         try:
             await follower.follow(client, node_name)
         except PodlifeError as error:
-            log.log(
-                logging.DEBUG if follower.has_synced else logging.WARNING,
-                "the pods of node %s cannot be followed, which is tried again: %s",
-                node_name,
-                error,
-            )
+            # Once for each reason: a watch that ends is an everyday thing, and a server that is away is away for long.
+            is_new = not follower.has_synced and str(error) != complaint
+            level = logging.WARNING if is_new else logging.DEBUG
+            log.log(level, "the pods of node %s are asked for again: %s", node_name, error)
+            complaint = "" if follower.has_synced else str(error)
         delay = _FIRST_DELAY_SECONDS if follower.has_synced else min(delay * 2, _MOST_DELAY_SECONDS)
         # Many nodes lose one server at the same moment.
         await asyncio.sleep(delay * random.uniform(0.5, 1.0))  # noqa: S311 - spreads load, guards nothing

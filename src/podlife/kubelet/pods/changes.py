@@ -77,6 +77,7 @@ class Changes:
         self.is_evented = False
         self.relisted_at: datetime | None = None
         self._relisted = asyncio.Event()
+        self._complaint = ""
         cache.on_wanted = self.ask
 
     @property
@@ -182,7 +183,7 @@ class Changes:
             sandboxes = await _bounded(self._runtime.list_sandboxes())
             containers = await _bounded(self._runtime.list_containers())
         except ContainerRuntimeError as error:
-            log.warning("the runtime could not be looked at, which is tried again: %s", error)
+            self._complain(str(error))
             asyncio.get_running_loop().call_later(RELIST_SECONDS, self.ask_all)
             return
         seen = _by_pod(sandboxes, containers)
@@ -191,8 +192,15 @@ class Changes:
             if not self._cache.is_newer_than(uid, at):
                 self._see(uid, seen.get(uid, ObservedPod()), at)
         self._cache.put_all_at(at)
+        self._complaint = ""
         self.relisted_at = moment
         self._relisted.set()
+
+    def _complain(self, text: str) -> None:
+        """Once, not with every try."""
+        if text != self._complaint:
+            log.warning("the runtime could not be looked at, which is tried again: %s", text)
+        self._complaint = text
 
     async def _read(self, uid: str) -> None:
         at = self._seconds()
