@@ -4,7 +4,8 @@ A token file has kube-apiserver's format (`token,user,uid,"group,group"`), is re
 a token that is taken out of it stops working at once. A client certificate speaks for its subject: the
 common name is the user, the organizations are the groups. The face has verified it.
 
-Nobody is anonymous, but for the health of the server, as upstream with anonymous requests limited to it.
+Nobody is anonymous, but for the health of the server and what a node needs to know before it joins, as upstream with
+anonymous requests limited to those.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from podlife.wire import Request
 __all__ = [
     "ADMIN",
     "ANONYMOUS",
+    "BOOTSTRAPPERS",
+    "CLUSTER_INFO",
     "CONTROLLERS",
     "Authenticator",
     "TokenFile",
@@ -35,7 +38,13 @@ __all__ = [
 log = logging.getLogger(__name__)
 
 _AUTHENTICATED = "system:authenticated"
-_OPEN_PATHS = frozenset({"/healthz", "/livez", "/readyz"})
+# Those who have a token to join a cluster with, and no other right.
+BOOTSTRAPPERS = "system:bootstrappers"
+# Namespace and name of what they begin with: the address of the server and its authority, secret to nobody.
+CLUSTER_INFO = ("kube-public", "cluster-info")
+_OPEN_PATHS = frozenset(
+    {"/healthz", "/livez", "/readyz", "/api/v1/namespaces/{}/configmaps/{}".format(*CLUSTER_INFO)}
+)
 _MASTERS = "system:masters"
 
 

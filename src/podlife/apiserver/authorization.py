@@ -1,7 +1,8 @@
 """What an identity may do: a decision from who asks and what is asked, with no I/O.
 
-There are four kinds of users. Members of `system:masters` may do everything. The controllers may use every
-resource, but not act as somebody else. A node may do what the Node authorizer lets it (`node_authorization`).
+There are five kinds of users. Members of `system:masters` may do everything. The controllers may use every
+resource, but not act as somebody else. A node may do what the Node authorizer lets it (`node_authorization`). Who joins
+may ask for a node's certificate, and nothing else.
 Everybody who is authenticated may look around (discovery) and ask about themselves. There is no RBAC.
 """
 
@@ -11,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from podlife.apiserver.authentication import CONTROLLERS, User
+from podlife.apiserver.authentication import BOOTSTRAPPERS, CLUSTER_INFO, CONTROLLERS, User
 from podlife.errors import ForbiddenError
 
 __all__ = [
@@ -96,6 +97,7 @@ _EVERYBODY_RULES = (
         ),
     ),
 )
+_BOOTSTRAP_RULES = (Rule(("create", "get"), ("certificates.k8s.io",), ("certificatesigningrequests",)),)
 _PUBLIC_RULES = (Rule(("get",), paths=("/healthz", "/livez", "/readyz", "/version", "/version/")),)
 
 # Parts of a cluster that upstream gives identities of their own, and that act on everybody's objects.
@@ -106,14 +108,18 @@ def authorize(user: User, asked: Attributes, nodes: NodeView) -> Decision:
     """Whether the user may do it; the reason is only for those who may not."""
     if "system:masters" in user.groups:
         return ALLOWED
-    for rule in rules_for(user):
-        if rule.allows(asked):
-            return ALLOWED
+    if any(rule.allows(asked) for rule in rules_for(user)) or _is_cluster_info(asked):
+        return ALLOWED
     if user.node_name:
         from podlife.apiserver.node_authorization import authorize_node
 
         return authorize_node(user.node_name, asked, nodes)
     return DENIED
+
+
+def _is_cluster_info(asked: Attributes) -> bool:
+    what = (asked.verb, asked.group, asked.target, asked.namespace, asked.name)
+    return what == ("get", "", "configmaps", *CLUSTER_INFO)
 
 
 def rules_for(user: User) -> Sequence[Rule]:
@@ -123,6 +129,8 @@ def rules_for(user: User) -> Sequence[Rule]:
         return (*_MASTER_RULES, *common)
     if user.name in _CONTROLLER_USERS:
         return (*_CONTROLLER_RULES, *common)
+    if BOOTSTRAPPERS in user.groups:
+        return (*_BOOTSTRAP_RULES, *common)
     return common
 
 

@@ -106,13 +106,14 @@ class Pki:
         begin, end = self._validity(_LEAF_LIFETIME)
         return sign(self._authority_pem.read_bytes(), subject, begin, end)
 
-    def sign_node_request(self, request: bytes, node_name: str) -> bytes:
-        """A certificate to serve with, for a node and under its name alone; without a name it is the one that the
-        request names. Raises ValueError on a bad request."""
+    def sign_node_request(self, request: bytes, node_name: str, *, serves: bool = True) -> bytes:
+        """A certificate for a node: to serve with, under its name alone, or to prove who it is. Without a name it is
+        the one that the request names. Raises ValueError on a bad request."""
         from podlife.apiserver.certificate_signing import node_in_request, sign_request
 
         node_name = node_name or node_in_request(request)
-        subject = Subject(f"system:node:{node_name}", ("system:nodes",), (node_name,))
+        names = (node_name,) if serves else ()
+        subject = Subject(f"system:node:{node_name}", ("system:nodes",), names)
         begin, end = self._validity(_LEAF_LIFETIME)
         return sign_request(self._authority_pem.read_bytes(), request, subject, begin, end)
 

@@ -1,20 +1,21 @@
-"""Certificates with which nodes serve: POST to `certificatesigningrequests`, signed at once. Nothing of it is stored.
+"""Certificates of nodes: POST to `certificatesigningrequests`, signed at once. Nothing of it is stored.
 
-Only `kubernetes.io/kubelet-serving` is signed, for a node that asks for itself, or for whoever may do anything and asks
-for a node. The certificate is for the node's own name and no other: by that name this server's proxy knows its agents,
-wherever they say they are; so no node gets a certificate with which it could pass for another server.
+`kubernetes.io/kubelet-serving`, with which a node serves, is signed for a node that asks for itself, or for whoever may
+do anything and asks for a node. The certificate is for the node's own name and no other: by it this server's proxy
+knows its agents, wherever they say they are; so no node gets a certificate with which it could pass for another server.
+`kubernetes.io/kube-apiserver-client-kubelet`, with which a node proves who it is, is signed for those too, and for who
+has a token to join with, as a cluster made by kubeadm does.
 """
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from podlife.api.codec import Object, encode, format_time
 from podlife.api.field_errors import FieldError, bad_value, invalid, not_supported, required
 from podlife.api.names import generate_name
-from podlife.apiserver.authentication import User
+from podlife.apiserver.authentication import BOOTSTRAPPERS, User
 from podlife.apiserver.registry import output
 from podlife.apiserver.registry.body import read_object
 from podlife.apiserver.registry.metadata import give_identity
@@ -23,14 +24,19 @@ from podlife.apiserver.registry.scope import Registry, Scope
 from podlife.errors import ApiError
 from podlife.wire import Response
 
-__all__ = ["SIGNER", "SignRequest", "answer"]
+__all__ = ["CLIENT_SIGNER", "SIGNER", "SignRequest", "answer"]
 
 SIGNER = "kubernetes.io/kubelet-serving"
-_USAGES = frozenset({"digital signature", "key encipherment", "server auth"})
+CLIENT_SIGNER = "kubernetes.io/kube-apiserver-client-kubelet"
+_PURPOSES = {SIGNER: "server auth", CLIENT_SIGNER: "client auth"}
+_MASTERS = "system:masters"
 
-SignRequest = Callable[[bytes, str], bytes]
-"""A certificate (PEM) for a request (PEM) of the node of that name, or without a name of the one that it names itself.
-Raises ValueError where the request is not one."""
+
+class SignRequest(Protocol):
+    def __call__(self, request: bytes, node_name: str, *, serves: bool = True) -> bytes:
+        """A certificate (PEM) for a request (PEM) of the node of that name, or without a name of the one that it names
+        itself: to serve with, or to prove who it is. Raises ValueError where the request is not one."""
+        ...
 
 
 def answer(registry: Registry, scope: Scope, sign: SignRequest | None) -> Response:
@@ -60,26 +66,33 @@ def _check(body: Object, spec: Object) -> None:
         errors.append(required("metadata.name", "name or generateName is required"))
     if not spec.get("request"):
         errors.append(required("spec.request"))
-    if spec.get("signerName") != SIGNER:
-        errors.append(not_supported("spec.signerName", spec.get("signerName", ""), frozenset({SIGNER})))
+    signer = spec.get("signerName", "")
+    if signer not in _PURPOSES:
+        errors.append(not_supported("spec.signerName", signer, frozenset(_PURPOSES)))
+    purpose = _PURPOSES.get(signer, "server auth")
+    known = frozenset({"digital signature", "key encipherment", purpose})
     usages = spec.get("usages") or []
-    errors += [not_supported("spec.usages", usage, _USAGES) for usage in usages if usage not in _USAGES]
-    if "server auth" not in usages:
-        errors.append(required("spec.usages", "server auth is required"))
+    errors += [not_supported("spec.usages", usage, known) for usage in usages if usage not in known]
+    if purpose not in usages:
+        errors.append(required("spec.usages", f"{purpose} is required"))
     if errors:
         raise invalid("CertificateSigningRequest", "certificates.k8s.io", metadata.get("name", ""), errors)
 
 
 def _decision(user: User, spec: Object, name: str, sign: SignRequest, now: str) -> Object:
-    if not user.node_name and "system:masters" not in user.groups:
-        why = "only a node may ask for a certificate to serve with, and only for itself"
+    serves = spec["signerName"] == SIGNER
+    may_join = not serves and BOOTSTRAPPERS in user.groups
+    if not user.node_name and not may_join and _MASTERS not in user.groups:
+        what = "serve with" if serves else "be a node with"
+        why = f"only a node may ask for a certificate to {what}, and only for itself"
         return {"conditions": [_condition("Denied", "NotANode", why, now)]}
     try:
-        certificate = sign(base64.b64decode(spec["request"]), user.node_name)
+        certificate = sign(base64.b64decode(spec["request"]), user.node_name, serves=serves)
     except ValueError as error:
         problem = bad_value("spec.request", "<PEM>", str(error))
         raise invalid("CertificateSigningRequest", "certificates.k8s.io", name, [problem]) from None
-    why = "a node asks for itself" if user.node_name else "somebody who may do anything asks for a node"
+    who = "who has a token to join with" if may_join else "somebody who may do anything"
+    why = "a node asks for itself" if user.node_name else f"{who} asks for a node"
     return {
         "conditions": [_condition("Approved", "AutoApproved", why, now)],
         "certificate": base64.b64encode(certificate).decode(),

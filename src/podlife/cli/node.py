@@ -128,6 +128,20 @@ class NodeOptions:
             help="For how long the node's lease holds; it is renewed after a quarter of that.",
         ),
     ] = 40
+    join: Annotated[
+        str,
+        typer.Option(
+            metavar="FILE|URL",
+            help="Join a cluster: by the join file of `podlife up`, or by its URL with --token and --ca-hash.",
+        ),
+    ] = ""
+    ca_hash: Annotated[
+        str,
+        typer.Option(
+            metavar="sha256:HASH",
+            help="The hash of the public key of the authority that the server must have.",
+        ),
+    ] = ""
 
 
 Taint = dict[str, str]
@@ -194,6 +208,12 @@ def register(app: typer.Typer) -> None:
 def node(*, options: NodeOptions, connection: ConnectionOptions, v: VerbosityOption = 0) -> None:
     """Be a node of a cluster, and run its pods. Ctrl-C or SIGTERM ends the node's agent; its pods run on."""
     asked = checked(options)
+    if options.ca_hash and not options.join:
+        raise typer.BadParameter("--ca-hash is for a node that joins: add --join URL, or leave it out")
+    if options.join:
+        from podlife.cli.join import join
+
+        connection = join(asked.name, asked.data, options.join, options.ca_hash, connection)
     from podlife.cli.node_run import run_node
 
     run_node(asked, connection, v)

@@ -12,7 +12,7 @@ from podlife.cli.connecting import ConnectionOptions, connected, load_connection
 from podlife.cli.options import format_duration
 from podlife.cli.up_control import ask
 from podlife.cli.up_folder import UpFolder
-from podlife.cli.up_output import states_of
+from podlife.cli.up_output import in_order, states_of
 from podlife.cli.up_world import NodeView, PodView, World, why_terminating
 from podlife.client import NODES, PODS
 from podlife.clock import SystemClock
@@ -81,7 +81,7 @@ def _node_rows(world: World) -> _Rows:
     rows: _Rows = [("NODE", "STATE", "PODS")]
     rows += [
         (name, node.state, states_of(world.on_node(name)) or "none")
-        for name, node in sorted(world.nodes.items())
+        for name, node in sorted(world.nodes.items(), key=lambda each: in_order(each[0]))
     ]
     return rows
 

@@ -115,7 +115,7 @@ class Cluster:
 
     def _part_of(self, name: str) -> Supervised:
         if name not in self.plan.node_names:
-            raise ConfigError(f"there is no node {name!r} here: there are {', '.join(self.plan.node_names)}")
+            raise ConfigError(f"there is no node {name!r} here: {_range(self.plan.node_names)}")
         return self._nodes[0 if self.plan.is_simulated else self.plan.node_names.index(name)]
 
     async def _ready(self, part: Supervised, is_ready: Callable[[], bool] = lambda: False) -> None:
@@ -128,3 +128,13 @@ class Cluster:
         path = folder.node(name) / "kubeconfig"
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_private(path, make_kubeconfig(folder.path, node=name).encode())
+
+
+def _range(names: list[str]) -> str:
+    match len(names):
+        case 0:
+            return "there is none at all"
+        case 1:
+            return f"there is {names[0]}"
+        case _:
+            return f"there are {names[0]} to {names[-1]}"

@@ -40,6 +40,7 @@ async def serve_orders(folder: UpFolder, cluster: Cluster) -> None:
     folder.socket.unlink(missing_ok=True)
     with _short(folder.socket) as path:
         server = await asyncio.start_unix_server(serve, path)
+    folder.socket.chmod(0o600)
     try:
         async with server:
             await server.serve_forever()

@@ -21,7 +21,8 @@ from podlife.cli.up_cluster import Cluster
 from podlife.cli.up_control import serve_orders
 from podlife.cli.up_folder import UpFolder, age_seconds, default_folder
 from podlife.cli.up_forks import Forks
-from podlife.cli.up_output import welcome
+from podlife.cli.up_join import Joining, reachable_url
+from podlife.cli.up_output import Welcome
 from podlife.cli.up_plan import Plan
 from podlife.cli.up_screen import Screen
 from podlife.cli.up_supervisor import Supervisor
@@ -94,6 +95,7 @@ class _Up:
     def __init__(self, plan: Plan, forks: Forks) -> None:
         self._plan = plan
         self._forks = forks
+        self._joining = Joining(plan.folder.path)
 
     async def run(self) -> None:
         self._signals = _Signals()
@@ -109,6 +111,7 @@ class _Up:
         finally:
             # What still runs is ended by the nursery.
             await self._forks.close()
+            self._joining.close()
             self._plan.folder.unsign()
 
     async def _live(self) -> None:
@@ -116,6 +119,7 @@ class _Up:
         if not await self._unless_stopped(cluster.start_apiserver()):
             return
         folder.sign(cluster.url)
+        self._joining.open(self._join_url())
         cluster.start_rest()
         connection = load_connection(ConnectionOptions(kubeconfig=str(folder.kubeconfig)))
         async with Client.connect(connection) as client:
@@ -125,6 +129,7 @@ class _Up:
                     group.create_task(follow(world, client), name="world"),
                     group.create_task(serve_orders(folder, cluster), name="orders"),
                 ]
+                await self._joining.publish(client, self._join_url())
                 if await self._unless_stopped(cluster.wait_until_ready(world)):
                     await self._show(world)
                 for task in beside:
@@ -132,13 +137,21 @@ class _Up:
         await self._stop()
 
     async def _show(self, world: World) -> None:
-        nodes = sum(world.is_ready(name) for name in self._plan.node_names)
-        kubeconfig = self._plan.folder.kubeconfig
-        self._screen.say(welcome(self._cluster.url, kubeconfig, nodes, age_seconds()))
+        welcome = Welcome(
+            self._cluster.url,
+            self._plan.folder.kubeconfig,
+            self._joining.file,
+            sum(world.is_ready(name) for name in self._plan.node_names),
+        )
+        self._screen.say(welcome.text(age_seconds()))
         async with asyncio.TaskGroup() as group:
             showing = group.create_task(self._screen.show(world), name="view")
             await self._signals.stop.wait()
             showing.cancel()
+
+    def _join_url(self) -> str:
+        options = self._plan.options
+        return reachable_url(self._cluster.url, options.bind, tuple(options.name or ()))
 
     async def _stop(self) -> None:
         say = self._screen.say

@@ -10,8 +10,7 @@ import asyncio
 import sys
 from typing import TYPE_CHECKING
 
-from podlife.cli.options import format_duration
-from podlife.cli.up_output import Lines, states_of, summary_of
+from podlife.cli.up_output import Lines, in_order, states_of, summary_of
 from podlife.cli.up_world import World, why_terminating
 
 if TYPE_CHECKING:
@@ -81,8 +80,8 @@ def draw(world: World) -> RenderableType:
 
 def _nodes(world: World) -> Table:
     table = _table("NODE", "STATE", "PODS")
-    ordered = sorted(world.nodes.items(), key=lambda each: (each[1].is_ready, each[0]))
-    shown = dict(sorted(ordered[:_MOST_NODES]))
+    ordered = sorted(world.nodes.items(), key=lambda each: (each[1].is_ready, in_order(each[0])))
+    shown = dict(sorted(ordered[:_MOST_NODES], key=lambda each: in_order(each[0])))
     for name, node in shown.items():
         style = "green" if node.is_ready else "red"
         table.add_row(name, f"[{style}]{node.state}[/{style}]", states_of(world.on_node(name)) or "none")
@@ -105,10 +104,9 @@ def _terminating(world: World) -> Table:
 
 
 def _gone(world: World) -> Table:
-    table = _table("GONE", "AGO", "WHY")
-    now = world.clock.now()
+    table = _table("GONE", "AT", "WHY")
     for each in list(world.gone)[-_MOST_PODS:]:
-        table.add_row(each.pod, format_duration((now - each.at).total_seconds()), each.why)
+        table.add_row(each.pod, f"{each.at.astimezone():%H:%M:%S}", each.why)
     return table
 
 
