@@ -101,6 +101,8 @@ class StatusManager:
         self._entries: dict[str, _Entry] = {}
         # By UID of the pod at the API server, which for a static pod is that of its mirror.
         self._sent_versions: dict[str, int] = {}
+        # The pod and the status that were last found to say the same: neither is ever changed, only replaced.
+        self._agreed: dict[str, tuple[Pod, _Entry]] = {}
         # UIDs with something new since they were last looked at, and since when: a look at all pods is too much for
         # each change.
         self._changed: dict[str, float] = {}
@@ -166,6 +168,7 @@ class StatusManager:
         """With what was sent: versions begin anew for whoever comes back under this UID."""
         self._sent_versions.pop(self._target(uid), None)
         self._entries.pop(uid, None)
+        self._agreed.pop(uid, None)
 
     def _update(
         self, pod: Pod, status: Object, *, is_forced: bool = False, is_finished: bool = False
@@ -282,9 +285,15 @@ class StatusManager:
         shown = self._pods.mirror_of(pod) if is_static(pod) else pod
         if shown is None:
             return False
-        return _can_be_deleted(shown, entry, tells_ends=self._tells_ends) or not is_same_by_kubelet(
-            normalized(shown, shown.get("status") or {}), entry.status
-        )
+        if _can_be_deleted(shown, entry, tells_ends=self._tells_ends):
+            return True
+        agreed = self._agreed.get(uid)
+        if agreed is not None and agreed[0] is shown and agreed[1] is entry:
+            return False
+        is_same = is_same_by_kubelet(normalized(shown, shown.get("status") or {}), entry.status)
+        if is_same:
+            self._agreed[uid] = (shown, entry)
+        return not is_same
 
     async def _sync(self, uids: Sequence[str]) -> None:
         waiting = iter(uids)
