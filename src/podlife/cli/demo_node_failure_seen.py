@@ -67,12 +67,10 @@ class NodeFailure(Story):
         raise NotSeenError("a node that has pods of both")
 
     async def silence(self) -> None:
-        pids = self._journal.alive(name_of(self._db), self._node)
-        if not pids:
-            raise NotSeenError(f"{name_of(self._db)} as a process")
+        pid = await self.stage.until_process(self._db)
         self._silent_at = asyncio.get_running_loop().time()
         agent = await self.stage.cluster.freeze(self._node)
-        self.facts |= {"agent": agent, "old_pid": pids[0]}
+        self.facts |= {"agent": agent, "old_pid": pid}
 
     async def not_ready(self) -> None:
         def is_unknown(seen: Seen) -> bool:
@@ -171,10 +169,10 @@ class NodeFailure(Story):
 
         new = await self._record.until(f"another {name}, ready on another node", find)
         await self.stage.until_pods_ready("db", _REPLICAS)
-        pids = self._journal.alive(name, node_of(new))
-        if not pids or not self._journal.alive(name, self._node):
+        pid = await self.stage.until_process(new)
+        if not self._journal.alive(name, self._node):
             raise NotSeenError(f"the old process of {name} beside the new one")
-        self.facts |= {"new_node": node_of(new), "new_pid": pids[0]}
+        self.facts |= {"new_node": node_of(new), "new_pid": pid}
 
     async def returned(self) -> None:
         others = self._running()
@@ -210,8 +208,7 @@ class NodeFailure(Story):
         )
         for app in ("db", "web"):
             for pod in await self.stage.until_pods_ready(app, _REPLICAS):
-                if len(self._journal.alive(name_of(pod), node_of(pod))) != 1:
-                    raise NotSeenError(f"{name_of(pod)} as exactly one process")
+                await self.stage.until_process(pod)
 
 
 def _places(pods: list[Object]) -> str:

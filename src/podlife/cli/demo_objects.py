@@ -6,6 +6,7 @@ what the API server believes.
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ __all__ = ["Journal", "Line", "deployment", "pod", "stateful_set", "template"]
 
 # Kubernetes reads $$ as one dollar, so that the shell's own number needs four.
 _SAY = 'echo "$POD_NAME $$$$ $NODE_NAME {word}" >> "$JOURNAL"'
+_LOOK_SECONDS = 0.05
 _ENV: list[dict[str, Any]] = [
     {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
     {"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
@@ -24,6 +26,9 @@ _ENV: list[dict[str, Any]] = [
 
 @dataclass(frozen=True, slots=True)
 class Line:
+    """`at` is the event loop's time when it was seen."""
+
+    at: float
     pod: str
     pid: int
     node: str
@@ -35,15 +40,27 @@ class Journal:
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "journal"
+        self.path.touch(mode=0o600)
+        self._lines: list[Line] = []
+        self._read = 0
+
+    async def run(self) -> None:
+        """Read it as it grows, so that lines have their time."""
+        while True:
+            self._take()
+            await asyncio.sleep(_LOOK_SECONDS)
 
     def lines(self, pod: str = "", word: str = "") -> list[Line]:
-        try:
-            text = self.path.read_text(encoding="utf-8")
-        except FileNotFoundError:
-            return []
-        split = (line.split() for line in text.splitlines())
-        lines = [Line(name, int(pid), node, said) for name, pid, node, said in split]
-        return [each for each in lines if pod in ("", each.pod) and word in ("", each.word)]
+        self._take()
+        return [each for each in self._lines if pod in ("", each.pod) and word in ("", each.word)]
+
+    def _take(self) -> None:
+        with self.path.open("rb") as file:
+            file.seek(self._read)
+            # A line that is being written is for the next look.
+            whole, end, _ = file.read().rpartition(b"\n")
+        self._read += len(whole) + len(end)
+        self._lines += [_line(each) for each in whole.decode().splitlines()]
 
     def alive(self, pod: str, node: str) -> list[int]:
         """Its processes that run on this node."""
@@ -54,15 +71,30 @@ class Journal:
         """As a line of a shell's script."""
         return _SAY.format(word=word)
 
+    def hook(self, script: str) -> Object:
+        """What runs before the container is told to end; in its command a dollar is a dollar."""
+        begin, end = (self.say(word).replace("$$$$", "$$") for word in ("hook-began", "hook-ended"))
+        return {"preStop": {"exec": {"command": ["sh", "-c", f"{begin}; {script}; {end}"]}}}
+
     def container(self, script: str, **fields: Any) -> Object:
         env = [*_ENV, {"name": "JOURNAL", "value": str(self.path)}]
         whole = f"{self.say('began')}; {script}"
         return {"name": "main", "image": "demo", "command": ["sh", "-c", whole], "env": env, **fields}
 
+    def stubborn(self, **fields: Any) -> Object:
+        """Hears that it should end, and goes on."""
+        script = f"trap '{self.say('asked')}' TERM; while :; do sleep 100000 & wait; done"
+        return self.container(script, **fields)
+
     def polite(self, **fields: Any) -> Object:
         """Ends when it is told to."""
         script = f"trap '{self.say('ended')}; kill $!; exit 0' TERM; sleep 100000 & wait"
         return self.container(script, **fields)
+
+
+def _line(line: str) -> Line:
+    pod, pid, node, word = line.split()
+    return Line(asyncio.get_running_loop().time(), pod, int(pid), node, word)
 
 
 def _is_alive(pid: int, journal: Path) -> bool:

@@ -73,13 +73,18 @@ class _Demo:
         connection = load_connection(ConnectionOptions(kubeconfig=str(self._cluster.kubeconfig)))
         async with Client.connect(connection) as client, asyncio.TaskGroup() as group:
             record = Record(client)
-            watching = group.create_task(record.run(), name="record")
-            stage = Stage(self._cluster, client, record, Journal(self._cluster.path))
+            journal = Journal(self._cluster.path)
+            beside = [
+                group.create_task(record.run(), name="record"),
+                group.create_task(journal.run(), name="journal"),
+            ]
+            stage = Stage(self._cluster, client, record, journal)
             await stage.until_nodes_ready(self._cluster.nodes)
             self._teller.say("\nTo look at it from another terminal:\n")
             self._teller.say(f"  export KUBECONFIG={shlex.quote(str(self._cluster.kubeconfig))}")
             await self._tell(stage)
-            watching.cancel()
+            for task in beside:
+                task.cancel()
 
     async def _tell(self, stage: Stage) -> None:
         story: Story = self._told.begin(stage)

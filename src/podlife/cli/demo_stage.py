@@ -44,6 +44,15 @@ class Stage:
 
         return await self.record.until(f"{count} pods of {app}, all ready", find, seconds=60)
 
+    async def until_process(self, pod: Object) -> int:
+        """The one process of a pod that has just become ready: what it writes may come a moment later."""
+
+        def find() -> int | None:
+            pids = self.journal.alive(name_of(pod), node_of(pod))
+            return pids[0] if len(pids) == 1 else None
+
+        return await self.record.until(f"{name_of(pod)} as exactly one process", find)
+
 
 def is_ready(obj: Object) -> bool:
     return condition(obj, "Ready").get("status") == "True"
