@@ -1,0 +1,167 @@
+"""`podlife up` as a user has it: what is started, what is started again, what is still there the next time."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from podlife.cli.up_folder import UpFolder
+from podlife.client import NODES, PODS, Client, Flags, load
+from tests.up_process import UpProcess, podlife, running_up, until
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes as pods need Linux")
+
+
+@pytest.fixture(scope="module")
+def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[UpProcess]:
+    with running_up(tmp_path_factory.mktemp("up"), "--nodes", "2") as up:
+        yield up
+
+
+def pod(name: str, script: str, **spec: Any) -> dict[str, Any]:
+    container = {"name": "main", "image": "demo", "command": ["sh", "-c", script]}
+    return {"metadata": {"name": name}, "spec": {"containers": [container], **spec}}
+
+
+async def create(up: UpProcess, made: dict[str, Any]) -> None:
+    async with Client.connect(load(Flags(kubeconfig=str(up.kubeconfig)))) as client:
+        await client.create(PODS, made, "default")
+
+
+async def read(up: UpProcess, name: str) -> dict[str, Any]:
+    async with Client.connect(load(Flags(kubeconfig=str(up.kubeconfig)))) as client:
+        return await client.get(PODS, name, "default")
+
+
+async def until_running(up: UpProcess, name: str, *, restarts: int = 0) -> None:
+    def is_running(status: dict[str, Any]) -> bool:
+        containers = status.get("containerStatuses") or [{"restartCount": -1, "state": {}}]
+        return containers[0]["restartCount"] >= restarts and "running" in containers[0]["state"]
+
+    async with Client.connect(load(Flags(kubeconfig=str(up.kubeconfig)))) as client, asyncio.timeout(30):
+        while not is_running((await client.get(PODS, name, "default"))["status"]):
+            await asyncio.sleep(0.05)
+
+
+def written(path: Path) -> list[str]:
+    return path.read_text().split() if path.exists() else []
+
+
+async def test_a_pod_is_scheduled_to_a_node_and_runs(up: UpProcess) -> None:
+    await create(up, pod("runs", "sleep 1000"))
+    await until_running(up, "runs")
+    assert (await read(up, "runs"))["spec"]["nodeName"] in ("node-0", "node-1")
+
+
+def test_a_second_up_on_the_folder_is_refused_in_one_line(up: UpProcess) -> None:
+    done = podlife("up", "--data", str(up.data))
+    assert done.returncode == 1
+    assert done.stdout == ""
+    [line] = done.stderr.splitlines()
+    assert f"process {up.pid}" in line
+    assert "podlife down" in line
+
+
+def test_a_port_that_is_taken_is_said_and_nothing_is_left_running(up: UpProcess, tmp_path: Path) -> None:
+    done = podlife("up", "--data", str(tmp_path), "--port", str(up.port))
+    assert (done.returncode, done.stdout) == (1, "")
+    [line] = done.stderr.splitlines()
+    assert f"port {up.port} on 127.0.0.1 is in use" in line
+    # Nobody holds the folder any more.
+    UpFolder(tmp_path).claim()
+
+
+def test_a_part_that_is_killed_is_started_again_and_that_is_one_line(up: UpProcess) -> None:
+    before = up.part("controllers")
+    os.kill(before["pid"], signal.SIGKILL)
+    until(lambda: up.part("controllers")["pid"] not in (0, before["pid"]), up.said)
+    assert up.part("controllers")["restarts"] == before["restarts"] + 1
+    assert up.said.count("controllers was ended by SIGKILL; it is started again in 0.5 s") == 1
+
+
+def test_a_node_that_was_stopped_stays_so_until_it_is_started(up: UpProcess) -> None:
+    assert podlife("down", "node-1", "--data", str(up.data)).returncode == 0
+    assert up.part("node-1")["state"] == "stopped"
+    assert podlife("up", "node-1", "--data", str(up.data)).returncode == 0
+    until(lambda: up.part("node-1")["state"] == "running", up.said)
+    refused = podlife("down", "node-7", "--data", str(up.data))
+    assert refused.returncode == 1
+    assert refused.stderr == "podlife: there is no node 'node-7' here: there are node-0 to node-1\n"
+
+
+async def test_a_node_of_another_process_joins_by_the_file(up: UpProcess, tmp_path: Path) -> None:
+    join = up.data / "join.kubeconfig"
+    assert stat.S_IMODE(join.stat().st_mode) == 0o600
+    data = tmp_path / "more"
+    flags = ["--name", "more", "--join", str(join), "--data", str(data), "--listen", "127.0.0.1:0"]
+    with (tmp_path / "log").open("wb") as log:
+        node = subprocess.Popen([sys.executable, "-m", "podlife", "node", *flags], stdout=log, stderr=log)
+    try:
+        until(lambda: "more is registered" in (tmp_path / "log").read_text(), "it did not join")
+        assert stat.S_IMODE((data / "kubeconfig").stat().st_mode) == 0o600
+        async with Client.connect(load(Flags(kubeconfig=str(data / "kubeconfig")))) as client:
+            assert (await client.get(NODES, "more"))["metadata"]["name"] == "more"
+    finally:
+        node.terminate()
+        node.wait(20)
+
+
+def test_status_shows_components_nodes_and_pods(up: UpProcess) -> None:
+    shown = up.status()
+    assert [each["name"] for each in shown["components"]] == ["apiserver", "controllers", "node-0", "node-1"]
+    assert {"node-0", "node-1"} <= {each["name"] for each in shown["nodes"]}
+    table = podlife("status", "--data", str(up.data)).stdout
+    assert "COMPONENT" in table
+    assert "node-1" in table
+
+
+def test_status_where_none_runs_is_one_line_and_exit_code_1(tmp_path: Path) -> None:
+    done = podlife("status", "--data", str(tmp_path))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"podlife: no `podlife up` runs on {tmp_path}")
+
+
+def test_down_where_none_runs_does_nothing(tmp_path: Path) -> None:
+    done = podlife("down", "--data", str(tmp_path))
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+async def test_stopped_pods_have_their_grace_and_run_again_after_the_next_up(tmp_path: Path) -> None:
+    lines = tmp_path / "lines"
+    script = f"echo start >> {lines}; trap 'sleep 0.3; echo end >> {lines}; exit 0' TERM; while :; do sleep 0.05; done"
+    with running_up(tmp_path, "--nodes", "1") as up:
+        await create(up, pod("kept", script))
+        await until_running(up, "kept")
+        until(lambda: written(lines) == ["start"], up.logs())
+        assert up.stop() == 0
+        assert written(lines) == ["start", "end"]
+        up.start()
+        await until_running(up, "kept", restarts=1)
+        until(lambda: written(lines) == ["start", "end", "start"], up.logs())
+
+
+async def test_pods_outlive_an_up_that_was_killed_and_are_found_by_the_next(tmp_path: Path) -> None:
+    lines = tmp_path / "lines"
+    with running_up(tmp_path, "--nodes", "1") as up:
+        await create(up, pod("kept", f"echo start >> {lines}; exec sleep 1000"))
+        await until_running(up, "kept")
+        parts = [each["pid"] for each in up.parts()]
+        up.kill()
+        until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in parts), "parts outlive their up")
+        up.start()
+        await until_running(up, "kept")
+        assert written(lines) == ["start"]
+        # Does not hear TERM at all: without `--now` it would have half a minute.
+        await create(up, pod("deaf", "trap '' TERM; while :; do sleep 0.05; done"))
+        await until_running(up, "deaf")
+        assert podlife("down", "--now", "--data", str(up.data), seconds=20).returncode == 0
+        assert not up.is_running

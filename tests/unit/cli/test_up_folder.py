@@ -1,0 +1,78 @@
+"""The folder of `podlife up`: one at a time, of this format, and nobody is taken for another."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from podlife.cli.up_folder import Holder, UpFolder, age_seconds, started_at
+from podlife.errors import ConfigError
+
+
+def test_what_it_makes_is_for_its_owner_alone(tmp_path: Path) -> None:
+    folder = UpFolder(tmp_path / "data")
+    folder.claim()
+    folder.sign("https://127.0.0.1:1")
+    made = [folder.path, *folder.path.rglob("*")]
+    assert {stat.S_IMODE(each.stat().st_mode) & 0o077 for each in made} == {0}
+
+
+def test_a_folder_that_is_held_is_refused_with_who_holds_it(tmp_path: Path) -> None:
+    first = UpFolder(tmp_path)
+    first.claim()
+    first.sign("https://127.0.0.1:1")
+    with pytest.raises(ConfigError, match=f"process {os.getpid()}: `podlife down"):
+        UpFolder(tmp_path).claim()
+
+
+def test_a_file_in_its_place_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match="it is a file; name another with --data"):
+        UpFolder(tmp_path / "file").claim()
+
+
+def test_a_folder_of_another_format_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "up.json").write_text(json.dumps({"pid": 0, "started": 0, "version": "9.9", "format": 2}))
+    with pytest.raises(ConfigError, match=r"of podlife 9\.9, which keeps it in another way"):
+        UpFolder(tmp_path).claim()
+
+
+def test_one_who_has_ended_is_not_alive_but_its_format_is_known(tmp_path: Path) -> None:
+    folder = UpFolder(tmp_path)
+    folder.claim()
+    folder.sign("https://127.0.0.1:1")
+    holder = folder.holder()
+    assert holder is not None
+    assert holder.is_alive
+    folder.unsign()
+    after = folder.holder()
+    assert after is not None
+    assert not after.is_alive
+    assert after.format == holder.format
+
+
+def test_a_process_that_has_the_number_by_now_is_another(tmp_path: Path) -> None:
+    assert not Holder(os.getpid(), started_at(os.getpid()) - 1).is_alive
+    assert not Holder(os.getpid(), 0).is_alive
+
+
+def test_a_process_that_has_ended_but_was_not_waited_for_has_ended() -> None:
+    with subprocess.Popen(["true"]) as child:
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        assert started_at(child.pid) == 0
+    assert started_at(child.pid) == 0
+
+
+def test_the_age_of_this_process_is_no_more_than_that_of_its_machine() -> None:
+    uptime = float(Path("/proc/uptime").read_text().split()[0])
+    assert 0 < age_seconds() <= uptime
+
+
+def test_state_that_cannot_be_read_is_nobodys(tmp_path: Path) -> None:
+    (tmp_path / "up.json").write_text("{")
+    assert UpFolder(tmp_path).holder() is None

@@ -1,0 +1,77 @@
+"""From the options of `podlife up` to its parts."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from podlife.cli.controllers_nodehealth import NodeHealthOptions
+from podlife.cli.up import UpOptions
+from podlife.cli.up_folder import UpFolder
+from podlife.cli.up_plan import Plan, keep_port
+from tests.up_process import podlife
+
+
+def plan_of(**options: object) -> Plan:
+    made = replace(UpOptions(), **options)  # type: ignore[arg-type] # each test names what it means
+    return Plan(made, NodeHealthOptions(), ("*", "scheduler"), UpFolder(Path("/data")))
+
+
+async def test_every_node_has_a_process_and_a_folder_of_its_own() -> None:
+    parts = plan_of(nodes=3).make_nodes()
+    assert [each.name for each in parts] == ["node-0", "node-1", "node-2"]
+    assert len({each.order["data"] for each in parts}) == 3
+    assert len({each.log for each in parts}) == 3
+
+
+async def test_simulated_nodes_share_a_process_and_have_no_pods_to_stop() -> None:
+    plan = plan_of(nodes=100, runtime="sim")
+    [fleet] = plan.make_nodes()
+    assert (fleet.kind, fleet.order["nodes"]) == ("fleet", 100)
+    assert plan.make_stoppers() == []
+
+
+async def test_without_nodes_there_is_nothing_to_run() -> None:
+    assert plan_of(nodes=0).make_nodes() == plan_of(nodes=0, runtime="sim").make_nodes() == []
+
+
+async def test_every_order_can_be_sent() -> None:
+    plan = plan_of(nodes=1)
+    parts = [plan.make_apiserver(), plan.make_controllers(), *plan.make_nodes(), *plan.make_stoppers()]
+    for part in parts:
+        assert json.loads(json.dumps(part.order)) == part.order
+
+
+async def test_a_server_that_is_started_again_keeps_the_port_it_found() -> None:
+    apiserver = plan_of(port=0).make_apiserver()
+    keep_port(apiserver, "https://127.0.0.1:41234")
+    assert apiserver.order["port"] == 41234
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        (("--runtime", "docker"), "'docker' is no runtime: there are process, containerd, sim"),
+        (("--nodes", "-1"), "'-1' is not a whole number from 0 to 1000"),
+        (("--controllers", "nobody"), "--controllers knows no 'nobody'"),
+        (
+            ("--runtime", "containerd", "--containerd-socket", "/nowhere"),
+            "containerd does not listen on /nowhere",
+        ),
+        (("--scenario", "x.yaml"), "--scenario is for simulated nodes"),
+        (("--data", ""), "it is empty"),
+        (("--stop-timeout", "-1s"), "lies in the past"),
+    ],
+)
+def test_a_wrong_option_is_one_line_and_nothing_is_made(
+    flags: tuple[str, ...], told: str, tmp_path: Path
+) -> None:
+    data = () if "--data" in flags else ("--data", str(tmp_path / "data"))
+    done = podlife("up", *data, *flags)
+    assert (done.returncode, done.stdout) == (2, "")
+    [line] = done.stderr.splitlines()
+    assert told in line
+    assert not (tmp_path / "data").exists()
