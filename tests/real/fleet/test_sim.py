@@ -1,0 +1,90 @@
+"""`podlife sim` on a kube-apiserver, with the rights that docs/sim.md names and no others."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.real.conftest import Kubectl
+from tests.real_parts import ROOT, Server, Settings
+
+SECONDS = 60.0
+
+
+def rights() -> str:
+    """The ClusterRole of the page, and a user who has it."""
+    page = (ROOT / "docs" / "sim.md").read_text()
+    [role] = [
+        each for each in re.findall(r"^```yaml\n(.*?)^```$", page, re.DOTALL | re.M) if "ClusterRole" in each
+    ]
+    binding = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": "sim"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "podlife-sim"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "simulator"}],
+    }
+    return f"{role}\n---\n{json.dumps(binding)}"
+
+
+@pytest.fixture
+def server(start_kube: Callable[[Settings], Server], kubectl: Kubectl) -> Server:
+    """One of its own: its nodes are nobody else's."""
+    started = start_kube(Settings())
+    done = kubectl("apply", "-f", "-", kubeconfig=started.kubeconfig, stdin=rights())
+    assert done.returncode == 0, done.stderr
+    return started
+
+
+def test_nodes_are_ready_pods_run_and_are_deleted_and_nothing_is_left(
+    server: Server, kubectl: Kubectl, tmp_path: Path
+) -> None:
+    def shown(*arguments: str) -> str:
+        done = kubectl(*arguments, kubeconfig=server.kubeconfig)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def running() -> int:
+        return shown("get", "pods", "--no-headers").count("Running")
+
+    kubeconfig = server.kubeconfig_with_certificate("simulator")
+    command = [sys.executable, "-m", "podlife", "sim", "--nodes=5", "--pods=100", "--events"]
+    with (tmp_path / "log").open("wb") as log:
+        process = subprocess.Popen(
+            [*command, "--kubeconfig", str(kubeconfig)], stdin=subprocess.DEVNULL, stdout=log, stderr=log
+        )
+    try:
+        until(lambda: running() == 100, process, tmp_path / "log")
+        nodes = shown("get", "nodes", "--no-headers").splitlines()
+        assert [line.split()[1] for line in nodes] == ["Ready"] * 5
+        names = shown("get", "pods", "-o", "name").split()
+        shown("delete", *names[:10])
+        assert running() == 90
+        process.send_signal(signal.SIGINT)
+        assert process.wait(SECONDS) == 0, (tmp_path / "log").read_text()
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+    said = (tmp_path / "log").read_text()
+    assert "100 pods came to run" in said
+    assert "not everything was taken away" not in said
+    assert shown("get", "pods,nodes", "-o", "name") == ""
+    assert shown("get", "leases", "-n", "kube-node-lease", "-o", "name") == ""
+    assert "Started" in shown("get", "events", "-o", "custom-columns=REASON:.reason")
+
+
+def until(done: Callable[[], bool], process: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + SECONDS
+    while not done():
+        assert process.poll() is None, log.read_text()
+        assert time.monotonic() < deadline, log.read_text()
+        time.sleep(0.2)
