@@ -131,6 +131,10 @@ class Terminal:
             while text not in self.shown:
                 await self._read()
 
+    async def wait_for_more(self) -> None:
+        async with asyncio.timeout(SECONDS):
+            await self._read()
+
     async def _read(self) -> None:
         try:
             self.shown += os.read(self._number, 65536).decode(errors="replace")
