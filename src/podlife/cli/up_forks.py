@@ -155,6 +155,8 @@ class _Nursery:
         for number, seconds in ((signal.SIGTERM, _STOP_SECONDS), (signal.SIGKILL, 1.0)):
             for child in self._children.values():
                 signal.pidfd_send_signal(child.pidfd, number)
+                # One that was stopped where it stood would hear nothing.
+                signal.pidfd_send_signal(child.pidfd, signal.SIGCONT)
             deadline = time.monotonic() + seconds
             while self._children and (left := deadline - time.monotonic()) > 0:
                 self._step(left)

@@ -90,6 +90,8 @@ class Supervisor:
             self._unwant(part)
             if part.pid:
                 self._forks.signal(part.name, signal.SIGTERM)
+                # One that was stopped where it stood would hear nothing.
+                self._forks.signal(part.name, signal.SIGCONT)
         deadline = asyncio.get_running_loop().time() + seconds
         for part in stopping:
             await self._see_end(part, deadline - asyncio.get_running_loop().time())

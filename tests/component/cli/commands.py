@@ -23,6 +23,7 @@ __all__ = [
     "last_words",
     "on_terminal",
     "podlife",
+    "processes_of",
     "started",
     "write_kubeconfig",
 ]
@@ -197,6 +198,20 @@ async def eventually(is_so: Callable[[], object], *, seconds: float = SECONDS) -
             if answer:
                 return
             await asyncio.sleep(0.02)
+
+
+def processes_of(folder: Path) -> list[str]:
+    """What runs for a cluster that keeps its data there: parts are known by their command, containers by their
+    environment."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            said = (process / "cmdline").read_bytes() + (process / "environ").read_bytes()
+        except OSError:
+            continue
+        if str(folder).encode() in said:
+            found.append(process.name)
+    return found
 
 
 def write_kubeconfig(path: Path, text: str) -> Path:

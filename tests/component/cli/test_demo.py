@@ -10,7 +10,14 @@ from pathlib import Path
 import pytest
 
 from podlife.client import PODS, Client, DeleteOptions, Flags, load
-from tests.component.cli.commands import Terminal, assert_one_line, eventually, on_terminal, podlife
+from tests.component.cli.commands import (
+    Terminal,
+    assert_one_line,
+    eventually,
+    on_terminal,
+    podlife,
+    processes_of,
+)
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the process runtime needs Linux")
 
@@ -26,19 +33,6 @@ def folder_of(terminal: Terminal) -> Path:
     found = re.search(r"KUBECONFIG=(\S+)/admin.kubeconfig", terminal.shown)
     assert found, terminal.shown
     return Path(found[1])
-
-
-def processes_of(folder: Path) -> list[str]:
-    """Whatever was started for the cluster there: its parts by their command, its containers by their environment."""
-    found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            said = (process / "cmdline").read_bytes() + (process / "environ").read_bytes()
-        except OSError:
-            continue
-        if str(folder).encode() in said:
-            found.append(process.name)
-    return found
 
 
 async def test_who_cannot_press_enter_is_told_before_anything_starts(demos_in: Path) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.component.cli.commands import on_terminal
+from tests.component.cli.commands import eventually, on_terminal, processes_of
 from tests.real.conftest import Kubectl
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the process runtime needs Linux")
@@ -83,7 +83,22 @@ async def test_every_demo_comes_to_its_end_and_kubectl_shows_what_it_tells(
 ) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     # Each has a cluster of its own, and mostly waits.
-    async with asyncio.TaskGroup() as group:
-        for name in LAST:
-            group.create_task(play(name, kubectl), name=name)
-    assert not list(tmp_path.iterdir())
+    try:
+        async with asyncio.TaskGroup() as group:
+            for name in LAST:
+                group.create_task(play(name, kubectl), name=name)
+        assert not list(tmp_path.iterdir())
+    finally:
+        # Also of a demo that was killed: its folder must not go before them.
+        await eventually(lambda: not processes_of(tmp_path))
+
+
+async def test_the_cluster_of_a_demo_that_was_killed_ends_with_its_pods(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    async with on_terminal("demo", "orphans", "--pause") as terminal:
+        await terminal.wait_for(WAITS)
+        assert processes_of(tmp_path)
+    # With the block it was killed, and could end nothing.
+    await eventually(lambda: not processes_of(tmp_path))
