@@ -10,8 +10,10 @@ from collections.abc import Callable
 from podlife.cli.options import format_duration
 from podlife.kubelet.fleet import Fleet, Scenario, Tally, percentile
 
-__all__ = ["counted", "describe_scenario", "show_progress", "state_of", "summary_of"]
+__all__ = ["CLEAR", "counted", "describe_scenario", "show_progress", "state_of", "summary_of"]
 
+# Back to the beginning of a terminal's line, and nothing on it.
+CLEAR = "\r\x1b[K"
 _TERMINAL_SECONDS, _LINE_SECONDS = 0.25, 10.0
 
 
@@ -28,14 +30,14 @@ async def show_progress(describe: Callable[[], str]) -> None:
             await asyncio.sleep(_TERMINAL_SECONDS if is_terminal else _LINE_SECONDS)
             line = describe()
             if is_terminal:
-                sys.stderr.write(f"\r\x1b[K{line}")
+                sys.stderr.write(f"{CLEAR}{line}")
                 sys.stderr.flush()
             elif line != last:
                 print(line, file=sys.stderr, flush=True)
             last = line
     finally:
         if is_terminal and last:
-            sys.stderr.write("\r\x1b[K")
+            sys.stderr.write(CLEAR)
             sys.stderr.flush()
 
 

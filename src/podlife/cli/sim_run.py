@@ -18,7 +18,7 @@ from podlife.cli import loop
 from podlife.cli.connecting import ConnectionOptions, connected, load_connection
 from podlife.cli.logs import set_up_logs
 from podlife.cli.sim import SimOptions
-from podlife.cli.sim_output import counted, show_progress, state_of, summary_of
+from podlife.cli.sim_output import CLEAR, counted, show_progress, state_of, summary_of
 from podlife.client import Client, Connection, Limiter
 from podlife.clock import SystemClock
 from podlife.errors import PodlifeError
@@ -50,6 +50,7 @@ def run_sim(options: SimOptions, connection: ConnectionOptions, verbosity: int) 
     if not verbosity:
         # Of thousands of nodes and pods each would tell what it does.
         logging.getLogger("podlife").setLevel(logging.CRITICAL)
+        logging.getLogger("podlife.kubelet.fleet").setLevel(logging.WARNING)
     loop.run(_run(options, connection, found, scenario))
 
 
@@ -174,4 +175,5 @@ class _Simulation:
 
 
 def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
+    # On a terminal a line that shows how far it is stands where this one comes.
+    print(f"{CLEAR if sys.stderr.isatty() else ''}{line}", file=sys.stderr, flush=True)

@@ -168,6 +168,28 @@ async def test_an_image_that_cannot_be_pulled_keeps_a_pod_waiting_with_the_reaso
 
 
 @virtual_time
+async def test_an_image_takes_its_time_once_and_is_there_for_the_next_pod() -> None:
+    async with running(1, "images: [{name: 'large/*', pull: 30s}]") as (fleet, client):
+        container = {"name": "app", "image": "large/app:1"}
+        await create(client, "first", containers=[container])
+        await asyncio.sleep(20)
+        assert (await status_of(client, "first"))["phase"] == "Pending"
+        await until(lambda: fleet.tally.phases == {"Running": 1})
+        await create(client, "second", containers=[container])
+        await until(lambda: fleet.tally.phases == {"Running": 2}, 5)
+
+
+@virtual_time
+async def test_pods_of_other_nodes_are_none_of_its_concern() -> None:
+    async with running(2) as (fleet, client):
+        await create(client, "mine", "sim-1")
+        await create(client, "theirs", "elsewhere")
+        await until(lambda: fleet.tally.phases == {"Running": 1})
+        await asyncio.sleep(30)
+        assert (fleet.tally.seen, (await status_of(client, "theirs"))["phase"]) == (1, "Pending")
+
+
+@virtual_time
 async def test_a_pod_says_of_itself_that_it_finishes() -> None:
     async with running(1) as (fleet, client):
         said = {"annotations": {"sim.podlife.dev/finish": "{after: 10s}"}}

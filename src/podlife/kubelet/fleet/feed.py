@@ -26,7 +26,7 @@ _FIRST_DELAY_SECONDS, _MOST_DELAY_SECONDS = 0.5, 30.0
 
 class Feed:
     """`changed` is told of an object with its kind of change, without the record of who manages its fields, which is
-    half of it."""
+    half of it. Of objects that are not `wanted` nothing is kept and nothing told."""
 
     def __init__(
         self,
@@ -34,6 +34,7 @@ class Feed:
         ref: Ref,
         changed: Callable[[EventType, Object], None],
         *,
+        wanted: Callable[[Object], bool] = lambda _: True,
         label_selector: str = "",
         field_selector: str = "",
     ) -> None:
@@ -41,6 +42,7 @@ class Feed:
         self._client = client
         self._ref = ref
         self._changed = changed
+        self._is_wanted = wanted
         self._options = WatchOptions(
             label_selector=label_selector, field_selector=field_selector, resume_seconds=math.inf
         )
@@ -77,6 +79,8 @@ class Feed:
                     self.synced.set()
 
     def _take(self, type_: EventType, obj: Object) -> None:
+        if not self._is_wanted(obj):
+            return
         metadata = obj["metadata"]
         metadata.pop("managedFields", None)
         if type_ is EventType.DELETED:

@@ -67,7 +67,13 @@ class Fleet:
         # A watch of a single node's pods is less than half of the work, for the server and for us.
         only = made[0].name if len(made) == 1 else ""
         selector = f"spec.nodeName={only}" if only else "spec.nodeName!="
-        self._pod_feed = Feed(client, PODS, self._take_pod, field_selector=selector)
+        self._pod_feed = Feed(
+            client,
+            PODS,
+            self._take_pod,
+            wanted=lambda pod: _node_of(pod) in self.nodes,
+            field_selector=selector,
+        )
         self._node_feed = Feed(
             client, NODES, self._take_node, label_selector=f"{FLEET_LABEL}={settings.name}"
         )
@@ -114,9 +120,7 @@ class Fleet:
     # What the watches bring
 
     def _take_pod(self, type_: EventType, obj: Object) -> None:
-        node = self.nodes.get((obj.get("spec") or {}).get("nodeName") or "")
-        if node is None:
-            return
+        node = self.nodes[_node_of(obj)]
         if type_ is EventType.DELETED:
             uid = obj["metadata"]["uid"]
             self.tally.remove(uid)
@@ -157,6 +161,10 @@ def _node(shared: Shared, settings: FleetSettings, number: int) -> SimNode:
         register_again=True,
     )
     return SimNode(shared, node, facts)
+
+
+def _node_of(pod: Object) -> str:
+    return str((pod.get("spec") or {}).get("nodeName") or "")
 
 
 async def _until(moment: float) -> None:

@@ -49,9 +49,9 @@ class Tally:
         before = self._pods.get(uid)
         if before is None:
             self.seen += 1
-            asked = self._asked.pop((metadata["namespace"], metadata["name"]), now)
-            if phase != "Running" or asked is not now:
-                self._since[uid] = asked
+            asked = self._asked.pop((metadata["namespace"], metadata["name"]), None)
+            if asked is not None or phase != "Running":
+                self._since[uid] = now if asked is None else asked
         else:
             self._leave(before[0])
             self.restarts += max(restarts - before[1], 0)
