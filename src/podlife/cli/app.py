@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from podlife import __version__
-from podlife.cli import apiserver, controllers, demo, down, gc, node, sim, status, up
+from podlife.cli import apiserver, controllers, demo, down, explain, gc, node, sim, status, stuck, up
 
 __all__ = ["app"]
 
@@ -22,6 +22,8 @@ app = typer.Typer(
 )
 app.add_typer(apiserver.app, name="apiserver")
 app.add_typer(controllers.app, name="controllers")
+app.add_typer(explain.app, name="explain")
+stuck.register(app)
 app.add_typer(gc.app, name="gc")
 node.register(app)
 app.add_typer(sim.app, name="sim")

@@ -1,0 +1,82 @@
+"""`podlife explain`: why a pod or a node is where it is, and the command that would unblock it."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from podlife.cli.connecting import ConnectionOptions
+from podlife.cli.options import GoCommand, with_groups
+
+__all__ = ["FormatOption", "NamespaceOption", "app", "checked_namespace"]
+
+app = typer.Typer(
+    help="Why a pod or a node is where it is, what will act on it, and what would unblock it. Only reads.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+_FORMATS = ("text", "json")
+
+
+def _parse_format(text: str) -> str:
+    if text not in _FORMATS:
+        raise typer.BadParameter(f"{text!r} is no way to show it: there are {', '.join(_FORMATS)}")
+    return text
+
+
+FormatOption = Annotated[
+    str,
+    typer.Option("-o", "--output", metavar="|".join(_FORMATS), parser=_parse_format, help="How to show it."),
+]
+NamespaceOption = Annotated[
+    str, typer.Option("-n", "--namespace", metavar="NAME", help="The namespace of the pod.")
+]
+
+
+def checked_namespace(namespace: str) -> str:
+    from podlife.api.names import check_dns_label
+
+    if problems := check_dns_label(namespace):
+        raise typer.BadParameter(f"{namespace!r} is no name of a namespace: {problems[0]}")
+    return namespace
+
+
+def _checked_name(name: str, kind: str) -> str:
+    from podlife.api.names import check_dns_subdomain
+
+    # As kubectl shows it: pod/web.
+    name = name.removeprefix(f"{kind}/")
+    if problems := check_dns_subdomain(name):
+        raise typer.BadParameter(f"{name!r} is no name of a {kind}: {problems[0]}")
+    return name
+
+
+@app.command(cls=GoCommand)
+@with_groups
+def pod(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The pod's name.")],
+    connection: ConnectionOptions,
+    namespace: NamespaceOption = "default",
+    output: FormatOption = "text",
+) -> None:
+    """What happened to a pod, where it is in its life, why it is stuck, what will act and what would unblock it; who
+    deleted it, if it is gone."""
+    from podlife.cli.explain_show import show_pod
+
+    sys.exit(show_pod(connection, checked_namespace(namespace), _checked_name(name, "pod"), output))
+
+
+@app.command(cls=GoCommand)
+@with_groups
+def node(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The node's name.")],
+    connection: ConnectionOptions,
+    output: FormatOption = "text",
+) -> None:
+    """Whether a node is alive and takes pods, what becomes of those it has, and what would help."""
+    from podlife.cli.explain_show import show_node
+
+    sys.exit(show_node(connection, _checked_name(name, "node"), output))

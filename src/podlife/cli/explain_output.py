@@ -1,0 +1,100 @@
+"""An explanation as text, for people and for programs. Pure: it is given the time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from podlife.cli.options import format_duration
+from podlife.explain import Cause, Explanation, Upcoming, as_dict
+
+__all__ = ["format_explanation", "format_stuck"]
+
+# As many of what happened as fit on a screen; `-o json` has all.
+_MOST_SHOWN = 30
+
+
+def format_explanation(found: Explanation, output: str, now: datetime) -> str:
+    """In one of the formats of `-o`; each of them is whole lines."""
+    if output == "json":
+        return json.dumps(as_dict(found), indent=2) + "\n"
+    return "\n".join(_lines(found, now)) + "\n"
+
+
+def _lines(found: Explanation, now: datetime) -> Iterator[str]:
+    name = f"{found.namespace}/{found.name}" if found.namespace else found.name
+    yield f"{found.kind} {name}: {found.stage}"
+    if found.deletion:
+        yield f"Deleted {found.deletion}"
+    yield from _section("What happened", list(_happened(found, now)))
+    for cause in found.causes:
+        yield ""
+        yield from _cause(cause, now)
+    if not found.causes:
+        yield ""
+        yield "Nothing holds it up." if found.uid else "Nothing is known to hold it up."
+    yield from _section("What will act", [_upcoming(each, now) for each in found.upcoming])
+    yield from _section("Could not be read, and may matter", [f"  {each}" for each in found.unread])
+
+
+def _section(title: str, lines: Sequence[str]) -> Iterator[str]:
+    if lines:
+        yield ""
+        yield f"{title}:"
+        yield from lines
+
+
+def _happened(found: Explanation, now: datetime) -> Iterator[str]:
+    shown = found.timeline[-_MOST_SHOWN:]
+    if len(found.timeline) > len(shown):
+        yield f"  … {len(found.timeline) - len(shown)} earlier ones: -o json shows them"
+    for each in shown:
+        who = f"  [{each.who}]" if each.who else ""
+        ago = format_duration((now - each.at).total_seconds())
+        yield f"  {each.at:%Y-%m-%d %H:%M:%S}  {ago + ' ago':>10}  {each.what}{who}"
+
+
+def _cause(cause: Cause, now: datetime) -> Iterator[str]:
+    age = f" (for {format_duration((now - cause.since).total_seconds())})" if cause.since is not None else ""
+    yield f"{'STUCK' if cause.is_stuck else 'Takes its time'}, {cause.name}{age}: {cause.text}"
+    for each in cause.upcoming:
+        yield f"  Then: {_upcoming(each, now).strip()}"
+    for number, remedy in enumerate(cause.remedies):
+        yield f"  {'To unblock it' if number == 0 else 'Or'}:"
+        yield f"    {remedy.command}"
+        yield f"    Risk: {remedy.risk}"
+
+
+def _upcoming(each: Upcoming, now: datetime) -> str:
+    if each.at is None:
+        return f"  {each.who} {each.what}"
+    seconds = (each.at - now).total_seconds()
+    when = f"within {format_duration(seconds)}" if seconds > 0 else "now"
+    return f"  {each.who} {each.what} ({when}, by {each.at:%H:%M:%S})"
+
+
+def format_stuck(found: Sequence[Explanation], output: str, now: datetime, unread: Sequence[str]) -> str:
+    """Those that are stuck, the longest first."""
+    if output == "json":
+        return (
+            json.dumps({"stuck": [as_dict(each) for each in found], "unread": list(unread)}, indent=2) + "\n"
+        )
+    rows = [("NAMESPACE", "POD", "STAGE", "CAUSE", "AGE", "WHY")]
+    for each in found:
+        first = next(cause for cause in each.causes if cause.is_stuck)
+        age = "?" if first.since is None else format_duration((now - first.since).total_seconds())
+        rows.append((each.namespace, each.name, each.stage, first.name, age, first.text))
+    lines = _table(rows) if found else ["No pod is stuck."]
+    lines += [f"Could not be read, and may matter: {each}" for each in unread]
+    if found:
+        lines += ["", "`podlife explain pod NAME -n NAMESPACE` shows what would unblock one."]
+    return "\n".join(lines) + "\n"
+
+
+def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]) - 1)]
+    return [
+        "   ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]])
+        for row in rows
+    ]

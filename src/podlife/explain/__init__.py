@@ -1,0 +1,30 @@
+"""Why a pod or a node is where it is, what will act on it and when, and the command that would unblock it.
+
+`reading` reads and never writes; everything else is pure: what was read and the time go in, an `Explanation` comes out.
+It guarantees that nothing is concluded from what could not be read, and that commands which destroy name the UID they
+mean. When collectors and evictions act is decided by their own rules, which are handed in (`Rules`).
+"""
+
+from podlife.explain.absent import explain_absent
+from podlife.explain.findings import Cause, Explanation, Happening, Remedy, Upcoming, as_dict
+from podlife.explain.nodes import explain_gone_node, explain_node
+from podlife.explain.pods import explain_pod
+from podlife.explain.reading import Reader
+from podlife.explain.world import Collecting, Rules, World
+
+__all__ = [
+    "Cause",
+    "Collecting",
+    "Explanation",
+    "Happening",
+    "Reader",
+    "Remedy",
+    "Rules",
+    "Upcoming",
+    "World",
+    "as_dict",
+    "explain_absent",
+    "explain_gone_node",
+    "explain_node",
+    "explain_pod",
+]

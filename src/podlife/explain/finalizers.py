@@ -1,0 +1,75 @@
+"""Who holds an object by a finalizer, since when, and how to take it off. Pure.
+
+Who set it is in managedFields, where the server keeps them; who is known to take a well-known one off is in a table.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import datetime
+
+from podlife.api.codec import Object
+from podlife.explain import commands
+from podlife.explain.findings import Cause, Remedy
+from podlife.explain.objects import deleted_at, items, metadata, moment, text
+
+__all__ = ["causes_of_finalizers", "owner_of"]
+
+_KNOWN = {
+    "batch.kubernetes.io/job-tracking": ("the Job controller", "the Job may count this pod wrongly"),
+    "foregroundDeletion": ("the garbage collector, after what the object owns", "what it owns may be left"),
+    "orphan": (
+        "the garbage collector, after it has let go of what the object owns",
+        "what it owns may be deleted",
+    ),
+    "kubernetes.io/pvc-protection": (
+        "the PVC protection controller",
+        "a volume may be deleted while it is used",
+    ),
+    "kubernetes.io/pv-protection": (
+        "the PV protection controller",
+        "a volume may be deleted while it is used",
+    ),
+}
+
+
+def owner_of(obj: Object, finalizer: str) -> tuple[str, datetime | None]:
+    """The manager that set it and when it last wrote its fields; "" where nobody knows."""
+    # In managedFields a member of a set is its JSON after "v:".
+    key = f'v:"{finalizer}"'
+    for entry in items(metadata(obj), "managedFields"):
+        fields = (entry.get("fieldsV1") or {}).get("f:metadata") or {}
+        if key in (fields.get("f:finalizers") or {}):
+            return text(entry, "manager"), moment(entry.get("time"))
+    return "", None
+
+
+def causes_of_finalizers(kind: str, obj: Object) -> Iterator[Cause]:
+    """One for each: every one of them has to go."""
+    for place, finalizer in enumerate(items(metadata(obj), "finalizers")):
+        manager, written_at = owner_of(obj, finalizer)
+        remover, risk = _KNOWN.get(
+            finalizer, ("", "what it was there to wait for or clean up is left undone")
+        )
+        who = f", set by {manager}" if manager else ""
+        when = f" ({written_at:%Y-%m-%d %H:%M:%S})" if manager and written_at is not None else ""
+        waits = f"; {remover} takes it off" if remover else f"; {_guess(finalizer)} has to take it off"
+        yield Cause(
+            "finalizer",
+            f"deleted, and held by finalizer {finalizer}{who}{when}{waits}",
+            deleted_at(obj),
+            (
+                Remedy(
+                    # Those before it go first where they are taken off in order, so each is the first in its turn.
+                    commands.remove_from_list(kind, obj, "/metadata/finalizers", place, finalizer),
+                    f"Only if {remover or 'whoever set it'} will not do it any more: {risk}.",
+                ),
+            ),
+        )
+
+
+def _guess(finalizer: str) -> str:
+    """Finalizers are named after the domain of whoever takes care of them."""
+    domain = finalizer.partition("/")[0]
+    return f"the controller of {domain}" if re.search(r"\.", domain) else "whoever set it"

@@ -1,0 +1,143 @@
+"""What a pod's node has to do with it: whether anybody is there to run or end it, and when it has to leave. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from podlife.api.codec import Object
+from podlife.explain import commands
+from podlife.explain.findings import Cause, Remedy, Upcoming
+from podlife.explain.objects import condition, condition_since, metadata, moment, spec, text
+from podlife.explain.world import World, is_out_of_service, is_ready, taints_of
+
+__all__ = ["FORCED", "collecting", "describe_unready", "eviction", "live_pod_causes"]
+
+FORCED = (
+    "The object goes, whatever still runs of it on the node goes on: with a StatefulSet or a volume that one pod may "
+    "write, two may run at once."
+)
+TAINTED = (
+    "Only when the machine is certainly off: every pod on it that does not tolerate the taint is deleted, and its "
+    "volumes are detached under what may still write. Take the taint off when the node is back."
+)
+_COLLECTOR = "pod GC"
+_EVICTION = "taint eviction"
+
+
+def describe_unready(world: World, node: Object) -> str:
+    ready = condition(node, "Ready")
+    name, state = text(metadata(node), "name"), text(ready, "status") or "not told"
+    heard_at = world.heard_at(node)
+    heard = f", its agent was last heard at {heard_at:%Y-%m-%d %H:%M:%S}" if heard_at is not None else ""
+    why = f" ({text(ready, 'reason')})" if text(ready, "reason") else ""
+    return f"node {name} is not ready: Ready is {state}{why}{heard}"
+
+
+def collecting(world: World, pod: Object) -> tuple[Upcoming, ...]:
+    """What the pod collector will do about it, by its own rules."""
+    if text(spec(pod), "nodeName") and world.nodes is None:
+        return ()
+    found = world.rules.collect(pod, world.node_of(pod))
+    if found is None:
+        return ()
+    at = world.now + timedelta(seconds=found.seconds)
+    return (Upcoming(_COLLECTOR, f"deletes it ({found.reason}): {found.why}", at),)
+
+
+def eviction(world: World, pod: Object, node: Object) -> tuple[Upcoming, ...]:
+    """When it has to leave for the taints of its node; nothing where there are none or it bears them."""
+    taints = taints_of(node, "NoExecute")
+    if not taints:
+        return ()
+    names = ", ".join(text(taint, "key") for taint in taints)
+    seconds = world.rules.bears(pod, node)
+    if seconds is not None and math.isinf(seconds):
+        return (Upcoming(_EVICTION, f"leaves it: it tolerates {names} for ever"),)
+    added = [moment(taint.get("timeAdded")) for taint in taints]
+    began = max((each for each in added if each is not None), default=world.now)
+    at = began + timedelta(seconds=seconds or 0.0)
+    borne = "it does not tolerate" if seconds is None else f"it tolerates for {seconds:g} s"
+    return (Upcoming(_EVICTION, f"deletes it: {borne} {names}", max(at, world.now)),)
+
+
+def live_pod_causes(world: World, pod: Object) -> Iterator[Cause]:
+    """Of a pod that nobody has deleted yet."""
+    if world.is_node_gone(pod):
+        yield _gone(world, pod)
+    elif (node := world.node_of(pod)) is not None:
+        if not is_ready(node):
+            yield _unready(world, pod, node)
+        elif world.is_silent(node):
+            yield silent(world, pod, node)
+        elif moved := eviction(world, pod, node):
+            yield from _tainted(pod, node, moved)
+
+
+def _gone(world: World, pod: Object) -> Cause:
+    name = text(spec(pod), "nodeName")
+    remedy = Remedy(commands.delete(pod, 0), f"None if the machine of {name} is gone for good. {FORCED}")
+    return Cause(
+        "node-gone", f"its node {name} does not exist any more", None, (remedy,), collecting(world, pod)
+    )
+
+
+def _unready(world: World, pod: Object, node: Object) -> Cause:
+    name = text(metadata(node), "name")
+    moved = eviction(world, pod, node)
+    then = (
+        ""
+        if is_out_of_service(node)
+        else "; once deleted it stays Terminating until the node is back or out of service"
+    )
+    return Cause(
+        "node-not-ready",
+        f"{describe_unready(world, node)}{then}",
+        condition_since(node, "Ready"),
+        (
+            Remedy(commands.out_of_service(name), TAINTED),
+            Remedy(commands.delete(pod, 0), FORCED),
+        ),
+        (*moved, *collecting(world, pod)),
+    )
+
+
+def silent(world: World, pod: Object, node: Object) -> Cause:
+    name, heard_at = text(metadata(node), "name"), world.heard_at(node)
+    heard = "never" if heard_at is None else f"{heard_at:%Y-%m-%d %H:%M:%S}"
+    return Cause(
+        "kubelet-silent",
+        f"the agent of node {name} is silent: its lease was last renewed at {heard}, and it still counts as ready",
+        heard_at,
+        (Remedy(commands.delete(pod, 0), FORCED),),
+        (_marking(world, heard_at),),
+    )
+
+
+def _marking(world: World, heard_at: datetime | None) -> Upcoming:
+    what = "marks the node not ready, which taints it; its pods go when their toleration ends"
+    at = None if heard_at is None else max(world.now, heard_at + timedelta(seconds=60))
+    return Upcoming("node monitor", what, at)
+
+
+def _tainted(pod: Object, node: Object, moved: tuple[Upcoming, ...]) -> Iterator[Cause]:
+    """On a node that is well: somebody wants it empty."""
+    taints, at = taints_of(node, "NoExecute"), moved[0].at
+    if at is None:
+        return
+    name, keys = text(metadata(node), "name"), ", ".join(text(taint, "key") for taint in taints)
+    risk = f"Pods may run on {name} again, which somebody did not want."
+    yield Cause(
+        "taint-eviction",
+        f"node {name} is tainted NoExecute ({keys}): the pod has to leave it",
+        moment(taints[0].get("timeAdded")),
+        (
+            *(Remedy(commands.remove_taint(name, taint), risk) for taint in taints),
+            Remedy(
+                commands.delete(pod), "The pod ends now, with its grace, and not when its toleration ends."
+            ),
+        ),
+        moved,
+        is_stuck=False,
+    )

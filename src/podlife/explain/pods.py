@@ -1,0 +1,84 @@
+"""A pod explained: its stage, what holds it up, what will act on it, and what happened. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from podlife.api.codec import Object
+from podlife.explain.containers import container_causes
+from podlife.explain.deletion import deletion_causes, is_only_held
+from podlife.explain.findings import Cause, Explanation, Upcoming
+from podlife.explain.finished import budget_causes, finished_causes, protection_causes
+from podlife.explain.node_state import collecting, eviction, live_pod_causes
+from podlife.explain.objects import condition, has_ended, is_terminating, items, metadata, spec, status, text
+from podlife.explain.scheduling import scheduling_causes
+from podlife.explain.timeline import timeline_of
+from podlife.explain.who import who_deleted
+from podlife.explain.world import World, is_ready
+
+__all__ = ["explain_pod", "pod_causes", "stage_of"]
+
+
+def explain_pod(world: World, pod: Object) -> Explanation:
+    found = metadata(pod)
+    events = world.events_of(pod)
+    causes = tuple(pod_causes(world, pod))
+    told = {each for cause in causes for each in cause.upcoming}
+    return Explanation(
+        "Pod",
+        text(found, "name"),
+        text(found, "namespace"),
+        text(found, "uid"),
+        stage=stage_of(pod),
+        deletion=who_deleted(pod, events),
+        causes=causes,
+        timeline=timeline_of(pod, events),
+        upcoming=tuple(each for each in _upcoming(world, pod) if each not in told),
+        unread=world.unread,
+    )
+
+
+def pod_causes(world: World, pod: Object) -> Iterator[Cause]:
+    """All that hold it up, the one to begin with first."""
+    if is_terminating(pod):
+        yield from deletion_causes(world, pod)
+    elif has_ended(pod):
+        yield from finished_causes(world, pod)
+    elif not text(spec(pod), "nodeName"):
+        yield from scheduling_causes(world, pod)
+    else:
+        yield from _on_a_node(world, pod)
+    yield from protection_causes(world, pod)
+
+
+def _on_a_node(world: World, pod: Object) -> Iterator[Cause]:
+    node = world.node_of(pod)
+    of_node = list(live_pod_causes(world, pod))
+    yield from of_node
+    # What a node says that nobody hears is old.
+    if node is None or (is_ready(node) and not world.is_silent(node)):
+        yield from container_causes(world, pod)
+    yield from budget_causes(world, pod)
+
+
+def stage_of(pod: Object) -> str:
+    """Where it is in its life, in a few words."""
+    phase = text(status(pod), "phase")
+    if is_terminating(pod):
+        return "deleted, held by finalizers" if is_only_held(pod) else "terminating"
+    if has_ended(pod):
+        return f"ended ({phase})"
+    if not text(spec(pod), "nodeName"):
+        return "waiting for a node"
+    if phase != "Running":
+        done = [bool(each.get("ready")) for each in items(status(pod), "initContainerStatuses")]
+        return "initialising" if done and not all(done) else "starting"
+    return "running and ready" if text(condition(pod, "Ready"), "status") == "True" else "running, not ready"
+
+
+def _upcoming(world: World, pod: Object) -> Iterator[Upcoming]:
+    """What acts on it even where nothing holds it up."""
+    yield from collecting(world, pod)
+    node = world.node_of(pod)
+    if node is not None and not is_terminating(pod):
+        yield from eviction(world, pod, node)

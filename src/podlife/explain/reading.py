@@ -1,0 +1,211 @@
+"""Reads what a diagnosis needs, and nothing else: gets and lists, never a write.
+
+What may not be read, or is not served, is left out and named in `World.unread`: the rest is explained without it. Only
+the object that was asked for must be readable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from podlife.api.codec import Object
+from podlife.client import (
+    EVENTS,
+    LEASES,
+    NODES,
+    PERSISTENT_VOLUME_CLAIMS,
+    POD_DISRUPTION_BUDGETS,
+    PODS,
+    REPLICA_SETS,
+    Client,
+    ListOptions,
+    Ref,
+)
+from podlife.clock import Clock
+from podlife.errors import ApiError, NotFoundError
+from podlife.explain.objects import condition, controller_of, is_terminating, metadata, spec, text, updated
+from podlife.explain.volumes import claims_of
+from podlife.explain.world import Rules, World
+
+__all__ = ["Reader"]
+
+T = TypeVar("T")
+
+_LEASE_NAMESPACE = "kube-node-lease"
+_PAGE = 500
+# As many events of a namespace are looked through for what they tell of others than their own object.
+_MOST_EVENTS = 20_000
+
+
+class Reader:
+    def __init__(self, client: Client, clock: Clock, rules: Rules) -> None:
+        self._client = client
+        self._clock = clock
+        self._rules = rules
+        self._unread: dict[str, None] = {}
+
+    async def pod(self, namespace: str, name: str) -> tuple[World, Object]:
+        """The pod with what matters to it. Raises NotFoundError where there is none."""
+        pod: Object = await self._client.get(PODS, name, namespace)
+        world = World(self._clock.now(), self._rules, claims=await self._claims_of(pod))
+        world = replace(world, events=await self._events_of(namespace, pod))
+        if node := text(spec(pod), "nodeName"):
+            world = await self._with_node(world, node)
+        elif not is_terminating(pod):
+            world = await self._with_all_nodes(world, pod)
+        world = replace(world, replica_sets=await self._replica_set_of(pod))
+        if any(spec(each).get("unschedulable") for each in (world.nodes or {}).values()):
+            budgets = await self._list(POD_DISRUPTION_BUDGETS, namespace)
+            world = replace(world, budgets=budgets or ())
+        return self._finished(world), pod
+
+    async def absent_pod(self, namespace: str) -> tuple[World, Sequence[Object]]:
+        """What there is where a pod is not: the events of its namespace."""
+        events = await self._list(EVENTS, namespace, most=_MOST_EVENTS) or []
+        return self._finished(World(self._clock.now(), self._rules)), events
+
+    async def node(self, name: str) -> tuple[World, Object | None]:
+        """The node, None where there is none, and the pods that say that they are on it."""
+        world = await self._with_node(World(self._clock.now(), self._rules), name)
+        node = (world.nodes or {}).get(name)
+        if world.nodes is None:
+            # Here it is what was asked for: why it cannot be read is the answer.
+            await self._client.get(NODES, name)
+        selection = ListOptions(field_selector=f"spec.nodeName={name}")
+        world = replace(world, pods=await self._list(PODS, options=selection) or ())
+        if node is not None:
+            world = replace(world, events=await self._events_of("", node))
+            if spec(node).get("unschedulable"):
+                world = replace(world, budgets=await self._list(POD_DISRUPTION_BUDGETS) or ())
+        return self._finished(world), node
+
+    async def everything(self, namespace: str = "") -> World:
+        """All pods of a namespace, or of all, with what their diagnosis needs. Pods are read before nodes: a pod's node
+        was there before it. Raises ApiError when not even the pods may be read."""
+        pods = (await self._client.list_all(PODS, namespace)).items
+        nodes = await self._list(NODES)
+        leases = await self._list(LEASES, _LEASE_NAMESPACE)
+        claims = await self._list(PERSISTENT_VOLUME_CLAIMS, namespace)
+        world = World(
+            self._clock.now(),
+            self._rules,
+            nodes=None if nodes is None else _by_name(nodes),
+            leases=None if leases is None else _by_name(leases),
+            claims=None if claims is None else _by_key(claims),
+            budgets=await self._list(POD_DISRUPTION_BUDGETS, namespace) or (),
+            replica_sets=_by_uid(await self._list(REPLICA_SETS, namespace) or ()),
+            events=_by_regarded(await self._list(EVENTS, namespace, most=_MOST_EVENTS) or ()),
+            pods=pods,
+        )
+        return self._finished(world)
+
+    # Parts of it
+
+    async def _with_node(self, world: World, name: str) -> World:
+        nodes = await self._one(NODES, name)
+        lease = await self._one(LEASES, name, _LEASE_NAMESPACE)
+        return replace(world, nodes=nodes, leases=lease)
+
+    async def _with_all_nodes(self, world: World, pod: Object) -> World:
+        nodes = await self._list(NODES)
+        world = replace(world, nodes=None if nodes is None else _by_name(nodes))
+        if "free ports" in text(condition(pod, "PodScheduled"), "message"):
+            world = replace(world, pods=await self._list(PODS) or ())
+        return world
+
+    async def _claims_of(self, pod: Object) -> Mapping[tuple[str, str], Object] | None:
+        namespace = text(metadata(pod), "namespace")
+        found: dict[tuple[str, str], Object] = {}
+        for name in claims_of(pod):
+            claim = await self._one(PERSISTENT_VOLUME_CLAIMS, name, namespace)
+            if claim is None:
+                return None
+            found |= {(namespace, key): value for key, value in claim.items()}
+        return found
+
+    async def _replica_set_of(self, pod: Object) -> Mapping[str, Object]:
+        owner = controller_of(pod)
+        if text(owner, "kind") != "ReplicaSet":
+            return {}
+        found = await self._one(REPLICA_SETS, text(owner, "name"), text(metadata(pod), "namespace"))
+        return _by_uid((found or {}).values())
+
+    async def _events_of(self, namespace: str, obj: Object) -> Mapping[str, Sequence[Object]]:
+        """By name, since a node's own events carry its name as UID; by UID where it has one that others have not."""
+        found, uid = metadata(obj), text(metadata(obj), "uid")
+        selection = ListOptions(field_selector=f"involvedObject.name={text(found, 'name')}")
+        events = await self._list(EVENTS, namespace, options=selection, most=_MOST_EVENTS) or []
+        ours = [each for each in events if _regarded(each) in ("", uid, text(found, "name"))]
+        return {uid: sorted(ours, key=_time)}
+
+    # How it is read
+
+    async def _one(self, ref: Ref, name: str, namespace: str = "") -> Mapping[str, Object] | None:
+        """One object by its name, nothing where there is none; None where that cannot be known."""
+
+        async def get() -> Mapping[str, Object]:
+            try:
+                found: Object = await self._client.get(ref, name, namespace)
+            except NotFoundError:
+                return {}
+            return {name: found}
+
+        return await self._tried(ref, namespace, get)
+
+    async def _list(
+        self, ref: Ref, namespace: str = "", *, options: ListOptions | None = None, most: int = 0
+    ) -> list[Object] | None:
+        async def read() -> list[Object]:
+            if not most:
+                return (await self._client.list_all(ref, namespace, options=options)).items
+            found: list[Object] = []
+            selection = replace(options or ListOptions(), limit=_PAGE)
+            async for page in self._client.pages(ref, namespace, options=selection):
+                found += page.items
+                if len(found) >= most:
+                    self._unread[f"{ref} after the first {most}"] = None
+                    break
+            return found
+
+        return await self._tried(ref, namespace, read)
+
+    async def _tried(self, ref: Ref, namespace: str, read: Callable[[], Awaitable[T]]) -> T | None:
+        try:
+            return await read()
+        except ApiError as error:
+            where = f" in {namespace}" if namespace else ""
+            self._unread[f"{ref}{where} ({error.code} {error.reason})"] = None
+            return None
+
+    def _finished(self, world: World) -> World:
+        return replace(world, unread=tuple(self._unread))
+
+
+def _by_name(objects: Iterable[Object]) -> dict[str, Object]:
+    return {text(metadata(each), "name"): each for each in objects}
+
+
+def _by_key(objects: Iterable[Object]) -> dict[tuple[str, str], Object]:
+    return {(text(metadata(each), "namespace"), text(metadata(each), "name")): each for each in objects}
+
+
+def _by_uid(objects: Iterable[Object]) -> dict[str, Object]:
+    return {text(metadata(each), "uid"): each for each in objects}
+
+
+def _regarded(event: Object) -> str:
+    return text(event.get("involvedObject") or {}, "uid")
+
+
+def _by_regarded(events: Iterable[Object]) -> dict[str, list[Object]]:
+    found: dict[str, list[Object]] = {}
+    for event in sorted(events, key=_time):
+        found.setdefault(_regarded(event), []).append(event)
+    return found
+
+
+def _time(event: Object) -> float:
+    at = updated(event)
+    return 0.0 if at is None else at.timestamp()

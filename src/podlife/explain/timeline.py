@@ -1,0 +1,74 @@
+"""What happened to an object, in order, from what is still written down about it. Pure.
+
+Conditions keep only their last change and events are kept for an hour: what is not told may have happened all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+
+from podlife.api.codec import Object
+from podlife.explain.findings import Happening
+from podlife.explain.objects import all_statuses, deleted_at, items, metadata, moment, status, text, updated
+
+__all__ = ["MOST_HAPPENINGS", "timeline_of", "told_by"]
+
+MOST_HAPPENINGS = 200
+
+
+def timeline_of(obj: Object, events: Sequence[Object]) -> tuple[Happening, ...]:
+    """The oldest first; of very many the last."""
+    found = [*_life(obj), *_conditions(obj), *_containers(obj), *(told_by(events))]
+    return tuple(sorted(found, key=lambda each: each.at)[-MOST_HAPPENINGS:])
+
+
+def told_by(events: Iterable[Object]) -> Iterator[Happening]:
+    for event in events:
+        at = updated(event)
+        if at is None:
+            continue
+        count = (event.get("series") or {}).get("count") or event.get("count") or 1
+        times = f" (x{count})" if count > 1 else ""
+        what = f"{text(event, 'reason')}: {' '.join(text(event, 'message').split())}{times}"
+        yield Happening(at, what, _who(event))
+
+
+def _who(event: Object) -> str:
+    source = event.get("source") or {}
+    return (
+        text(source, "component") or text(event, "reportingComponent") or text(event, "reportingController")
+    )
+
+
+def _life(obj: Object) -> Iterator[Happening]:
+    found = metadata(obj)
+    yield from _at(moment(found.get("creationTimestamp")), "created")
+    grace = found.get("deletionGracePeriodSeconds")
+    within = f" (grace {grace} s)" if grace is not None else ""
+    yield from _at(deleted_at(obj), f"deletion asked for{within}")
+    yield from _at(moment(status(obj).get("startTime")), "accepted by the node")
+
+
+def _conditions(obj: Object) -> Iterator[Happening]:
+    for each in items(status(obj), "conditions"):
+        why = ": ".join(part for part in (text(each, "reason"), text(each, "message")) if part)
+        what = f"{text(each, 'type')} became {text(each, 'status')}{f' ({why})' if why else ''}"
+        yield from _at(moment(each.get("lastTransitionTime")), what)
+
+
+def _containers(obj: Object) -> Iterator[Happening]:
+    for each, is_init in all_statuses(obj):
+        title = f"{'init container' if is_init else 'container'} {text(each, 'name')}"
+        for field in ("lastState", "state"):
+            state = each.get(field) or {}
+            running, ended = state.get("running") or {}, state.get("terminated") or {}
+            yield from _at(moment(running.get("startedAt") or ended.get("startedAt")), f"{title} started")
+            reason = f" ({text(ended, 'reason')})" if text(ended, "reason") else ""
+            what = f"{title} ended with exit code {ended.get('exitCode')}{reason}"
+            yield from _at(moment(ended.get("finishedAt")), what)
+
+
+def _at(at: datetime | None, what: str) -> Iterator[Happening]:
+    if at is not None:
+        yield Happening(at, what)
