@@ -29,6 +29,8 @@ T = TypeVar("T")
 # The kernel tells of a supervisor's end a moment before it lets go of its lock.
 _LOOK_AGAIN_SECONDS = 0.01
 _LOOKS = 100
+# How long until one is looked at again that could not be: the agent has run out of descriptors, say.
+_BLIND_SECONDS = 1.0
 _CLOSE_SECONDS = 60.0
 
 
@@ -44,9 +46,13 @@ class Ends:
         self._watch = CloseWatch(records.locks, self._supervisor_closed)
         self._containers: Mapping[str, ContainerRecord] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
+        # Those that could not be looked at, and will be.
+        self._unseen: set[str] = set()
+        self._is_open = False
 
     def open(self) -> None:
         self._watch.open()
+        self._is_open = True
 
     async def follow(self, containers: Mapping[str, ContainerRecord]) -> None:
         """From here on; what was lost before is settled when this returns."""
@@ -58,6 +64,7 @@ class Ends:
                 self._record_lost(containers[container_id])
 
     async def close(self) -> None:
+        self._is_open = False
         self._watch.close()
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=_CLOSE_SECONDS)
@@ -87,12 +94,30 @@ class Ends:
             record.waiters.remove(waiter)
 
     def look_at(self, record: ContainerRecord) -> None:
-        """Read its state, and tell or settle its end."""
-        self._records.refresh(record)
+        """Read its state, and tell or settle its end; later, where it cannot be read now."""
+        try:
+            self._records.refresh(record)
+        except OSError as failure:
+            self._look_later(record, failure)
+            return
         if record.state is ContainerState.EXITED:
             self._tell(record)
         elif record.state is ContainerState.UNKNOWN:
             self.spawn(self._settle_lost(record), f"end what is left of {record.config.name}")
+
+    def _look_later(self, record: ContainerRecord, failure: OSError) -> None:
+        """Nobody tells of an end twice: one that was not seen would never be."""
+        if not self._is_open or record.id in self._unseen:
+            return
+        log.warning("container %s cannot be looked at, which is tried again: %s", record.id, failure)
+        self._unseen.add(record.id)
+        self.spawn(self._look_when_possible(record), f"look at {record.config.name} later")
+
+    async def _look_when_possible(self, record: ContainerRecord) -> None:
+        await asyncio.sleep(_BLIND_SECONDS)
+        self._unseen.discard(record.id)
+        if record.id in self._containers:
+            self.look_at(record)
 
     def _supervisor_closed(self, container_id: str | None) -> None:
         if container_id is None:
@@ -102,13 +127,15 @@ class Ends:
             if record.state is not ContainerState.RUNNING:
                 continue
             self.look_at(record)
-            if not record.is_end_told and container_id is not None:
+            if not record.is_end_told and container_id is not None and record.id not in self._unseen:
                 self.spawn(self._look_again(record), f"look at {record.config.name}")
 
     async def _look_again(self, record: ContainerRecord) -> None:
         for _ in range(_LOOKS):
             await asyncio.sleep(_LOOK_AGAIN_SECONDS)
             if record.state is not ContainerState.RUNNING or record.id not in self._containers:
+                return
+            if record.id in self._unseen:
                 return
             self.look_at(record)
 

@@ -70,12 +70,12 @@ class ProcessExec:
             self._exit_code = int(answer["exit_code"])
         return self._exit_code
 
-    async def read_from(self, stdout: int, stderr: int | None) -> None:
-        await self._read(stdout, self.stdout)
-        if stderr is None:
-            self.stderr.feed_eof()
-        else:
-            await self._read(stderr, self.stderr)
+    async def read_from(self, fd: int, reader: asyncio.StreamReader) -> None:
+        """Takes over the descriptor, as `write_to` does: it is closed with the session, whatever comes after."""
+        transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+            lambda: _Reader(reader), os.fdopen(fd, "rb", buffering=0)
+        )
+        self._transports.append(transport)
 
     async def write_to(self, stdin: int) -> None:
         loop = asyncio.get_running_loop()
@@ -90,12 +90,6 @@ class ProcessExec:
             if not transport.is_closing():
                 transport.abort() if isinstance(transport, asyncio.WriteTransport) else transport.close()
 
-    async def _read(self, fd: int, reader: asyncio.StreamReader) -> None:
-        transport, _ = await asyncio.get_running_loop().connect_read_pipe(
-            lambda: _Reader(reader), os.fdopen(fd, "rb", buffering=0)
-        )
-        self._transports.append(transport)
-
 
 @asynccontextmanager
 async def executing(
@@ -105,16 +99,23 @@ async def executing(
     async with AsyncExitStack() as ours:
         try:
             connection = await ours.enter_async_context(connected(folder))
-        except OSError:
+        except (FileNotFoundError, ConnectionError):
             raise ExecError("the container does not run") from None
+        except OSError as failure:
+            raise ExecError(_why_not(command, failure)) from None
         try:
             with ExitStack() as theirs:
-                session = await (_with_terminal if tty else _with_pipes)(connection, theirs, command, stdin)
+                session = await (_with_terminal if tty else _with_pipes)(
+                    connection, ours, theirs, command, stdin
+                )
         except OSError as failure:
-            raise ExecError(f"cannot run {command[0]!r} in the container: {failure.strerror}") from None
-        ours.callback(session.close)
+            raise ExecError(_why_not(command, failure)) from None
         await _until_started(connection, command)
         yield session
+
+
+def _why_not(command: Sequence[str], failure: OSError) -> str:
+    return f"cannot run {command[0]!r} in the container: {failure.strerror}"
 
 
 async def _until_started(connection: Connection, command: Sequence[str]) -> None:
@@ -125,32 +126,41 @@ async def _until_started(connection: Connection, command: Sequence[str]) -> None
         raise ExecError(f"cannot run {command[0]!r} in the container: {answer['error']}")
 
 
+# Each descriptor is somebody's to close before the next one is asked for: there may be none left.
+
+
 async def _with_pipes(
-    connection: Connection, theirs: ExitStack, command: Sequence[str], stdin: bool
+    connection: Connection, ours: AsyncExitStack, theirs: ExitStack, command: Sequence[str], stdin: bool
 ) -> ProcessExec:
     session = ProcessExec(connection, None)
+    ours.callback(session.close)
     if stdin:
         their_in, our_in = os.pipe2(os.O_CLOEXEC)
+        theirs.callback(os.close, their_in)
         await session.write_to(our_in)
     else:
         their_in = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
-    our_out, their_out = os.pipe2(os.O_CLOEXEC)
-    our_error, their_error = os.pipe2(os.O_CLOEXEC)
-    for fd in (their_in, their_out, their_error):
-        theirs.callback(os.close, fd)
-    await session.read_from(our_out, our_error)
-    connection.send({"verb": "exec", "argv": list(command), "tty": False}, (their_in, their_out, their_error))
+        theirs.callback(os.close, their_in)
+    given = [their_in]
+    for reader in (session.stdout, session.stderr):
+        our_end, their_end = os.pipe2(os.O_CLOEXEC)
+        theirs.callback(os.close, their_end)
+        await session.read_from(our_end, reader)
+        given.append(their_end)
+    connection.send({"verb": "exec", "argv": list(command), "tty": False}, tuple(given))
     return session
 
 
 async def _with_terminal(
-    connection: Connection, theirs: ExitStack, command: Sequence[str], stdin: bool
+    connection: Connection, ours: AsyncExitStack, theirs: ExitStack, command: Sequence[str], stdin: bool
 ) -> ProcessExec:
-    ours, terminal = pty.openpty()
+    our_side, terminal = pty.openpty()
     theirs.callback(os.close, terminal)
-    session = ProcessExec(connection, ours)
+    session = ProcessExec(connection, our_side)
+    ours.callback(session.close)
+    await session.read_from(our_side, session.stdout)
+    session.stderr.feed_eof()
     if stdin:
-        await session.write_to(os.dup(ours))
-    await session.read_from(ours, None)
+        await session.write_to(os.dup(our_side))
     connection.send({"verb": "exec", "argv": list(command), "tty": True}, (terminal, terminal, terminal))
     return session

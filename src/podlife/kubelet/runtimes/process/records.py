@@ -16,7 +16,6 @@ import asyncio
 import fcntl
 import logging
 import os
-import shutil
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,6 +24,7 @@ from typing import Any
 import msgspec
 
 from podlife.kubelet.runtime import ContainerConfig, ContainerState, SandboxConfig, SandboxState
+from podlife.kubelet.volumes.removal import remove_tree
 
 log = logging.getLogger(__name__)
 
@@ -264,9 +264,9 @@ def _read(path: Path, kind: type[Any]) -> Any:
 
 
 def remove(path: Path) -> None:
-    """A file, or a folder with all that is in it; as much as can be. Blocking."""
-    if path.is_dir() and not path.is_symlink():
+    """A file, or a folder with all that its container made in it. Blocking."""
+    try:
+        remove_tree(path)
+    except OSError as failure:
         # What cannot be removed (a mount, an immutable file) the next agent tries again; it keeps none from starting.
-        shutil.rmtree(path, onerror=lambda _, left, failure: log.warning("%s stays: %s", left, failure[1]))
-    else:
-        path.unlink(missing_ok=True)
+        log.warning("%s stays: %s", path, failure)

@@ -46,7 +46,13 @@ def start_beside(main: int, folder: Folder, streams: Streams, *, tty: bool, comm
 def _start(folder: Folder, streams: Streams, program: _Program) -> int:
     reader, writer = os.pipe2(os.O_CLOEXEC)
     parent = os.getpid()
-    pid = os.fork()
+    try:
+        pid = os.fork()
+    except OSError:
+        # There may be no room for another process; the supervisor goes on, and is asked again.
+        os.close(reader)
+        os.close(writer)
+        raise
     if pid == 0:
         _become(folder, program, streams, parent=parent, failures=writer)
     os.close(writer)

@@ -1,0 +1,107 @@
+"""What a container does to the node that runs it, and what a node does that has run out of descriptors."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import resource
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from podlife.clock import SystemClock
+from podlife.kubelet.runtime import ContainerRuntimeError
+from podlife.kubelet.runtimes.process import ProcessRuntime, ProcessSettings
+
+from .process_kit import ended, said, started
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the process runtime needs Linux")
+
+_MANY_FOLDERS = "import os\nfor _ in range(1200):\n os.mkdir('d'); os.chdir('d')"
+_DESCRIPTORS = 256
+
+
+@contextmanager
+def short_of_descriptors(*, free: int) -> Iterator[None]:
+    """This process can open so many files and no more."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with ExitStack() as stack:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (_DESCRIPTORS, hard))
+        stack.callback(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        taken: list[int] = []
+        try:
+            while True:
+                taken.append(os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC))
+        except OSError:
+            for _ in range(free):
+                os.close(taken.pop())
+        stack.callback(lambda: [os.close(each) for each in taken])
+        yield
+
+
+def descriptors() -> int:
+    return sum(1 for _ in Path("/proc/self/fd").iterdir())
+
+
+async def test_folders_deeper_than_any_stack_are_removed_with_their_container(
+    runtime: ProcessRuntime, tmp_path: Path
+) -> None:
+    container_id = await started(runtime, tmp_path, f'exec {sys.executable} -c "{_MANY_FOLDERS}"')
+    assert (await ended(runtime, container_id)).exit_code == 0
+    await runtime.remove_container(container_id)
+    assert list((tmp_path / "runtime/leaving").iterdir()) == []
+
+
+async def test_what_an_agent_left_of_deep_folders_keeps_the_next_one_from_nothing(tmp_path: Path) -> None:
+    settings = ProcessSettings(tmp_path / "runtime")
+    async with ProcessRuntime(settings, SystemClock()) as runtime:
+        container_id = await started(runtime, tmp_path, f'exec {sys.executable} -c "{_MANY_FOLDERS}"')
+        await ended(runtime, container_id)
+    folder = tmp_path / "runtime"
+    (folder / "containers" / container_id).rename(folder / "leaving" / container_id)
+    async with ProcessRuntime(settings, SystemClock()) as runtime:
+        assert await runtime.list_containers() == []
+    assert list((folder / "leaving").iterdir()) == []
+
+
+@pytest.mark.parametrize("tty", [False, True])
+async def test_a_command_for_which_there_are_no_descriptors_takes_none_with_it(
+    runtime: ProcessRuntime, tmp_path: Path, tty: bool
+) -> None:
+    container_id = await started(runtime, tmp_path, "exec sleep 1000")
+    before = descriptors()
+    failures = 0
+    for free in range(9):
+        with short_of_descriptors(free=free):
+            try:
+                async with runtime.exec(container_id, ["true"], stdin=True, tty=tty) as session:
+                    await session.wait()
+            except ContainerRuntimeError:
+                failures += 1
+        # What was closed is let go of by the loop.
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert descriptors() == before
+    assert failures > 3
+
+
+async def test_the_end_of_a_container_is_told_though_there_were_no_descriptors_when_it_came(
+    runtime: ProcessRuntime, tmp_path: Path
+) -> None:
+    pids = [tmp_path / "one", tmp_path / "other"]
+    ids = [
+        await started(runtime, tmp_path, f"echo $$ > {pid}; exec sleep 1000", attempt=attempt)
+        for attempt, pid in enumerate(pids)
+    ]
+    with short_of_descriptors(free=2):
+        numbers = [int(await said(pid)) for pid in pids]
+    with short_of_descriptors(free=0):
+        for number in numbers:
+            os.kill(number, signal.SIGKILL)
+        # Longer than the kernel and the supervisors take: the news comes while nothing can be opened.
+        await asyncio.sleep(0.5)
+    assert [(await ended(runtime, each)).exit_code for each in ids] == [137, 137]
