@@ -9,11 +9,12 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import cache
 from typing import Protocol
 
 from podlife.kubelet.asking.addresses import NoAnswerError, dial_error, host_port
+from podlife.kubelet.asking.lookups import addresses_of
 
 __all__ = ["PlainAnswerError", "Stream", "connected", "tcp_knock"]
 
@@ -45,7 +46,7 @@ async def tcp_knock(host: str, port: int, *, seconds: float) -> None:
 async def connected(host: str, port: int, *, is_tls: bool = False) -> AsyncIterator[Stream]:
     """Closed at the end without waiting for the other side."""
     try:
-        reader, writer = await asyncio.open_connection(host, port)
+        reader, writer = await _dialled(host, port)
     except OSError as error:
         raise dial_error(error, host, port) from None
     except (ValueError, UnicodeError):
@@ -61,6 +62,15 @@ async def connected(host: str, port: int, *, is_tls: bool = False) -> AsyncItera
     finally:
         # Not `close`: that would wait for the other side to read what was sent.
         writer.transport.abort()
+
+
+async def _dialled(host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """By each of the host's addresses, until one answers."""
+    *others, last = await addresses_of(host)
+    for address in others:
+        with suppress(OSError):
+            return await asyncio.open_connection(address, port)
+    return await asyncio.open_connection(last, port)
 
 
 class _Plain:
