@@ -1,8 +1,8 @@
 """Names of hosts to addresses, in threads that nothing else waits for.
 
-Pods choose the names, and a name server that says nothing holds a thread for as long as the system's patience lasts, long
-after the question was given up. In the threads that everybody shares a few such names would keep the node from setting up
-a volume or removing a container; here there are so many at most, and they keep no process from ending.
+Pods choose the names, and a name server that says nothing holds a thread for as long as the system's patience lasts,
+long after the question was given up. In the threads that everybody shares a few such names would keep the node from
+setting up a volume or removing a container; here there are so many at most, and they keep no process from ending.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _free = threading.BoundedSemaphore(_MOST_AT_ONCE)
 
 
 async def addresses_of(host: str) -> list[str]:
-    """One at least. Raises OSError and UnicodeError for a name that has none, `AskError` when too many are asked for."""
+    """One at least. Raises OSError and UnicodeError for a name that has none, `AskError` when too many wait."""
     with contextlib.suppress(ValueError):
         return [str(ip_address(host))]
     if not _free.acquire(blocking=False):
