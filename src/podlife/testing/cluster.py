@@ -174,9 +174,10 @@ class Cluster:
         """How containers behave that are created from now on; names may have `*`. The last rule that fits counts."""
         self._rules.add(behaviour, pod=pod, namespace=namespace, container=container, image=image)
 
-    def connect(self, name: str) -> tuple[Client, Way]:
-        """An administrator's client for a component of the test's own, and the way that only it goes. Close it."""
-        return self._inside.server.connect(name)
+    def connect(self, name: str, *, is_beside: bool = False) -> tuple[Client, Way]:
+        """An administrator's client for a component of the test's own, and the way that only it goes. Close it. One
+        that is beside does not notice what happens to `api`, the way of all."""
+        return self._inside.server.connect(name, is_beside=is_beside)
 
     # Time
 
@@ -233,7 +234,7 @@ class Cluster:
     @asynccontextmanager
     async def timeline(self, *refs: Ref) -> AsyncIterator[Timeline]:
         """What is seen of pods and nodes, or of what is named, for as long as the block lasts."""
-        client, _ = self._inside.server.connect("timeline")
+        client, _ = self._inside.server.connect("timeline", is_beside=True)
         seen = Timeline(client, refs or (PODS, NODES))
         task = self._inside.group.create_task(seen.run(), name="timeline")
         try:

@@ -41,14 +41,18 @@ class Server:
             not_ready_toleration_seconds=toleration_seconds,
             unreachable_toleration_seconds=toleration_seconds,
         )
-        self.way = Way("the API server", self.audit.over(self.handler))
+        self._direct = self.audit.over(self.handler)
+        self.way = Way("the API server", self._direct)
 
     async def prepare(self) -> None:
         await create_system_namespaces(self.handler.registry, ADMIN)
 
-    def connect(self, name: str, peer: Peer = _ADMINISTRATOR) -> tuple[Client, Way]:
-        """A client of its own for a component, and the way that only it goes."""
-        way = Way(name, self.way)
+    def connect(
+        self, name: str, peer: Peer = _ADMINISTRATOR, *, is_beside: bool = False
+    ) -> tuple[Client, Way]:
+        """A client of its own for a component, and the way that only it goes. One that is beside does not share the
+        way of all: nothing that happens there concerns it."""
+        way = Way(name, self._direct if is_beside else self.way)
         transport = InProcessTransport(way, headers={"User-Agent": name}, peer=peer)
         return Client(transport), way
 

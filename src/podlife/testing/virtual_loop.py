@@ -23,6 +23,8 @@ P = ParamSpec("P")
 
 # Nobody means to wait for longer: a wait for what never comes would go on through heartbeat after heartbeat.
 _MOST_SECONDS = 90 * 86_400.0
+# Nor that so much happens at one moment: parts of a cluster that undo each other's work would go on for ever.
+_MOST_ROUNDS = 200_000
 # With no timer at all only a thread or a socket can wake the loop: it is waited for, but not for ever.
 _OUTSIDE_SECONDS = 10.0
 
@@ -51,6 +53,7 @@ class _JumpingSelector(selectors.DefaultSelector):
 
     def select(self, timeout: float | None = None) -> Any:
         ready = super().select(0)
+        self.loop.count_round()
         if ready or (timeout is not None and timeout <= 0) or self.loop.wake_idlers():
             return ready
         if timeout is None:
@@ -67,6 +70,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         selector.loop = self
         self._virtual_now = 0.0
         self._most_seconds = most_seconds
+        self._rounds = 0
         self._idlers: list[asyncio.Future[None]] = []
         self._numbers = itertools.count(1)
         super().__init__(selector)
@@ -75,7 +79,17 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         return self._virtual_now
 
+    def count_round(self) -> None:
+        self._rounds += 1
+        if self._rounds > _MOST_ROUNDS:
+            self._rounds = 0
+            raise EndlessWaitError(
+                f"at {self._virtual_now:g} s of virtual time something happens again and again, and no time passes; "
+                "give one of those who do it a pause"
+            )
+
     def jump(self, seconds: float) -> None:
+        self._rounds = 0
         self._virtual_now += seconds
         if self._virtual_now > self._most_seconds:
             days = self._most_seconds / 86_400
