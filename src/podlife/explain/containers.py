@@ -45,6 +45,8 @@ _ERRORS = (
     "PreCreateHookError",
     "PostStartHookError",
 )
+# What a runtime says of a container that never ran.
+_NOT_STARTED = ("StartError", "ContainerCannotRun")
 # What is not there after so long is told of; sooner it may simply be on its way.
 _PATIENCE_SECONDS = 30.0
 _MOST_BACKOFF = timedelta(minutes=5)
@@ -86,7 +88,7 @@ def _is_sidecar(pod: Object, each: Object) -> bool:
 def _waiting(world: World, pod: Object, each: Object, waiting: Object, title: str) -> Cause | None:
     reason, message = text(waiting, "reason"), text(waiting, "message")
     since = condition_since(pod, "Initialized" if title.startswith("init") else "ContainersReady")
-    new_image = Remedy(commands.set_image(pod, text(each, "name"), world.workload_of(pod)), _NEW_IMAGE)
+    new_image = _new_image(world, pod, text(each, "name"))
     if reason in _IMAGE:
         said = f"the image {text(each, 'image')} of {title} cannot be had ({reason}): {message}"
         again = (
@@ -115,14 +117,21 @@ def _crash_loop(world: World, pod: Object, each: Object, title: str) -> Cause:
     logs = commands.kubectl(
         "logs", text(metadata(pod), "name"), *commands.namespace_flag(pod), "-c", name, "--previous"
     )
+    if text(last, "reason") in _NOT_STARTED:
+        said = f"{title} cannot be started ({text(last, 'reason')}): {text(last, 'message')}"
+        return Cause("container-error", said, ended, (_new_image(world, pod, name),), (again,))
     said = f"{title} ends again and again ({count} restarts), last with exit code {code}"
     if text(last, "reason") == "OOMKilled":
         remedy = Remedy(_more_memory(world, pod, name), "The node has less memory for others.")
         return Cause("out-of-memory", f"{said}: it was killed for want of memory", ended, (remedy,), (again,))
-    image = Remedy(commands.set_image(pod, name, world.workload_of(pod)), _NEW_IMAGE)
+    image = _new_image(world, pod, name)
     hook = next((text(event, "message") for event in _reversed(world, pod, "FailedPostStartHook")), "")
     why = f"; its postStart hook fails: {hook}" if hook else ""
     return Cause("crash-loop", f"{said}{why}; `{logs}` shows what it said", ended, (image,), (again,))
+
+
+def _new_image(world: World, pod: Object, container: str) -> Remedy:
+    return Remedy(commands.set_image(pod, container, world.workload_of(pod)), _NEW_IMAGE)
 
 
 def _more_memory(world: World, pod: Object, container: str) -> str:
@@ -139,12 +148,11 @@ def _still_initialising(world: World, pod: Object, each: Object, began: datetime
     name = text(each, "name")
     logs = commands.kubectl("logs", text(metadata(pod), "name"), *commands.namespace_flag(pod), "-c", name)
     said = f"init container {name} has not ended yet, and nothing else starts before; `{logs}` shows what it waits for"
-    image = Remedy(commands.set_image(pod, name, world.workload_of(pod)), _NEW_IMAGE)
-    return Cause("init-container", said, began, (image, Remedy(commands.delete(pod), _ANOTHER)))
+    return Cause("init-container", said, began, (Remedy(commands.delete(pod), _ANOTHER),))
 
 
 def is_held_before_starting(world: World, pod: Object) -> bool:
-    started = moment(status(pod).get("startTime")) or condition_since(pod, "PodScheduled")
+    started = _got_node_at(pod)
     reasons = {
         text((each.get("state") or {}).get("waiting") or {}, "reason") for each, _ in all_statuses(pod)
     }
@@ -177,8 +185,18 @@ def _before_starting(world: World, pod: Object) -> Iterator[Cause]:
 def _not_picked_up(pod: Object, since: datetime | None) -> Cause:
     node = text(spec(pod), "nodeName")
     said = f"it has node {node}, whose agent has not begun to start it"
-    picked = since or condition_since(pod, "PodScheduled")
-    return Cause("not-picked-up", said, picked, (Remedy(commands.delete(pod, 0), _ANOTHER),))
+    return Cause(
+        "not-picked-up", said, since or _got_node_at(pod), (Remedy(commands.delete(pod, 0), _ANOTHER),)
+    )
+
+
+def _got_node_at(pod: Object) -> datetime | None:
+    """At the latest; who was created with a node has no condition that tells."""
+    return (
+        moment(status(pod).get("startTime"))
+        or condition_since(pod, "PodScheduled")
+        or moment(metadata(pod).get("creationTimestamp"))
+    )
 
 
 def _not_ready(world: World, pod: Object) -> Iterator[Cause]:
@@ -209,7 +227,7 @@ def _probe(world: World, pod: Object, each: Object, since: datetime | None) -> C
     said = f"container {name} runs, and its {kind} probe does not succeed{f': {failed}' if failed else ''}"
     again = (Upcoming("the node's agent", "asks again after every period of the probe"),)
     remedies = (
-        Remedy(commands.set_image(pod, name, world.workload_of(pod)), _NEW_IMAGE),
+        _new_image(world, pod, name),
         Remedy(commands.delete(pod), _ANOTHER),
     )
     return Cause(f"{kind}-probe", said, since, remedies, again)

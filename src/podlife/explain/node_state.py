@@ -10,7 +10,7 @@ from podlife.api.codec import Object
 from podlife.explain import commands
 from podlife.explain.findings import Cause, Remedy, Upcoming
 from podlife.explain.objects import condition, condition_since, metadata, moment, spec, text
-from podlife.explain.world import World, is_out_of_service, is_ready, taints_of
+from podlife.explain.world import OUT_OF_SERVICE, World, is_out_of_service, is_ready, taints_of
 
 __all__ = ["FORCED", "collecting", "describe_unready", "eviction", "live_pod_causes"]
 
@@ -84,7 +84,6 @@ def _gone(world: World, pod: Object) -> Cause:
 
 
 def _unready(world: World, pod: Object, node: Object) -> Cause:
-    name = text(metadata(node), "name")
     moved = eviction(world, pod, node)
     then = (
         ""
@@ -95,12 +94,20 @@ def _unready(world: World, pod: Object, node: Object) -> Cause:
         "node-not-ready",
         f"{describe_unready(world, node)}{then}",
         condition_since(node, "Ready"),
-        (
-            Remedy(commands.out_of_service(name), TAINTED),
-            Remedy(commands.delete(pod, 0), FORCED),
-        ),
+        _ways_out(world, pod, node),
         (*moved, *collecting(world, pod)),
     )
+
+
+def _ways_out(world: World, pod: Object, node: Object) -> tuple[Remedy, ...]:
+    """The taint moves only a pod that does not bear it: one that bears every taint would stay for ever."""
+    taint = Remedy(commands.out_of_service(text(metadata(node), "name")), TAINTED)
+    force = Remedy(commands.delete(pod, 0), FORCED)
+    if is_out_of_service(node):
+        return (force,)
+    tainted = {"spec": {"taints": [{"key": OUT_OF_SERVICE, "value": "nodeshutdown", "effect": "NoExecute"}]}}
+    seconds = world.rules.bears(pod, tainted)
+    return (taint, force) if seconds is None or not math.isinf(seconds) else (force,)
 
 
 def silent(world: World, pod: Object, node: Object) -> Cause:
