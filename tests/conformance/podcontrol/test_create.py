@@ -151,7 +151,7 @@ async def test_generated_name_that_is_taken_is_drawn_again_by_the_server(
     """PC-17."""
     draws: list[str] = []
 
-    def unlucky(base: str) -> str:
+    def unlucky(base: str, _: object) -> str:
         draws.append(base)
         return f"{base}{'taken' if len(draws) <= taken else 'free'}"
 
