@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from podlife.testing.audit import Audit, Entry
     from podlife.testing.cluster import Cluster, NotSettledError
     from podlife.testing.controllers import DEFAULT, Controllers, function, node_lifecycle, pod_gc
+    from podlife.testing.in_thread import ClusterInThread, cluster_in_thread
     from podlife.testing.node import Node, NodeSpec, RunningContainer
     from podlife.testing.timeline import Change, Timeline, is_gone, is_terminating
     from podlife.testing.virtual_loop import LoopClock, VirtualTimeLoop, run_virtually, virtual_time
@@ -31,6 +32,7 @@ __all__ = [
     "Behaviour",
     "Change",
     "Cluster",
+    "ClusterInThread",
     "Controllers",
     "Disturbance",
     "Entry",
@@ -43,6 +45,7 @@ __all__ = [
     "Timeline",
     "VirtualTimeLoop",
     "Way",
+    "cluster_in_thread",
     "function",
     "is_gone",
     "is_terminating",
@@ -64,6 +67,8 @@ _MODULES = {
     "function": "podlife.testing.controllers",
     "node_lifecycle": "podlife.testing.controllers",
     "pod_gc": "podlife.testing.controllers",
+    "ClusterInThread": "podlife.testing.in_thread",
+    "cluster_in_thread": "podlife.testing.in_thread",
     "Node": "podlife.testing.node",
     "NodeSpec": "podlife.testing.node",
     "RunningContainer": "podlife.testing.node",
