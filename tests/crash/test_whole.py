@@ -1,5 +1,6 @@
 """`kill -9` of anything, at any moment, on a cluster of real processes: the API server, the controllers, a node's
-agent, the supervisor of a container, and the supervisor of all of them; while users scale, change and delete.
+agent, the supervisor of a container, what forks those, the supervisor of all of them; while users scale, change and
+delete.
 
 After it every wanted replica runs exactly once, no process runs without a pod, nothing is stuck, and no pod's name,
 so no ordinal of a StatefulSet, ever ran twice at the same time. A few rounds; `make crash` asks for more. A run that
@@ -35,7 +36,7 @@ async def test_whoever_is_killed_everything_wanted_runs_once_and_nothing_else_do
             await world.change()
             # Into whatever they are doing by then.
             await asyncio.sleep(world.random.uniform(0, 0.7))
-            await world.kill()
+            await world.kill(is_long=ROUNDS > TOGETHER)
             world.check_never_twice()
             if number % TOGETHER == 0:
                 await world.settle()

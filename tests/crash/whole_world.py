@@ -8,6 +8,7 @@ begins and when it was told to end. So one that runs beside another of its name 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import random
 import signal
@@ -127,30 +128,60 @@ class World:
 
     # What is killed
 
-    async def kill(self) -> None:
-        """Somebody, with -9; returns when they are back."""
+    async def kill(self, *, is_long: bool) -> None:
+        """Somebody, with -9; returns when they are back. `is_long` has also what takes its time."""
         parts = ["apiserver", "controllers", *(f"node-{number}" for number in range(NODES_COUNT))]
-        victim = self.random.choice([*parts, *parts, "supervisor", "supervisor", "up"])
+        victims = [*parts, *parts, "supervisor", "supervisor", "launcher", "up"]
+        victim = self.random.choice([*victims, "nursery", "silence"] if is_long else victims)
         self.story.append(f"kill {victim}")
-        if victim == "up":
-            await asyncio.to_thread(self.up.kill)
-            await asyncio.to_thread(self.up.start)
-        elif victim == "supervisor":
-            self._kill_supervisor()
-        else:
-            await self._kill_part(victim)
+        match victim:
+            case "up":
+                await asyncio.to_thread(self.up.kill)
+                await asyncio.to_thread(self.up.start)
+            case "nursery":
+                os.kill(_parent((await self._part("apiserver"))["pid"]), signal.SIGKILL)
+                # Without the one that starts the others it can only end.
+                assert await asyncio.to_thread(self.up.wait) == 1, self.explain()
+                await asyncio.to_thread(self.up.start)
+            case "supervisor":
+                self._kill_supervisor()
+            case "launcher":
+                await self._kill_launcher()
+            case "silence":
+                await self._silence()
+            case _:
+                await self._kill_part(victim)
+
+    async def _part(self, name: str) -> dict[str, Any]:
+        return await asyncio.to_thread(self.up.part, name)
 
     async def _kill_part(self, name: str) -> None:
-        part = await asyncio.to_thread(self.up.part, name)
+        part = await self._part(name)
         if not part["pid"]:
             return
         os.kill(part["pid"], signal.SIGKILL)
 
         async def is_back() -> bool:
-            pid = (await asyncio.to_thread(self.up.part, name))["pid"]
+            pid = (await self._part(name))["pid"]
             return bool(pid) and pid != part["pid"]
 
         await self._until(is_back, f"{name} is not started again", seconds=60)
+
+    async def _silence(self) -> None:
+        """A node's agent hangs for so long that its pods are evicted."""
+        part = await self._part(self.random.choice([f"node-{number}" for number in range(NODES_COUNT)]))
+        if part["pid"]:
+            os.kill(part["pid"], signal.SIGSTOP)
+            await asyncio.sleep(self.random.uniform(10, 15))
+            os.kill(part["pid"], signal.SIGCONT)
+
+    async def _kill_launcher(self) -> None:
+        """What forks the supervisors of a node."""
+        part = await self._part(self.random.choice([f"node-{number}" for number in range(NODES_COUNT)]))
+        for folder in Path("/proc").glob("[0-9]*"):
+            if part["pid"] and _parent(int(folder.name)) == part["pid"]:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(int(folder.name), signal.SIGKILL)
 
     def _kill_supervisor(self) -> None:
         running = sorted(pid for pids in self.processes().values() for pid in pids)
