@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import resource
+import shutil
 import signal
 import sys
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from podlife.clock import SystemClock
-from podlife.kubelet.runtime import ContainerRuntimeError
+from podlife.kubelet.runtime import ContainerConfig, ContainerRuntimeError, SandboxConfig
 from podlife.kubelet.runtimes.process import ProcessRuntime, ProcessSettings
 
 from .process_kit import ended, said, started
@@ -47,20 +48,16 @@ def descriptors() -> int:
     return sum(1 for _ in Path("/proc/self/fd").iterdir())
 
 
-async def test_folders_deeper_than_any_stack_are_removed_with_their_container(
-    runtime: ProcessRuntime, tmp_path: Path
+async def test_folders_deeper_than_any_stack_are_removed_with_their_container_or_by_the_next_agent(
+    tmp_path: Path,
 ) -> None:
-    container_id = await started(runtime, tmp_path, f'exec {sys.executable} -c "{_MANY_FOLDERS}"')
-    assert (await ended(runtime, container_id)).exit_code == 0
-    await runtime.remove_container(container_id)
-    assert list((tmp_path / "runtime/leaving").iterdir()) == []
-
-
-async def test_what_an_agent_left_of_deep_folders_keeps_the_next_one_from_nothing(tmp_path: Path) -> None:
     settings = ProcessSettings(tmp_path / "runtime")
     async with ProcessRuntime(settings, SystemClock()) as runtime:
         container_id = await started(runtime, tmp_path, f'exec {sys.executable} -c "{_MANY_FOLDERS}"')
-        await ended(runtime, container_id)
+        assert (await ended(runtime, container_id)).exit_code == 0
+        other_id = await started(runtime, tmp_path, f'exec {sys.executable} -c "{_MANY_FOLDERS}"', attempt=1)
+        assert (await ended(runtime, other_id)).exit_code == 0
+        await runtime.remove_container(other_id)
     folder = tmp_path / "runtime"
     (folder / "containers" / container_id).rename(folder / "leaving" / container_id)
     async with ProcessRuntime(settings, SystemClock()) as runtime:
@@ -105,3 +102,56 @@ async def test_the_end_of_a_container_is_told_though_there_were_no_descriptors_w
         # Longer than the kernel and the supervisors take: the news comes while nothing can be opened.
         await asyncio.sleep(0.5)
     assert [(await ended(runtime, each)).exit_code for each in ids] == [137, 137]
+
+
+@pytest.mark.parametrize(("trap", "grace_seconds", "exit_code"), [("-", 30, 143), ("''", 0.2, 137)])
+async def test_a_container_that_removes_the_socket_of_its_orders_is_stopped_all_the_same(
+    runtime: ProcessRuntime, tmp_path: Path, trap: str, grace_seconds: float, exit_code: int
+) -> None:
+    gone = tmp_path / "gone"
+    script = f"trap {trap} TERM; rm ../control; echo gone > {gone}; while :; do sleep 0.1; done"
+    container_id = await started(runtime, tmp_path, script)
+    await said(gone)
+    async with asyncio.timeout(20):
+        await runtime.stop_container(container_id, grace_seconds=grace_seconds)
+    assert (await ended(runtime, container_id)).exit_code == exit_code
+
+
+async def test_a_pod_whose_folder_of_logs_has_too_long_a_name_is_told_why(
+    runtime: ProcessRuntime, tmp_path: Path
+) -> None:
+    logs = str(tmp_path / ("n" * 300))
+    sandbox_id = await runtime.run_sandbox(SandboxConfig("uid", "default", "web", log_directory=logs))
+    config = ContainerConfig("main", command=("true",), log_path="main/0.log")
+    with pytest.raises(ContainerRuntimeError, match="File name too long"):
+        await runtime.create_container(sandbox_id, config)
+    assert await runtime.list_containers() == []
+
+
+async def test_a_disk_that_is_full_is_told_of_and_nothing_is_left_half_made(
+    runtime: ProcessRuntime, tmp_path: Path
+) -> None:
+    sandbox_id = await runtime.run_sandbox(SandboxConfig("uid", "default", "web"))
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        with pytest.raises(ContainerRuntimeError, match="cannot be kept on the disk"):
+            await runtime.create_container(sandbox_id, ContainerConfig("main", command=("true",)))
+        with pytest.raises(ContainerRuntimeError, match="cannot be kept on the disk"):
+            await runtime.run_sandbox(SandboxConfig("other", "default", "other"))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, before)
+    assert list((tmp_path / "runtime/making").iterdir()) == []
+    assert [each.id for each in await runtime.list_sandboxes()] == [sandbox_id]
+
+
+async def test_a_container_whose_folder_somebody_took_away_can_be_removed(
+    runtime: ProcessRuntime, tmp_path: Path
+) -> None:
+    container_id = await started(runtime, tmp_path, "true")
+    await ended(runtime, container_id)
+    shutil.rmtree(tmp_path / "runtime/containers" / container_id)
+    await runtime.remove_container(container_id)
+    assert await runtime.list_containers() == []

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import signal
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, TypeVar
 
@@ -18,7 +19,7 @@ from podlife.kubelet.runtime import ContainerRuntimeError, ContainerState
 
 from .inotify import CloseWatch
 from .records import ContainerRecord, ExitRecord, Records
-from .survivors import kill_survivors
+from .survivors import kill_survivors, signal_survivors
 
 __all__ = ["Ends"]
 
@@ -92,6 +93,22 @@ class Ends:
             await waiter
         finally:
             record.waiters.remove(waiter)
+
+    async def end_unheard(self, record: ContainerRecord, grace_seconds: float) -> None:
+        """End one whose supervisor cannot be told to: its socket is gone, as a container with the agent's rights can
+        remove it. Its processes are found without; the supervisor sees them end and records it as ever."""
+        log.warning("container %s takes no orders and is ended without", record.id)
+        groups = self._records.control_groups(record.id)
+        if grace_seconds > 0:
+            number = signal.Signals[record.config.stop_signal]
+            await asyncio.to_thread(signal_survivors, record.id, groups, number)
+            try:
+                async with asyncio.timeout(grace_seconds):
+                    await self.wait_for(record)
+                return
+            except TimeoutError:
+                log.debug("container %s has used up its grace", record.id)
+        await asyncio.to_thread(kill_survivors, {record.id: groups})
 
     def look_at(self, record: ContainerRecord) -> None:
         """Read its state, and tell or settle its end; later, where it cannot be read now."""

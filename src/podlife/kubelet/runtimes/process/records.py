@@ -4,7 +4,7 @@
     sandboxes/<id>.json            a sandbox, replaced as a whole when it changes
     containers/<id>/               config.json, then claimed, started.json and exit.json as its supervisor gets to them
     locks/<id>                     held by the supervisor for as long as it lives
-    making/, leaving/              what is not yet there and what is no longer: both emptied when an agent begins
+    making/, leaving/              what is not yet there and what is no longer: both emptied once an agent has begun
 
 A folder appears and disappears by one rename. Everything is the owner's alone (0700 and 0600). IDs are random and names
 that come from users are never part of a path.
@@ -13,6 +13,7 @@ that come from users are never part of a path.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import fcntl
 import logging
 import os
@@ -105,16 +106,15 @@ class Records:
         self.agent_lock = root / "agent.lock"
         self.starting_lock = root / "starting.lock"
 
-    def prepare(self) -> None:
-        """Make the folders, and clear away what a killed agent left half made or half removed."""
+    def prepare(self) -> list[Path]:
+        """Make the folders. Answers what a killed agent left half made or half removed, for `remove`: a container may
+        have made more than can be removed before an agent begins."""
         for folder in (self._root, self.sandboxes, self.containers, self.locks, self._making, self._leaving):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for folder in (self._making, self._leaving):
-            for entry in folder.iterdir():
-                remove(entry)
         for lock in self.locks.iterdir():
             if not self.container(lock.name).exists():
                 lock.unlink()
+        return [entry for folder in (self._making, self._leaving) for entry in folder.iterdir()]
 
     def container(self, container_id: str) -> Path:
         return self.containers / container_id
@@ -155,6 +155,14 @@ class Records:
 
     def save_container(self, record: ContainerRecord, launch: dict[str, Any]) -> None:
         made = self._making / record.id
+        try:
+            self._make_container(made, record, launch)
+        except OSError:
+            remove(made)
+            raise
+        made.rename(self.container(record.id))
+
+    def _make_container(self, made: Path, record: ContainerRecord, launch: dict[str, Any]) -> None:
         made.mkdir(mode=0o700)
         (made / "work").mkdir(mode=0o700)
         write_private(made / "termination-log", b"")
@@ -166,12 +174,12 @@ class Records:
             "log_path": record.log_path,
         }
         write_private(made / "config.json", msgspec.json.encode({"record": stored, "launch": launch}))
-        made.rename(self.container(record.id))
 
     def take_away(self, container_id: str) -> Path:
         """Gone at once, for the next agent too; answers the folder that is left to be removed."""
         leaving = self._leaving / container_id
-        self.container(container_id).rename(leaving)
+        with contextlib.suppress(FileNotFoundError):
+            self.container(container_id).rename(leaving)
         self.lock(container_id).unlink(missing_ok=True)
         return leaving
 
@@ -241,11 +249,15 @@ def from_nanoseconds(nanoseconds: int) -> datetime:
 
 def write_private(path: Path, data: bytes, *, durable: bool = False) -> None:
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    with os.fdopen(fd, "wb") as file:
-        file.write(data)
-        if durable:
-            file.flush()
-            os.fsync(fd)
+    try:
+        with os.fdopen(fd, "wb") as file:
+            file.write(data)
+            if durable:
+                file.flush()
+                os.fsync(fd)
+    except OSError:
+        path.unlink(missing_ok=True)
+        raise
 
 
 def _sync(folder: Path) -> None:

@@ -12,8 +12,8 @@ import fcntl
 import os
 import secrets
 import sys
-from collections.abc import AsyncIterator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Self
 
@@ -55,6 +55,8 @@ __all__ = ["ProcessRuntime"]
 # How much longer than its grace a container may take: the kernel, not the container, is at work then.
 _KILL_SECONDS = 60.0
 _RETRY_SECONDS = 0.01
+# How often a supervisor is asked that cannot be reached; one that begins or ends cannot for a moment.
+_TRIES = 100
 
 
 class ProcessRuntime:
@@ -101,7 +103,8 @@ class ProcessRuntime:
                     f"attempt {config.attempt} at pod {config.namespace}/{config.name} has the sandbox {other.id}"
                 )
         record = SandboxRecord(secrets.token_hex(32), config, self._clock.now())
-        self._records.save_sandbox(record)
+        with _written(f"sandbox of pod {config.name!r}"):
+            self._records.save_sandbox(record)
         self._sandboxes[record.id] = record
         self._publish(EventKind.SANDBOX_STARTED, record)
         return record.id
@@ -113,7 +116,8 @@ class ProcessRuntime:
         if record.state is SandboxState.READY:
             # First, so that nothing is created or started in it any more.
             record.state = SandboxState.NOT_READY
-            self._records.save_sandbox(record)
+            with _written(f"sandbox of pod {record.config.name!r}"):
+                self._records.save_sandbox(record)
             self._publish(EventKind.SANDBOX_STOPPED, record)
         stops = [
             self.stop_container(container.id, grace_seconds=0) for container in self._in_sandbox(sandbox_id)
@@ -154,11 +158,12 @@ class ProcessRuntime:
             container_id, self._records.container(container_id), log_path_of(sandbox.config, config)
         )
         launch = launch_of(sandbox.config, config, place, self._settings, self._cgroups)
-        if place.log_path is not None:
-            _make_private(place.log_path.parent)
         log_path = str(place.log_path) if place.log_path else None
         record = ContainerRecord(container_id, sandbox_id, config, self._clock.now(), log_path)
-        self._records.save_container(record, launch)
+        with _written(f"container {config.name!r}"):
+            if place.log_path is not None:
+                _make_private(place.log_path.parent)
+            self._records.save_container(record, launch)
         self._containers[container_id] = record
         self._publish(EventKind.CONTAINER_CREATED, sandbox, record)
         return container_id
@@ -177,9 +182,7 @@ class ProcessRuntime:
         give_up = asyncio.get_running_loop().time() + max(grace_seconds, 0.0) + _KILL_SECONDS
         try:
             async with asyncio.timeout_at(give_up):
-                # A start on its way is waited for: what runs after a stop has returned would run for ever.
-                while record.is_starting or not await self._asked_to_stop(record, grace_seconds):  # noqa: ASYNC110 - another process has no event
-                    await asyncio.sleep(_RETRY_SECONDS)
+                await self._ask_to_stop(record, grace_seconds)
                 await self._ends.wait_for(record)
         except TimeoutError:
             raise RuntimeUnavailableError(f"container {record.config.name!r} does not end") from None
@@ -190,7 +193,8 @@ class ProcessRuntime:
         await self.stop_container(container_id, grace_seconds=0)
         record = self._containers.pop(container_id, None)
         if record is not None:
-            leaving = self._records.take_away(container_id)
+            with _written(f"container {record.config.name!r}"):
+                leaving = self._records.take_away(container_id)
             self._publish(EventKind.CONTAINER_REMOVED, self._sandboxes.get(record.sandbox_id), record)
             removal = asyncio.to_thread(remove, leaving)
             await asyncio.shield(self._ends.spawn(removal, f"remove {record.config.name}"))
@@ -239,7 +243,7 @@ class ProcessRuntime:
 
     async def _open(self) -> None:
         await self._launcher.wait_for_the_last_one()
-        self._records.prepare()
+        left = self._records.prepare()
         make_default_termination_message_path()
         self._cgroups = discover() if self._settings.use_cgroups else None
         # The watch comes before the look: an end in between is seen twice, never missed.
@@ -247,6 +251,8 @@ class ProcessRuntime:
         self._sandboxes = {record.id: record for record in self._records.load_sandboxes()}
         self._containers = {record.id: record for record in self._records.load_containers()}
         await self._ends.follow(self._containers)
+        if left:
+            self._ends.spawn(asyncio.to_thread(_remove_all, left), "remove what an earlier agent left")
 
     async def _close(self) -> None:
         await self._ends.close()
@@ -265,6 +271,16 @@ class ProcessRuntime:
             record.is_starting = False
             # Its end was not listened to until here.
             self._ends.look_at(record)
+
+    async def _ask_to_stop(self, record: ContainerRecord, grace_seconds: float) -> None:
+        """A start on its way is waited for: what runs after a stop has returned would run for ever."""
+        tries = 0
+        while record.is_starting or not await self._asked_to_stop(record, grace_seconds):
+            tries += not record.is_starting
+            if tries == _TRIES:
+                await self._ends.end_unheard(record, grace_seconds)
+                return
+            await asyncio.sleep(_RETRY_SECONDS)
 
     async def _asked_to_stop(self, record: ContainerRecord, grace_seconds: float) -> bool:
         """Whether the request has arrived, or is not needed any more."""
@@ -357,6 +373,20 @@ def _lock_for_one(path: Path) -> int:
             f"{path.parent} is in use by another node agent: give each a folder of its own"
         ) from None
     return fd
+
+
+@contextmanager
+def _written(what: str) -> Iterator[None]:
+    """A disk that refuses is told of as what a user can see: why their pod waits."""
+    try:
+        yield
+    except OSError as failure:
+        raise RuntimeUnavailableError(f"{what} cannot be kept on the disk: {failure.strerror}") from failure
+
+
+def _remove_all(paths: list[Path]) -> None:
+    for path in paths:
+        remove(path)
 
 
 def _make_private(folder: Path) -> None:

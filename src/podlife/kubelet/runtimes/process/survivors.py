@@ -15,7 +15,7 @@ from pathlib import Path
 
 from .launch import CONTAINER_ID_VARIABLE
 
-__all__ = ["kill_survivors"]
+__all__ = ["kill_survivors", "signal_survivors"]
 
 _PATIENCE_SECONDS = 10.0
 
@@ -33,7 +33,7 @@ def kill_survivors(lost: Mapping[str, Sequence[Path]]) -> bool:
                 os.close(pidfd)
             return False
         for pidfd in found:
-            _kill(pidfd)
+            _send(pidfd, signal.SIGKILL)
         time.sleep(0.01)
     for group in groups:
         with contextlib.suppress(OSError):
@@ -41,9 +41,15 @@ def kill_survivors(lost: Mapping[str, Sequence[Path]]) -> bool:
     return True
 
 
-def _kill(pidfd: int) -> None:
+def signal_survivors(container_id: str, groups: Sequence[Path], number: int) -> None:
+    """Blocking."""
+    for pidfd in _marked({container_id}) + _members(groups):
+        _send(pidfd, number)
+
+
+def _send(pidfd: int, number: int) -> None:
     try:
-        signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+        signal.pidfd_send_signal(pidfd, number)
     except ProcessLookupError:
         pass
     finally:
