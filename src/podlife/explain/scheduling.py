@@ -94,7 +94,7 @@ def _tainted(world: World, pod: Object) -> Iterator[tuple[str, str, tuple[Remedy
         (_name(node), taint)
         for node in _nodes(world)
         for taint in _not_borne(pod, node)
-        if not text(taint, "key").startswith(_OF_STATES)
+        if not _tells_the_truth(taint, node)
     ]
     risk = (
         "Other pods may come to the node as well; to let only this one there, give it a toleration instead."
@@ -106,6 +106,13 @@ def _tainted(world: World, pod: Object) -> Iterator[tuple[str, str, tuple[Remedy
     unready = [_name(node) for node in _nodes(world) if not is_ready(node)]
     if unready:
         yield "no-ready-node", f"not ready: {_some(unready)}; see `podlife explain node {unready[0]}`", ()
+
+
+def _tells_the_truth(taint: Object, node: Object) -> bool:
+    """Such a taint goes with its state; one of a node that is ready again was forgotten by whoever looks after nodes."""
+    key = text(taint, "key")
+    is_stale = key in (f"{_OF_STATES}not-ready", f"{_OF_STATES}unreachable") and is_ready(node)
+    return key.startswith(_OF_STATES) and not is_stale
 
 
 def _mismatched(world: World, pod: Object) -> Iterator[tuple[str, str, tuple[Remedy, ...]]]:

@@ -1,0 +1,26 @@
+"""A kube-apiserver of these tests alone: what they explain depends on all nodes there are."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from podlife.client import Client
+from tests.real.conftest import require
+from tests.real.podgc.cluster import connect
+from tests.real_parts import Server, kube_apiserver
+
+
+@pytest.fixture(scope="package")
+def explain_kube(parts_folder: Path) -> Iterator[Server]:
+    require("etcd", "kube-apiserver", "kubectl")
+    with kube_apiserver(parts_folder / "explain") as server:
+        yield server
+
+
+@pytest.fixture
+async def client(explain_kube: Server) -> AsyncIterator[Client]:
+    async with connect(explain_kube) as connected:
+        yield connected

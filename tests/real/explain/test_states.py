@@ -1,0 +1,154 @@
+"""Explanations on kube-apiserver, and the commands they print, run by kubectl as they stand."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from podlife.cli.explain_show import look_at_pod
+from podlife.client import (
+    DEPLOYMENTS,
+    NODES,
+    PERSISTENT_VOLUME_CLAIMS,
+    PODS,
+    REPLICA_SETS,
+    Client,
+    DeleteOptions,
+    WriteOptions,
+)
+from podlife.clock import SystemClock
+from podlife.errors import NotFoundError
+from podlife.explain import Explanation
+from tests.component.explain.kubectl_words import filled
+from tests.real.explain.states import STATES, State
+from tests.real_parts import Server, part
+
+Object = dict[str, Any]
+BY_HAND = WriteOptions(field_manager="backup-operator")
+
+
+class Later:
+    """What was made just now has been so for a while."""
+
+    def now(self) -> datetime:
+        return SystemClock().now() + timedelta(minutes=10)
+
+
+async def run_typed(server: Server, command: str) -> str:
+    path = f"{part('kubectl').parent}{os.pathsep}{os.environ['PATH']}"
+    process = await asyncio.create_subprocess_exec(
+        "bash",
+        "-euo",
+        "pipefail",
+        "-c",
+        command,
+        env={**os.environ, "PATH": path, "KUBECONFIG": str(server.kubeconfig)},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    async with asyncio.timeout(60):
+        said, _ = await process.communicate()
+    assert process.returncode == 0, f"{command}\n{said.decode()}"
+    return said.decode()
+
+
+async def make(client: Client, state: State) -> None:
+    name = state.name
+    if state.node is not None:
+        metadata = {**(state.node.get("metadata") or {}), "name": name}
+        await client.create(NODES, {**state.node, "metadata": metadata})
+        # The server taints every new node; whoever watches over nodes takes that off once it is ready.
+        taints = state.node["spec"].get("taints")
+        await client.patch(NODES, name, {"spec": {"taints": taints}})
+    if state.cause == "claim-unbound":
+        storage = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+        await client.create(
+            PERSISTENT_VOLUME_CLAIMS, {"metadata": {"name": name}, "spec": storage}, "default"
+        )
+    spec = {"containers": [{"name": "main", "image": "bad"}], **state.spec}
+    if state.node is not None and state.cause != "no-scheduler":
+        spec.setdefault("nodeName", name)
+    metadata = {**state.metadata, "name": name, "labels": {"app": name}}
+    if state.is_deployed:
+        metadata["ownerReferences"] = [await owner(client, name, spec)]
+    await client.create(PODS, {"metadata": metadata, "spec": spec}, "default", options=BY_HAND)
+    if state.status:
+        await client.patch(PODS, name, {"status": state.status}, "default", subresource="status")
+    if state.is_deleted:
+        await client.delete(PODS, name, "default")
+
+
+async def owner(client: Client, name: str, spec: Object) -> Object:
+    """A Deployment and its ReplicaSet, as their controllers leave them."""
+    labels = {"app": name}
+    template = {"metadata": {"labels": labels}, "spec": {**spec, "nodeName": ""}}
+    common = {"metadata": {"name": name}, "spec": {"selector": {"matchLabels": labels}, "template": template}}
+    deployment = await client.create(DEPLOYMENTS, common, "default")
+    owned = {**common, "metadata": {"name": name, "ownerReferences": [_reference(deployment, "Deployment")]}}
+    return _reference(await client.create(REPLICA_SETS, owned, "default"), "ReplicaSet")
+
+
+def _reference(obj: Object, kind: str) -> Object:
+    found = obj["metadata"]
+    return {
+        "apiVersion": "apps/v1",
+        "kind": kind,
+        "name": found["name"],
+        "uid": found["uid"],
+        "controller": True,
+    }
+
+
+@pytest.fixture
+async def cleared(client: Client) -> AsyncIterator[None]:
+    """No node is left that another test's pod could go to."""
+    yield
+    for node in (await client.list(NODES)).items:
+        options = DeleteOptions(uid=node["metadata"]["uid"])
+        try:
+            await client.delete(NODES, node["metadata"]["name"], options=options)
+        except NotFoundError:
+            continue
+
+
+@pytest.mark.parametrize("state", STATES, ids=[each.name for each in STATES])
+@pytest.mark.usefixtures("cleared")
+async def test_kubectl_runs_what_is_printed_and_it_unblocks(
+    state: State, client: Client, explain_kube: Server
+) -> None:
+    await make(client, state)
+    clock = SystemClock() if state.cause == "grace" else Later()
+    found: Explanation = await look_at_pod(client, clock, "default", state.name)
+    assert [each.name for each in found.causes][:1] == [state.cause], found
+    assert found.unread == ()
+    await run_typed(explain_kube, filled(found.causes[0].remedies[0].command, state.values))
+    assert await state.has_become(client, state.name), state.name
+
+
+async def test_who_set_a_finalizer_and_when_is_told_from_managed_fields(client: Client) -> None:
+    metadata = {"name": "managed", "finalizers": ["example.com/backup"]}
+    spec = {"containers": [{"name": "main", "image": "i"}]}
+    await client.create(PODS, {"metadata": metadata, "spec": spec}, "default", options=BY_HAND)
+    await client.delete(PODS, "managed", "default")
+    found = await look_at_pod(client, SystemClock(), "default", "managed")
+    assert "set by backup-operator" in found.causes[0].text
+    assert f"{datetime.now(UTC):%Y-%m-%d}" in found.causes[0].text  # noqa: DTZ005 - the server's own time
+
+
+async def test_a_pod_made_again_under_the_name_is_not_deleted_by_a_command_printed_before(
+    client: Client, explain_kube: Server
+) -> None:
+    spec = {"containers": [{"name": "main", "image": "i"}], "nodeName": "nowhere"}
+    obj = {"metadata": {"name": "again"}, "spec": spec}
+    await client.create(PODS, obj, "default")
+    found = await look_at_pod(client, SystemClock(), "default", "again")
+    await client.delete(PODS, "again", "default", options=DeleteOptions(grace_period_seconds=0))
+    second = await client.create(PODS, obj, "default")
+    with pytest.raises(AssertionError, match="the UID in the precondition"):
+        await run_typed(explain_kube, found.causes[0].remedies[0].command)
+    assert (await client.get(PODS, "again", "default"))["metadata"]["uid"] == second["metadata"]["uid"]
