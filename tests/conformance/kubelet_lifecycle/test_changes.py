@@ -59,7 +59,7 @@ class World:
         self.cache = PodCache()
         self.seconds = Moments()
         self.told: list[tuple[str, list[str]]] = []
-        self.changes = Changes(self.runtime, self.cache, self.clock, seconds=self.seconds, told=self._take)
+        self.changes = Changes(self.runtime, self.cache, seconds=self.seconds, told=self._take)
 
     def _take(self, uid: str, changes: tuple[Change, ...]) -> None:
         # Whoever is told finds the cache up to date.

@@ -9,7 +9,6 @@ import enum
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
 from podlife.kubelet.lifecycle.constants import RELIST_UNHEALTHY_SECONDS
 from podlife.kubelet.runtime import ContainerState, ContainerStatus, SandboxState, SandboxStatus
@@ -98,10 +97,10 @@ def ips_after(old: Sequence[str], new: Sequence[str], sandboxes: Iterable[Sandbo
 
 
 def is_healthy(
-    last_relist: datetime | None, now: datetime, *, patience_seconds: float = RELIST_UNHEALTHY_SECONDS
+    last_relist: float | None, now: float, *, patience_seconds: float = RELIST_UNHEALTHY_SECONDS
 ) -> bool:
-    """`last_relist` is when a listing last succeeded (PL-09)."""
-    return last_relist is not None and (now - last_relist).total_seconds() <= patience_seconds
+    """`last_relist` is the second at which a listing last succeeded (PL-09)."""
+    return last_relist is not None and now - last_relist <= patience_seconds
 
 
 def running_pods(

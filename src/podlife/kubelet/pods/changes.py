@@ -13,11 +13,9 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
-from datetime import datetime
 from typing import TypeVar
 
 from podlife.aio import wait_until_set
-from podlife.clock import Clock
 from podlife.kubelet.lifecycle.constants import RELIST_SECONDS, RELIST_UNHEALTHY_SECONDS
 from podlife.kubelet.lifecycle.observed import ObservedPod
 from podlife.kubelet.lifecycle.relist import (
@@ -61,11 +59,10 @@ class Changes:
     """`told` is called with a pod's UID and what changed of it; with nothing for one whose sync was asked for."""
 
     def __init__(
-        self, runtime: Runtime, cache: PodCache, clock: Clock, *, seconds: Callable[[], float], told: Told
+        self, runtime: Runtime, cache: PodCache, *, seconds: Callable[[], float], told: Told
     ) -> None:
         self._runtime = runtime
         self._cache = cache
-        self._clock = clock
         self._seconds = seconds
         self._told = told
         self._wanted: dict[str, None] = {}
@@ -75,7 +72,7 @@ class Changes:
         self._wakeup = asyncio.Event()
         # Events flow: what happens is told.
         self.is_evented = False
-        self.relisted_at: datetime | None = None
+        self.relisted_at: float | None = None
         self._relisted = asyncio.Event()
         self._complaint = ""
         cache.on_wanted = self.ask
@@ -84,7 +81,8 @@ class Changes:
     def is_healthy(self) -> bool:
         """PL-09."""
         patience = _EVENTED_PATIENCE_SECONDS if self.is_evented else RELIST_UNHEALTHY_SECONDS
-        return is_healthy(self.relisted_at, self._clock.now(), patience_seconds=patience)
+        # Not by the clock: somebody may set it, and a node that sleeps does not look.
+        return is_healthy(self.relisted_at, self._seconds(), patience_seconds=patience)
 
     def counts(self) -> tuple[int, Counter[str]]:
         """How many pods run, and how many containers there are in each state (PL-10)."""
@@ -178,7 +176,7 @@ class Changes:
     # Looking
 
     async def _relist(self) -> None:
-        at, moment = self._seconds(), self._clock.now()
+        at = self._seconds()
         try:
             sandboxes = await _bounded(self._runtime.list_sandboxes())
             containers = await _bounded(self._runtime.list_containers())
@@ -193,7 +191,7 @@ class Changes:
                 self._see(uid, seen.get(uid, ObservedPod()), at)
         self._cache.put_all_at(at)
         self._complaint = ""
-        self.relisted_at = moment
+        self.relisted_at = at
         self._relisted.set()
 
     def _complain(self, text: str) -> None:

@@ -75,9 +75,7 @@ class PodCore:
             host_ips=around.host_ips,
         )
         self.cache = PodCache()
-        self.changes = Changes(
-            around.runtime, self.cache, around.clock, seconds=self._seconds, told=self._take_changes
-        )
+        self.changes = Changes(around.runtime, self.cache, seconds=self._seconds, told=self._take_changes)
         steps = PodSteps(self._parts(self._syncer()))
         self.workers: Workers = PodWorkers(steps, self.cache, around.recorder, seconds=self._seconds)
         around.known.could_run = self.workers.could_have_running_containers

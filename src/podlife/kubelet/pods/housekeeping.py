@@ -200,14 +200,19 @@ class Housekeeping:
 
     async def _remove_logs(self) -> None:
         if self._rooms.logs.is_kept:
-            await asyncio.to_thread(self._rooms.logs.remove_if, self._is_unwanted)
+            await self._tried(asyncio.to_thread(self._rooms.logs.remove_if, self._is_unwanted))
 
     async def _tried(self, work: Awaitable[None]) -> None:
         try:
             async with asyncio.timeout(_COLLECT_SECONDS):
                 await work
-        except (PodlifeError, TimeoutError) as error:
-            log.warning(
-                "something was not removed, which is tried again: %s", str(error) or "it took too long"
-            )
-            self._is_whole_look_due = True
+        except TimeoutError:
+            self._try_again("it took too long")
+        except PodlifeError as error:
+            self._try_again(str(error))
+        except Exception as error:  # noqa: BLE001 - it is about what one pod has left, and the others' agent goes on
+            self._try_again(repr(error))
+
+    def _try_again(self, why: str) -> None:
+        log.warning("something was not removed, which is tried again: %s", why)
+        self._is_whole_look_due = True

@@ -1,0 +1,52 @@
+"""What must not end an agent, nor make its node ill: things that nobody has foreseen."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from podlife.kubelet.runtimes.sim import SimRuntime
+from tests.component.kubelet.node_world import node_world, pod
+from tests.virtual_time import virtual_time
+
+
+@virtual_time
+async def test_a_clock_that_is_set_forward_makes_no_node_ill(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PL-09"""
+    async with node_world() as world:
+        await world.create(pod())
+        await world.until_phase("Running")
+        now = world.clock.now
+        monkeypatch.setattr(world.clock, "now", lambda: now() + timedelta(hours=8))
+        assert world.agent is not None
+        assert world.agent.complaint == ""
+        assert list(world.agent._problems()) == []
+
+
+@virtual_time
+async def test_what_cannot_be_removed_ends_no_agent_and_is_removed_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    remove = SimRuntime.remove_sandbox
+    failures = [OSError("nobody has foreseen this"), RecursionError("nor this")]
+
+    async def fail_at_first(*arguments: Any) -> None:
+        if failures:
+            raise failures.pop()
+        await remove(*arguments)
+
+    monkeypatch.setattr(SimRuntime, "remove_sandbox", fail_at_first)
+    async with node_world() as world:
+        await world.create(pod())
+        await world.until_phase("Running")
+        await world.delete()
+        await world.until_gone()
+        await asyncio.sleep(700)
+        assert failures == []
+        assert world.agent is not None
+        assert await world.agent.runtime.list_sandboxes() == []
+        await world.create(pod("next"))
+        await world.until_phase("Running", "next")
