@@ -33,7 +33,7 @@ def _play(name: str, options: DemoOptions) -> None:
     play(name, is_paused=options.pause, is_kept=options.keep)
 
 
-@app.command(name="node-failure", cls=GoCommand)
+@app.command(name="node-failure", cls=GoCommand, short_help="A node falls silent, and comes back.")
 @with_groups
 def node_failure(*, options: DemoOptions) -> None:
     """A node falls silent: not ready, evicted, Terminating for ever, a StatefulSet that is stuck, the way out, the
@@ -41,14 +41,14 @@ def node_failure(*, options: DemoOptions) -> None:
     _play("node-failure", options)
 
 
-@app.command(name="graceful-delete", cls=GoCommand)
+@app.command(name="graceful-delete", cls=GoCommand, short_help="A deletion, step by step.")
 @with_groups
 def graceful_delete(*, options: DemoOptions) -> None:
     """A deletion in ten steps: hooks, TERM, a grace overrun, KILL, and who removes the record. About a minute."""
     _play("graceful-delete", options)
 
 
-@app.command(name="orphans", cls=GoCommand)
+@app.command(name="orphans", cls=GoCommand, short_help="A node is deleted under its pods.")
 @with_groups
 def orphans(*, options: DemoOptions) -> None:
     """A node is deleted under its pods: quarantine, a node that returns in time, one that does not. About a minute."""

@@ -117,7 +117,7 @@ STEPS = (
         what="{node} is ready, and the taints unreachable are gone. Process {old_pid} was told to end (SIGTERM, then "
         "its grace) and has ended. No other pod was touched.",
         who="the agent of {node} cleans up; node-lifecycle-controller takes off its taints.",
-        rule="an agent compares what runs with what is wanted, and ends what is not: PW-157, HC-01. A node that is "
+        rule="an agent compares what runs with what is wanted, and ends what is not: PW-157. A node that is "
         "ready has no such taints: NL-53.",
         see=("kubectl get nodes", "ps -o pid,args -p {old_pid}"),
     ),

@@ -68,7 +68,7 @@ STEPS = (
         what="{clean_seconds:.1f} s after the agent of {node} went on, process {pid} had been told to end, and had "
         "ended. The Node is still gone.",
         who="the agent of {node}.",
-        rule="what runs and is not wanted is ended: PW-157, HC-01. A node that somebody has deleted stays away until "
+        rule="what runs and is not wanted is ended: PW-157. A node that somebody has deleted stays away until "
         "its agent is started again: only that registers it.",
         see=("kubectl get nodes", "ps -o pid,args -p {pid}"),
     ),
