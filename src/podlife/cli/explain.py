@@ -32,14 +32,22 @@ FormatOption = Annotated[
     typer.Option("-o", "--output", metavar="|".join(_FORMATS), parser=_parse_format, help="How to show it."),
 ]
 NamespaceOption = Annotated[
-    str, typer.Option("-n", "--namespace", metavar="NAME", help="The namespace of the pod.")
+    str,
+    typer.Option(
+        "-n",
+        "--namespace",
+        metavar="NAME",
+        help="The namespace of the pod.",
+        show_default="that of the context",
+    ),
 ]
 
 
 def checked_namespace(namespace: str) -> str:
+    """Empty is that of the context. Raises BadParameter."""
     from podlife.api.names import check_dns_label
 
-    if problems := check_dns_label(namespace):
+    if namespace and (problems := check_dns_label(namespace)):
         raise typer.BadParameter(f"{namespace!r} is no name of a namespace: {problems[0]}")
     return namespace
 
@@ -59,7 +67,7 @@ def _checked_name(name: str, kind: str) -> str:
 def pod(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The pod's name.")],
     connection: ConnectionOptions,
-    namespace: NamespaceOption = "default",
+    namespace: NamespaceOption = "",
     output: FormatOption = "text",
 ) -> None:
     """What happened to a pod, where it is in its life, why it is stuck, what will act and what would unblock it; who

@@ -21,6 +21,7 @@ from podlife.explain import (
     explain_gone_node,
     explain_node,
     explain_pod,
+    pod_causes,
 )
 
 __all__ = ["find_stuck", "look_at_node", "look_at_pod", "show_node", "show_pod", "show_stuck"]
@@ -31,6 +32,7 @@ _Look = Callable[[Client, Clock], Awaitable[Explanation]]
 
 def show_pod(options: ConnectionOptions, namespace: str, name: str, output: str) -> int:
     """The exit code: 0, also for a pod that is stuck; 1 where nothing at all is known of it."""
+    namespace = namespace or load_connection(options).namespace
     return _show(options, lambda client, clock: look_at_pod(client, clock, namespace, name), output)
 
 
@@ -66,11 +68,12 @@ async def look_at_node(client: Client, clock: Clock, name: str) -> Explanation:
     return explain_gone_node(world, name, ()) if node is None else explain_node(world, node)
 
 
-def show_stuck(options: ConnectionOptions, namespace: str, output: str) -> int:
-    clock = SystemClock()
+def show_stuck(options: ConnectionOptions, namespace: str, output: str, *, is_everywhere: bool) -> int:
+    clock, connection = SystemClock(), load_connection(options)
+    namespace = "" if is_everywhere else namespace or connection.namespace
 
     async def read() -> tuple[World, Sequence[Explanation]]:
-        async with connected(options, load_connection(options), rights=_RIGHTS) as client:
+        async with connected(options, connection, rights=_RIGHTS) as client:
             return await find_stuck(client, clock, namespace)
 
     world, found = loop.run(read())
@@ -83,8 +86,9 @@ async def find_stuck(
 ) -> tuple[World, Sequence[Explanation]]:
     """All stuck pods of a namespace or of all, the longest first."""
     world = await Reader(client, clock, acting_rules()).everything(namespace)
-    every = (explain_pod(world, pod) for pod in world.pods)
-    return world, sorted((each for each in every if each.is_stuck), key=lambda each: _since(each, world.now))
+    stuck = [pod for pod in world.pods if any(cause.is_stuck for cause in pod_causes(world, pod))]
+    found = (explain_pod(world, pod) for pod in stuck)
+    return world, sorted(found, key=lambda each: _since(each, world.now))
 
 
 def _since(found: Explanation, now: datetime) -> datetime:

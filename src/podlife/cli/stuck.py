@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from podlife.cli.connecting import ConnectionOptions
-from podlife.cli.explain import FormatOption, checked_namespace
+from podlife.cli.explain import FormatOption, NamespaceOption, checked_namespace
 from podlife.cli.options import GoCommand, with_groups
 
 __all__ = ["register"]
@@ -21,9 +21,7 @@ def register(app: typer.Typer) -> None:
 @with_groups
 def stuck(
     connection: ConnectionOptions,
-    namespace: Annotated[
-        str, typer.Option("-n", "--namespace", metavar="NAME", help="The namespace to look at.")
-    ] = "default",
+    namespace: NamespaceOption = "",
     all_namespaces: Annotated[
         bool, typer.Option("-A", "--all-namespaces", help="Pods of every namespace.")
     ] = False,
@@ -32,4 +30,7 @@ def stuck(
     """List the pods that are stuck, the longest first, with cause and age. Only reads."""
     from podlife.cli.explain_show import show_stuck
 
-    sys.exit(show_stuck(connection, "" if all_namespaces else checked_namespace(namespace), output))
+    if namespace and all_namespaces:
+        raise typer.BadParameter("one namespace (-n) and every namespace (-A) exclude each other")
+    wanted = checked_namespace(namespace)
+    sys.exit(show_stuck(connection, wanted, output, is_everywhere=all_namespaces))

@@ -8,7 +8,7 @@ mean. When collectors and evictions act is decided by their own rules, which are
 from podlife.explain.absent import explain_absent
 from podlife.explain.findings import Cause, Explanation, Happening, Remedy, Upcoming, as_dict
 from podlife.explain.nodes import explain_gone_node, explain_node
-from podlife.explain.pods import explain_pod
+from podlife.explain.pods import explain_pod, pod_causes
 from podlife.explain.reading import Reader
 from podlife.explain.world import Collecting, Rules, World
 
@@ -27,4 +27,5 @@ __all__ = [
     "explain_gone_node",
     "explain_node",
     "explain_pod",
+    "pod_causes",
 ]

@@ -24,8 +24,17 @@ from podlife.client import (
     Ref,
 )
 from podlife.clock import Clock
-from podlife.errors import ApiError, NotFoundError
-from podlife.explain.objects import condition, controller_of, is_terminating, metadata, spec, text, updated
+from podlife.errors import ApiError, ExpiredError, NotFoundError
+from podlife.explain.objects import (
+    condition,
+    controller_of,
+    is_terminating,
+    metadata,
+    spec,
+    status,
+    text,
+    updated,
+)
 from podlife.explain.volumes import claims_of
 from podlife.explain.world import Rules, World
 
@@ -84,7 +93,7 @@ class Reader:
     async def everything(self, namespace: str = "") -> World:
         """All pods of a namespace, or of all, with what their diagnosis needs. Pods are read before nodes: a pod's node
         was there before it. Raises ApiError when not even the pods may be read."""
-        pods = (await self._client.list_all(PODS, namespace)).items
+        pods = await self._pods(namespace)
         nodes = await self._list(NODES)
         leases = await self._list(LEASES, _LEASE_NAMESPACE)
         claims = await self._list(PERSISTENT_VOLUME_CLAIMS, namespace)
@@ -100,6 +109,16 @@ class Reader:
             pods=pods,
         )
         return self._finished(world)
+
+    async def _pods(self, namespace: str) -> list[Object]:
+        """Of those that are well only what their node may mean for them is kept: there may be very many."""
+        found: list[Object] = []
+        try:
+            async for page in self._client.pages(PODS, namespace, options=ListOptions(limit=_PAGE)):
+                found += [_lean(pod) for pod in page.items]
+        except ExpiredError:
+            found = [_lean(pod) for pod in (await self._client.list_all(PODS, namespace)).items]
+        return found
 
     # Parts of it
 
@@ -181,6 +200,17 @@ class Reader:
 
     def _finished(self, world: World) -> World:
         return replace(world, unread=tuple(self._unread))
+
+
+def _lean(pod: Object) -> Object:
+    if is_terminating(pod) or text(condition(pod, "Ready"), "status") != "True":
+        return pod
+    found, wanted = metadata(pod), ("name", "namespace", "uid", "labels", "annotations", "ownerReferences")
+    return {
+        "metadata": {key: found[key] for key in wanted if key in found},
+        "spec": {key: spec(pod)[key] for key in ("nodeName", "tolerations") if key in spec(pod)},
+        "status": {"phase": status(pod).get("phase"), "conditions": [condition(pod, "Ready")]},
+    }
 
 
 def _by_name(objects: Iterable[Object]) -> dict[str, Object]:

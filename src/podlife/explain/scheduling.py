@@ -109,7 +109,7 @@ def _tainted(world: World, pod: Object) -> Iterator[tuple[str, str, tuple[Remedy
 
 
 def _tells_the_truth(taint: Object, node: Object) -> bool:
-    """Such a taint goes with its state; one of a node that is ready again was forgotten by whoever looks after nodes."""
+    """Such a taint goes with its state; on a node that is ready, whoever looks after nodes has forgotten it."""
     key = text(taint, "key")
     is_stale = key in (f"{_OF_STATES}not-ready", f"{_OF_STATES}unreachable") and is_ready(node)
     return key.startswith(_OF_STATES) and not is_stale

@@ -8,17 +8,16 @@ from podlife.cli.explain_output import format_explanation
 from podlife.cli.explain_show import find_stuck, look_at_pod
 from podlife.explain import Explanation
 from podlife.testing import Cluster, virtual_time
+from tests.component.explain.catalogue import CATALOGUE, name_of
 from tests.component.explain.kubectl_words import filled, type_in
-from tests.component.explain.situations import CATALOGUE, Situation, name_of
-
-SITUATIONS = tuple(CATALOGUE)
+from tests.component.explain.situation import Situation
 
 
 async def explained(cluster: Cluster, name: str) -> Explanation:
     return await look_at_pod(cluster.client, cluster.clock, "default", name)
 
 
-@pytest.mark.parametrize("situation", SITUATIONS, ids=[each.name for each in SITUATIONS])
+@pytest.mark.parametrize("situation", CATALOGUE, ids=[each.name for each in CATALOGUE])
 def test_the_cause_is_found_and_the_command_unblocks_it(situation: Situation) -> None:
     @virtual_time
     async def played() -> None:
@@ -57,5 +56,5 @@ async def check_the_list(cluster: Cluster, situation: Situation) -> None:
 
 
 def test_there_are_at_least_25_situations_and_as_many_causes_as_that_takes() -> None:
-    assert len(SITUATIONS) >= 25
-    assert len({each.cause for each in SITUATIONS}) >= 25
+    assert len(CATALOGUE) >= 25
+    assert len({each.cause for each in CATALOGUE}) >= 25

@@ -1,5 +1,5 @@
-"""Pods as nodes and schedulers leave them on a real server, the cause that has to be found, and what kubectl has to have
-made of them once it ran what was printed.
+"""Pods as nodes and schedulers leave them on a real server, the cause that has to be found, and what has to have become
+of them once kubectl ran what was printed.
 """
 
 from __future__ import annotations
