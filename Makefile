@@ -37,8 +37,8 @@ $(REAL): pyproject.toml uv.lock | $(UV)
 	$(UV) sync --quiet --frozen --group real
 	@touch $@ $(STAMP)
 
-up: $(STAMP) ## install, and start the API server on this machine (ARGS="--port 7443" for options)
-	@$(BIN)/podlife apiserver $(ARGS)
+up: $(STAMP) ## install, and run a cluster on this machine (ARGS="--port 7443" for options)
+	@$(BIN)/podlife up $(ARGS)
 
 test: $(STAMP) ## the tests that need nothing but Python, a few minutes
 	$(PYTEST) -q -n auto --maxprocesses 4 --dist worksteal tests/unit tests/component tests/conformance tests/property tests/crash tests/fuzz

@@ -110,7 +110,7 @@ def read_until(process: Process, text: str) -> str:
 
 @pytest.fixture(scope="module")
 def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
-    """After `make up`."""
+    """After `podlife apiserver`."""
     reader = Reader(tmp_path_factory.mktemp("home"))
     with reader.running(reader.arguments("podlife apiserver")) as server:
         read_until(server, "Ctrl-C stops it.")
@@ -185,12 +185,27 @@ def test_every_command_of_the_controllers_works_on_a_cluster(reader: Reader, com
         process.communicate()
 
 
+def try_the_other_terminal(reader: Reader) -> None:
+    """What is typed after `make up`, in one shell from one block to the next."""
+    typed = [block for block in blocks("") if "\nkubectl " in block]
+    assert len(typed) == 2
+    arguments = ["podlife", "up", "--port", str(reader.port)]
+    with reader.running(arguments) as up:
+        read_until(up, "Ctrl-C stops it")
+        shown = reader.run(["bash", "-euc", "\n".join(typed)])
+    assert up.returncode == 0
+    assert 'deployment "hello" successfully rolled out' in shown
+    assert "in hello-" in shown
+    assert (
+        "partitioned roll out complete: 3 new pods" in shown or "statefulset rolling update complete" in shown
+    )
+    assert "node/node-1 drained" in shown
+    assert "node-2 is stopped; its pods run on" in shown
+
+
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
-def test_what_is_typed_in_the_other_terminal_works(reader: Reader) -> None:
-    (block,) = (block for block in blocks("") if "kubectl create" in block)
-    shown = reader.run(["bash", "-euc", block])
-    assert "deployment.apps/hello" in shown
-    assert "pod/web" in shown
+def test_what_is_typed_in_the_other_terminal_works(tmp_path: Path) -> None:
+    try_the_other_terminal(Reader(tmp_path))
 
 
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")

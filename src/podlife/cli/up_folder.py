@@ -15,6 +15,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shutil
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -29,6 +30,7 @@ __all__ = ["Holder", "UpFolder", "age_seconds", "default_folder", "started_at"]
 FORMAT = 1
 # How long the parts of an `up` that was killed may take to end.
 _LEFTOVER_SECONDS = 15.0
+_MOST_LOG_BYTES = 10 * 1024 * 1024
 
 
 def default_folder() -> Path:
@@ -94,6 +96,15 @@ class UpFolder:
             )
         self._lock = lock
         self._check_format()
+
+    def trim_logs(self, most_bytes: int = _MOST_LOG_BYTES) -> None:
+        """What is too long becomes the older file of its name, in place of the one before. Its writer goes on."""
+        for log in self.logs.glob("*.log"):
+            if log.stat().st_size > most_bytes:
+                # Its writers have it open, for appending: so it is emptied and not renamed.
+                shutil.copyfile(log, log.with_suffix(".log.1"))
+                log.with_suffix(".log.1").chmod(0o600)
+                os.truncate(log, 0)
 
     def _locked(self, lock: int) -> bool:
         """One that was killed leaves parts that are about to end: those are waited for."""

@@ -35,7 +35,8 @@ Message = dict[str, Any]
 Part = Callable[[Message, "TellingPart"], None]
 
 _MOST_BYTES = 128 * 1024
-_STOP_SECONDS = 10.0
+# What is killed at any moment goes on where it was: nobody need wait for long.
+_STOP_SECONDS = 3.0
 
 
 class TellingPart:

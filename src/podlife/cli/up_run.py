@@ -22,7 +22,7 @@ from podlife.cli.up_control import serve_orders
 from podlife.cli.up_folder import UpFolder, age_seconds, default_folder
 from podlife.cli.up_forks import Forks
 from podlife.cli.up_join import Joining, reachable_url
-from podlife.cli.up_output import Welcome
+from podlife.cli.up_output import Welcome, in_order
 from podlife.cli.up_plan import Plan
 from podlife.cli.up_screen import Screen
 from podlife.cli.up_supervisor import Supervisor
@@ -34,6 +34,7 @@ __all__ = ["run_up"]
 
 # One press of a key comes twice where a program in between passes it on.
 _SAME_SECONDS = 0.3
+_LOG_SECONDS = 60.0
 
 
 def run_up(options: UpOptions, health: NodeHealthOptions, controllers: list[str], verbosity: int) -> None:
@@ -56,6 +57,13 @@ def _first(group: ExceptionGroup[Exception]) -> Exception:
     """Of those who failed together, the first tells enough."""
     error = group.exceptions[0]
     return _first(error) if isinstance(error, ExceptionGroup) else error
+
+
+async def _keep_logs_short(folder: UpFolder) -> None:
+    while True:
+        # Before the first wait too: what an earlier run has left may be long already.
+        folder.trim_logs()
+        await asyncio.sleep(_LOG_SECONDS)
 
 
 class _Signals:
@@ -144,10 +152,16 @@ class _Up:
             sum(world.is_ready(name) for name in self._plan.node_names),
         )
         self._screen.say(welcome.text(age_seconds()))
+        if left := sorted(world.nodes.keys() - set(self._plan.node_names), key=in_order):
+            self._screen.say(f"of earlier, and not started here: {', '.join(left[:10])}")
         async with asyncio.TaskGroup() as group:
-            showing = group.create_task(self._screen.show(world), name="view")
+            beside = [
+                group.create_task(self._screen.show(world), name="view"),
+                group.create_task(_keep_logs_short(self._plan.folder), name="logs"),
+            ]
             await self._signals.stop.wait()
-            showing.cancel()
+            for task in beside:
+                task.cancel()
 
     def _join_url(self) -> str:
         options = self._plan.options

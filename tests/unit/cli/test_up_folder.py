@@ -76,3 +76,20 @@ def test_the_age_of_this_process_is_no_more_than_that_of_its_machine() -> None:
 def test_state_that_cannot_be_read_is_nobodys(tmp_path: Path) -> None:
     (tmp_path / "up.json").write_text("{")
     assert UpFolder(tmp_path).holder() is None
+
+
+def test_a_log_that_is_too_long_becomes_the_older_one_while_its_writer_goes_on(tmp_path: Path) -> None:
+    folder = UpFolder(tmp_path)
+    folder.claim()
+    log = folder.log("node-0")
+    writer = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    try:
+        os.write(writer, b"old\n" * 10)
+        folder.trim_logs(most_bytes=20)
+        os.write(writer, b"new\n")
+    finally:
+        os.close(writer)
+    assert log.read_text() == "new\n"
+    older = tmp_path / "logs" / "node-0.log.1"
+    assert older.read_text() == "old\n" * 10
+    assert stat.S_IMODE(older.stat().st_mode) == 0o600
