@@ -1,4 +1,4 @@
-"""The catalogue: situations in which a pod is stuck or slow, each made in a cluster, with the cause that has to be found
+"""The catalogue: situations in which a pod is stuck or slow, each made in a cluster, with the cause that is to be found
 and what has to become true once the command that is printed has been typed in.
 """
 

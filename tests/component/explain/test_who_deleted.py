@@ -1,0 +1,99 @@
+"""Who deleted my pod: told while it is terminating, and after it is gone from what its cluster still knows of it."""
+
+from __future__ import annotations
+
+from podlife.cli.explain_show import look_at_pod
+from podlife.client import DEPLOYMENTS, NODES, PODS, STATEFUL_SETS, DeleteOptions
+from podlife.explain import Explanation
+from podlife.testing import Behaviour, Cluster, virtual_time
+from tests.component.stories.objects import pod, workload
+
+
+async def explained(cluster: Cluster, name: str = "web") -> Explanation:
+    return await look_at_pod(cluster.client, cluster.clock, "default", name)
+
+
+async def running(cluster: Cluster, grace: int = 600) -> None:
+    cluster.behave(Behaviour(stop_seconds=None))
+    await cluster.client.create(PODS, pod(grace=grace), "default")
+    await cluster.settled()
+
+
+async def delete(cluster: Cluster, name: str = "web") -> None:
+    uid = (await cluster.client.get(PODS, name, "default"))["metadata"]["uid"]
+    await cluster.client.delete(PODS, name, "default", options=DeleteOptions(uid=uid))
+
+
+@virtual_time
+async def test_a_person_leaves_no_note_and_that_is_said() -> None:
+    async with Cluster(controllers=()) as cluster:
+        await running(cluster)
+        assert (await explained(cluster)).deletion == ""
+        await delete(cluster)
+        await cluster.advance(seconds=30)
+        assert "left no note" in (await explained(cluster)).deletion
+        await cluster.advance(minutes=11)
+        gone = await explained(cluster)
+        assert gone.stage == "gone"
+        assert "on its node's word" in gone.deletion
+        assert any("Killing" in each.what for each in gone.timeline)
+
+
+@virtual_time
+async def test_taint_eviction_is_named_with_its_reason() -> None:
+    async with Cluster(controllers=("taint-eviction",)) as cluster:
+        await running(cluster)
+        taints = [{"key": "example.com/repair", "effect": "NoExecute"}]
+        await cluster.client.patch(NODES, "n1", {"spec": {"taints": taints}})
+        await cluster.advance(seconds=10)
+        assert "by taint eviction" in (await explained(cluster)).deletion
+        await cluster.advance(minutes=11)
+        gone = await explained(cluster)
+        assert (gone.stage, "by taint eviction" in gone.deletion) == ("gone", True)
+
+
+@virtual_time
+async def test_an_eviction_is_told_from_a_deletion() -> None:
+    async with Cluster(controllers=()) as cluster:
+        await running(cluster)
+        await cluster.client.evict("web", "default")
+        await cluster.advance(seconds=5)
+        assert "by an eviction: kubectl drain" in (await explained(cluster)).deletion
+
+
+@virtual_time
+async def test_the_collector_is_named_after_the_pod_of_a_lost_node_is_gone() -> None:
+    async with Cluster(controllers=("pod-garbage-collector",)) as cluster:
+        await running(cluster)
+        await cluster.node("n1").remove()
+        await cluster.advance(minutes=3)
+        gone = await explained(cluster)
+        assert gone.stage == "gone"
+        assert gone.deletion.startswith("by podlife gc: podlife-gc deleted pod web (orphaned)")
+
+
+@virtual_time
+async def test_a_deployment_scaled_down_is_named_and_only_for_its_own_pod() -> None:
+    async with Cluster(controllers=("deployment", "replicaset", "scheduler")) as cluster:
+        await cluster.client.create(DEPLOYMENTS, workload("shop", 1), "default")
+        await cluster.settled()
+        [made] = (await cluster.client.list(PODS, "default")).items
+        await cluster.client.scale(DEPLOYMENTS, "shop", "default", 0)
+        await cluster.advance(minutes=1)
+        gone = await explained(cluster, made["metadata"]["name"])
+        assert gone.deletion.startswith("by its controller (replicaset-controller): Deleted pod: shop-")
+        # Another of nearly that name has never been.
+        other = await explained(cluster, made["metadata"]["name"][:-1])
+        assert (other.deletion, other.timeline) == ("", ())
+        assert "no event tells of it" in other.stage
+
+
+@virtual_time
+async def test_a_statefulset_scaled_down_is_named() -> None:
+    async with Cluster(controllers=("statefulset", "scheduler")) as cluster:
+        await cluster.client.create(STATEFUL_SETS, workload("db", 1, serviceName="db"), "default")
+        await cluster.settled()
+        await cluster.client.scale(STATEFUL_SETS, "db", "default", 0)
+        await cluster.advance(minutes=1)
+        gone = await explained(cluster, "db-0")
+        assert gone.deletion.startswith("by its controller (statefulset-controller)")

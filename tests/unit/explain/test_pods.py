@@ -1,0 +1,142 @@
+"""Explanations of pods from objects alone: what only old servers leave, what could not be read, what tells nothing."""
+
+from __future__ import annotations
+
+import math
+from datetime import timedelta
+
+import pytest
+
+from podlife.cli.explain_output import format_explanation
+from podlife.cli.explain_rules import acting_rules
+from podlife.explain import Rules, as_dict, explain_pod
+from podlife.explain.finalizers import owner_of
+from tests.unit.explain.objects import NOW, Object, a_node, a_pod, a_world, ago, an_event, deleted
+
+
+def causes(pod: Object, **world: object) -> list[str]:
+    return [cause.name for cause in explain_pod(a_world(**world), pod).causes]
+
+
+def test_a_pod_that_is_well_has_no_cause_and_is_not_stuck() -> None:
+    ready = {"conditions": [{"type": "Ready", "status": "True"}]}
+    found = explain_pod(a_world(), a_pod(status=ready))
+    assert (found.stage, found.causes, found.is_stuck) == ("running and ready", (), False)
+
+
+def test_one_deleted_before_it_had_a_node_is_the_collectors_as_gc_80_has_it() -> None:
+    pod = a_pod(spec={"nodeName": ""}, **deleted(minutes=5))
+    found = explain_pod(a_world(rules=acting_rules()), pod)
+    assert [cause.name for cause in found.causes] == ["never-scheduled"]
+    [coming] = found.causes[0].upcoming
+    assert coming.who == "pod GC"
+    assert "unscheduled" in coming.what
+
+
+def test_a_node_that_may_not_be_read_is_never_called_gone() -> None:
+    found = explain_pod(a_world(nodes=None, unread=("nodes (403 Forbidden)",)), a_pod(**deleted(minutes=5)))
+    assert [cause.name for cause in found.causes] == ["node-unread"]
+    assert "nodes (403 Forbidden)" in format_explanation(found, "text", NOW)
+    assert causes(a_pod(), nodes=None) == []
+
+
+def test_without_leases_a_ready_node_is_not_called_silent() -> None:
+    assert causes(a_pod(**deleted(grace=60, seconds=10)), leases=None) == ["grace"]
+
+
+@pytest.mark.parametrize(("seconds", "expected"), [(39, ["grace"]), (41, ["kubelet-silent"])])
+def test_a_lease_tells_after_40_seconds(seconds: int, expected: list[str]) -> None:
+    lease = {"spec": {"renewTime": ago(seconds=seconds)}}
+    assert causes(a_pod(**deleted(grace=600, minutes=1)), leases={"n1": lease}) == expected
+
+
+def test_a_node_has_a_little_time_after_the_grace_before_it_is_blamed() -> None:
+    assert causes(a_pod(**deleted(grace=30, seconds=50))) == []
+    assert causes(a_pod(**deleted(grace=30, seconds=70))) == ["agent-does-not-end-it"]
+
+
+def test_a_finalizer_behind_a_dead_node_comes_second() -> None:
+    pod = a_pod(finalizers=["example.com/x"], **deleted(minutes=5))
+    assert causes(pod, nodes={"n1": a_node("Unknown")}) == ["taint-missing", "finalizer"]
+
+
+def test_out_of_service_and_ready_is_left_to_the_agent_as_gc_42_has_it() -> None:
+    taint = {"key": "node.kubernetes.io/out-of-service", "effect": "NoExecute"}
+    pod = a_pod(**deleted(minutes=5))
+    found = explain_pod(a_world(nodes={"n1": a_node(taints=[taint])}, rules=acting_rules()), pod)
+    assert [cause.name for cause in found.causes] == ["agent-does-not-end-it"]
+    assert found.upcoming == ()
+
+
+def test_when_an_eviction_comes_is_counted_from_the_taint() -> None:
+    taint = {"key": "example.com/t", "effect": "NoExecute", "timeAdded": ago(seconds=100)}
+    rules = Rules(bears=lambda pod, node: 300.0)
+    [cause] = explain_pod(a_world(nodes={"n1": a_node(taints=[taint])}, rules=rules), a_pod()).causes
+    assert (cause.name, cause.is_stuck) == ("taint-eviction", False)
+    assert cause.upcoming[0].at == NOW + timedelta(seconds=200)
+
+
+def test_one_that_bears_a_taint_for_ever_is_not_told_to_go() -> None:
+    taint = {"key": "example.com/t", "effect": "NoExecute"}
+    rules = Rules(bears=lambda pod, node: math.inf)
+    found = explain_pod(a_world(nodes={"n1": a_node(taints=[taint])}, rules=rules), a_pod())
+    assert found.causes == ()
+    assert [(each.who, each.at) for each in found.upcoming] == [("taint eviction", None)]
+
+
+def test_a_kept_pod_is_no_longer_protected_when_its_time_is_over() -> None:
+    for noted, expected in (
+        (ago(minutes=1), []),
+        ("2999-01-01T00:00:00Z", ["protected"]),
+        ("for ever", ["protected"]),
+    ):
+        assert causes(a_pod(annotations={"podlife.dev/keep-until": noted})) == expected
+
+
+def test_who_set_a_finalizer_is_in_managed_fields() -> None:
+    fields = {"f:metadata": {"f:finalizers": {".": {}, 'v:"example.com/x"': {}}}}
+    entries = [
+        {"manager": "kubectl", "time": ago(hours=2), "fieldsV1": {"f:spec": {}}},
+        {"manager": "backup-operator", "time": ago(hours=1), "fieldsV1": fields},
+    ]
+    manager, at = owner_of(a_pod(managedFields=entries), "example.com/x")
+    assert (manager, at) == ("backup-operator", NOW - timedelta(hours=1))
+    assert owner_of(a_pod(managedFields=entries), "example.com/other") == ("", None)
+
+
+def test_the_timeline_is_in_order_and_has_state_conditions_events_and_the_deletion() -> None:
+    status = {
+        "conditions": [{"type": "Ready", "status": "False", "lastTransitionTime": ago(minutes=3)}],
+        "containerStatuses": [
+            {"name": "main", "state": {"terminated": {"exitCode": 3, "finishedAt": ago(minutes=2)}}},
+        ],
+    }
+    pod = a_pod(status=status, **deleted(minutes=1))
+    found = explain_pod(a_world(events={"u-1": [an_event("Killing", "Stopping", minutes=0.5)]}), pod)
+    assert [each.what.split(" ")[0] for each in found.timeline] == [
+        "created",
+        "Ready",
+        "container",
+        "deletion",
+        "Killing:",
+    ]
+    assert found.timeline[-1].who == "somebody"
+
+
+def test_what_programs_get_has_what_people_see() -> None:
+    found = explain_pod(a_world(), a_pod(finalizers=["example.com/x"], **deleted(grace=0, minutes=5)))
+    told = as_dict(found)
+    assert (told["kind"], told["namespace"], told["name"], told["uid"], told["stuck"]) == (
+        "Pod",
+        "shop",
+        "web",
+        "u-1",
+        True,
+    )
+    [cause] = told["causes"]
+    assert (cause["cause"], cause["since"]) == ("finalizer", ago(minutes=5))
+    [command] = cause["commands"]
+    assert "u-1" in command["command"]
+    shown = format_explanation(found, "text", NOW)
+    for text in (command["command"], command["risk"], cause["text"], "STUCK, finalizer (for 5m)"):
+        assert text in shown
