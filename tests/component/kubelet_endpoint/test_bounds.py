@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 import ssl
 from collections.abc import AsyncIterator
@@ -101,9 +102,42 @@ async def test_a_connection_on_which_nothing_is_asked_is_closed(
         b"GET / HTTP/1.1\r\nA: " + b"x" * 40_000,
     ],
 )
-async def test_what_is_no_request_is_answered_with_400(tmp_path: Path, request_: bytes) -> None:
+async def test_what_is_no_request_is_answered_with_400_and_fills_no_log(
+    tmp_path: Path, request_: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
     async with running(endpoint_in(tmp_path)) as port:
         assert b" 400 " in await ask(port, request_)
+    assert [each for each in caplog.records if each.levelno >= logging.INFO] == []
+
+
+async def test_the_connection_of_a_stranger_is_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def nobody(*_: object) -> None:
+        return None
+
+    monkeypatch.setattr(Everybody, "authenticate", nobody)
+    async with running(endpoint_in(tmp_path)) as port:
+        assert b" 401 " in await whole_answer(port)
+
+
+async def test_a_connection_on_which_nothing_more_is_asked_is_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "_NEXT_REQUEST_SECONDS", 0.05)
+    async with running(endpoint_in(tmp_path)) as port:
+        assert b" 500 " in await whole_answer(port)
+
+
+async def whole_answer(port: int) -> bytes:
+    """Until the node closes the connection."""
+    reader, writer = await connected(port)
+    try:
+        writer.write(b"GET /healthz HTTP/1.1\r\nHost: n1\r\n\r\n")
+        async with asyncio.timeout(5):
+            return await reader.read()
+    finally:
+        writer.close()
 
 
 async def test_a_caller_that_does_not_say_goodbye_is_cut_when_the_node_stops(tmp_path: Path) -> None:

@@ -1,11 +1,15 @@
-"""Who calls the node and what they may do, both by the word of the API server."""
+"""Who calls the node and what they may do, both by the word of the API server.
+
+Anybody can make the node ask, with any token: these questions stand in a line of their own, in which nothing of the
+node's own work waits.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from podlife.client import Client
+from podlife.client import Client, Limiter
 
 from .authentication import Authenticator, Caller
 from .authorization import Authorizer
@@ -13,10 +17,14 @@ from .authorization import Authorizer
 __all__ = ["ApiAccess"]
 
 
+_ANSWER_SECONDS = 10.0
+
+
 class ApiAccess:
     def __init__(self, client: Client, node_name: str) -> None:
-        self._authenticator = Authenticator(client)
-        self._authorizer = Authorizer(client, node_name)
+        asking = client.with_timeout(_ANSWER_SECONDS, limiter=Limiter())
+        self._authenticator = Authenticator(asking)
+        self._authorizer = Authorizer(asking, node_name)
 
     async def authenticate(self, certificate: Mapping[str, Any] | None, authorization: str) -> Caller | None:
         return await self._authenticator.authenticate(certificate, authorization)

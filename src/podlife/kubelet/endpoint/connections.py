@@ -17,6 +17,8 @@ __all__ = ["BoundedServer", "notice_dead_callers"]
 log = logging.getLogger(__name__)
 
 _FIRST_REQUEST_SECONDS = 30.0
+# How long one is kept for its next request: a little longer than callers keep theirs.
+_NEXT_REQUEST_SECONDS = 100.0
 _HEADER_BYTES = 16 * 1024
 
 
@@ -53,6 +55,21 @@ class _Connection(web.RequestHandler):
         if isinstance(self._manager, BoundedServer) and self._transport is not None:
             self._manager.closed(self._transport)
         super().connection_lost(exc)
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """What is no request was sent by anybody: a line for those who look for it, and no lesson in parsing."""
+        if status >= 500:
+            return super().handle_error(request, status, exc, message)
+        log.debug("what %s has sent is no request: %s", request.remote, exc)
+        response = web.Response(status=status, text=f"{status}: this is no HTTP request")
+        response.force_close()
+        return response
 
     def request_came(self) -> None:
         if self._first_request is not None:
@@ -100,6 +117,7 @@ class BoundedServer(web.Server):
             self,
             loop=self._loop,
             access_log=None,
+            keepalive_timeout=_NEXT_REQUEST_SECONDS,
             lingering_time=1.0,
             max_line_size=_HEADER_BYTES,
             max_field_size=_HEADER_BYTES,

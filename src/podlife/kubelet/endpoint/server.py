@@ -104,7 +104,11 @@ class NodeEndpoint:
         try:
             return await self._admitted(request)
         except RefusedError as refusal:
-            return web.Response(status=refusal.code, text=str(refusal))
+            response = web.Response(status=refusal.code, text=str(refusal))
+            if refusal.code == 401:
+                # A connection is one of few, and a stranger's is not kept.
+                response.force_close()
+            return response
         except ConnectionError:
             raise
         except (ContainerRuntimeError, OSError) as failure:

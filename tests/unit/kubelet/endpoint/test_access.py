@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from podlife.client import NODES
 from podlife.kubelet.endpoint import ApiAccess, Caller, RefusedError
 from podlife.kubelet.endpoint.answers import KeptAnswers
 from podlife.kubelet.endpoint.authorization import subresources_of
@@ -153,3 +154,22 @@ async def test_no_more_answers_are_kept_than_there_is_room_for() -> None:
     for number in range(10):
         kept.keep(number, number, seconds=60)
     assert [kept.get(number) for number in range(10)] == [None] * 7 + [7, 8, 9]
+
+
+@virtual_time
+async def test_strangers_with_tokens_do_not_stand_before_the_work_of_the_node() -> None:
+    async def answer(request: Request) -> Response:
+        if "tokenreviews" in request.path:
+            await asyncio.sleep(3600)
+        return Response(200, b'{"kind": "Node", "apiVersion": "v1", "metadata": {"name": "n1"}}')
+
+    async with connect(answer) as client, asyncio.TaskGroup() as group:
+        access = ApiAccess(client, "n1")
+        strangers = [
+            group.create_task(access.authenticate(None, f"Bearer {number}")) for number in range(300)
+        ]
+        await asyncio.sleep(0.1)
+        async with asyncio.timeout(1):
+            assert (await client.get(NODES, "n1"))["metadata"]["name"] == "n1"
+        await asyncio.sleep(11)
+        assert {each.result() for each in strangers} == {None}
