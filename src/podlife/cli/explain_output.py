@@ -13,6 +13,8 @@ __all__ = ["format_explanation", "format_stuck"]
 
 # As many of what happened as fit on a screen; `-o json` has all.
 _MOST_SHOWN = 30
+# A node may have a hundred pods with the same trouble.
+_MOST_CAUSES = 10
 
 
 def format_explanation(found: Explanation, output: str, now: datetime) -> str:
@@ -28,9 +30,12 @@ def _lines(found: Explanation, now: datetime) -> Iterator[str]:
     if found.deletion:
         yield f"Deleted {found.deletion}"
     yield from _section("What happened", list(_happened(found, now)))
-    for cause in found.causes:
+    for cause in found.causes[:_MOST_CAUSES]:
         yield ""
         yield from _cause(cause, now)
+    if len(found.causes) > _MOST_CAUSES:
+        yield ""
+        yield f"… and {len(found.causes) - _MOST_CAUSES} more: -o json shows them"
     if not found.causes:
         yield ""
         yield "Nothing holds it up." if found.uid else "Nothing is known to hold it up."
@@ -52,7 +57,7 @@ def _happened(found: Explanation, now: datetime) -> Iterator[str]:
     for each in shown:
         who = f"  [{each.who}]" if each.who else ""
         ago = format_duration((now - each.at).total_seconds())
-        yield f"  {each.at:%Y-%m-%d %H:%M:%S}  {ago + ' ago':>10}  {each.what}{who}"
+        yield f"  {each.at:%Y-%m-%d %H:%M:%SZ}  {ago + ' ago':>10}  {each.what}{who}"
 
 
 def _cause(cause: Cause, now: datetime) -> Iterator[str]:
@@ -71,7 +76,7 @@ def _upcoming(each: Upcoming, now: datetime) -> str:
         return f"  {each.who} {each.what}"
     seconds = (each.at - now).total_seconds()
     when = f"within {format_duration(seconds)}" if seconds > 0 else "now"
-    return f"  {each.who} {each.what} ({when}, by {each.at:%H:%M:%S})"
+    return f"  {each.who} {each.what} ({when}, by {each.at:%H:%M:%SZ})"
 
 
 def format_stuck(found: Sequence[Explanation], output: str, now: datetime, unread: Sequence[str]) -> str:

@@ -86,7 +86,9 @@ def _unknown_node(pod: Object) -> Cause:
 def _node_down(world: World, pod: Object, node: Object) -> Cause:
     name, down = text(metadata(node), "name"), describe_unready(world, node)
     force = Remedy(commands.delete(pod, 0), FORCED)
-    since = condition_since(node, "Ready")
+    # Two things had to come together: the later of them began it.
+    began = (condition_since(node, "Ready"), deleted_at(pod))
+    since = max((each for each in began if each is not None), default=None)
     if is_out_of_service(node):
         said = f"{down}, and out of service: nobody has collected its pods yet"
         return Cause("out-of-service", said, since, (force,), collecting(world, pod))

@@ -53,7 +53,7 @@ def causes_of_finalizers(kind: str, obj: Object) -> Iterator[Cause]:
             finalizer, ("", "what it was there to wait for or clean up is left undone")
         )
         who = f", set by {manager}" if manager else ""
-        when = f" ({written_at:%Y-%m-%d %H:%M:%S})" if manager and written_at is not None else ""
+        when = f" ({written_at:%Y-%m-%d %H:%M:%SZ})" if manager and written_at is not None else ""
         waits = f"; {remover} takes it off" if remover else f"; {_guess(finalizer)} has to take it off"
         yield Cause(
             "finalizer",

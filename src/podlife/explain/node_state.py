@@ -30,7 +30,7 @@ def describe_unready(world: World, node: Object) -> str:
     ready = condition(node, "Ready")
     name, state = text(metadata(node), "name"), text(ready, "status") or "not told"
     heard_at = world.heard_at(node)
-    heard = f", its agent was last heard at {heard_at:%Y-%m-%d %H:%M:%S}" if heard_at is not None else ""
+    heard = f", its agent was last heard at {heard_at:%Y-%m-%d %H:%M:%SZ}" if heard_at is not None else ""
     why = f" ({text(ready, 'reason')})" if text(ready, "reason") else ""
     return f"node {name} is not ready: Ready is {state}{why}{heard}"
 
@@ -112,7 +112,7 @@ def _ways_out(world: World, pod: Object, node: Object) -> tuple[Remedy, ...]:
 
 def silent(world: World, pod: Object, node: Object) -> Cause:
     name, heard_at = text(metadata(node), "name"), world.heard_at(node)
-    heard = "never" if heard_at is None else f"{heard_at:%Y-%m-%d %H:%M:%S}"
+    heard = "never" if heard_at is None else f"{heard_at:%Y-%m-%d %H:%M:%SZ}"
     return Cause(
         "kubelet-silent",
         f"the agent of node {name} is silent: its lease was last renewed at {heard}, and it still counts as ready",

@@ -102,7 +102,7 @@ def _not_ready(world: World, node: Object) -> Cause:
 
 def _silent(world: World, node: Object) -> Cause:
     heard_at = world.heard_at(node)
-    heard = "never" if heard_at is None else f"{heard_at:%Y-%m-%d %H:%M:%S}"
+    heard = "never" if heard_at is None else f"{heard_at:%Y-%m-%d %H:%M:%SZ}"
     at = None if heard_at is None else max(world.now, heard_at + timedelta(seconds=60))
     marks = Upcoming("node monitor", "marks it not ready", at)
     said = f"its agent is silent: its lease was last renewed at {heard}, and it still counts as ready"

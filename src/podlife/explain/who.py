@@ -33,7 +33,7 @@ def who_deleted(pod: Object, events: Iterable[Object]) -> str:
     if not is_terminating(pod) and not (has_ended(pod) and target):
         return ""
     at = deleted_at(pod)
-    when = f"at {at:%Y-%m-%d %H:%M:%S} " if at is not None else ""
+    when = f"at {at:%Y-%m-%d %H:%M:%SZ} " if at is not None else ""
     if text(target, "status") == "True":
         who = _TARGETS.get(text(target, "reason"), text(target, "reason"))
         return f"{when}by {who}: {text(target, 'message')}"
