@@ -156,9 +156,12 @@ def make_runtime(asked: NodeCommand, address: str, clock: Clock) -> Runtime:
             socket_path = asked.options.containerd_socket
             return ContainerdRuntime(ContainerdSettings(asked.data / "containerd", socket=socket_path))
         case "sim":
+            from podlife.kubelet.fleet.scenario import Scenario
+            from podlife.kubelet.fleet.scripting import script_of
             from podlife.kubelet.runtimes.sim import SimRuntime, SimWorld
 
-            return SimRuntime(SimWorld(clock, ips=(address,)))
+            # What pods say of themselves in annotations, and nothing else.
+            return SimRuntime(SimWorld(clock, script_of(Scenario()), ips=(address,)))
         case _:
             from podlife.kubelet.runtimes.process import ProcessRuntime, ProcessSettings
 
