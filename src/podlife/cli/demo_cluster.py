@@ -7,6 +7,7 @@ agent is stopped where it stands (SIGSTOP) and says nothing to anybody, while it
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import os
 import shutil
@@ -67,6 +68,7 @@ class DemoCluster:
         self.kubeconfig = self.path / "admin.kubeconfig"
         self.log = self.path / "up.log"
         self._folder = UpFolder(self.path)
+        # Descriptors of their agents: a number could become somebody else's.
         self._frozen: dict[str, int] = {}
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -79,7 +81,7 @@ class DemoCluster:
         ]
 
     def begin(self) -> None:
-        """Start it and do not wait. To be called before there is an event loop or a second thread."""
+        """Start it, and do not wait."""
         ending = None if self.is_kept else functools.partial(die_with_parent, os.getpid(), signal.SIGTERM)
         with self.log.open("wb") as output:
             self._process = subprocess.Popen(  # noqa: S603 - this very program
@@ -89,27 +91,26 @@ class DemoCluster:
                 stderr=subprocess.STDOUT,
                 # Ctrl-C is for the demo, which ends the cluster in order.
                 start_new_session=True,
-                preexec_fn=ending,  # noqa: PLW1509 - one thread, no event loop yet
+                preexec_fn=ending,  # noqa: PLW1509 - one system call, and no second thread that could be in its way
             )
 
     async def wait_until_served(self) -> None:
         """Until its API server answers, and others can be told where. Raises PodlifeError."""
+        assert self._process is not None
         deadline = asyncio.get_running_loop().time() + _START_SECONDS
         while not ((holder := self._folder.holder()) and holder.is_alive and holder.url):
-            self._see_alive()
+            if self._process.poll() is not None:
+                raise PodlifeError(f"the cluster of the demo has ended: {self._last_words()}")
             if asyncio.get_running_loop().time() > deadline:
                 raise PodlifeError(
-                    f"the cluster did not start in {_START_SECONDS:.0f} s: {self.log} may say why"
+                    f"the cluster did not start in {_START_SECONDS:.0f} s; it said: {self._last_words()}"
                 )
             await asyncio.sleep(_LOOK_SECONDS)
 
-    def _see_alive(self) -> None:
-        assert self._process is not None
-        if self._process.poll() is not None:
-            lines = self.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-            raise PodlifeError(
-                f"the cluster of the demo has ended: {lines[-1] if lines else 'it said nothing'}"
-            )
+    def _last_words(self) -> str:
+        """Its log goes with its folder, before anybody could look there."""
+        lines = self.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        return lines[-1].removeprefix("podlife: ") if lines else "nothing"
 
     # One node
 
@@ -119,20 +120,23 @@ class DemoCluster:
         for part in status["parts"]:
             if part["name"] == node and part["pid"]:
                 return int(part["pid"])
-        raise PodlifeError(f"the agent of {node} does not run: {self._folder.log(node)} may say why")
+        raise PodlifeError(
+            f"the agent of {node} does not run: with --keep its log stays, in {self._folder.logs}"
+        )
 
     async def freeze(self, node: str) -> int:
         """Silence it; the process that was stopped."""
         pid = await self.agent_of(node)
-        os.kill(pid, signal.SIGSTOP)
-        self._frozen[node] = pid
+        process = self._frozen[node] = os.pidfd_open(pid)
+        signal.pidfd_send_signal(process, signal.SIGSTOP)
         return pid
 
     def thaw(self, node: str) -> None:
-        pid = self._frozen.pop(node, 0)
-        if pid:
-            # Stopped, it has not ended: the number is still its own.
-            os.kill(pid, signal.SIGCONT)
+        process = self._frozen.pop(node)
+        # Somebody who follows the demo may have killed it meanwhile.
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(process, signal.SIGCONT)
+        os.close(process)
 
     async def restart(self, node: str) -> None:
         """kill -9 its agent, which `podlife up` starts again; pods run on."""

@@ -32,21 +32,16 @@ _STORIES = {
 def play(name: str, *, is_paused: bool, is_kept: bool) -> None:
     """Raises PodlifeError when something is not as it is told, KeyboardInterrupt when it was interrupted."""
     teller = Teller(is_paused=is_paused)
-    cluster = DemoCluster(_NODES, Times(), is_kept=is_kept)
-    teller.say(
-        f"A cluster of its own for this demo; what takes minutes in another one takes seconds here:\n\n"
-        f"  {shlex.join(cluster.command)}"
-    )
-    cluster.begin()
-    if not loop.run(_Demo(cluster, teller, name).run()):
+    if not loop.run(_Demo(name, teller, is_kept=is_kept).run()):
         raise KeyboardInterrupt
 
 
 class _Demo:
-    def __init__(self, cluster: DemoCluster, teller: Teller, name: str) -> None:
-        self._cluster = cluster
-        self._teller = teller
+    def __init__(self, name: str, teller: Teller, *, is_kept: bool) -> None:
         self._told = importlib.import_module(_STORIES[name])
+        self._teller = teller
+        self._is_kept = is_kept
+        self._cluster: DemoCluster | None = None
 
     async def run(self) -> bool:
         """False when a signal came first."""
@@ -69,19 +64,22 @@ class _Demo:
         return True
 
     async def _play(self) -> None:
-        await self._cluster.wait_until_served()
-        connection = load_connection(ConnectionOptions(kubeconfig=str(self._cluster.kubeconfig)))
+        cluster = self._cluster = DemoCluster(_NODES, Times(), is_kept=self._is_kept)
+        cluster.begin()
+        self._teller.say("A cluster for this demo; what takes minutes in another one takes seconds here:\n")
+        self._teller.say(f"  {shlex.join(cluster.command)}")
+        await cluster.wait_until_served()
+        connection = load_connection(ConnectionOptions(kubeconfig=str(cluster.kubeconfig)))
         async with Client.connect(connection) as client, asyncio.TaskGroup() as group:
-            record = Record(client)
-            journal = Journal(self._cluster.path)
+            record, journal = Record(client), Journal(cluster.path)
             beside = [
                 group.create_task(record.run(), name="record"),
                 group.create_task(journal.run(), name="journal"),
             ]
-            stage = Stage(self._cluster, client, record, journal)
-            await stage.until_nodes_ready(self._cluster.nodes)
+            stage = Stage(cluster, client, record, journal)
+            await stage.until_nodes_ready(cluster.nodes)
             self._teller.say("\nTo look at it from another terminal:\n")
-            self._teller.say(f"  export KUBECONFIG={shlex.quote(str(self._cluster.kubeconfig))}")
+            self._teller.say(f"  export KUBECONFIG={shlex.quote(str(cluster.kubeconfig))}")
             await self._tell(stage)
             for task in beside:
                 task.cancel()
@@ -95,7 +93,9 @@ class _Demo:
             await self._teller.pause()
 
     async def _end(self) -> None:
-        if self._cluster.is_kept:
+        if self._cluster is None:
+            return
+        if self._is_kept:
             folder = shlex.quote(str(self._cluster.path))
             self._teller.say(f"\nThe cluster runs on; `podlife down --data {folder}` ends it.")
         else:
