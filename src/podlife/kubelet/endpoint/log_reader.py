@@ -1,16 +1,19 @@
 """A container's log from its file, once or as it grows.
 
-Read in pieces of bounded size, in a thread: a slow disk stops nobody else. A log that is followed goes on in the new
-file when the old one was rotated away, and ends when its container has ended and everything was read. As with the
-kubelet only the newest file is shown; what was rotated away before is not.
+Read in pieces of bounded size, in a thread: a slow disk stops nobody else. A log that is followed goes on in the next
+file when the old one was rotated away, and ends when its container has ended and everything was read; a reader who is
+slower than the rotation misses only what was removed. As with the kubelet only the newest file is shown at first; what
+was rotated away before is not.
 """
 
 from __future__ import annotations
 
 import asyncio
+import glob
 import logging
 import os
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -32,6 +35,9 @@ _PIECE_BYTES = 128 * 1024
 # Whether the container still runs is told by its runtime; this is only for a runtime that was not heard.
 _LOOK_AGAIN_SECONDS = 5.0
 _POLL_SECONDS = 1.0
+_TRIES = 10
+# What others make of rotated files.
+_NOT_TEXT = (".gz", ".tmp")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +63,32 @@ class LogFile:
         except FileNotFoundError:
             return False
         return True
+
+    def open_next(self) -> bool:
+        """Go on with the file that was begun after this one, which may have been rotated away since, too."""
+        mine = os.fstat(self._fd)
+        self.close()
+        for _ in range(_TRIES):
+            # A file can be rotated away, and removed, at any moment.
+            with suppress(FileNotFoundError):
+                path = self._after(mine)
+                self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+                if path == self._after(mine):
+                    return True
+                # What was opened by that name was another one by then.
+            self.close()
+        return self.open()
+
+    def _after(self, mine: os.stat_result) -> Path:
+        """Rotated files are named by when they were."""
+        newer: list[Path] = []
+        for path in sorted(self._path.parent.glob(f"{glob.escape(self._path.name)}.*")):
+            found = path.stat()
+            if os.path.samestat(found, mine):
+                newer = []
+            elif path.suffix not in _NOT_TEXT and found.st_mtime_ns >= mine.st_mtime_ns:
+                newer.append(path)
+        return newer[0] if newer else self._path
 
     def close(self) -> None:
         fd, self._fd = self._fd, -1
@@ -149,15 +181,16 @@ def _watched(watch: CloseWatch) -> float:
 
 async def _read_through(file: LogFile, text: LogText, write: Write) -> None:
     """Read to the end, in each file that has taken the place of the one before."""
-    while file.is_open or file.open():
+    if not (file.is_open or file.open()):
+        return
+    while True:
         # Asked first: by then its writer has left it, and what it holds is all it will ever hold.
         is_rotated = file.is_rotated
         while not text.is_full and (data := await file.read()):
             if shown := text.feed(data):
                 await write(shown)
-        if text.is_full or not is_rotated:
+        if text.is_full or not is_rotated or not file.open_next():
             return
-        file.close()
 
 
 def _close_after(read: asyncio.Future[Any], fd: int) -> None:

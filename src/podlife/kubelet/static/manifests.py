@@ -8,6 +8,7 @@ cannot have (anything that only the API server could give it) is refused.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -40,6 +41,8 @@ _OF_THE_SERVER = (
     "resourceVersion",
     "selfLink",
 )
+# It becomes part of paths.
+_UID = re.compile(r"[0-9A-Za-z-]{1,63}")
 _EVERYTHING = {"operator": "Exists", "effect": "NoExecute"}
 _encode = msgspec.json.Encoder(order="sorted").encode
 
@@ -107,6 +110,8 @@ def _problems(pod: Object, node_name: str) -> Iterator[str]:
     yield from (f"metadata.name: {name!r}: {each}" for each in check_dns_subdomain(name))
     namespace = metadata.get("namespace") or "default"
     yield from (f"metadata.namespace: {namespace!r}: {each}" for each in check_dns_label(namespace))
+    if not _UID.fullmatch(metadata.get("uid") or "none"):
+        yield f"metadata.uid: {metadata['uid']!r} cannot name a folder: use letters, digits and -, or leave it out"
     if MIRROR in (metadata.get("annotations") or {}):
         yield f"metadata.annotations: {MIRROR} is set by the node alone: take it out"
     if not spec.get("containers"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from pathlib import Path
 
@@ -183,3 +184,42 @@ async def test_nothing_is_lost_where_a_log_is_rotated_while_it_is_written(tmp_pa
             path.touch()
         container.end()
     assert reader.text.decode() == "".join(f"{n} is new\n{n}\n{n} again\n" for n in range(20))
+
+
+async def test_who_reads_more_slowly_than_a_log_is_rotated_misses_only_what_was_removed(
+    tmp_path: Path,
+) -> None:
+    path, container, reader = tmp_path / "0.log", Container(), Reader()
+    # From before: it was never to be shown.
+    (tmp_path / "0.log.00001").write_text(LINE.format("old"))
+    path.write_text(LINE.format("a"))
+    async with asyncio.TaskGroup() as group:
+        group.create_task(follow_log(path, LogOptions(follow=True), reader.write, container.growth))
+        await reader.until(b"a\n")
+        # All of it between two looks.
+        for number, text in enumerate("bcde", 2):
+            path.rename(tmp_path / f"0.log.0000{number}")
+            path.write_text(LINE.format(text))
+        (tmp_path / "0.log.00001").unlink()
+        (tmp_path / "0.log.00002").unlink()
+        await reader.until(b"e\n")
+        container.end()
+    assert reader.text == b"a\nb\nc\nd\ne\n"
+
+
+async def test_a_log_that_was_put_anew_is_followed_without_what_was_rotated_away_before(
+    tmp_path: Path,
+) -> None:
+    path, container, reader = tmp_path / "0.log", Container(), Reader()
+    older = tmp_path / "0.log.00001"
+    older.write_text(LINE.format("old"))
+    os.utime(older, (1, 1))
+    path.write_text(LINE.format("a"))
+    async with asyncio.TaskGroup() as group:
+        group.create_task(follow_log(path, LogOptions(follow=True), reader.write, container.growth))
+        await reader.until(b"a\n")
+        path.unlink()
+        path.write_text(LINE.format("b"))
+        await reader.until(b"b\n")
+        container.end()
+    assert reader.text == b"a\nb\n"

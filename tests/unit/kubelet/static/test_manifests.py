@@ -107,6 +107,8 @@ def test_fields_that_nobody_knows_are_told_of_and_left_out() -> None:
         (b"{kind: Pod, apiVersion: v1, metadata: {name: p}, spec: 3}", "cannot unmarshal number"),
         (TEXT.replace(b"name: web", b"name: We_b"), "metadata.name: 'We_b-node-1'"),
         (TEXT.replace(b"name: web", b"name: web, namespace: a.b"), "metadata.namespace: 'a.b'"),
+        (TEXT.replace(b"name: web", b"name: web, uid: a/../../../b"), "'a/../../../b' cannot name a folder"),
+        (TEXT.replace(b"name: web", b"name: web, uid: a_b"), "metadata.uid: 'a_b'"),
         (TEXT.replace(b"name: c", b"name: C!"), "name of a container: 'C!'"),
         (with_spec(initContainers=[{"name": "c"}]), "two containers are named 'c'"),
         (
