@@ -9,7 +9,7 @@ from pathlib import Path
 
 import uvloop
 
-from bench import apiserver, idle_agent, podgc, podworkers, replicaset, sim
+from bench import apiserver, idle_agent, podgc, podworkers, replicaset, sim, up
 
 BENCHMARKS = {
     "apiserver": apiserver,
@@ -18,6 +18,7 @@ BENCHMARKS = {
     "replicaset": replicaset,
     "sim": sim,
     "idle-agent": idle_agent,
+    "up": up,
 }
 
 

@@ -134,6 +134,10 @@ class UpOptions:
     containerd_socket: Annotated[
         Path, typer.Option(metavar="FILE", parser=_parse_folder, help="Where containerd listens.")
     ] = Path("/run/containerd/containerd.sock")
+    detach: Annotated[
+        bool,
+        typer.Option("--detach", help="Come back when it is up, and leave it running in the background."),
+    ] = False
     scenario: Annotated[
         Path | None,
         typer.Option(
@@ -165,6 +169,11 @@ def up(
         tell_nodes(options.data, "start", node)
         return
     chosen = _checked(options)
+    if options.detach:
+        from podlife.cli.up_detach import detach
+
+        detach(options.data)
+        return
     from podlife.cli.up_run import run_up
 
     run_up(options, node_health, chosen, v)

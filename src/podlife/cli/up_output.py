@@ -11,8 +11,10 @@ from pathlib import Path
 
 from podlife.cli.up_world import World
 
-__all__ = ["Lines", "Welcome", "in_order", "states_of", "summary_of"]
+__all__ = ["LAST_WORDS", "Lines", "Welcome", "in_order", "states_of", "summary_of"]
 
+# How the welcome ends, for who reads it to know that it is complete.
+LAST_WORDS = "Ctrl-C stops it"
 # So many looks at numbers that keep changing, then they are told all the same.
 _PATIENCE_LOOKS = 5
 
@@ -36,7 +38,7 @@ The cluster is up after {seconds:.1f} s: {self.url}, {many} ready.
   kubectl logs deployment/hello
 
 Another node: podlife node --name more --join {shlex.quote(str(self.join_file))}
-Ctrl-C stops it, and its pods with it; everything is there again at the next `up`."""
+{LAST_WORDS}, and its pods with it; everything is there again at the next `up`."""
 
 
 def in_order(name: str) -> tuple[str, int]:

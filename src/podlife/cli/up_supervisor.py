@@ -35,6 +35,8 @@ class Supervised:
         self.pid = 0
         self.restarts = 0
         self.is_wanted = False
+        # From when its start was asked for: also before it is known which process it is.
+        self.is_alive = False
         self.started_at = 0.0
         self.answer = ""
         self.failure = ""
@@ -46,7 +48,7 @@ class Supervised:
 
     @property
     def state(self) -> str:
-        if self.pid:
+        if self.is_alive:
             return "running"
         return "waiting" if self.is_wanted else "stopped"
 
@@ -58,7 +60,6 @@ class Supervisor:
         self.is_up = False
         self._forks = forks
         self._say = say
-        self._on_failure = asyncio.Event()
 
     async def run(self) -> None:
         """Raises PodlifeError if the process that starts all others is gone."""
@@ -70,7 +71,8 @@ class Supervisor:
         self.parts[part.name] = part
         part.is_wanted = True
         part.delay_seconds = _FIRST_DELAY_SECONDS
-        self._start(part)
+        if not part.is_alive:
+            self._start(part)
 
     async def wait_ready(self, part: Supervised, *, seconds: float, is_ready: Callable[[], bool]) -> None:
         """Raises PodlifeError when it is not in time, or it ends."""
@@ -88,7 +90,7 @@ class Supervisor:
         stopping = list(parts)
         for part in stopping:
             self._unwant(part)
-            if part.pid:
+            if part.is_alive:
                 self._forks.signal(part.name, signal.SIGTERM)
                 # One that was stopped where it stood would hear nothing.
                 self._forks.signal(part.name, signal.SIGCONT)
@@ -109,13 +111,14 @@ class Supervisor:
             part.again = None
 
     async def _see_end(self, part: Supervised, seconds: float) -> None:
-        if part.pid and not await wait_until_set(part.ended, seconds=max(0.0, seconds)):
+        if part.is_alive and not await wait_until_set(part.ended, seconds=max(0.0, seconds)):
             self._forks.signal(part.name, signal.SIGKILL)
             await wait_until_set(part.ended, seconds=_KILL_SECONDS)
 
     def _start(self, part: Supervised) -> None:
         part.again = None
         part.failure = ""
+        part.is_alive = True
         part.ended.clear()
         part.ready.clear()
         part.started_at = asyncio.get_running_loop().time()
@@ -143,6 +146,7 @@ class Supervisor:
 
     def _end(self, part: Supervised, code: int) -> None:
         part.pid = 0
+        part.is_alive = False
         part.ended.set()
         if not part.is_wanted or not self.is_up:
             return

@@ -165,3 +165,18 @@ async def test_pods_outlive_an_up_that_was_killed_and_are_found_by_the_next(tmp_
         await until_running(up, "deaf")
         assert podlife("down", "--now", "--data", str(up.data), seconds=20).returncode == 0
         assert not up.is_running
+
+
+def test_detached_it_comes_back_when_all_is_up_and_down_ends_it(tmp_path: Path) -> None:
+    flags = ("--detach", "--data", str(tmp_path), "--port", "0", "--nodes", "1", "--runtime", "sim")
+    started = podlife("up", *flags)
+    try:
+        assert (started.returncode, started.stderr) == (0, "")
+        assert "1 node is ready" in started.stdout
+        assert "`podlife down` stops it" in started.stdout
+        refused = podlife("up", *flags)
+        assert (refused.returncode, refused.stdout) == (1, "")
+        assert "is in use by `podlife up`" in refused.stderr
+    finally:
+        ended = podlife("down", "--data", str(tmp_path))
+    assert ended.stdout.splitlines()[-1] == "stopped"
