@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from podlife.kubelet.pods.absent import NoVolumes
 from podlife.kubelet.runtimes.sim import SimRuntime
 from tests.component.kubelet.node_world import node_world, pod
 from tests.virtual_time import virtual_time
@@ -50,3 +51,22 @@ async def test_what_cannot_be_removed_ends_no_agent_and_is_removed_later(
         assert await world.agent.runtime.list_sandboxes() == []
         await world.create(pod("next"))
         await world.until_phase("Running", "next")
+
+
+@virtual_time
+async def test_an_agent_that_cannot_look_at_its_volumes_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = 0
+
+    def fail(_: object) -> tuple[str, ...]:
+        nonlocal looks
+        looks += 1
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr(NoVolumes, "mounted", fail)
+    async with node_world() as world:
+        await world.create(pod())
+        await world.until_phase("Running")
+        await asyncio.sleep(700)
+        await world.delete()
+        await world.until_gone()
+    assert looks > 1

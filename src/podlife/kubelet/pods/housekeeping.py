@@ -88,9 +88,15 @@ class Housekeeping:
                 self._is_whole_look_due = True
             self._wakeup.clear()
             if self._is_complete():
-                await self._keep()
+                await self._keep_if_possible()
             # What comes meanwhile waits: one look may see to all of it.
             await asyncio.sleep(HOUSEKEEPING_SECONDS)
+
+    async def _keep_if_possible(self) -> None:
+        try:
+            await self._keep()
+        except Exception as error:  # noqa: BLE001 - an untidy node is better than none
+            self._try_again(repr(error))
 
     async def _keep(self) -> None:
         uids, self._uids = list(self._uids), {}

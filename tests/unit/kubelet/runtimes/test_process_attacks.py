@@ -155,3 +155,19 @@ async def test_a_container_whose_folder_somebody_took_away_can_be_removed(
     shutil.rmtree(tmp_path / "runtime/containers" / container_id)
     await runtime.remove_container(container_id)
     assert await runtime.list_containers() == []
+
+
+async def test_a_start_for_which_there_are_no_descriptors_says_so_and_can_be_repeated(
+    runtime: ProcessRuntime,
+) -> None:
+    sandbox_id = await runtime.run_sandbox(SandboxConfig("uid", "default", "web"))
+    container_id = await runtime.create_container(
+        sandbox_id, ContainerConfig("main", command=("sleep", "1000"))
+    )
+    before = descriptors()
+    with short_of_descriptors(free=0), pytest.raises(ContainerRuntimeError, match="Too many open files"):
+        await runtime.start_container(container_id)
+    assert descriptors() == before
+    async with asyncio.timeout(10):
+        await runtime.start_container(container_id)
+    assert (await runtime.container_status(container_id)).is_running

@@ -66,10 +66,15 @@ class Launcher:
     async def start(self, name: str, folder: Path, lock: Path) -> None:
         """Start a container's supervisor and, by it, the container."""
         async with self._turns:
-            answer = await self._ask(name, folder, lock)
-            if not answer and not (folder / "claimed").exists():
-                # The launcher was killed with the request in its hands. Nobody holds it any more, so it is asked again.
+            try:
                 answer = await self._ask(name, folder, lock)
+                if not answer and not (folder / "claimed").exists():
+                    # The launcher was killed with the request in its hands. Nobody holds it now: it is asked again.
+                    answer = await self._ask(name, folder, lock)
+            except OSError as failure:
+                raise RuntimeUnavailableError(
+                    f"container {name!r} cannot be started now: {failure.strerror or failure}"
+                ) from failure
         if not answer:
             raise RuntimeUnavailableError(f"the supervisor of container {name!r} was killed while it started")
         if answer == "conflict":
