@@ -10,6 +10,7 @@ from podlife.cli import loop
 from podlife.cli.connecting import ConnectionOptions, connected, load_connection
 from podlife.cli.explain_output import format_explanation, format_stuck
 from podlife.cli.explain_rules import acting_rules
+from podlife.cli.explain_server import for_this_server
 from podlife.client import Client
 from podlife.clock import Clock, SystemClock
 from podlife.errors import NotFoundError
@@ -42,7 +43,7 @@ def show_node(options: ConnectionOptions, name: str, output: str) -> int:
 
 def _show(options: ConnectionOptions, look: _Look, output: str) -> int:
     clock = SystemClock()
-    found = loop.run(_asked(options, clock, look))
+    found = for_this_server(loop.run(_asked(options, clock, look)), options)
     sys.stdout.write(format_explanation(found, output, clock.now()))
     is_known = bool(found.uid or found.timeline or found.causes)
     return 0 if is_known else 1
@@ -76,7 +77,8 @@ def show_stuck(options: ConnectionOptions, namespace: str, output: str, *, is_ev
         async with connected(options, connection, rights=_RIGHTS) as client:
             return await find_stuck(client, clock, namespace)
 
-    world, found = loop.run(read())
+    world, stuck = loop.run(read())
+    found = [for_this_server(each, options) for each in stuck]
     sys.stdout.write(format_stuck(found, output, clock.now(), world.unread))
     return 0
 

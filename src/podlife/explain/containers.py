@@ -24,7 +24,7 @@ from podlife.explain.objects import (
     status,
     text,
 )
-from podlife.explain.volumes import claim_causes, missing_object
+from podlife.explain.volumes import attached_elsewhere, claim_causes, missing_object
 from podlife.explain.world import World
 
 __all__ = ["container_causes"]
@@ -126,8 +126,15 @@ def _crash_loop(world: World, pod: Object, each: Object, title: str) -> Cause:
         return Cause("out-of-memory", f"{said}: it was killed for want of memory", ended, (remedy,), (again,))
     image = _new_image(world, pod, name)
     hook = next((text(event, "message") for event in _reversed(world, pod, "FailedPostStartHook")), "")
-    why = f"; its postStart hook fails: {hook}" if hook else ""
+    why = f"; its postStart hook fails: {hook}" if hook else _unhealthy(world, pod)
     return Cause("crash-loop", f"{said}{why}; `{logs}` shows what it said", ended, (image,), (again,))
+
+
+def _unhealthy(world: World, pod: Object) -> str:
+    """Whether its node ended it for a probe, and not it itself."""
+    told = (text(event, "message") for event in _reversed(world, pod, "Unhealthy"))
+    probe = next((message for message in told if message.startswith(("Liveness", "Startup"))), "")
+    return f"; its node ends it for a probe: {probe}" if probe else ""
 
 
 def _new_image(world: World, pod: Object, container: str) -> Remedy:
@@ -170,7 +177,9 @@ def _before_starting(world: World, pod: Object) -> Iterator[Cause]:
     failed = next(_reversed(world, pod, "FailedMount", "FailedAttachVolume"), None)
     since = moment(status(pod).get("startTime"))
     again = (Upcoming("the node's agent", "tries again within about two minutes"),)
-    if failed is not None and not claims:
+    if (elsewhere := attached_elsewhere(world, pod)) is not None:
+        yield elsewhere
+    elif failed is not None and not claims:
         message = text(failed, "message")
         remedy = missing_object(pod, message) or Remedy(commands.delete(pod), _ANOTHER)
         yield Cause("volume", f"a volume of it cannot be mounted: {message}", since, (remedy,), again)

@@ -12,7 +12,7 @@ from podlife.api.codec import Object
 from podlife.explain import commands
 from podlife.explain.finalizers import causes_of_finalizers
 from podlife.explain.findings import Cause, Remedy, Upcoming
-from podlife.explain.node_state import FORCED, TAINTED, collecting, describe_unready, silent
+from podlife.explain.node_state import collecting, describe_unready, silent
 from podlife.explain.objects import (
     all_statuses,
     condition_since,
@@ -24,6 +24,7 @@ from podlife.explain.objects import (
     spec,
     text,
 )
+from podlife.explain.risks import FORCED, TAINTED
 from podlife.explain.world import World, is_out_of_service, is_ready
 
 __all__ = ["deletion_causes"]

@@ -55,9 +55,7 @@ def _left_behind(world: World, pod: Object, reason: str) -> Cause:
     said = (
         f"it has failed for good ({reason}{f': {message}' if message else ''}), and its object is still there"
     )
-    coming = collecting(world, pod) or (
-        Upcoming("pod GC", "keeps it until there are more ended pods than its threshold"),
-    )
+    coming = collecting(world, pod)
     remedy = Remedy(commands.delete(pod), "What its status tells about the failure is gone with it.")
     since = ended_at(pod) or moment(metadata(pod).get("creationTimestamp"))
     return Cause("left-behind", said, since, (remedy,), coming)

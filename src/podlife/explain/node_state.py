@@ -9,19 +9,21 @@ from datetime import datetime, timedelta
 from podlife.api.codec import Object
 from podlife.explain import commands
 from podlife.explain.findings import Cause, Remedy, Upcoming
-from podlife.explain.objects import condition, condition_since, metadata, moment, spec, text
+from podlife.explain.objects import (
+    condition,
+    condition_since,
+    has_ended,
+    is_terminating,
+    metadata,
+    moment,
+    spec,
+    text,
+)
+from podlife.explain.risks import FORCED, TAINTED
 from podlife.explain.world import OUT_OF_SERVICE, World, is_out_of_service, is_ready, taints_of
 
-__all__ = ["FORCED", "collecting", "describe_unready", "eviction", "live_pod_causes"]
+__all__ = ["collecting", "describe_unready", "eviction", "live_pod_causes"]
 
-FORCED = (
-    "The object goes, whatever still runs of it on the node goes on: with a StatefulSet or a volume that one pod may "
-    "write, two may run at once."
-)
-TAINTED = (
-    "Only when the machine is certainly off: every pod on it that does not tolerate the taint is deleted, and its "
-    "volumes are detached under what may still write. Take the taint off when the node is back."
-)
 _COLLECTOR = "pod GC"
 _EVICTION = "taint eviction"
 
@@ -40,6 +42,8 @@ def collecting(world: World, pod: Object) -> tuple[Upcoming, ...]:
     if text(spec(pod), "nodeName") and world.nodes is None:
         return ()
     found = world.rules.collect(pod, world.node_of(pod))
+    if found is None and has_ended(pod) and not is_terminating(pod):
+        return (Upcoming(_COLLECTOR, "keeps it until there are more ended pods than its threshold"),)
     if found is None:
         return ()
     at = world.now + timedelta(seconds=found.seconds)

@@ -9,7 +9,7 @@ from podlife.api.codec import Object
 from podlife.explain import commands
 from podlife.explain.finalizers import causes_of_finalizers
 from podlife.explain.findings import Cause, Explanation, Remedy, Upcoming
-from podlife.explain.node_state import TAINTED, describe_unready, eviction
+from podlife.explain.node_state import describe_unready, eviction
 from podlife.explain.objects import (
     condition,
     condition_since,
@@ -24,6 +24,7 @@ from podlife.explain.objects import (
     text,
 )
 from podlife.explain.pods import pod_causes
+from podlife.explain.risks import TAINTED
 from podlife.explain.timeline import timeline_of
 from podlife.explain.who import why_gone
 from podlife.explain.world import OUT_OF_SERVICE, World, is_out_of_service, is_ready, taints_of

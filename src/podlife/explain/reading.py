@@ -43,6 +43,7 @@ __all__ = ["Reader"]
 T = TypeVar("T")
 
 _LEASE_NAMESPACE = "kube-node-lease"
+_ATTACHMENTS = Ref("storage.k8s.io", "v1", "volumeattachments", namespaced=False, kind="VolumeAttachment")
 _PAGE = 500
 # As many events of a namespace are looked through for what they tell of others than their own object.
 _MOST_EVENTS = 20_000
@@ -65,6 +66,7 @@ class Reader:
         elif not is_terminating(pod):
             world = await self._with_all_nodes(world, pod)
         world = replace(world, replica_sets=await self._replica_set_of(pod))
+        world = await self._with_attachments(world)
         if any(spec(each).get("unschedulable") for each in (world.nodes or {}).values()):
             budgets = await self._list(POD_DISRUPTION_BUDGETS, namespace)
             world = replace(world, budgets=budgets or ())
@@ -108,7 +110,7 @@ class Reader:
             events=_by_regarded(await self._list(EVENTS, namespace, most=_MOST_EVENTS) or ()),
             pods=pods,
         )
-        return self._finished(world)
+        return self._finished(await self._with_attachments(world))
 
     async def _pods(self, namespace: str) -> list[Object]:
         """Of those that are well only what their node may mean for them is kept: there may be very many."""
@@ -133,6 +135,19 @@ class Reader:
         if "free ports" in text(condition(pod, "PodScheduled"), "message"):
             world = replace(world, pods=await self._list(PODS) or ())
         return world
+
+    async def _with_attachments(self, world: World) -> World:
+        """Only where an event tells that a volume could not be attached: in a cluster that is well nobody asks."""
+        every = (event for events in world.events.values() for event in events)
+        if not any(text(event, "reason") == "FailedAttachVolume" for event in every):
+            return world
+        volumes = {text(spec(claim), "volumeName") for claim in (world.claims or {}).values()}
+        every_one = await self._list(_ATTACHMENTS) or []
+        found = [each for each in every_one if _attached(each) in volumes]
+        nodes = dict(world.nodes or {})
+        for name in {text(spec(each), "nodeName") for each in found} - {"", *nodes}:
+            nodes |= await self._one(NODES, name) or {}
+        return replace(world, attachments=found, nodes=None if world.nodes is None else nodes)
 
     async def _claims_of(self, pod: Object) -> Mapping[tuple[str, str], Object] | None:
         namespace = text(metadata(pod), "namespace")
@@ -211,6 +226,10 @@ def _lean(pod: Object) -> Object:
         "spec": {key: spec(pod)[key] for key in ("nodeName", "tolerations") if key in spec(pod)},
         "status": {"phase": status(pod).get("phase"), "conditions": [condition(pod, "Ready")]},
     }
+
+
+def _attached(attachment: Object) -> str:
+    return text(spec(attachment).get("source") or {}, "persistentVolumeName")
 
 
 def _by_name(objects: Iterable[Object]) -> dict[str, Object]:

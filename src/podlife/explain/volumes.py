@@ -9,9 +9,10 @@ from podlife.api.codec import Object
 from podlife.explain import commands
 from podlife.explain.findings import Cause, Remedy, Upcoming
 from podlife.explain.objects import is_terminating, items, metadata, moment, spec, status, text
-from podlife.explain.world import World
+from podlife.explain.risks import TAINTED
+from podlife.explain.world import World, is_ready
 
-__all__ = ["claim_causes", "claims_of", "missing_object"]
+__all__ = ["attached_elsewhere", "claim_causes", "claims_of", "missing_object"]
 
 _NOT_FOUND = re.compile(r'(?P<kind>configmap|secret)s? "(?P<name>[^"]+)" not found')
 _NO_KEY = re.compile(
@@ -78,6 +79,30 @@ def _unbound(claim: Object) -> Cause:
     remedy = Remedy(commands.create(volume), "A folder of one node: the data stays there if the pod moves.")
     wait = Upcoming("the volume controller", "binds the claim when a volume fits it or is provisioned")
     return Cause("claim-unbound", said, since, (remedy,), (wait,))
+
+
+def attached_elsewhere(world: World, pod: Object) -> Cause | None:
+    """A volume that only one node may have, and another has it: it is let go of when that node is out of service."""
+    here, namespace = text(spec(pod), "nodeName"), text(metadata(pod), "namespace")
+    claims = [(world.claims or {}).get((namespace, name)) or {} for name in claims_of(pod)]
+    volumes = {text(spec(claim), "volumeName") for claim in claims} - {""}
+    for each in world.attachments:
+        volume, node = (
+            text(spec(each).get("source") or {}, "persistentVolumeName"),
+            text(spec(each), "nodeName"),
+        )
+        if volume not in volumes or node == here:
+            continue
+        there = (world.nodes or {}).get(node)
+        known = "" if there is None else " (ready)" if is_ready(there) else " (not ready)"
+        said = f"its volume {volume} is still attached to node {node}{known}"
+        remedy = Remedy(commands.out_of_service(node), TAINTED)
+        wait = Upcoming(
+            "the attach-detach controller", "detaches it when no pod of that node uses it any more"
+        )
+        since = moment(metadata(each).get("creationTimestamp"))
+        return Cause("volume-attached-elsewhere", said, since, (remedy,), (wait,))
+    return None
 
 
 def _asked_storage(claim: Object) -> str:

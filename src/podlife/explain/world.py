@@ -55,6 +55,8 @@ class World:
     # By namespace and name.
     claims: Mapping[tuple[str, str], Object] | None = None
     budgets: Sequence[Object] = ()
+    # Which volumes are attached where, read only for pods whose volume cannot be attached.
+    attachments: Sequence[Object] = ()
     # By UID: they stand between a pod and its Deployment.
     replica_sets: Mapping[str, Object] = field(default_factory=dict)
     # The events of an object, by its UID, the oldest first.

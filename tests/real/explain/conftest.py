@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from podlife.client import Client
+from podlife.client import NODES, Client, DeleteOptions
+from podlife.errors import NotFoundError
 from tests.real.conftest import require
 from tests.real.podgc.cluster import connect
 from tests.real_parts import Server, kube_apiserver
@@ -24,3 +25,15 @@ def explain_kube(parts_folder: Path) -> Iterator[Server]:
 async def client(explain_kube: Server) -> AsyncIterator[Client]:
     async with connect(explain_kube) as connected:
         yield connected
+
+
+@pytest.fixture
+async def cleared(client: Client) -> AsyncIterator[None]:
+    """No node is left that another test's pod could go to."""
+    yield
+    for node in (await client.list(NODES)).items:
+        options = DeleteOptions(uid=node["metadata"]["uid"])
+        try:
+            await client.delete(NODES, node["metadata"]["name"], options=options)
+        except NotFoundError:
+            continue

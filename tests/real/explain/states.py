@@ -21,7 +21,7 @@ from podlife.client import (
 )
 from podlife.errors import NotFoundError
 
-__all__ = ["STATES", "State"]
+__all__ = ["OLD", "STATES", "State", "is_gone", "node"]
 
 Object = dict[str, Any]
 Found = Callable[[Client, str], Awaitable[object]]

@@ -4,31 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
-from podlife.cli.explain_show import look_at_pod
+from podlife.cli.explain_show import find_stuck, look_at_pod
 from podlife.client import (
     DEPLOYMENTS,
+    EVENTS,
     NODES,
     PERSISTENT_VOLUME_CLAIMS,
     PODS,
     REPLICA_SETS,
     Client,
     DeleteOptions,
+    Ref,
     WriteOptions,
 )
 from podlife.clock import SystemClock
-from podlife.errors import NotFoundError
 from podlife.explain import Explanation
 from tests.component.explain.kubectl_words import filled
-from tests.real.explain.states import STATES, State
+from tests.real.explain.states import OLD, STATES, State, is_gone, node
 from tests.real_parts import Server, part
 
 Object = dict[str, Any]
+ATTACHMENTS = Ref("storage.k8s.io", "v1", "volumeattachments", namespaced=False)
 BY_HAND = WriteOptions(field_manager="backup-operator")
 
 
@@ -104,18 +105,6 @@ def _reference(obj: Object, kind: str) -> Object:
     }
 
 
-@pytest.fixture
-async def cleared(client: Client) -> AsyncIterator[None]:
-    """No node is left that another test's pod could go to."""
-    yield
-    for node in (await client.list(NODES)).items:
-        options = DeleteOptions(uid=node["metadata"]["uid"])
-        try:
-            await client.delete(NODES, node["metadata"]["name"], options=options)
-        except NotFoundError:
-            continue
-
-
 @pytest.mark.parametrize("state", STATES, ids=[each.name for each in STATES])
 @pytest.mark.usefixtures("cleared")
 async def test_kubectl_runs_what_is_printed_and_it_unblocks(
@@ -128,6 +117,55 @@ async def test_kubectl_runs_what_is_printed_and_it_unblocks(
     assert found.unread == ()
     await run_typed(explain_kube, filled(found.causes[0].remedies[0].command, state.values))
     assert await state.has_become(client, state.name), state.name
+
+
+@pytest.mark.usefixtures("cleared")
+async def test_a_volume_that_a_dead_node_still_has_leads_to_that_node(
+    client: Client, explain_kube: Server
+) -> None:
+    storage = {
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "1Gi"}},
+        "volumeName": "pv-1",
+    }
+    await client.create(PERSISTENT_VOLUME_CLAIMS, {"metadata": {"name": "moved"}, "spec": storage}, "default")
+    await client.patch(
+        PERSISTENT_VOLUME_CLAIMS, "moved", {"status": {"phase": "Bound"}}, "default", subresource="status"
+    )
+    await client.create(NODES, {**node("Unknown"), "metadata": {"name": "old-node"}})
+    source = {
+        "source": {"persistentVolumeName": "pv-1"},
+        "attacher": "csi.example.com",
+        "nodeName": "old-node",
+    }
+    await client.create(ATTACHMENTS, {"metadata": {"name": "moved"}, "spec": source})
+    state = State(
+        "moved",
+        "",
+        is_gone,
+        node=node(),
+        status={"phase": "Pending", "startTime": OLD},
+        spec={"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "moved"}}]},
+    )
+    await make(client, state)
+    pod = await client.get(PODS, "moved", "default")
+    about = {"kind": "Pod", "namespace": "default", "name": "moved", "uid": pod["metadata"]["uid"]}
+    told = {
+        "reason": "FailedAttachVolume",
+        "message": "Multi-Attach error",
+        "type": "Warning",
+        "lastTimestamp": OLD,
+    }
+    await client.create(EVENTS, {"metadata": {"name": "moved"}, "involvedObject": about, **told}, "default")
+    for found in (
+        await look_at_pod(client, Later(), "default", "moved"),
+        next(each for each in (await find_stuck(client, Later(), "default"))[1] if each.name == "moved"),
+    ):
+        assert found.causes[0].name == "volume-attached-elsewhere", found
+        assert "node old-node (not ready)" in found.causes[0].text
+    await run_typed(explain_kube, found.causes[0].remedies[0].command)
+    taints = (await client.get(NODES, "old-node"))["spec"]["taints"]
+    assert "node.kubernetes.io/out-of-service" in [each["key"] for each in taints]
 
 
 async def test_who_set_a_finalizer_and_when_is_told_from_managed_fields(client: Client) -> None:
