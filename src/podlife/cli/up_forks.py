@@ -114,6 +114,7 @@ def _be_nursery(nursery: _Nursery, environment: Mapping[str, str]) -> NoReturn:
     try:
         # A session of its own: Ctrl-C is for the supervisor, which stops everything in order.
         os.setsid()
+        _be_called("nursery")
         for number in (signal.SIGINT, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
         os.environ.clear()
@@ -228,6 +229,7 @@ def _be_part(part: Part, message: Message, line: socket.socket, nursery: int) ->
     try:
         os.setsid()
         die_with_parent(nursery)
+        _be_called(message["start"])
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
         # What comes before it can act on it would end it half-way.
@@ -256,6 +258,12 @@ def _run(part: Part, order: Message, telling: TellingPart) -> int:
         sys.stdout.flush()
         sys.stderr.flush()
     return 0
+
+
+def _be_called(name: str) -> None:
+    """As `top` and `ps -o comm` show it: all parts have the same command line."""
+    with contextlib.suppress(OSError):
+        Path("/proc/self/comm").write_text(name[:15], encoding="utf-8")
 
 
 def _keep_only(descriptor: int, log: Path) -> None:
