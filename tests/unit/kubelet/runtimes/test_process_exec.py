@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import uvloop
 
+from podlife.clock import SystemClock
 from podlife.kubelet.runtime import (
     ContainerState,
     ExecError,
     ExecTimeoutError,
 )
-from podlife.kubelet.runtimes.process import ProcessRuntime
+from podlife.kubelet.runtimes.process import ProcessRuntime, ProcessSettings
 
 from .process_kit import runs, said, started
 
@@ -37,6 +40,35 @@ async def test_a_terminal_of_a_command_can_be_resized(runtime: ProcessRuntime, t
         session.resize(columns=132, rows=43)
         await session.write_stdin(b"\n")
         assert b"43 132" in await session.stdout.read()
+
+
+@pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_everything_that_is_said_in_a_terminal_arrives_on_every_loop(
+    new_loop: Callable[[], asyncio.AbstractEventLoop], tmp_path: Path
+) -> None:
+    complaints: list[str] = []
+
+    async def talk() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(str(context)))
+        async with ProcessRuntime(ProcessSettings(tmp_path / "runtime"), SystemClock()) as runtime:
+            container_id = await started(runtime, tmp_path, "exec sleep 1000")
+            async with runtime.exec(container_id, ["sh"], stdin=True, tty=True) as session:
+                await session.write_stdin(b"stty -echo; seq 1 20000; echo $((40 + 2)) ends\n")
+                heard = b""
+                while b"42 ends\r\n" not in heard:
+                    heard += await session.stdout.read(4096)
+                # Longer than a terminal takes at once: the shell reads it when it comes to it.
+                await session.write_stdin(b"sleep 0.1\n" + b"true\n" * 4000 + b"exit 3\n")
+                await session.stdout.read()
+                assert await session.wait() == 3
+                await session.write_stdin(b"nobody reads this")
+            assert b"\r\n".join(b"%d" % number for number in range(1, 20001)) in heard
+            for sandbox in await runtime.list_sandboxes():
+                await runtime.remove_sandbox(sandbox.id)
+
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(asyncio.wait_for(talk(), 30))
+    assert complaints == []
 
 
 async def test_a_command_that_takes_too_long_is_ended(runtime: ProcessRuntime, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pty
 import struct
 import termios
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
 from podlife.kubelet.runtime import ExecError, RuntimeUnavailableError
@@ -30,6 +30,59 @@ class _Reader(asyncio.StreamReaderProtocol):
         super().connection_lost(None)
 
 
+class _Pipe:
+    """The command's input, where it is a pipe."""
+
+    def __init__(self, writer: asyncio.StreamWriter) -> None:
+        self._writer = writer
+
+    async def write(self, data: bytes) -> None:
+        self._writer.write(data)
+        await self._writer.drain()
+
+    async def end(self) -> None:
+        self._writer.close()
+
+    def close(self) -> None:
+        if not self._writer.is_closing():
+            self._writer.transport.abort()
+
+
+class _Terminal:
+    """The command's input, where it is a terminal.
+
+    Not a transport of the loop's: uvloop's reads from what it writes to, in order to notice its end, and takes away
+    what the command says.
+    """
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._turn = asyncio.Lock()
+
+    async def write(self, data: bytes) -> None:
+        async with self._turn:
+            while data:
+                try:
+                    data = data[os.write(self._fd, data) :]
+                except BlockingIOError:
+                    await self._has_room()
+
+    async def end(self) -> None:
+        await self.write(b"\x04")
+
+    async def _has_room(self) -> None:
+        loop = asyncio.get_running_loop()
+        room = asyncio.Event()
+        loop.add_writer(self._fd, room.set)
+        try:
+            await room.wait()
+        finally:
+            loop.remove_writer(self._fd)
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+
 class ProcessExec:
     """A command on its way. Made by `executing`."""
 
@@ -38,25 +91,20 @@ class ProcessExec:
         self.stderr = asyncio.StreamReader()
         self._connection = connection
         self._terminal = terminal
-        self._stdin: asyncio.StreamWriter | None = None
+        self._stdin: _Pipe | _Terminal | None = None
         self._exit_code: int | None = None
-        self._transports: list[asyncio.BaseTransport] = []
+        self._outputs: list[asyncio.BaseTransport] = []
 
     async def write_stdin(self, data: bytes) -> None:
-        if self._stdin is None:
-            return
-        try:
-            self._stdin.write(data)
-            await self._stdin.drain()
-        except ConnectionError:
-            # The command reads no more.
-            return
+        # Refused where the command reads no more, which is nobody's mistake.
+        with suppress(OSError):
+            if self._stdin is not None:
+                await self._stdin.write(data)
 
     async def close_stdin(self) -> None:
-        if self._terminal is not None:
-            await self.write_stdin(b"\x04")
-        elif self._stdin is not None:
-            self._stdin.close()
+        with suppress(OSError):
+            if self._stdin is not None:
+                await self._stdin.end()
 
     def resize(self, *, columns: int, rows: int) -> None:
         if self._terminal is not None:
@@ -71,24 +119,28 @@ class ProcessExec:
         return self._exit_code
 
     async def read_from(self, fd: int, reader: asyncio.StreamReader) -> None:
-        """Takes over the descriptor, as `write_to` does: it is closed with the session, whatever comes after."""
+        """Takes over the descriptor, as the others do: it is closed with the session, whatever comes after."""
         transport, _ = await asyncio.get_running_loop().connect_read_pipe(
             lambda: _Reader(reader), os.fdopen(fd, "rb", buffering=0)
         )
-        self._transports.append(transport)
+        self._outputs.append(transport)
 
-    async def write_to(self, stdin: int) -> None:
+    async def write_to_pipe(self, stdin: int) -> None:
         loop = asyncio.get_running_loop()
         transport, protocol = await loop.connect_write_pipe(
             lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader()), os.fdopen(stdin, "wb", buffering=0)
         )
-        self._transports.append(transport)
-        self._stdin = asyncio.StreamWriter(transport, protocol, None, loop)
+        self._stdin = _Pipe(asyncio.StreamWriter(transport, protocol, None, loop))
+
+    def write_to_terminal(self, stdin: int) -> None:
+        self._stdin = _Terminal(stdin)
 
     def close(self) -> None:
-        for transport in self._transports:
-            if not transport.is_closing():
-                transport.abort() if isinstance(transport, asyncio.WriteTransport) else transport.close()
+        if self._stdin is not None:
+            self._stdin.close()
+        self._stdin = None
+        for transport in self._outputs:
+            transport.close()
 
 
 @asynccontextmanager
@@ -137,7 +189,7 @@ async def _with_pipes(
     if stdin:
         their_in, our_in = os.pipe2(os.O_CLOEXEC)
         theirs.callback(os.close, their_in)
-        await session.write_to(our_in)
+        await session.write_to_pipe(our_in)
     else:
         their_in = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
         theirs.callback(os.close, their_in)
@@ -161,6 +213,6 @@ async def _with_terminal(
     await session.read_from(our_side, session.stdout)
     session.stderr.feed_eof()
     if stdin:
-        await session.write_to(os.dup(our_side))
+        session.write_to_terminal(os.dup(our_side))
     connection.send({"verb": "exec", "argv": list(command), "tty": True}, (terminal, terminal, terminal))
     return session
