@@ -46,8 +46,9 @@ def owner_of(obj: Object, finalizer: str) -> tuple[str, datetime | None]:
 
 
 def causes_of_finalizers(kind: str, obj: Object) -> Iterator[Cause]:
-    """One for each: every one of them has to go."""
-    for place, finalizer in enumerate(items(metadata(obj), "finalizers")):
+    """One for each: every one of them has to go. The last comes first, so that the commands can be typed one after the
+    other: what is taken off leaves those before it in their places."""
+    for place, finalizer in reversed(list(enumerate(items(metadata(obj), "finalizers")))):
         manager, written_at = owner_of(obj, finalizer)
         remover, risk = _KNOWN.get(
             finalizer, ("", "what it was there to wait for or clean up is left undone")
@@ -61,7 +62,6 @@ def causes_of_finalizers(kind: str, obj: Object) -> Iterator[Cause]:
             deleted_at(obj),
             (
                 Remedy(
-                    # Those before it go first where they are taken off in order, so each is the first in its turn.
                     commands.remove_from_list(kind, obj, "/metadata/finalizers", place, finalizer),
                     f"Only if {remover or 'whoever set it'} will not do it any more: {risk}.",
                 ),

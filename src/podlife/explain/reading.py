@@ -203,11 +203,17 @@ class Reader:
                     break
             return found
 
-        return await self._tried(ref, namespace, read)
+        try:
+            return await self._tried(ref, namespace, read)
+        except NotFoundError:
+            # A server that has no such resource has nothing of it, either.
+            return []
 
     async def _tried(self, ref: Ref, namespace: str, read: Callable[[], Awaitable[T]]) -> T | None:
         try:
             return await read()
+        except NotFoundError:
+            raise
         except ApiError as error:
             where = f" in {namespace}" if namespace else ""
             self._unread[f"{ref}{where} ({error.code} {error.reason})"] = None

@@ -71,6 +71,10 @@ _Look = Callable[[World, Object], Iterator[tuple[str, str, tuple[Remedy, ...]]]]
 
 def _unschedulable(world: World, pod: Object, message: str) -> Iterator[Cause]:
     since = condition_since(pod, "PodScheduled")
+    if nominated := text(status(pod), "nominatedNodeName"):
+        said = f"node {nominated} makes room for it: pods of lower priority are ending there"
+        yield Cause("preempting", said, since, (), (_AGAIN,), is_stuck=False)
+        return
     found = [
         Cause(name, said, since, remedies, (_AGAIN,))
         for words, look in _LOOKS

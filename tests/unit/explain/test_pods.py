@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+import shlex
 from datetime import timedelta
 
 import pytest
@@ -58,6 +60,35 @@ def test_a_node_has_a_little_time_after_the_grace_before_it_is_blamed() -> None:
 def test_a_finalizer_behind_a_dead_node_comes_second() -> None:
     pod = a_pod(finalizers=["example.com/x"], **deleted(minutes=5))
     assert causes(pod, nodes={"n1": a_node("Unknown")}) == ["taint-missing", "finalizer"]
+
+
+def test_the_commands_for_several_finalizers_can_be_typed_in_the_order_they_are_printed_in() -> None:
+    left = ["example.com/a", "example.com/b", "example.com/c"]
+    pod = a_pod(finalizers=list(left), **deleted(grace=0, minutes=5))
+    for cause in explain_pod(a_world(), pod).causes:
+        steps = json.loads(shlex.split(cause.remedies[0].command)[-1])
+        place = int(steps[1]["path"].rpartition("/")[2])
+        assert left[place] == steps[1]["value"]
+        del left[place]
+    assert left == []
+
+
+def test_room_that_is_being_made_is_waited_for() -> None:
+    told = {
+        "type": "PodScheduled",
+        "status": "False",
+        "message": "0/1 nodes are available: 1 Insufficient cpu.",
+    }
+    status = {"phase": "Pending", "nominatedNodeName": "n1", "conditions": [told]}
+    [cause] = explain_pod(a_world(), a_pod(spec={"nodeName": ""}, status=status)).causes
+    assert (cause.name, cause.is_stuck) == ("preempting", False)
+
+
+def test_what_the_scheduler_tells_in_words_of_its_own_is_passed_on() -> None:
+    message = "0/3 nodes are available: 3 node(s) didn't match pod topology spread constraints."
+    told = {"type": "PodScheduled", "status": "False", "message": message}
+    [cause] = explain_pod(a_world(), a_pod(spec={"nodeName": ""}, status={"conditions": [told]})).causes
+    assert (cause.name, cause.text, cause.remedies) == ("unschedulable", message, ())
 
 
 def test_out_of_service_and_ready_is_left_to_the_agent_as_gc_42_has_it() -> None:
