@@ -129,20 +129,26 @@ class World:
     # What is killed
 
     async def kill(self, *, is_long: bool) -> None:
-        """Somebody, with -9; returns when they are back. `is_long` has also what takes its time."""
+        """Somebody, with -9, or several at once; returns when they are back. `is_long` has also what takes its time."""
         parts = ["apiserver", "controllers", *(f"node-{number}" for number in range(NODES_COUNT))]
-        victims = [*parts, *parts, "supervisor", "supervisor", "launcher", "up"]
-        victim = self.random.choice([*victims, "nursery", "silence"] if is_long else victims)
-        self.story.append(f"kill {victim}")
+        victims = [*parts, "supervisor", "supervisor", "launcher"]
+        alone = ["up", "nursery", "silence"] if is_long else ["up"]
+        if self.random.random() < 0.15:
+            victims = [self.random.choice(alone)]
+        else:
+            victims = self.random.sample(victims, self.random.choice((1, 1, 2, 3)))
+        self.story.append(f"kill {', '.join(victims)}")
+        async with asyncio.TaskGroup() as group:
+            for victim in victims:
+                group.create_task(self._kill(victim), name=victim)
+
+    async def _kill(self, victim: str) -> None:
         match victim:
             case "up":
                 await asyncio.to_thread(self.up.kill)
                 await asyncio.to_thread(self.up.start)
             case "nursery":
-                os.kill(_parent((await self._part("apiserver"))["pid"]), signal.SIGKILL)
-                # Without the one that starts the others it can only end.
-                assert await asyncio.to_thread(self.up.wait) == 1, self.explain()
-                await asyncio.to_thread(self.up.start)
+                await self._kill_nursery()
             case "supervisor":
                 self._kill_supervisor()
             case "launcher":
@@ -167,6 +173,15 @@ class World:
 
         await self._until(is_back, f"{name} is not started again", seconds=60)
 
+    async def _kill_nursery(self) -> None:
+        """What forks the parts. Without it `podlife up` can only end, and say so."""
+        part = await self._part("apiserver")
+        nursery = _parent(part["pid"])
+        assert _parent(nursery) == self.up.pid, self.explain()
+        os.kill(nursery, signal.SIGKILL)
+        assert await asyncio.to_thread(self.up.wait) == 1, self.explain()
+        await asyncio.to_thread(self.up.start)
+
     async def _silence(self) -> None:
         """A node's agent hangs for so long that its pods are evicted."""
         part = await self._part(self.random.choice([f"node-{number}" for number in range(NODES_COUNT)]))
@@ -178,18 +193,18 @@ class World:
     async def _kill_launcher(self) -> None:
         """What forks the supervisors of a node."""
         part = await self._part(self.random.choice([f"node-{number}" for number in range(NODES_COUNT)]))
-        for folder in Path("/proc").glob("[0-9]*"):
-            if part["pid"] and _parent(int(folder.name)) == part["pid"]:
+        for pid in (int(folder.name) for folder in Path("/proc").glob("[0-9]*")):
+            if part["pid"] and _parent(pid) == part["pid"] and _is_supervisor(pid):
                 with contextlib.suppress(ProcessLookupError):
-                    os.kill(int(folder.name), signal.SIGKILL)
+                    os.kill(pid, signal.SIGKILL)
 
     def _kill_supervisor(self) -> None:
         running = sorted(pid for pids in self.processes().values() for pid in pids)
         if running:
             pid = self.random.choice(running)
             parent = _parent(pid)
-            # One whose supervisor is gone already is the agent's to end.
-            if parent > 1:
+            # The parent of one whose supervisor is gone already is somebody else.
+            if _is_supervisor(parent):
                 os.kill(parent, signal.SIGKILL)
 
     # What must be so
@@ -300,6 +315,14 @@ def _describe(pod: Object) -> str:
 def _is_ready(obj: Object) -> bool:
     conditions = obj["status"].get("conditions", ())
     return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+
+
+def _is_supervisor(pid: int) -> bool:
+    """Of the process runtime, or what forks those: they have one command."""
+    try:
+        return b"supervisor.launcher" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
 
 
 def _parent(pid: int) -> int:
