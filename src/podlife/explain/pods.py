@@ -30,7 +30,7 @@ def explain_pod(world: World, pod: Object) -> Explanation:
         text(found, "namespace"),
         text(found, "uid"),
         stage=stage_of(pod),
-        deletion=who_deleted(pod, events),
+        deletion=who_deleted(pod, events, world.went_with),
         causes=causes,
         timeline=timeline_of(pod, events),
         upcoming=tuple(each for each in _upcoming(world, pod) if each not in told),

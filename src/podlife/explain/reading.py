@@ -12,13 +12,18 @@ from typing import TypeVar
 
 from podlife.api.codec import Object
 from podlife.client import (
+    DAEMON_SETS,
     EVENTS,
+    JOBS,
     LEASES,
+    NAMESPACES,
     NODES,
     PERSISTENT_VOLUME_CLAIMS,
     POD_DISRUPTION_BUDGETS,
     PODS,
     REPLICA_SETS,
+    REPLICATION_CONTROLLERS,
+    STATEFUL_SETS,
     Client,
     ListOptions,
     Ref,
@@ -44,6 +49,7 @@ T = TypeVar("T")
 
 _LEASE_NAMESPACE = "kube-node-lease"
 _ATTACHMENTS = Ref("storage.k8s.io", "v1", "volumeattachments", namespaced=False, kind="VolumeAttachment")
+_OWNERS = {ref.kind: ref for ref in (REPLICA_SETS, STATEFUL_SETS, DAEMON_SETS, JOBS, REPLICATION_CONTROLLERS)}
 _PAGE = 500
 # As many events of a namespace are looked through for what they tell of others than their own object.
 _MOST_EVENTS = 20_000
@@ -70,6 +76,8 @@ class Reader:
         if any(spec(each).get("unschedulable") for each in (world.nodes or {}).values()):
             budgets = await self._list(POD_DISRUPTION_BUDGETS, namespace)
             world = replace(world, budgets=budgets or ())
+        if is_terminating(pod) and not condition(pod, "DisruptionTarget"):
+            world = replace(world, went_with=await self._went_with(pod))
         return self._finished(world), pod
 
     async def absent_pod(self, namespace: str) -> tuple[World, Sequence[Object]]:
@@ -165,6 +173,22 @@ class Reader:
             return {}
         found = await self._one(REPLICA_SETS, text(owner, "name"), text(metadata(pod), "namespace"))
         return _by_uid((found or {}).values())
+
+    async def _went_with(self, pod: Object) -> str:
+        """What was deleted, so that the pod went as well; "" where nothing was, or nobody may know."""
+        namespace, owner = text(metadata(pod), "namespace"), controller_of(pod)
+        home = await self._one(NAMESPACES, namespace)
+        if any(is_terminating(each) for each in (home or {}).values()):
+            return "by the deletion of its namespace"
+        ref = _OWNERS.get(text(owner, "kind"))
+        if ref is None:
+            return ""
+        found = await self._one(ref, text(owner, "name"), namespace)
+        if found is None or text(owner, "uid") in {
+            text(metadata(each), "uid") for each in found.values() if not is_terminating(each)
+        }:
+            return ""
+        return f"by the garbage collector: its {text(owner, 'kind')} {text(owner, 'name')} was deleted"
 
     async def _events_of(self, namespace: str, obj: Object) -> Mapping[str, Sequence[Object]]:
         """By name, since a node's own events carry its name as UID; by UID where it has one that others have not."""

@@ -27,8 +27,8 @@ _REASONS = {
 }
 
 
-def who_deleted(pod: Object, events: Iterable[Object]) -> str:
-    """A line about it; "" for a pod that nobody has deleted."""
+def who_deleted(pod: Object, events: Iterable[Object], went_with: str = "") -> str:
+    """A line about it; "" for a pod that nobody has deleted. `went_with` is what else was deleted, if it is known."""
     target = condition(pod, "DisruptionTarget")
     if not is_terminating(pod) and not (has_ended(pod) and target):
         return ""
@@ -38,8 +38,8 @@ def who_deleted(pod: Object, events: Iterable[Object]) -> str:
         who = _TARGETS.get(text(target, "reason"), text(target, "reason"))
         return f"{when}by {who}: {text(target, 'message')}"
     found = why_gone(events)
-    if found:
-        return f"{when}{found}"
+    if found or went_with:
+        return f"{when}{found or went_with}"
     return f"{when}by somebody who left no note, a person as a rule: the server's audit log knows"
 
 

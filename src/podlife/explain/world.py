@@ -61,6 +61,8 @@ class World:
     replica_sets: Mapping[str, Object] = field(default_factory=dict)
     # The events of an object, by its UID, the oldest first.
     events: Mapping[str, Sequence[Object]] = field(default_factory=dict)
+    # What a deleted pod went with, in words: its namespace, its owner. Read for one pod that nobody else explains.
+    went_with: str = ""
     # Other pods, where the question is who holds a place.
     pods: Sequence[Object] = ()
     unread: tuple[str, ...] = ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from podlife.cli.explain_show import look_at_pod
-from podlife.client import DEPLOYMENTS, NODES, PODS, STATEFUL_SETS, DeleteOptions
+from podlife.client import DEPLOYMENTS, NAMESPACES, NODES, PODS, STATEFUL_SETS, DeleteOptions
 from podlife.explain import Explanation
 from podlife.testing import Behaviour, Cluster, virtual_time
 from tests.component.stories.objects import pod, workload
@@ -86,6 +86,36 @@ async def test_a_deployment_scaled_down_is_named_and_only_for_its_own_pod() -> N
         other = await explained(cluster, made["metadata"]["name"][:-1])
         assert (other.deletion, other.timeline) == ("", ())
         assert "no event tells of it" in other.stage
+
+
+@virtual_time
+async def test_a_pod_that_goes_with_its_owner_is_the_garbage_collectors() -> None:
+    names = ("statefulset", "scheduler", "garbage-collector")
+    async with Cluster(controllers=names) as cluster:
+        cluster.behave(Behaviour(stop_seconds=None))
+        await cluster.client.create(STATEFUL_SETS, workload("db", 1, serviceName="db"), "default")
+        await cluster.settled()
+        uid = (await cluster.client.get(STATEFUL_SETS, "db", "default"))["metadata"]["uid"]
+        await cluster.client.delete(STATEFUL_SETS, "db", "default", options=DeleteOptions(uid=uid))
+        await cluster.advance(seconds=15)
+        assert (
+            "by the garbage collector: its StatefulSet db was deleted"
+            in (await explained(cluster, "db-0")).deletion
+        )
+
+
+@virtual_time
+async def test_a_pod_that_goes_with_its_namespace_says_so() -> None:
+    async with Cluster(controllers=()) as cluster:
+        cluster.behave(Behaviour(stop_seconds=None))
+        await cluster.client.create(NAMESPACES, {"metadata": {"name": "team"}})
+        await cluster.client.create(PODS, pod(grace=600), "team")
+        await cluster.settled()
+        uid = (await cluster.client.get(NAMESPACES, "team"))["metadata"]["uid"]
+        await cluster.client.delete(NAMESPACES, "team", options=DeleteOptions(uid=uid))
+        await cluster.advance(seconds=15)
+        found = await look_at_pod(cluster.client, cluster.clock, "team", "web")
+        assert found.deletion.endswith("by the deletion of its namespace")
 
 
 @virtual_time
