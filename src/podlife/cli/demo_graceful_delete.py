@@ -28,7 +28,7 @@ STEPS = (
     Step(
         "polite is deleted, which only marks it",
         GracefulDelete.delete_polite,
-        what="the answer to DELETE is the pod itself, now with deletionTimestamp {deletion_timestamp} and "
+        what="The answer to DELETE is the pod itself, now with deletionTimestamp {deletion_timestamp} and "
         "deletionGracePeriodSeconds {deletion_seconds}. It is still stored, and process {polite_pid} runs. kubectl "
         "shows Terminating, for no other reason than the timestamp.",
         who="the API server, asked by the demo (kubectl delete does the same, then waits).",
@@ -38,7 +38,7 @@ STEPS = (
     Step(
         "Its node notices, and runs the hook first",
         GracefulDelete.hook_began,
-        what="the event Killing ({killing}), then the preStop hook, as process {hook_pid} beside process {polite_pid}, "
+        what="The event Killing ({killing}), then the preStop hook, as process {hook_pid} beside process {polite_pid}, "
         "which had not been told anything yet.",
         who="the agent of {polite_node}, which watches the pods of its node.",
         rule="the event comes before the hook: KC-07. The hook runs within the grace, which counts already: KC-09.",
@@ -47,7 +47,7 @@ STEPS = (
     Step(
         "The hook is done in time: TERM",
         GracefulDelete.told_to_end,
-        what="after {hook_took:.1f} s the hook was done; then process {polite_pid} got SIGTERM, said so in its journal "
+        what="After {hook_took:.1f} s the hook was done; then process {polite_pid} got SIGTERM, said so in its journal "
         "and ended by itself, with {polite_left:.0f} of its {polite_seconds} s left.",
         who="the agent of {polite_node}.",
         rule="what the hook took is subtracted from the grace; the rest, and never less than 2 s, is for the process: "
@@ -57,7 +57,7 @@ STEPS = (
     Step(
         "The node reports the end",
         GracefulDelete.reported,
-        what="the status of polite: phase {polite_phase}, container ended with exit code {polite_code}. Only now "
+        what="The status of polite: phase {polite_phase}, container ended with exit code {polite_code}. Only now "
         "nothing of it can run any more.",
         who="the agent of {polite_node}.",
         rule="a terminal phase is withheld while something of the pod could still run, and told before the last "
@@ -95,7 +95,7 @@ STEPS = (
     Step(
         "A deletion while the node's agent is silent",
         GracefulDelete.hanging,
-        what="the agent of {lonely_node} was stopped (kill -STOP {agent}), then lonely was deleted. Its grace of "
+        what="The agent of {lonely_node} was stopped (kill -STOP {agent}), then lonely was deleted. Its grace of "
         "{lonely_seconds} s was over {hanging_seconds:.0f} s ago: it is Terminating, and process {lonely_pid} runs.",
         who="nobody: the API server will not remove it by itself, and nobody else may.",
         rule="it is the node that asks for the removal. This is why pods of a dead node hang, and why there is a pod "
@@ -105,7 +105,7 @@ STEPS = (
     Step(
         "The agent returns, and the deletion is finished",
         GracefulDelete.finished,
-        what="process {lonely_pid} got its SIGTERM, ended, and lonely is gone, {returned_took:.1f} s after the agent "
+        what="Process {lonely_pid} got its SIGTERM, ended, and lonely is gone, {returned_took:.1f} s after the agent "
         "went on.",
         who="the agent of {lonely_node}.",
         rule="what is to be done follows from what runs and what is wanted, not from who heard what when: nothing is "

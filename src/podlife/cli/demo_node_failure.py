@@ -28,7 +28,7 @@ STEPS = (
     Step(
         "A node falls silent",
         NodeFailure.silence,
-        what="the agent of {node} was stopped where it stood (kill -STOP {agent}), as on a machine that hangs. Its "
+        what="The agent of {node} was stopped where it stood (kill -STOP {agent}), as on a machine that hangs. Its "
         "pods run on: {db} is process {old_pid}. Nobody in the cluster knows of either.",
         who="the demo.",
         rule="an agent renews its node's lease, here every {renew_seconds:g} s (10 s unless told otherwise). That is "
@@ -65,7 +65,7 @@ STEPS = (
     Step(
         "The Deployment has its replacement at once",
         NodeFailure.replaced,
-        what="ready are {webs}, while the old one is still Terminating.",
+        what="Ready are {webs}, while the old one is still Terminating.",
         who="replicaset-controller and the scheduler.",
         rule="for a ReplicaSet a pod that is Terminating does not count: it makes another, of another name. The taint "
         "of the node keeps the scheduler away from it.",
@@ -124,7 +124,7 @@ STEPS = (
     Step(
         "The node is in service again",
         NodeFailure.in_service,
-        what="the taint out-of-service is off, and {node} takes pods again. db and web have all their pods, each once, "
+        what="The taint out-of-service is off, and {node} takes pods again. db and web have all their pods, each once, "
         "and nothing is Terminating.",
         who="whoever has set it; here the demo.",
         rule="nobody else takes this taint off. Pods that run elsewhere by now stay there.",

@@ -26,7 +26,7 @@ STEPS = (
     Step(
         "A node is deleted, and is back in time",
         Orphans.back_in_time,
-        what="the Node {node} was deleted and, {away_seconds:.1f} s later, registered anew by its agent, with another "
+        what="The Node {node} was deleted and, {away_seconds:.1f} s later, registered anew by its agent, with another "
         "UID. {pod} was on it all the time: process {pid} was never touched, and {kept_seconds:.0f} s after the "
         "deletion nobody has collected it.",
         who="the demo deleted it (and killed the agent, since an agent registers its node when it starts); the pod "
@@ -38,7 +38,7 @@ STEPS = (
     Step(
         "The node is deleted again, and this time its machine hangs",
         Orphans.deleted,
-        what="the agent of {node} was stopped (kill -STOP {agent}) and the Node deleted. {pod} is still shown as "
+        what="The agent of {node} was stopped (kill -STOP {agent}) and the Node deleted. {pod} is still shown as "
         "{phase}, on a node that is not there; process {pid} runs. Its ReplicaSet counts it, so nothing replaces it.",
         who="the demo, as an autoscaler or an operator who removes a machine that is lost.",
         rule="deleting a Node deletes none of its pods, and evicts none either: there is no node left to be tainted.",
@@ -57,7 +57,7 @@ STEPS = (
     Step(
         "The ReplicaSet makes another",
         Orphans.replaced,
-        what="ready are {new_places}. {pod} has no record any more, but process {pid} runs to this moment.",
+        what="Ready are {new_places}. {pod} has no record any more, but process {pid} runs to this moment.",
         who="replicaset-controller and the scheduler.",
         rule="a pod that is gone is missing, and what is missing is made.",
         see=("kubectl get pods -o wide", "ps -o pid,args -p {pid}"),

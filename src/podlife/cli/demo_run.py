@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import shlex
+import sys
 
 from podlife.cli import loop
 from podlife.cli.connecting import ConnectionOptions, load_connection
@@ -17,6 +18,7 @@ from podlife.cli.demo_record import Record
 from podlife.cli.demo_stage import Stage, Story
 from podlife.cli.demo_telling import Teller
 from podlife.client import Client
+from podlife.errors import ConfigError
 
 __all__ = ["play"]
 
@@ -31,6 +33,8 @@ _STORIES = {
 
 def play(name: str, *, is_paused: bool, is_kept: bool) -> None:
     """Raises PodlifeError when something is not as it is told, KeyboardInterrupt when it was interrupted."""
+    if sys.platform != "linux":
+        raise ConfigError(f"podlife demo runs pods as processes of Linux, and this is {sys.platform}")
     teller = Teller(is_paused=is_paused)
     if not loop.run(_Demo(name, teller, is_kept=is_kept).run()):
         raise KeyboardInterrupt
