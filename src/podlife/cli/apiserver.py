@@ -12,7 +12,7 @@ import typer
 from podlife.cli.options import whole_number
 from podlife.errors import ConfigError
 
-__all__ = ["app"]
+__all__ = ["app", "parse_host"]
 
 app = typer.Typer(
     help="A Kubernetes API server in one process.", invoke_without_command=True, rich_markup_mode=None
@@ -26,7 +26,7 @@ def _parse_folder(text: str) -> Path:
     return Path(text).expanduser().absolute()
 
 
-def _parse_name(text: str) -> str:
+def parse_host(text: str) -> str:
     from ipaddress import ip_address
 
     from podlife.api.names import check_dns_subdomain
@@ -68,7 +68,7 @@ def apiserver(  # noqa: PLR0913, PLR0917 - one parameter is one option of the co
         list[str] | None,
         typer.Option(
             metavar="HOST",
-            parser=_parse_name,
+            parser=parse_host,
             help="Another name or address clients reach this server by (repeatable).",
         ),
     ] = None,

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import importlib.util
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from podlife.cli.apiserver import parse_host
 from podlife.cli.controllers_nodehealth import NodeHealthOptions
 from podlife.cli.gc_options import parse_quarantine
 from podlife.cli.logs import VerbosityOption
@@ -86,7 +89,7 @@ class UpOptions:
     ] = "127.0.0.1"
     name: Annotated[
         list[str] | None,
-        typer.Option(metavar="HOST", help="Another name of the API server (repeatable)."),
+        typer.Option(metavar="HOST", parser=parse_host, help="Another name of the API server (repeatable)."),
     ] = None
     controllers: Annotated[
         list[str] | None,
@@ -168,6 +171,10 @@ def up(
 
         tell_nodes(options.data, "start", node)
         return
+    if sys.platform != "linux":
+        raise ConfigError(
+            f"podlife up needs Linux, this is {sys.platform}: `podlife apiserver` runs anywhere"
+        )
     chosen = _checked(options)
     if options.detach:
         from podlife.cli.up_detach import detach
@@ -190,6 +197,10 @@ def _checked(options: UpOptions) -> list[str]:
         raise typer.BadParameter(str(error)) from None
     if options.scenario is not None and options.runtime != "sim":
         raise typer.BadParameter("--scenario is for simulated nodes: add --runtime sim, or leave it out")
+    if options.runtime == "containerd" and importlib.util.find_spec("grpc") is None:
+        raise typer.BadParameter(
+            "--runtime containerd needs more libraries: pip install 'podlife[containerd]'"
+        )
     if options.runtime == "containerd" and not options.containerd_socket.is_socket():
         raise typer.BadParameter(
             f"containerd does not listen on {options.containerd_socket}: start it, or say where with "

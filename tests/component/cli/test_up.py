@@ -139,14 +139,17 @@ async def test_stopped_pods_have_their_grace_and_run_again_after_the_next_up(tmp
     lines = tmp_path / "lines"
     script = f"echo start >> {lines}; trap 'sleep 0.3; echo end >> {lines}; exit 0' TERM; while :; do sleep 0.05; done"
     with running_up(tmp_path, "--nodes", "1") as up:
-        await create(up, pod("kept", script))
+        kept = pod("kept", script)
+        hook = {"exec": {"command": ["sh", "-c", f"echo hook >> {lines}"]}}
+        kept["spec"]["containers"][0]["lifecycle"] = {"preStop": hook}
+        await create(up, kept)
         await until_running(up, "kept")
         until(lambda: written(lines) == ["start"], up.logs())
         assert up.stop() == 0
-        assert written(lines) == ["start", "end"]
+        assert written(lines) == ["start", "hook", "end"]
         up.start()
         await until_running(up, "kept", restarts=1)
-        until(lambda: written(lines) == ["start", "end", "start"], up.logs())
+        until(lambda: written(lines) == ["start", "hook", "end", "start"], up.logs())
 
 
 async def test_pods_outlive_an_up_that_was_killed_and_are_found_by_the_next(tmp_path: Path) -> None:
