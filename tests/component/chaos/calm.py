@@ -24,12 +24,14 @@ async def complaints(cluster: Cluster) -> list[str]:
         for ref in _OWNERS
         for each in (await client.list(ref, "default")).items
     }
-    web = await client.get(DEPLOYMENTS, "web", "default")
+    deployments = (await client.list(DEPLOYMENTS, "default")).items
+    kinds = {each["kind"] for each in owners.values()}
     return [
+        *(f"there is no {ref.kind}" for ref in _OWNERS if ref.kind not in kinds),
         *_of_nodes(nodes),
         *_of_pods(pods, nodes, owners),
         *_of_owners(pods, nodes, owners),
-        *_of_deployment(web, owners),
+        *_of_deployments(deployments),
         *_of_containers(cluster, pods),
     ]
 
@@ -61,6 +63,8 @@ def _of_pods(pods: list[Object], nodes: dict[str, Object], owners: dict[str, Obj
 def _of_owners(pods: list[Object], nodes: dict[str, Object], owners: dict[str, Object]) -> Iterator[str]:
     for uid, owner in owners.items():
         name = f"{owner['kind']} {owner['metadata']['name']}"
+        if is_terminating(owner):
+            yield f"{name} is stuck in its end"
         active = [each for each in pods if owner_of(each).get("uid") == uid and is_active(each)]
         if owner["kind"] == "Job":
             succeeded = (owner.get("status") or {}).get("succeeded", 0)
@@ -78,10 +82,15 @@ def _of_owners(pods: list[Object], nodes: dict[str, Object], owners: dict[str, O
                 yield f"{name} has the pods {names}"
 
 
-def _of_deployment(web: Object, owners: dict[str, Object]) -> Iterator[str]:
-    status, wanted = web.get("status") or {}, web["spec"]["replicas"]
-    if (status.get("updatedReplicas", 0), status.get("availableReplicas", 0)) != (wanted, wanted):
-        yield f"Deployment web is not through: {status}"
+def _of_deployments(deployments: list[Object]) -> Iterator[str]:
+    if [each["metadata"]["name"] for each in deployments] != ["web"]:
+        yield f"there are {len(deployments)} Deployments"
+    for web in deployments:
+        status, wanted = web.get("status") or {}, web["spec"]["replicas"]
+        if is_terminating(web):
+            yield "Deployment web is stuck in its end"
+        elif (status.get("updatedReplicas", 0), status.get("availableReplicas", 0)) != (wanted, wanted):
+            yield f"Deployment web is not through: {status}"
 
 
 def _of_containers(cluster: Cluster, pods: list[Object]) -> Iterator[str]:

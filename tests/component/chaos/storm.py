@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -17,12 +18,14 @@ from podlife.client import (
     DeleteOptions,
     Ref,
 )
-from podlife.errors import ConflictError, PodlifeError
+from podlife.errors import AlreadyExistsError, ConflictError, PodlifeError
 from podlife.testing import Behaviour, Cluster, Way
 
 Object = dict[str, Any]
 OUT_OF_SERVICE = {"key": "node.kubernetes.io/out-of-service", "value": "gone", "effect": "NoExecute"}
 
+# Whoever does something waits no longer for a server that has stalled; it may be done nevertheless.
+_PATIENCE_SECONDS = 5.0
 # Others change a node, too.
 _TRIES = 20
 _TEMPLATE = {"terminationGracePeriodSeconds": 20, "containers": [{"name": "main", "image": "app"}]}
@@ -53,21 +56,26 @@ class Storm:
         self._later: list[asyncio.TimerHandle] = []
         self._ways: set[Way] = set()
         self._removed: set[str] = set()
+        self._wanted: list[tuple[Ref, Object]] = []
 
     async def prepare(self) -> None:
         cluster, chance = self._cluster, self._chance
         cluster.behave(Behaviour(stop_seconds=chance.choice((0.0, 3.0, None))), pod="web-*")
         cluster.behave(Behaviour(start_seconds=chance.choice((0.0, 8.0)), stop_seconds=5.0), pod="db-*")
         cluster.behave(Behaviour(run_seconds=chance.uniform(5, 60)), pod="batch-*")
-        replicas = chance.randint(2, 4)
-        made: list[tuple[Ref, Object]] = [
-            (DEPLOYMENTS, _spec("web", replicas=replicas)),
+        self._wanted = [
+            (DEPLOYMENTS, _spec("web", replicas=chance.randint(2, 4))),
             (STATEFUL_SETS, _spec("db", replicas=chance.randint(1, 3), serviceName="db")),
             (DAEMON_SETS, _spec("agent")),
             (JOBS, _job()),
         ]
-        for ref, obj in made:
-            await cluster.client.create(ref, obj, "default")
+        await self.make_what_is_missing()
+
+    async def make_what_is_missing(self) -> None:
+        """What was deleted in the foreground is in the way of its successor until it has gone."""
+        for ref, obj in self._wanted:
+            with contextlib.suppress(AlreadyExistsError):
+                await self._cluster.client.create(ref, obj, "default")
 
     async def rage(self, seconds: float) -> None:
         end = self._cluster.time + seconds
@@ -81,19 +89,20 @@ class Storm:
             *[self._disturb_component] * 3,
             self._break_watches,
             self._scale,
-            self._delete_pod,
+            *[self._delete_pod] * 3,
+            self._make_anew,
             self._roll,
             self._crash,
         ]
         while self._cluster.time < end:
             act = self._chance.choice(acts)
             try:
-                async with asyncio.timeout(30):
+                async with asyncio.timeout(_PATIENCE_SECONDS):
                     told = await act()
             except (PodlifeError, TimeoutError) as error:
                 told = f"{act.__name__.strip('_')} came to nothing: {error}"
             self.told.append(f"{self._cluster.time:8.2f} {told}")
-            await self._cluster.advance(seconds=self._chance.choice((0.0, 0.01, 1.0, 5.0, 12.0, 30.0)))
+            await self._cluster.advance(seconds=self._chance.choice((0.0, 0.01, 0.3, 1.0, 3.0, 10.0)))
 
     async def calm(self) -> None:
         """Everything is put right that somebody would put right."""
@@ -118,7 +127,7 @@ class Storm:
             await node.start()
             await self._untaint(node.name)
             return f"{node.name} starts"
-        if self._chance.random() < 0.5:
+        if self._chance.random() < 0.7:
             await node.stop()
             return f"{node.name} stops"
         await node.power_off()
@@ -232,6 +241,9 @@ class Storm:
         pods = (await self._cluster.client.list(PODS, "default")).items
         if not pods:
             return "nothing"
+        # Those of whom nobody hears are the ones that people lose patience with.
+        lost = [each for each in pods if not self._is_heard_of(each)]
+        pods = lost if lost and self._chance.random() < 0.6 else pods
         pod = self._chance.choice(sorted(pods, key=lambda each: str(each["metadata"]["name"])))
         name, uid = pod["metadata"]["name"], pod["metadata"]["uid"]
         # Nobody forces a pod away that must not run twice.
@@ -241,6 +253,20 @@ class Storm:
         options = DeleteOptions(uid=uid, grace_period_seconds=grace)
         await self._cluster.client.delete(PODS, name, "default", options=options)
         return f"{name} is deleted with grace {grace}"
+
+    def _is_heard_of(self, pod: Object) -> bool:
+        node = self._cluster.nodes.get(pod["spec"].get("nodeName") or "")
+        return node is None or node.is_running
+
+    async def _make_anew(self) -> str:
+        """Deleted, and made again under the same name, sooner or later."""
+        ref, obj = self._chance.choice(self._wanted[:3])
+        name, how = obj["metadata"]["name"], self._chance.choice(("Background", "Foreground", "Orphan"))
+        options = DeleteOptions(propagation_policy=how)
+        await self._cluster.client.delete(ref, name, "default", options=options)
+        await self._cluster.advance(seconds=self._chance.choice((0.0, 0.5, 3.0)))
+        await self.make_what_is_missing()
+        return f"{name} is made anew ({how})"
 
     async def _roll(self) -> str:
         ref, name = self._chance.choice(((DEPLOYMENTS, "web"), (STATEFUL_SETS, "db")))
