@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from podlife.api.codec import Object
 from podlife.kubelet.pods.absent import NoVolumes
 from podlife.kubelet.runtimes.sim import SimRuntime
 from tests.component.kubelet.node_world import node_world, pod
@@ -70,3 +71,28 @@ async def test_an_agent_that_cannot_look_at_its_volumes_goes_on(monkeypatch: pyt
         await world.delete()
         await world.until_gone()
     assert looks > 1
+
+
+@pytest.mark.parametrize(
+    ("verb", "reason"),
+    [("create_container", "CreateContainerError"), ("start_container", "RunContainerError")],
+)
+@virtual_time
+async def test_a_disk_that_refuses_a_container_is_the_reason_why_it_waits(
+    monkeypatch: pytest.MonkeyPatch, verb: str, reason: str
+) -> None:
+    async def fail(*_: object) -> None:
+        raise OSError(36, "File name too long")
+
+    monkeypatch.setattr(SimRuntime, verb, fail)
+    async with node_world() as world:
+        await world.create(pod())
+        found = await world.until(lambda each: _waits_for(each) not in ("", "ContainerCreating"))
+        assert _waits_for(found) == reason
+        told = [message for why, message, _ in await world.events() if why == "Failed"]
+        assert "File name too long" in told[0]
+
+
+def _waits_for(found: Object) -> str:
+    statuses = found["status"].get("containerStatuses") or [{"state": {}}]
+    return str((statuses[0]["state"].get("waiting") or {}).get("reason") or "")

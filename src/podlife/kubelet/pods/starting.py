@@ -99,7 +99,7 @@ class Starter:
         except ConflictInRuntimeError as error:
             # It was started once, by an agent before: what became of it the next look tells.
             raise StartError(name, StartFailure("RunContainerError", str(error))) from error
-        except ContainerRuntimeError as error:
+        except (ContainerRuntimeError, OSError) as error:
             self._warn(pod, container, "Failed", f"Error: {error}", container_id)
             raise StartError(name, StartFailure("RunContainerError", str(error))) from error
         self._tools.telling.container(pod, container, "Started", "Container started")
@@ -142,7 +142,7 @@ class Starter:
         try:
             made = tools.runtime.create_container(place.sandbox_id, config)
             container_id = await to_its_end(made, f"create {name}")
-        except ContainerRuntimeError as error:
+        except (ContainerRuntimeError, OSError) as error:
             self._warn(pod, container, "Failed", f"Error: {error}")
             raise StartError(name, StartFailure("CreateContainerError", str(error))) from error
         tools.telling.container(pod, container, "Created", "Container created")

@@ -14,6 +14,8 @@ log = logging.getLogger(__name__)
 __all__ = ["run_to_end"]
 
 _OUTPUT_BYTES = 1024 * 1024
+_CHUNK_BYTES = 256 * 1024
+_BREATH_SECONDS = 0.005
 # What a command leaves behind may hold its output open for ever.
 _DRAIN_SECONDS = 1.0
 
@@ -44,5 +46,8 @@ async def run_to_end(
 
 
 async def _collect(stream: asyncio.StreamReader, into: bytearray) -> None:
-    while chunk := await stream.read(64 * 1024):
+    while chunk := await stream.read(_CHUNK_BYTES):
         into += chunk[: max(0, _OUTPUT_BYTES - len(into))]
+        if len(into) >= _OUTPUT_BYTES:
+            # The rest is for nobody: a command that says more and more must not keep the whole node busy listening.
+            await asyncio.sleep(_BREATH_SECONDS)
