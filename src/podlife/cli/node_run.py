@@ -23,6 +23,7 @@ from podlife.cli import loop
 from podlife.cli.connecting import ConnectionOptions, connected, load_connection
 from podlife.cli.logs import set_up_logs
 from podlife.cli.node import NodeCommand
+from podlife.cli.open_files import allow_many_open_files
 from podlife.client import NODES, Client, Connection
 from podlife.clock import Clock, SystemClock
 from podlife.errors import ConfigError, ForbiddenError, NotFoundError, UnreachableError
@@ -48,6 +49,7 @@ def run_node(asked: NodeCommand, options: ConnectionOptions, verbosity: int) -> 
     connection = load_connection(options)
     with _held(asked.data):
         set_up_logs(verbosity)
+        allow_many_open_files()
         loop.run(_run(asked, options, connection))
 
 

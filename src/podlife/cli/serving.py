@@ -18,6 +18,7 @@ from podlife.apiserver.server import ApiServer, Serving
 from podlife.apiserver.settings import Settings
 from podlife.cli import loop
 from podlife.cli.loop import stopped_by_signals
+from podlife.cli.open_files import allow_many_open_files
 
 __all__ = ["run"]
 
@@ -26,7 +27,7 @@ def run(settings: Settings, tell: Callable[[Serving], None] | None = None) -> No
     """Serve until SIGTERM or SIGINT; a second signal ends the process at once. When it serves that is told: to people,
     if not said whom."""
     logging.basicConfig(level=logging.WARNING, format="podlife: %(message)s", stream=sys.stderr)
-    _allow_many_connections()
+    allow_many_open_files()
     loop.run(_serve(settings, tell or (lambda serving: print(_welcome(serving, settings), flush=True))))
 
 
@@ -57,18 +58,6 @@ The API server is ready on {serving.url} (data: {kept}).
   kubectl get pods --watch
 
 Ctrl-C stops it."""
-
-
-def _allow_many_connections() -> None:
-    """Every watch is an open file: take as many as the system grants without asking for more rights."""
-    try:
-        import resource
-    except ImportError:
-        return
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = 65_536 if hard == resource.RLIM_INFINITY else min(hard, 65_536)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def _from_json(text: str) -> Settings:
