@@ -11,7 +11,7 @@ from podlife.clock import Clock
 from podlife.controller import ControlPlane
 from podlife.nodehealth import NodeLifecycleController, TaintEvictionController
 from tests.nodehealth.outcome import Outcome, take
-from tests.nodehealth.scenarios import Scenario
+from tests.nodehealth.scenarios import Scenario, golden
 from tests.nodehealth.stage import SETTINGS, Stage, clear, staging
 from tests.real_parts import Settings
 from tests.workloads.runs import at_work
@@ -24,6 +24,7 @@ goes is a matter of luck."""
 KUBE_CONTROLLERS = ("node-lifecycle-controller", "taint-eviction-controller")
 # A node that is always ready, so that a zone which goes down is not the last one.
 _ANCHOR = "anchor-"
+_EVENT_LOOKS = 10
 
 
 @asynccontextmanager
@@ -39,7 +40,21 @@ async def play(stage: Stage, scenario: Scenario) -> Outcome:
     async with stage.beating():
         await scenario.play(stage)
         await stage.settle()
-        return await take(stage, scenario.ignoring)
+        outcome = await take(stage, scenario.ignoring)
+        for _ in range(_EVENT_LOOKS):
+            if outcome.get("events") == _recorded_events(scenario):
+                break
+            # They are sent behind everything else, and a machine that is busy takes its time.
+            await asyncio.sleep(1)
+            outcome = await take(stage, scenario.ignoring)
+        return outcome
+
+
+def _recorded_events(scenario: Scenario) -> object:
+    try:
+        return golden(scenario).get("events")
+    except LookupError:
+        return None
 
 
 @asynccontextmanager

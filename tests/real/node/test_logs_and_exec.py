@@ -234,7 +234,8 @@ async def test_a_user_has_a_terminal(world: World) -> None:
     assert shell.stdin is not None
     assert shell.stdout is not None
     async with asyncio.timeout(30):
-        shell.stdin.write(b"stty size; tty; exit 4\n")
+        # The size comes beside what is typed, and may come after it.
+        shell.stdin.write(b"until stty size | grep -v '^0 0'; do sleep 0.1; done; tty; exit 4\n")
         heard = b""
         while b"33 99" not in heard:
             piece = await shell.stdout.read(4096)
