@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import os
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -314,3 +317,38 @@ async def test_watches_that_break_are_taken_up_again_and_nothing_is_missed() -> 
             await cluster.client.delete(PODS, f"p{number}", "default")
             await cluster.advance(seconds=30)
         assert [seen.first("Pod", f"p{number}", is_gone) is not None for number in range(4)] == [True] * 4
+
+
+_ELSEWHERE = """
+from podlife.client import PODS
+from podlife.testing import Cluster, run_virtually
+
+async def main():
+    async with Cluster(nodes=3, seed=5, toleration_seconds=20) as cluster:
+        for number in range(6):
+            spec = {"containers": [{"name": "main", "image": "app"}]}
+            await cluster.client.create(PODS, {"metadata": {"generateName": "p-"}, "spec": spec}, "default")
+        await cluster.settled()
+        await cluster.node("n1").stop()
+        cluster.api.break_watches()
+        await cluster.advance(minutes=2)
+        print(*cluster.audit, sep="\\n")
+
+run_virtually(main)
+"""
+
+
+def test_the_same_seed_gives_the_same_run_in_every_process() -> None:
+    runs = {
+        subprocess.run(
+            [sys.executable, "-c", _ELSEWHERE],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=60,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(runs) == 1
+    assert "taint-eviction-controller" in runs.pop()

@@ -1,0 +1,104 @@
+"""An event loop in which waiting takes no time."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from podlife.testing import VirtualTimeLoop, run_virtually, virtual_time
+from podlife.testing.virtual_loop import EndlessWaitError
+
+
+def run(coroutine: object, **settings: float) -> None:
+    with asyncio.Runner(loop_factory=lambda: VirtualTimeLoop(**settings)) as runner:
+        runner.run(coroutine)  # type: ignore[arg-type]
+
+
+def test_a_day_of_waiting_takes_no_time_and_is_a_day() -> None:
+    async def wait() -> None:
+        loop = asyncio.get_running_loop()
+        await asyncio.sleep(86_400)
+        assert loop.time() == 86_400
+
+    began = time.perf_counter()
+    run(wait())
+    assert time.perf_counter() - began < 5
+
+
+def test_a_wait_for_what_never_comes_ends_with_a_line_that_says_so() -> None:
+    async def wait() -> None:
+        async def beat() -> None:
+            while True:
+                await asyncio.sleep(3600)
+
+        beating = asyncio.get_running_loop().create_task(beat())
+        try:
+            await asyncio.Event().wait()
+        finally:
+            beating.cancel()
+
+    with pytest.raises(EndlessWaitError, match="1 days of virtual time have passed: something is waited for"):
+        run(wait(), most_seconds=86_400)
+
+
+def test_what_goes_on_without_time_passing_ends_with_a_line_that_says_so() -> None:
+    async def spin() -> None:
+        await asyncio.sleep(7)
+        while True:
+            await asyncio.sleep(0)
+
+    with pytest.raises(EndlessWaitError, match="at 7 s of virtual time something happens again and again"):
+        run(spin())
+
+
+def test_idle_comes_when_all_that_can_happen_now_has_happened_and_before_time_passes() -> None:
+    async def play() -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualTimeLoop)
+        seen: list[str] = []
+
+        async def work() -> None:
+            for number in range(20):
+                await asyncio.sleep(0)
+                seen.append(str(number))
+            await asyncio.sleep(1)
+            seen.append("later")
+
+        working = loop.create_task(work())
+        await loop.idle()
+        assert (seen[-1], loop.time()) == ("19", 0.0)
+        await working
+        assert (seen[-1], loop.time()) == ("later", 1.0)
+
+    run(play())
+
+
+def test_a_set_of_tasks_is_gone_through_in_the_order_in_which_they_were_made() -> None:
+    async def play() -> None:
+        async def work(number: int) -> int:
+            await asyncio.sleep(1)
+            return number
+
+        loop = asyncio.get_running_loop()
+        done, _ = await asyncio.wait({loop.create_task(work(number)) for number in range(50)})
+        assert [task.result() for task in done] == list(range(50))
+
+    run(play())
+
+
+def test_a_thread_is_waited_for() -> None:
+    async def play() -> None:
+        await asyncio.to_thread(time.sleep, 0.05)
+
+    run_virtually(play)
+
+
+def test_a_task_that_is_left_behind_is_told_by_its_name() -> None:
+    @virtual_time
+    async def leaves_one() -> None:
+        asyncio.get_running_loop().create_task(asyncio.sleep(5), name="forgotten")
+
+    with pytest.raises(AssertionError, match=r"tasks left behind: \['forgotten'\]"):
+        leaves_one()
