@@ -108,7 +108,7 @@ def namespace_flag(obj: Object) -> list[str]:
 
 
 def _quoted(word: str) -> str:
-    # What a person is to fill in stands bare: in quotes it would look like a value.
+    # What a person is to fill in stands bare: forgotten, it is a file that no shell finds, and nothing is run.
     return word if _TO_FILL_IN.fullmatch(word) else shlex.quote(word)
 
 
