@@ -59,7 +59,7 @@ real-parts: ## etcd, kube-apiserver, kube-controller-manager and kubectl, once p
 test-real: $(REAL) real-parts ## the tests against real parts; with CI=true a missing part is a failure
 	$(PYTEST) -q tests/real tests/unit/client/test_credentials.py  # of which one needs a library of the real group
 
-crash: $(STAMP) ## a hundred rounds of kill -9, of the store and of the whole server
+crash: $(STAMP) ## a hundred rounds of kill -9, of the store, the server, a node and a whole cluster
 	PODLIFE_CRASH_ROUNDS=$${PODLIFE_CRASH_ROUNDS:-100} $(PYTEST) -q -s tests/crash
 
 fuzz: $(REAL) ## more than 10,000 requests that no client should send
