@@ -40,6 +40,9 @@ log = logging.getLogger(__name__)
 _GREETING_SECONDS = 10.0
 # How long between two looks at what the node says of itself; a node with a shorter lease is in more of a hurry.
 _CHECK_SECONDS = 10.0
+# Enough for a thousand callers with a command each. Not more: who only connects, and says nothing, costs memory until
+# the handshake is given up.
+_MOST_OPEN_FILES = 8192
 # Which a server has by itself.
 _RIGHTS = "the ClusterRole system:node"
 
@@ -49,7 +52,7 @@ def run_node(asked: NodeCommand, options: ConnectionOptions, verbosity: int) -> 
     connection = load_connection(options)
     with _held(asked.data):
         set_up_logs(verbosity)
-        allow_many_open_files()
+        allow_many_open_files(_MOST_OPEN_FILES)
         loop.run(_run(asked, options, connection))
 
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 __all__ = ["allow_many_open_files"]
 
-_WANTED = 65_536
+_MOST = 65_536
 
 
-def allow_many_open_files() -> None:
-    """As many as the system grants without asking for more rights."""
+def allow_many_open_files(most: int = _MOST) -> None:
+    """As many as the system grants without asking for more rights, but not more than this."""
     try:
         import resource
     except ImportError:
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _WANTED if hard == resource.RLIM_INFINITY else min(hard, _WANTED)
+    wanted = most if hard == resource.RLIM_INFINITY else min(hard, most)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

@@ -17,12 +17,13 @@ def limits() -> Iterator[tuple[int, int]]:
     resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
-def test_as_many_files_as_the_system_grants_may_be_open(limits: tuple[int, int]) -> None:
+@pytest.mark.parametrize("most", [512, 65_536])
+def test_as_many_files_as_are_wanted_and_granted_may_be_open(limits: tuple[int, int], most: int) -> None:
     _, hard = limits
     resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
-    allow_many_open_files()
+    allow_many_open_files(most)
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    assert soft == (65_536 if hard == resource.RLIM_INFINITY else min(hard, 65_536))
+    assert soft == (most if hard == resource.RLIM_INFINITY else min(hard, most))
 
 
 def test_who_has_more_keeps_them(limits: tuple[int, int]) -> None:
