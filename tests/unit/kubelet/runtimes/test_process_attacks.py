@@ -12,14 +12,16 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from podlife.clock import SystemClock
 from podlife.kubelet.runtime import ContainerConfig, ContainerRuntimeError, ExecTimeoutError, SandboxConfig
 from podlife.kubelet.runtimes.process import ProcessRuntime, ProcessSettings
+from podlife.kubelet.runtimes.process.records import Records
 
-from .process_kit import ended, said, started
+from .process_kit import ended, runs, said, started
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the process runtime needs Linux")
 
@@ -182,3 +184,23 @@ async def test_a_command_that_never_stops_talking_keeps_nobody_busy(
     assert time.process_time() - before < 0.4
     result = await runtime.exec_sync(container_id, ["head", "-c", "5000000", "/dev/zero"])
     assert (result.exit_code, len(result.stdout)) == (0, 1024 * 1024)
+
+
+async def test_a_container_that_nobody_saw_start_is_stopped_before_its_stop_returns(
+    runtime: ProcessRuntime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pid = tmp_path / "pid"
+    refresh, failures = Records.refresh, [OSError(24, "Too many open files")]
+
+    def fail_at_first(*arguments: Any) -> None:
+        if failures:
+            raise failures.pop()
+        refresh(*arguments)
+
+    monkeypatch.setattr(Records, "refresh", fail_at_first)
+    container_id = await started(runtime, tmp_path, f"echo $$ > {pid}; exec sleep 1000")
+    number = await said(pid)
+    await runtime.stop_container(container_id, grace_seconds=5)
+    assert failures == []
+    assert not runs(number)
+    assert (await runtime.container_status(container_id)).exit_code == 143

@@ -110,6 +110,10 @@ class Ends:
                 log.debug("container %s has used up its grace", record.id)
         await asyncio.to_thread(kill_survivors, {record.id: groups})
 
+    def is_unseen(self, record: ContainerRecord) -> bool:
+        """It could not be looked at, and will be."""
+        return record.id in self._unseen
+
     def look_at(self, record: ContainerRecord) -> None:
         """Read its state, and tell or settle its end; later, where it cannot be read now."""
         try:

@@ -275,12 +275,16 @@ class ProcessRuntime:
     async def _ask_to_stop(self, record: ContainerRecord, grace_seconds: float) -> None:
         """A start on its way is waited for: what runs after a stop has returned would run for ever."""
         tries = 0
-        while record.is_starting or not await self._asked_to_stop(record, grace_seconds):
-            tries += not record.is_starting
+        while self._is_unsettled(record) or not await self._asked_to_stop(record, grace_seconds):
+            tries += not self._is_unsettled(record)
             if tries == _TRIES:
                 await self._ends.end_unheard(record, grace_seconds)
                 return
             await asyncio.sleep(_RETRY_SECONDS)
+
+    def _is_unsettled(self, record: ContainerRecord) -> bool:
+        """Its state is about to be known: it may run though nobody has seen it."""
+        return record.is_starting or self._ends.is_unseen(record)
 
     async def _asked_to_stop(self, record: ContainerRecord, grace_seconds: float) -> bool:
         """Whether the request has arrived, or is not needed any more."""
