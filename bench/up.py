@@ -83,7 +83,9 @@ async def watched(up: UpProcess) -> AsyncIterator[Watched]:
 
 def run(folder: Path, size: Size) -> Table:
     table = Table(f"podlife up, {os.cpu_count()} cores", ("", "podlife"))
-    table.add("cold start to first pod running, s", None, _first_pod(folder / "first"), Goal.at_most_value(5))
+    up_seconds, pod_seconds = _first_pod(folder / "first")
+    table.add("cold start to all nodes ready, s", None, up_seconds, Goal.at_most_value(3))
+    table.add("cold start to first pod running, s", None, pod_seconds, Goal.at_most_value(5))
     _with(folder / "many", ("--max-pods=500",), lambda seen: _processes(seen, size, table))
     fleet = ("--runtime=sim", f"--nodes={NODES_OF_FLEET}", "--max-pods=200", *QUICK)
     _with(folder / "fleet", fleet, lambda seen: _failure(seen, size, table))
@@ -99,7 +101,7 @@ def _with(folder: Path, flags: tuple[str, ...], measure: Callable[[Watched], Awa
         asyncio.run(look(up))
 
 
-def _first_pod(folder: Path) -> float:
+def _first_pod(folder: Path) -> tuple[float, float]:
     async def look(up: UpProcess) -> None:
         async with watched(up) as seen:
             await seen.client.create(PODS, _pod("first"), "default")
@@ -107,8 +109,9 @@ def _first_pod(folder: Path) -> float:
 
     began = time.monotonic()
     with running_up(folder) as up:
+        up_seconds = time.monotonic() - began
         asyncio.run(look(up))
-        return time.monotonic() - began
+        return up_seconds, time.monotonic() - began
 
 
 async def _processes(seen: Watched, size: Size, table: Table) -> None:

@@ -7,6 +7,8 @@ stand above it. It is drawn only when something has changed, or a countdown runs
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -30,36 +32,48 @@ class Screen:
         self._live: Live | None = None
 
     def say(self, line: str) -> None:
-        if self._live is None:
-            print(line, flush=True)
-        else:
-            self._live.console.print(line, markup=False, highlight=False, soft_wrap=True)
+        try:
+            if self._live is None:
+                print(line, flush=True)
+            else:
+                self._live.console.print(line, markup=False, highlight=False, soft_wrap=True)
+        except OSError:
+            self._fall_silent()
 
     async def show(self, world: World) -> None:
         """Until it is cancelled."""
         if sys.stdout.isatty():
-            await self._view(world)
-            return
+            try:
+                await self._view(world)
+            except OSError:
+                self._fall_silent()
         lines = Lines(world, self.say)
         while True:
             lines.look()
             await asyncio.sleep(_LINE_SECONDS)
+
+    def _fall_silent(self) -> None:
+        """A terminal that was closed, a pipe that nobody reads: the cluster goes on, and so does its orderly end."""
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
     async def _view(self, world: World) -> None:
         # Loading it takes a tenth of a second, which who reads lines need not wait for.
         from rich.live import Live
 
         seen = -1
-        with Live(draw(world), auto_refresh=False, transient=True) as live:
-            self._live = live
-            try:
-                while True:
-                    if world.changes != seen or world.terminating or not world.is_live:
-                        seen = world.changes
-                        live.update(draw(world), refresh=True)
-                    await asyncio.sleep(_VIEW_SECONDS)
-            finally:
-                self._live = None
+        live = self._live = Live(draw(world), auto_refresh=False, transient=True)
+        try:
+            live.start()
+            while True:
+                if world.changes != seen or world.terminating or not world.is_live:
+                    seen = world.changes
+                    live.update(draw(world), refresh=True)
+                await asyncio.sleep(_VIEW_SECONDS)
+        finally:
+            self._live = None
+            # What cannot be wiped any more must not stand in the way of a cancellation.
+            with contextlib.suppress(OSError):
+                live.stop()
 
 
 def draw(world: World) -> RenderableType:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
+import pty
 import signal
 import stat
 import subprocess
 import sys
+import termios
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -183,3 +187,60 @@ def test_detached_it_comes_back_when_all_is_up_and_down_ends_it(tmp_path: Path) 
     finally:
         ended = podlife("down", "--data", str(tmp_path))
     assert ended.stdout.splitlines()[-1] == "stopped"
+
+
+async def test_a_reader_that_has_gone_neither_stops_it_nor_its_orderly_end(tmp_path: Path) -> None:
+    lines = tmp_path / "lines"
+    flags = ("--data", str(tmp_path / "data"), "--port", "0", "--nodes", "1")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "podlife", "up", *flags],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        assert any("Ctrl-C stops it" in line for line in process.stdout)
+        process.stdout.close()
+        up = UpProcess(tmp_path)
+        await create(up, pod("told", f"trap 'echo end >> {lines}; exit' TERM; while :; do sleep 0.05; done"))
+        await until_running(up, "told")
+        process.terminate()
+        assert process.wait(30) == 0
+        assert written(lines) == ["end"]
+    finally:
+        process.kill()
+        process.wait(10)
+
+
+def test_a_terminal_has_a_view_and_ends_it_when_it_is_closed(tmp_path: Path) -> None:
+    ours, theirs = pty.openpty()
+
+    def take_terminal() -> None:
+        os.setsid()
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+    flags = ("--data", str(tmp_path), "--port", "0", "--nodes", "1", "--runtime", "sim")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "podlife", "up", *flags],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "100", "LINES": "40"},
+        preexec_fn=take_terminal,  # noqa: PLW1509 - a terminal is taken only there, and there are no threads
+    )
+    os.close(theirs)
+    deadline = threading.Timer(60, process.kill)
+    deadline.start()
+    try:
+        shown = ""
+        while not ("Ctrl-C stops it" in shown and "pods: none" in shown):
+            shown += os.read(ours, 65536).decode(errors="replace")
+        assert "STATE" in shown
+        assert "node-0" in shown
+        os.close(ours)
+        assert process.wait(30) == 0
+    finally:
+        deadline.cancel()
+        process.kill()
+        process.wait(10)
