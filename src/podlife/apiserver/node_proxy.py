@@ -11,6 +11,7 @@ Whether the caller may do so is decided before; errors are ApiError in upstream'
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import ssl
 from collections.abc import AsyncIterator, Callable
@@ -338,5 +339,15 @@ def _bad_request(message: str) -> ApiError:
 
 
 def _unreachable(verb: str, url: str, error: BaseException) -> ApiError:
-    reason = "context deadline exceeded" if isinstance(error, TimeoutError) else str(error)
-    return ApiError(f'{verb} "{url}": {reason}', reason="")
+    return ApiError(f'{verb} "{url}": {_reason(error)}', reason="")
+
+
+def _reason(error: BaseException) -> str:
+    """In the words that clients know."""
+    match error:
+        case TimeoutError():
+            return "context deadline exceeded"
+        case aiohttp.ClientConnectorError(errno=int(number)) if not isinstance(error, aiohttp.ClientSSLError):
+            return f"dial tcp {error.host}:{error.port}: connect: {os.strerror(number).lower()}"
+        case _:
+            return str(error)

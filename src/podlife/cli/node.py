@@ -25,7 +25,9 @@ def _parse_name(text: str) -> str:
     from podlife.api.names import check_dns_subdomain
 
     if text and check_dns_subdomain(text):
-        raise typer.BadParameter(f"{text!r} is no name for a node: use lower case letters, digits, - and .")
+        raise typer.BadParameter(
+            f"{text!r} is no name for a node: use lower case letters, digits, dots and dashes"
+        )
     return text
 
 

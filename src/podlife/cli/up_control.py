@@ -54,14 +54,17 @@ async def _answer(cluster: Cluster, order: dict[str, Any]) -> dict[str, Any]:
             case "status":
                 return {"parts": describe_parts(cluster)}
             case "stop":
+                is_new = not cluster.is_stopped(order["node"])
                 await cluster.stop_node(order["node"])
+                return {"is_new": is_new}
             case "start":
+                is_new = cluster.is_stopped(order["node"])
                 cluster.start_node(order["node"])
+                return {"is_new": is_new}
             case other:
                 return {"error": f"{other!r} is no order"}
     except PodlifeError as error:
         return {"error": str(error)}
-    return {}
 
 
 def describe_parts(cluster: Cluster) -> list[dict[str, Any]]:
@@ -89,9 +92,7 @@ def ask(folder: UpFolder, order: dict[str, Any]) -> dict[str, Any]:
             with line.makefile("rb") as answers:
                 answer: dict[str, Any] = json.loads(answers.readline(_MOST_BYTES) or b"{}")
     except (FileNotFoundError, ConnectionError):
-        raise ConfigError(
-            f"no `podlife up` runs on {folder.path}: start one, or name its folder with --data"
-        ) from None
+        raise ConfigError(_why_nobody_answers(folder)) from None
     except OSError as error:
         raise ConfigError(f"`podlife up` on {folder.path} does not answer: {error}") from None
     if "error" in answer:
@@ -99,12 +100,28 @@ def ask(folder: UpFolder, order: dict[str, Any]) -> dict[str, Any]:
     return answer
 
 
+def _why_nobody_answers(folder: UpFolder) -> str:
+    holder = folder.holder()
+    if holder is not None and holder.is_alive:
+        # It answers from when its parts run until they are to end.
+        return f"`podlife up` on {folder.path}, process {holder.pid}, is about to start or to stop: ask again soon"
+    return f"no `podlife up` runs on {folder.path}: start one, or name its folder with --data"
+
+
 def tell_nodes(data: Path | None, what: str, nodes: list[str]) -> None:
     """`start` or `stop` nodes of a running `podlife up`, and say so."""
     folder = UpFolder(data or default_folder())
     for node in nodes:
-        ask(folder, {"do": what, "node": node})
-        print(f"{node} is {'started' if what == 'start' else 'stopped; its pods run on'}")
+        is_new = ask(folder, {"do": what, "node": node}).get("is_new", True)
+        match what, is_new:
+            case "start", True:
+                print(f"{node} is started")
+            case "start", False:
+                print(f"{node} runs already")
+            case _, True:
+                print(f"{node} is stopped; its pods run on")
+            case _:
+                print(f"{node} is stopped already; its pods run on")
 
 
 @contextmanager

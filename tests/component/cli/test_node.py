@@ -12,7 +12,10 @@ from tests.component.cli.commands import podlife
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        (["--name", "Not A Name"], ["'Not A Name' is no name for a node"]),
+        (
+            ["--name", "Not A Name"],
+            ["'Not A Name' is no name for a node", "letters, digits, dots and dashes"],
+        ),
         (["--runtime", "docker"], ["'docker' is no runtime: there are process, containerd, sim"]),
         (["--node-ip", "here"], ["'here' is no IP address: write it as 192.0.2.1"]),
         (["--labels", "disk"], ["--labels 'disk' is no label: write KEY=VALUE"]),

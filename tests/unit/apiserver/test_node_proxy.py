@@ -256,7 +256,10 @@ async def test_a_node_that_does_not_answer_is_a_500_that_names_it(world: World) 
         with pytest.raises(ApiError) as caught:
             await world.log()
     assert caught.value.code == 500
-    assert caught.value.message.startswith(f'Get "https://localhost:{port}/containerLogs/default/web/main": ')
+    assert caught.value.message == (
+        f'Get "https://localhost:{port}/containerLogs/default/web/main": '
+        f"dial tcp localhost:{port}: connect: connection refused"
+    )
 
 
 async def test_a_node_without_an_address_is_told(world: World) -> None:

@@ -165,7 +165,7 @@ _ROUTES: Mapping[str, tuple[tuple[str, ...], tuple[int, ...], Handler | None]] =
 def _why_not_bound(bind: str, port: int, error: Exception) -> str:
     match getattr(error, "errno", None):
         case errno.EADDRINUSE:
-            return f"port {port} on {bind} is in use: give the node another port, or 0 for any free one"
+            return f"port {port} on {bind} is in use: give the node another with --listen HOST:PORT (0: any free one)"
         case errno.EACCES:
             return f"port {port} may not be used by this user: give the node one above 1023"
         case _:

@@ -53,7 +53,7 @@ class CriClient:
             import grpc.aio
         except ImportError as error:
             raise ConfigError(
-                f"the runtime containerd needs {error.name}: pip install 'podlife[containerd]'"
+                f"the runtime containerd needs gRPC ({error.name} is missing): pip install 'podlife[containerd]'"
             ) from None
         options = [
             # The daemon refuses the path of a socket as the name of a host.
