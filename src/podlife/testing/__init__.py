@@ -18,12 +18,13 @@ if TYPE_CHECKING:
     from podlife.kubelet.runtime import ExecResult
     from podlife.kubelet.runtimes.sim import Behaviour
     from podlife.testing.audit import Audit, Entry
-    from podlife.testing.cluster import Cluster, NotSettledError
+    from podlife.testing.cluster import Cluster
     from podlife.testing.controllers import DEFAULT, Controllers, function, node_lifecycle, pod_gc
     from podlife.testing.in_thread import ClusterInThread, cluster_in_thread
     from podlife.testing.node import Node, NodeSpec, RunningContainer
     from podlife.testing.timeline import Change, Timeline, is_gone, is_terminating
     from podlife.testing.virtual_loop import LoopClock, VirtualTimeLoop, run_virtually, virtual_time
+    from podlife.testing.waiting import NotSettledError
     from podlife.testing.way import Disturbance, Way
 
 __all__ = [
@@ -61,7 +62,7 @@ _MODULES = {
     "Audit": "podlife.testing.audit",
     "Entry": "podlife.testing.audit",
     "Cluster": "podlife.testing.cluster",
-    "NotSettledError": "podlife.testing.cluster",
+    "NotSettledError": "podlife.testing.waiting",
     "DEFAULT": "podlife.testing.controllers",
     "Controllers": "podlife.testing.controllers",
     "function": "podlife.testing.controllers",

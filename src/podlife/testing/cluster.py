@@ -14,7 +14,6 @@ ends with is raised where the cluster is used.
 from __future__ import annotations
 
 import asyncio
-import inspect
 import random
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
@@ -34,21 +33,14 @@ from podlife.testing.script import Rules
 from podlife.testing.server import Server
 from podlife.testing.timeline import Timeline
 from podlife.testing.virtual_loop import LoopClock, VirtualTimeLoop
+from podlife.testing.waiting import PATIENCE_SECONDS, QUIET_SECONDS, wait_for_rest, wait_until
 from podlife.testing.way import Way
 
-__all__ = ["Cluster", "NotSettledError"]
+__all__ = ["Cluster"]
 
-# How long nodes and caches may take to be there, and how long nothing has to happen until a cluster is at rest.
+# How long nodes and caches may take to be there.
 _START_SECONDS = 60.0
-_QUIET_SECONDS = 5.0
-_PATIENCE_SECONDS = 600.0
-# How often a condition is looked at.
-_LOOK_SECONDS = 0.1
 _FIRST_NODE = 1
-
-
-class NotSettledError(AssertionError):
-    """What was waited for did not come; the text has what was going on."""
 
 
 class _Inside:
@@ -196,40 +188,17 @@ class Cluster:
         await loop.idle()
 
     async def settled(
-        self, *, quiet_seconds: float = _QUIET_SECONDS, within: float = _PATIENCE_SECONDS
+        self, *, quiet_seconds: float = QUIET_SECONDS, within: float = PATIENCE_SECONDS
     ) -> None:
         """Until nothing has changed for a while, heartbeats and events aside. Raises NotSettledError when that
         does not come about."""
-        loop = asyncio.get_running_loop()
-        began = loop.time()
-        while (left := max(began, self.audit.changed_at) + quiet_seconds - loop.time()) > 0:
-            if loop.time() - began > within:
-                last = "\n".join(str(each) for each in list(self.audit)[-10:])
-                raise NotSettledError(
-                    f"after {within:g} s there is still no rest; the last changes were:\n{last}"
-                )
-            await asyncio.sleep(left)
-            await _let_happen()
+        await wait_for_rest(self.audit, quiet_seconds=quiet_seconds, within=within)
 
     async def until(
-        self,
-        holds: Callable[[], Any],
-        *,
-        within: float = _PATIENCE_SECONDS,
-        what: str = "",
+        self, holds: Callable[[], Any], *, within: float = PATIENCE_SECONDS, what: str = ""
     ) -> float:
         """Until a condition holds, which may be an async function; how long it took. Raises NotSettledError."""
-        loop = asyncio.get_running_loop()
-        began = loop.time()
-        while True:
-            await _let_happen()
-            answer = holds()
-            if await answer if inspect.isawaitable(answer) else answer:
-                return loop.time() - began
-            if loop.time() - began >= within:
-                what = what or getattr(holds, "__name__", "the condition")
-                raise NotSettledError(f"{what}: not so after {within:g} s")
-            await asyncio.sleep(_LOOK_SECONDS)
+        return await wait_until(holds, within=within, what=what)
 
     @asynccontextmanager
     async def timeline(self, *refs: Ref) -> AsyncIterator[Timeline]:
@@ -325,8 +294,3 @@ def _seeded(seed: int) -> Iterator[None]:
         yield
     finally:
         random.setstate(state)
-
-
-async def _let_happen() -> None:
-    loop = asyncio.get_running_loop()
-    await (loop.idle() if isinstance(loop, VirtualTimeLoop) else asyncio.sleep(0))
