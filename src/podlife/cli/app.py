@@ -20,17 +20,18 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.add_typer(apiserver.app, name="apiserver")
-app.add_typer(controllers.app, name="controllers")
-app.add_typer(explain.app, name="explain")
-stuck.register(app)
-app.add_typer(gc.app, name="gc")
-node.register(app)
-app.add_typer(sim.app, name="sim")
+# In the order in which somebody meets them; `-h` lists commands first, then those that have commands of their own.
 up.register(app)
 down.register(app)
 status.register(app)
+stuck.register(app)
+node.register(app)
 app.add_typer(demo.app, name="demo")
+app.add_typer(explain.app, name="explain")
+app.add_typer(gc.app, name="gc")
+app.add_typer(sim.app, name="sim")
+app.add_typer(apiserver.app, name="apiserver")
+app.add_typer(controllers.app, name="controllers")
 
 
 def _show_version(wanted: bool) -> None:
