@@ -20,6 +20,7 @@ import signal
 import socket
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,6 +58,8 @@ class Forks:
     def __init__(self, line: socket.socket, pid: int) -> None:
         self._line = line
         self.pid = pid
+        # What the nursery has no room for yet, as when a hundred nodes are started at once: it forks one by one.
+        self._waiting: deque[bytes] = deque()
 
     @classmethod
     def open(cls, parts: Mapping[str, Part], environment: Mapping[str, str]) -> Forks:
@@ -93,6 +96,7 @@ class Forks:
 
     async def close(self, *, seconds: float = _STOP_SECONDS + 2.0) -> None:
         """Parts that still run are stopped."""
+        asyncio.get_running_loop().remove_writer(self._line.fileno())
         self._line.close()
         deadline = time.monotonic() + seconds
         while not self._has_ended():
@@ -104,9 +108,24 @@ class Forks:
         return os.waitpid(self.pid, os.WNOHANG)[0] != 0
 
     def _send(self, message: Message) -> None:
-        # A nursery that is gone is noticed by whoever reads from it.
-        with contextlib.suppress(BrokenPipeError, ConnectionError):
-            self._line.send(json.dumps(message).encode())
+        self._waiting.append(json.dumps(message).encode())
+        if len(self._waiting) == 1:
+            self._flush()
+
+    def _flush(self) -> None:
+        """Never waits: the nursery may be waiting for us to read."""
+        event_loop = asyncio.get_running_loop()
+        try:
+            while self._waiting:
+                self._line.send(self._waiting[0])
+                self._waiting.popleft()
+        except BlockingIOError:
+            event_loop.add_writer(self._line.fileno(), self._flush)
+            return
+        except OSError:
+            # A nursery that is gone is noticed by whoever reads from it.
+            self._waiting.clear()
+        event_loop.remove_writer(self._line.fileno())
 
 
 def _be_nursery(nursery: _Nursery, environment: Mapping[str, str]) -> NoReturn:

@@ -10,7 +10,7 @@ import os
 import signal
 import time
 from collections.abc import Coroutine, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from podlife.cli import loop, up_parts
@@ -61,8 +61,9 @@ def _first(group: ExceptionGroup[Exception]) -> Exception:
 
 async def _keep_logs_short(folder: UpFolder) -> None:
     while True:
-        # Before the first wait too: what an earlier run has left may be long already.
-        folder.trim_logs()
+        # Before the first wait too: what an earlier run has left may be long already. On a full disk they stay as they are.
+        with suppress(OSError):
+            folder.trim_logs()
         await asyncio.sleep(_LOG_SECONDS)
 
 
@@ -104,16 +105,16 @@ class _Up:
         self._plan = plan
         self._forks = forks
         self._joining = Joining(plan.folder.path)
-
-    async def run(self) -> None:
         self._signals = _Signals()
         self._screen = Screen()
-        supervisor = Supervisor(self._forks, self._screen.say)
-        self._cluster = Cluster(self._plan, supervisor)
+        self._supervisor = Supervisor(forks, self._screen.say)
+        self._cluster = Cluster(plan, self._supervisor)
+
+    async def run(self) -> None:
         try:
             with self._signals.taken():
                 async with asyncio.TaskGroup() as group:
-                    reading = group.create_task(supervisor.run(), name="parts")
+                    reading = group.create_task(self._supervisor.run(), name="parts")
                     await self._live()
                     reading.cancel()
         finally:

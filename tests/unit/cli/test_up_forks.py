@@ -159,3 +159,16 @@ async def test_parts_end_with_a_nursery_that_is_killed(forks: Forks, tmp_path: P
         await reading
     await until(lambda: not Path(f"/proc/{part.pid}/cwd").exists())
     await forks.close()
+
+
+async def test_orders_that_the_nursery_has_no_room_for_are_not_lost(parts: Parts) -> None:
+    part = parts.start("serve", word="")
+    await parts.ready(part)
+    os.kill(parts.forks.pid, signal.SIGSTOP)
+    try:
+        for _ in range(2000):
+            parts.supervisor.signal(part, 0)
+        parts.supervisor.order(part, {"left": 5})
+    finally:
+        os.kill(parts.forks.pid, signal.SIGCONT)
+    await until(lambda: part.left == 5)
