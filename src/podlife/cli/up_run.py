@@ -61,7 +61,7 @@ def _first(group: ExceptionGroup[Exception]) -> Exception:
 
 async def _keep_logs_short(folder: UpFolder) -> None:
     while True:
-        # Before the first wait too: what an earlier run has left may be long already. On a full disk they stay as they are.
+        # At once: what an earlier run has left may be long already. On a full disk they stay as they are.
         with suppress(OSError):
             folder.trim_logs()
         await asyncio.sleep(_LOG_SECONDS)
