@@ -144,7 +144,7 @@ def _mounts(config: ContainerConfig, place: Place) -> list[dict[str, Any]]:
     if config.mounts and not can_mount():
         raise InvalidContainerError(
             f"container {config.name!r} mounts {config.mounts[0].container_path}: "
-            "only an agent with the rights of root can mount"
+            "only an agent with the rights of root can mount: run it as root, or give values as environment variables"
         )
     for mount in config.mounts:
         target = PurePosixPath(mount.container_path)
