@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import resource
+import signal
 from pathlib import Path
 
 from podlife.kubelet.runtimes.process.supervisor.logfile import LogFile
@@ -96,3 +98,20 @@ def test_a_folder_that_is_taken_away_costs_lines_and_nothing_else(tmp_path: Path
     log.feed("stdout", b"after that it would be rotated\n")
     log.end()
     assert not (tmp_path / "logs").exists()
+
+
+def test_a_disk_that_fills_up_within_a_line_costs_that_line_and_no_other(tmp_path: Path) -> None:
+    path = tmp_path / "0.log"
+    log = LogFile(str(path), max_bytes=10_000, max_files=2)
+    log.feed("stdout", b"first\n")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (120, hard))
+    try:
+        log.feed("stdout", b"second\n" + b"x" * 100 + b"\n")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, before)
+    log.feed("stdout", b"last\n")
+    log.end()
+    assert [line.split(" ", 3)[3] for line in path.read_text().splitlines()] == ["first", "second", "last"]

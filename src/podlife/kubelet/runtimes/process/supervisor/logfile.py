@@ -69,7 +69,12 @@ class LogFile:
                 self._open()
             if self._size and self._size + len(data) > self._max_bytes:
                 self._rotate()
-            self._size += os.write(self._fd, data)
+            written = os.write(self._fd, data)
+            if written < len(data):
+                # Half a line would spoil the next one as well.
+                written = data.rfind(b"\n", 0, written) + 1
+                os.ftruncate(self._fd, self._size + written)
+            self._size += written
         except OSError:
             # A full disk, a folder that was taken away, a link in the log's place: the next write tries again.
             return
