@@ -269,4 +269,9 @@ def test_every_link_leads_somewhere() -> None:
     links = [link for link in re.findall(r"\]\(([^)]+)\)", README) if "://" not in link]
     assert links
     for link in links:
-        assert (ROOT / link).exists(), link
+        path, _, anchor = link.partition("#")
+        assert (ROOT / path).exists(), link
+        headings = re.findall(r"^#+ (.+)$", (ROOT / path).read_text(), re.MULTILINE) if anchor else []
+        assert not anchor or anchor in [
+            re.sub(r"[^\w -]", "", each).lower().replace(" ", "-") for each in headings
+        ]
