@@ -134,7 +134,7 @@ class ApiHandler:
         )
         resource = route.resource
         if resource is None:
-            raise _no_such_resource()
+            raise _not_offered(route) or _no_such_resource()
         scope = Scope(
             await with_json(request),
             user,
@@ -203,6 +203,22 @@ def _failure(error: ApiError) -> Response:
     if error.retry_after_seconds:
         headers["Retry-After"] = str(error.retry_after_seconds)
     return Response(error.code, encode(status.failure(error)), headers=headers)
+
+
+# What people ask of pods that is not there, and what to do instead.
+_INSTEAD = {
+    "attach": "`kubectl logs -f` shows what the pod says, `kubectl exec -it` runs a command in it",
+    "portforward": "connect to the pod's own address, `kubectl get pod -o wide` shows it",
+    "proxy": "connect to the pod's own address, `kubectl get pod -o wide` shows it",
+}
+
+
+def _not_offered(route: routes.Route) -> ApiError | None:
+    if (route.group, route.plural) != ("", "pods") or route.subresource not in _INSTEAD:
+        return None
+    return NotFoundError(
+        f"{route.subresource} is not offered by this server: {_INSTEAD[route.subresource]}", details={}
+    )
 
 
 def _no_such_resource() -> ApiError:
