@@ -146,6 +146,8 @@ class CriClient:
         if code is grpc.StatusCode.DEADLINE_EXCEEDED:
             return RuntimeUnavailableError(f"containerd did not answer {method} within {seconds:g} s")
         if code in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED) or _NOT_YET in text:
+            if not self._socket.exists():
+                text = "there is no such socket; start it, or say where it listens with --containerd-socket"
             return RuntimeUnavailableError(f"containerd does not answer at {self._socket}: {text}")
         if code is grpc.StatusCode.UNIMPLEMENTED:
             return NotOfferedError(
