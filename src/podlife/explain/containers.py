@@ -50,6 +50,8 @@ _NOT_STARTED = ("StartError", "ContainerCannotRun")
 # What is not there after so long is told of; sooner it may simply be on its way.
 _PATIENCE_SECONDS = 30.0
 _MOST_BACKOFF = timedelta(minutes=5)
+# In podlife's own words: its process runtime shows images and does not look into them.
+_NO_COMMAND = "has no command"
 _NEW_IMAGE = "What runs is replaced by another version of the program."
 _ANOTHER = "This pod ends; only with a controller does another one take its place."
 
@@ -103,9 +105,8 @@ def _waiting(world: World, pod: Object, each: Object, waiting: Object, title: st
     if reason == "CrashLoopBackOff":
         return _crash_loop(world, pod, each, title)
     if reason in _ERRORS:
-        return Cause(
-            "container-error", f"{title} cannot be started ({reason}): {message}", since, (new_image,)
-        )
+        remedy = _a_command(world, pod) if _NO_COMMAND in message else new_image
+        return Cause("container-error", f"{title} cannot be started ({reason}): {message}", since, (remedy,))
     return None
 
 
@@ -139,6 +140,17 @@ def _unhealthy(world: World, pod: Object) -> str:
 
 def _new_image(world: World, pod: Object, container: str) -> Remedy:
     return Remedy(commands.set_image(pod, container, world.workload_of(pod)), _NEW_IMAGE)
+
+
+def _a_command(world: World, pod: Object) -> Remedy:
+    """For a container that has none: no image would give it one."""
+    target = commands.workload_target(pod, world.workload_of(pod))
+    if target.startswith("pod/"):
+        return Remedy(commands.delete(pod), "A pod's command cannot be changed: make it anew, with one.")
+    return Remedy(
+        commands.kubectl("edit", target, *commands.namespace_flag(pod)),
+        "Give the container a command; all pods of it are replaced.",
+    )
 
 
 def _more_memory(world: World, pod: Object, container: str) -> str:

@@ -171,3 +171,25 @@ def test_what_programs_get_has_what_people_see() -> None:
     shown = format_explanation(found, "text", NOW)
     for text in (command["command"], command["risk"], cause["text"], "STUCK, finalizer (for 5m)"):
         assert text in shown
+
+
+@pytest.mark.parametrize(
+    ("owner", "command"),
+    [
+        ([], "kubectl delete --raw /api/v1/namespaces/shop/pods/web -f -"),
+        (
+            [{"kind": "StatefulSet", "name": "web", "uid": "s-1", "controller": True}],
+            "kubectl edit statefulset/web -n shop",
+        ),
+    ],
+)
+def test_a_container_without_a_command_is_not_helped_by_another_image(
+    owner: list[Object], command: str
+) -> None:
+    message = "container 'main' has no command: processes show the image 'i' but do not pull it"
+    waiting = {"name": "main", "state": {"waiting": {"reason": "CreateContainerError", "message": message}}}
+    pod = a_pod(status={"phase": "Pending", "containerStatuses": [waiting]}, ownerReferences=owner)
+    [cause] = explain_pod(a_world(), pod).causes
+    assert cause.name == "container-error"
+    [remedy] = cause.remedies
+    assert remedy.command.endswith(command)
