@@ -197,13 +197,13 @@ def _checked(options: UpOptions) -> list[str]:
         raise typer.BadParameter(str(error)) from None
     if options.scenario is not None and options.runtime != "sim":
         raise typer.BadParameter("--scenario is for simulated nodes: add --runtime sim, or leave it out")
-    if options.runtime == "containerd" and importlib.util.find_spec("grpc") is None:
-        raise typer.BadParameter(
-            "--runtime containerd needs more libraries: pip install 'podlife[containerd]'"
-        )
     if options.runtime == "containerd" and not options.containerd_socket.is_socket():
         raise typer.BadParameter(
             f"containerd does not listen on {options.containerd_socket}: start it, or say where with "
             "--containerd-socket"
+        )
+    if options.runtime == "containerd" and importlib.util.find_spec("grpc") is None:
+        raise typer.BadParameter(
+            "--runtime containerd needs more libraries: pip install 'podlife[containerd]'"
         )
     return chosen
