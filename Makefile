@@ -17,7 +17,7 @@ PYTEST := $(BIN)/python -m pytest
 export UV_COMPILE_BYTECODE := 1
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help up test check lint types test-real real-parts bench crash fuzz cover lock schema clean
+.PHONY: help up test check lint types test-real real-parts bench chaos crash fuzz cover lock schema clean
 
 help: ## list these targets
 	@if [ -t 1 ]; then on='\033[1m' off='\033[0m'; fi; \
@@ -46,8 +46,8 @@ test: $(STAMP) ## the tests that need nothing but Python, a few minutes
 check: $(STAMP) lint types test ## lint, types and test: what a developer runs before a commit
 
 lint: $(STAMP) ## formatting, lint and import contracts
-	$(BIN)/ruff format --check src tests bench tools
-	$(BIN)/ruff check src tests bench tools
+	$(BIN)/ruff format --check src tests bench tools examples
+	$(BIN)/ruff check src tests bench tools examples
 	$(BIN)/lint-imports --no-cache
 
 types: $(STAMP) ## mypy, strict, over the sources
@@ -58,6 +58,9 @@ real-parts: ## etcd, kube-apiserver, kube-controller-manager and kubectl, once p
 
 test-real: $(REAL) real-parts ## the tests against real parts; with CI=true a missing part is a failure
 	$(PYTEST) -q tests/real tests/unit/client/test_credentials.py  # of which one needs a library of the real group
+
+chaos: $(STAMP) ## a thousand seeds of disturbances in a whole cluster, under virtual time
+	PODLIFE_CHAOS_SEEDS=$${PODLIFE_CHAOS_SEEDS:-1000} $(PYTEST) -q -n auto --maxprocesses 4 tests/component/chaos
 
 crash: $(STAMP) ## a hundred rounds of kill -9, of the store, the server, a node and a whole cluster
 	PODLIFE_CRASH_ROUNDS=$${PODLIFE_CRASH_ROUNDS:-100} $(PYTEST) -q -s tests/crash
