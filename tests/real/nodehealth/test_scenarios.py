@@ -1,6 +1,8 @@
 """Every scenario on kube-apiserver against its golden outcome: with kube-controller-manager, and with ours.
 
-All that were chosen run side by side, once, when the first of them is asked for; each is a test of its own.
+All that were chosen run side by side, once, when the first of them is asked for; each is a test of its own. What
+kube-controller-manager comes to depends on when its own looks fall: where it comes to something else, it may try again.
+Ours may not.
 """
 
 from __future__ import annotations
@@ -23,6 +25,8 @@ from tests.real_parts import Server, controller_manager, kube_apiserver
 from tests.workloads.runs import connect
 
 Outcomes = Mapping[str, Outcome | Exception]
+
+_MORE_TRIES = 2
 
 
 class Played:
@@ -65,7 +69,12 @@ async def _together(*parts: Coroutine[Any, Any, None]) -> None:
 
 async def play_theirs(played: Played, server: Server, scenarios: list[Scenario]) -> None:
     async with connect(server.kubeconfig) as client:
-        played.theirs = await play_all(client, SystemClock(), scenarios)
+        outcomes = await play_all(client, SystemClock(), scenarios)
+        for number in range(_MORE_TRIES):
+            others = [each for each in scenarios if not is_as_recorded(each, outcomes[each.name])]
+            if others:
+                outcomes |= await play_all(client, SystemClock(), others, suffix=f"-{number}")
+        played.theirs = outcomes
 
 
 async def play_ours(played: Played, server: Server, scenarios: list[Scenario]) -> None:
@@ -75,6 +84,10 @@ async def play_ours(played: Played, server: Server, scenarios: list[Scenario]) -
         own_controllers(controllers, SystemClock()),
     ):
         played.ours = await play_all(client, SystemClock(), scenarios)
+
+
+def is_as_recorded(scenario: Scenario, outcome: Outcome | Exception) -> bool:
+    return not isinstance(outcome, Exception) and not difference(golden(scenario), outcome)
 
 
 def check(scenario: Scenario, outcome: Outcome | Exception) -> None:

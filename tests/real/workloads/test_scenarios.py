@@ -1,6 +1,8 @@
 """Every scenario on kube-apiserver against its golden end state: with kube-controller-manager, and with ours.
 
 All that were chosen run side by side, once, when the first of them is asked for; each is a test of its own.
+kube-controller-manager decides from caches that may be behind, and does not always look again: where it comes to
+something else than what was recorded, it may try again. Ours may not.
 """
 
 from __future__ import annotations
@@ -28,6 +30,8 @@ from tests.workloads.snapshot import difference
 
 Outcomes = Mapping[str, Outcome]
 
+_MORE_TRIES = 2
+
 
 def chosen(request: pytest.FixtureRequest, fixture: str) -> list[Scenario]:
     """The scenarios of the tests that are going to be run."""
@@ -35,13 +39,22 @@ def chosen(request: pytest.FixtureRequest, fixture: str) -> list[Scenario]:
     return [item.callspec.params["scenario"] for item in items]  # type: ignore[attr-defined]
 
 
-async def play_on(server: Server, scenarios: list[Scenario]) -> Outcomes:
+async def play_until_recorded(server: Server, scenarios: list[Scenario]) -> Outcomes:
+    outcomes = dict(await play_on(server, scenarios))
+    for number in range(_MORE_TRIES):
+        others = [each for each in scenarios if not is_as_recorded(each, outcomes[str(each)])]
+        if others:
+            outcomes |= await play_on(server, others, suffix=f"again-{number}")
+    return outcomes
+
+
+async def play_on(server: Server, scenarios: list[Scenario], suffix: str = "") -> Outcomes:
     expected = {str(each): golden(each) for each in scenarios}
     async with (
         connect(server.kubeconfig) as client,
         observing(client, KubeQuota(client)) as cluster,
     ):
-        return await play_all(cluster, scenarios, expected)
+        return await play_all(cluster, scenarios, expected, suffix)
 
 
 @pytest.fixture(scope="session")
@@ -52,7 +65,7 @@ def with_theirs(request: pytest.FixtureRequest, parts_folder: Path) -> Outcomes:
         kube_apiserver(folder / "kube") as server,
         controller_manager(folder / "kcm", server, KUBE_CONTROLLERS),
     ):
-        return asyncio.run(play_on(server, chosen(request, "with_theirs")))
+        return asyncio.run(play_until_recorded(server, chosen(request, "with_theirs")))
 
 
 @pytest.fixture(scope="session")
@@ -70,6 +83,10 @@ def with_ours(request: pytest.FixtureRequest, parts_folder: Path) -> Outcomes:
 
     with kube_apiserver(parts_folder / "scenarios-ours" / "kube") as server:
         return asyncio.run(run(server))
+
+
+def is_as_recorded(scenario: Scenario, outcome: Outcome) -> bool:
+    return outcome.snapshot is not None and not difference(golden(scenario), outcome.snapshot)
 
 
 def check(scenario: Scenario, outcome: Outcome) -> None:
