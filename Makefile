@@ -57,7 +57,8 @@ real-parts: ## etcd, kube-apiserver, kube-controller-manager and kubectl, once p
 	$(PYTHON) tools/real_parts.py
 
 test-real: $(REAL) real-parts ## the tests against real parts; with CI=true a missing part is a failure
-	$(PYTEST) -q tests/real tests/unit/client/test_credentials.py  # of which one needs a library of the real group
+	# With the unit tests that need a library of the real group.
+	$(PYTEST) -q tests/real tests/unit/client/test_credentials.py tests/unit/kubelet/runtimes/containerd
 
 chaos: $(STAMP) ## a thousand seeds of disturbances in a whole cluster, under virtual time
 	PODLIFE_CHAOS_SEEDS=$${PODLIFE_CHAOS_SEEDS:-1000} $(PYTEST) -q -n auto --maxprocesses 4 tests/component/chaos
