@@ -12,11 +12,18 @@ import typer
 
 from podlife.cli.connecting import ConnectionOptions
 from podlife.cli.logs import VerbosityOption
-from podlife.cli.options import GoCommand, parse_address, whole_number, with_groups, words
+from podlife.cli.options import (
+    RUNTIMES,
+    GoCommand,
+    parse_address,
+    parse_runtime,
+    whole_number,
+    with_groups,
+    words,
+)
 
 __all__ = ["NodeOptions", "Taint", "node"]
 
-_RUNTIMES = ("process", "containerd", "sim")
 _DEFAULT_LISTEN = ":10250"
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
@@ -28,12 +35,6 @@ def _parse_name(text: str) -> str:
         raise typer.BadParameter(
             f"{text!r} is no name for a node: use lower case letters, digits, dots and dashes"
         )
-    return text
-
-
-def _parse_runtime(text: str) -> str:
-    if text not in _RUNTIMES:
-        raise typer.BadParameter(f"{text!r} is no runtime: there are {', '.join(_RUNTIMES)}")
     return text
 
 
@@ -63,8 +64,8 @@ class NodeOptions:
     runtime: Annotated[
         str,
         typer.Option(
-            metavar="|".join(_RUNTIMES),
-            parser=_parse_runtime,
+            metavar="|".join(RUNTIMES),
+            parser=parse_runtime,
             help="What runs containers: processes of this machine, containerd, or nothing at all.",
         ),
     ] = "process"

@@ -17,12 +17,14 @@ import typer
 from typer.core import TyperCommand, TyperOption
 
 __all__ = [
+    "RUNTIMES",
     "GoCommand",
     "ListenOption",
     "format_duration",
     "parse_address",
     "parse_boolean",
     "parse_duration",
+    "parse_runtime",
     "parse_timeout",
     "whole_number",
     "with_groups",
@@ -30,6 +32,9 @@ __all__ = [
 ]
 
 R = TypeVar("R")
+
+# What can run the containers of a node.
+RUNTIMES = ("process", "containerd", "sim")
 
 _UNIT_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _NUMBER = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)"
@@ -133,6 +138,12 @@ def parse_timeout(text: str | float) -> float:
     if seconds < 0:
         raise typer.BadParameter(f"{text!r} lies in the past: write how long to wait")
     return seconds
+
+
+def parse_runtime(text: str) -> str:
+    if text not in RUNTIMES:
+        raise typer.BadParameter(f"{text!r} is no runtime: there are {', '.join(RUNTIMES)}")
+    return text
 
 
 def whole_number(least: int | None = None, most: int | None = None) -> Callable[[str | int], int]:

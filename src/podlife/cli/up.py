@@ -14,18 +14,18 @@ from podlife.cli.apiserver import parse_host
 from podlife.cli.controllers_nodehealth import NodeHealthOptions
 from podlife.cli.gc_options import parse_quarantine
 from podlife.cli.logs import VerbosityOption
-from podlife.cli.options import GoCommand, parse_duration, whole_number, with_groups, words
+from podlife.cli.options import (
+    RUNTIMES,
+    GoCommand,
+    parse_duration,
+    parse_runtime,
+    whole_number,
+    with_groups,
+    words,
+)
 from podlife.errors import ConfigError
 
 __all__ = ["DataOption", "UpOptions", "register"]
-
-_RUNTIMES = ("process", "containerd", "sim")
-
-
-def _parse_runtime(text: str) -> str:
-    if text not in _RUNTIMES:
-        raise typer.BadParameter(f"{text!r} is no runtime: there are {', '.join(_RUNTIMES)}")
-    return text
 
 
 def _parse_folder(text: str) -> Path:
@@ -67,8 +67,8 @@ class UpOptions:
     runtime: Annotated[
         str,
         typer.Option(
-            metavar="|".join(_RUNTIMES),
-            parser=_parse_runtime,
+            metavar="|".join(RUNTIMES),
+            parser=parse_runtime,
             help="What runs containers: processes of this machine, containerd, or nothing at all.",
         ),
     ] = "process"

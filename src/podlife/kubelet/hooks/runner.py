@@ -19,10 +19,10 @@ from podlife.kubelet.asking import (
     http_get,
     http_request,
 )
-from podlife.kubelet.asking.regarding import pod_reference
 from podlife.kubelet.lifecycle.objects import Container, Pod, long_name
 from podlife.kubelet.podworkers.ports import EventRecorder
 from podlife.kubelet.ports import HookError
+from podlife.kubelet.regarding import pod_reference
 from podlife.kubelet.runtime import ContainerRuntimeError, Runtime
 
 __all__ = ["HookRunner"]

@@ -12,7 +12,6 @@ from typing import Any
 
 from podlife.aio import spawn
 from podlife.clock import Clock
-from podlife.kubelet.asking.regarding import container_reference
 from podlife.kubelet.lifecycle.objects import Container, Pod
 from podlife.kubelet.lifecycle.probe_outcomes import result_of, what_is_told
 from podlife.kubelet.lifecycle.probes import (
@@ -29,6 +28,7 @@ from podlife.kubelet.probing.metrics import ProbeLabels, ProbeMetrics
 from podlife.kubelet.probing.questions import Question, ask
 from podlife.kubelet.probing.rhythm import Rhythm
 from podlife.kubelet.probing.verdicts import Verdicts
+from podlife.kubelet.regarding import container_reference
 from podlife.kubelet.runtime import Runtime
 
 log = logging.getLogger(__name__)

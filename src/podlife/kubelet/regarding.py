@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from podlife.kubelet.lifecycle.objects import Container, Pod, init_containers_of
+from podlife.kubelet.lifecycle.objects import Container, Pod
 
 __all__ = ["container_reference", "pod_reference"]
+
+_PLACES = ("containers", "initContainers", "ephemeralContainers")
 
 
 def pod_reference(pod: Pod) -> dict[str, str]:
@@ -19,7 +21,9 @@ def pod_reference(pod: Pod) -> dict[str, str]:
 
 
 def container_reference(pod: Pod, container: Container) -> dict[str, str]:
+    """With the place of the container in its pod; one that the pod does not know has none."""
     name = container["name"]
-    is_init = any(each["name"] == name for each in init_containers_of(pod))
-    place = "initContainers" if is_init else "containers"
-    return {**pod_reference(pod), "fieldPath": f"spec.{place}{{{name}}}"}
+    for place in _PLACES:
+        if any(each["name"] == name for each in pod["spec"].get(place) or ()):
+            return {**pod_reference(pod), "fieldPath": f"spec.{place}{{{name}}}"}
+    return pod_reference(pod)
