@@ -56,6 +56,15 @@ async def turns_during(handler: Handler, method: str, path: str, body: object, k
     return turns - before
 
 
+async def turns_at_once(handler: Handler) -> int:
+    """How many turns others get during a small request, which is answered on the event loop itself.
+
+    How many more a large one lets them have is the scheduler's choice; without a thread it would be no more than this.
+    """
+    small = {"metadata": {"generateName": "small-"}}
+    return await turns_during(handler, "POST", "/api/v1/namespaces/default/configmaps", small)
+
+
 PODS = "/api/v1/namespaces/default/pods"
 
 
@@ -63,7 +72,7 @@ async def test_a_pod_with_thousands_of_mistakes_is_refused_while_others_get_thei
     handler: Handler,
 ) -> None:
     pod = {"metadata": {"name": "huge"}, "spec": {"containers": [{}] * 20_000}}
-    assert await turns_during(handler, "POST", PODS, pod) > 10
+    assert await turns_during(handler, "POST", PODS, pod) > await turns_at_once(handler)
     response = await send(handler, "POST", PODS, pod)
     assert isinstance(response.body, bytes)
     status = json.loads(response.body)
@@ -74,11 +83,12 @@ async def test_a_large_object_is_stored_whole_and_changed_by_put_and_patch(handl
     path = "/api/v1/namespaces/default/configmaps"
     data = {f"key-{number}": "v" * 100 for number in range(5_000)}
     large = {"metadata": {"name": "large"}, "data": data}
-    assert await turns_during(handler, "POST", path, large) > 10
+    at_once = await turns_at_once(handler)
+    assert await turns_during(handler, "POST", path, large) > at_once
     large["data"] = {**data, "one-more": "x"}
-    assert await turns_during(handler, "PUT", f"{path}/large", large) > 10
+    assert await turns_during(handler, "PUT", f"{path}/large", large) > at_once
     change = {"data": dict.fromkeys(data, "w" * 100)}
-    assert await turns_during(handler, "PATCH", f"{path}/large", change, "merge-patch+json") > 10
+    assert await turns_during(handler, "PATCH", f"{path}/large", change, "merge-patch+json") > at_once
     response = await send(handler, "GET", f"{path}/large")
     assert isinstance(response.body, bytes)
     assert json.loads(response.body)["data"] == {**change["data"], "one-more": "x"}
