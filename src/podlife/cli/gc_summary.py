@@ -32,6 +32,8 @@ class Result:
     # What still holds whom: pods whose deletion was taken, and pods that were deleted before and marked now.
     held: dict[tuple[str, ...], list[str]] = field(default_factory=dict)
     marked: dict[tuple[str, ...], list[str]] = field(default_factory=dict)
+    # Why pods stay that a step before the deletion kept.
+    kept: dict[str, list[str]] = field(default_factory=dict)
     seconds: float = 0.0
     has_waited: bool = False
     has_begun: bool = False
@@ -46,6 +48,8 @@ class Result:
             self.held.setdefault(removal.finalizers, []).append(victim.pod.key)
         elif removal.outcome is Outcome.MARKED:
             self.marked.setdefault(victim.pod.metadata.finalizers, []).append(victim.pod.key)
+        elif removal.outcome is Outcome.KEPT:
+            self.kept.setdefault(removal.why, []).append(victim.pod.key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +74,11 @@ def _headline(result: Result) -> str:
     number = len(result.deleted)
     if not number:
         is_empty = not (
-            result.is_interrupted or result.summary.failures or result.summary.left or result.held
+            result.is_interrupted
+            or result.summary.failures
+            or result.summary.left
+            or result.held
+            or result.kept
         )
         return "Nothing to collect." if is_empty and not result.marked else "Nothing was deleted."
     # Where it waited for a quarantine, the time tells nothing of its speed.
@@ -103,6 +111,8 @@ def _problems(result: Result, connection: Connection) -> Iterator[str]:
         by_cause.setdefault(cause, []).append(failure.victim.pod.key)
     for cause, keys in by_cause.items():
         yield f"{counted(len(keys))} not deleted ({_named(keys)}): {cause}"
+    for why, keys in result.kept.items():
+        yield f"{counted(len(keys))} not deleted ({_named(keys)}): {why}"
     for node, error in summary.unknown_nodes.items():
         yield f"node {node} could not be looked for, its pods stay: {_cause(error, connection)}"
     if changed := summary.outcomes[Outcome.CHANGED]:

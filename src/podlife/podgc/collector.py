@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 
@@ -29,8 +29,9 @@ from podlife.podgc.feeding import NodeHandler, PodHandler
 from podlife.podgc.index import PodIndex
 from podlife.podgc.metrics import Metrics
 from podlife.podgc.policy import Action, Plan, Victim
-from podlife.podgc.removal import Outcome, Removal, event_about, remove
+from podlife.podgc.removal import Outcome, Removal, event_about, regarding_pod, remove
 from podlife.podgc.settings import Reason, Selection, Settings
+from podlife.podgc.steps import Step
 from podlife.podgc.views import Pod
 from podlife.workqueue import ExponentialLimiter, RateLimitedQueue
 
@@ -66,6 +67,7 @@ class Collector:
         clock: Clock | None = None,
         recorder: Recorder | None = None,
         metrics: Metrics | None = None,
+        steps: Sequence[Step] = (),
     ) -> None:
         self.settings = settings or Settings()
         self.metrics = metrics or Metrics()
@@ -73,6 +75,7 @@ class Collector:
         self._client = client
         self._clock = clock or SystemClock()
         self._recorder = recorder
+        self._steps = steps
         self._pods = Informer(client, PODS, view=Pod)
         self._nodes = Informer(client, NODES, view=Node)
         limiter = ExponentialLimiter[Key](_RETRY_SECONDS, _MOST_RETRY_SECONDS)
@@ -104,7 +107,7 @@ class Collector:
         selection: Selection | None = None,
     ) -> sweep.Summary:
         """Collect once what a list of everything shows; see `podlife.podgc.sweep`."""
-        job = sweep.Sweep(self._client, self.settings, self._clock, report=self._report)
+        job = sweep.Sweep(self._client, self.settings, self._clock, report=self._report, steps=self._steps)
         return await job.run(on_progress, selection)
 
     async def run(self) -> None:
@@ -286,13 +289,17 @@ class Collector:
         if not self._queue.retries((_POD, uid)):
             self.metrics.reaction_seconds.observe(loop.time() - claim.since)
         try:
-            removal = await remove(self._client, victim, self.settings.gates, self._clock)
+            removal = await remove(self._client, victim, self.settings.gates, self._clock, self._steps)
         except PodlifeError as error:
             self._report_failure(victim, error)
             self._queue.add_rate_limited((_POD, uid))
             return
         if removal.outcome is Outcome.CHANGED:
             # The event that tells how is on its way: decided again then, on what it says.
+            self._queue.add_rate_limited((_POD, uid))
+            return
+        if removal.outcome is Outcome.KEPT:
+            self._report_kept(victim, removal.why)
             self._queue.add_rate_limited((_POD, uid))
             return
         claim.done_at = loop.time()
@@ -310,6 +317,12 @@ class Collector:
         if self._recorder is not None and (event := event_about(victim, removal)) is not None:
             regarding, message = event
             self._recorder.event(regarding, "Normal", "PodGarbageCollected", message)
+
+    def _report_kept(self, victim: Victim, why: str) -> None:
+        told = {"pod": victim.pod.key, "uid": victim.pod.metadata.uid, "reason": str(victim.reason)}
+        log.warning("pod %s stays: %s", victim.pod.key, why, extra=told)
+        if self._recorder is not None:
+            self._recorder.event(regarding_pod(victim), "Warning", "PodNotCollected", f"podlife-gc: {why}")
 
     def _report_failure(self, victim: Victim, error: PodlifeError) -> None:
         metadata = victim.pod.metadata

@@ -6,7 +6,7 @@ anew under its name lives, and an answer that says so is no failure (404, 409, a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -19,9 +19,10 @@ from podlife.errors import ConflictError, InvalidError, NotFoundError
 from podlife.podgc.marking import marking_patch
 from podlife.podgc.policy import Action, Victim
 from podlife.podgc.settings import FeatureGates
+from podlife.podgc.steps import Step, reason_to_stay
 from podlife.podgc.views import Deleted
 
-__all__ = ["Outcome", "Removal", "event_about", "remove"]
+__all__ = ["Outcome", "Removal", "event_about", "regarding_pod", "remove"]
 
 
 class Outcome(StrEnum):
@@ -33,6 +34,8 @@ class Outcome(StrEnum):
     GONE = "gone"
     REPLACED = "replaced"
     CHANGED = "changed"
+    # A step before the deletion did not let it go; the removal says why.
+    KEPT = "kept"
 
     @property
     def is_deletion(self) -> bool:
@@ -45,11 +48,17 @@ class Removal:
     # Whose pod it was and what still holds it, where the server has told.
     owner: OwnerReference | None = None
     finalizers: tuple[str, ...] = ()
+    # Why it was kept.
+    why: str = ""
 
 
-async def remove(client: Client, victim: Victim, gates: FeatureGates, clock: Clock) -> Removal:
-    """Carry out what is planned for the victim. Raises ApiError or UnreachableError when it failed; then, if the
-    marking failed, the pod was not deleted (GC-93)."""
+async def remove(
+    client: Client, victim: Victim, gates: FeatureGates, clock: Clock, steps: Sequence[Step] = ()
+) -> Removal:
+    """Carry out what is planned for the victim, if every step lets it go. Raises ApiError or UnreachableError when it
+    failed; then, if a step or the marking failed, the pod was not deleted (GC-93)."""
+    if why := await reason_to_stay(steps, victim):
+        return Removal(Outcome.KEPT, why=why)
     if victim.action is not Action.DELETE:
         marked = await _mark(client, victim, gates, clock)
         if marked is not Outcome.MARKED or victim.action is Action.MARK:
@@ -119,3 +128,10 @@ def event_about(victim: Victim, removal: Removal) -> tuple[Mapping[str, str], st
     owner = removal.owner
     regarding = {"apiVersion": owner.api_version, "kind": owner.kind, "name": owner.name, "uid": owner.uid}
     return {**regarding, "namespace": metadata.namespace}, message
+
+
+def regarding_pod(victim: Victim) -> Mapping[str, str]:
+    """For an event about the pod itself, which stays."""
+    metadata = victim.pod.metadata
+    named = {"name": metadata.name, "namespace": metadata.namespace, "uid": metadata.uid}
+    return {"apiVersion": "v1", "kind": "Pod", **named}

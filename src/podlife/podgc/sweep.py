@@ -28,6 +28,7 @@ from podlife.podgc.index import PodIndex
 from podlife.podgc.policy import Later, Plan, Victim
 from podlife.podgc.removal import Outcome, Removal, remove
 from podlife.podgc.settings import Selection, Settings
+from podlife.podgc.steps import Step
 from podlife.podgc.views import Pod
 
 __all__ = ["Failure", "Progress", "Summary", "Sweep", "plan_once"]
@@ -70,7 +71,8 @@ class Summary:
 
     @property
     def is_complete(self) -> bool:
-        return not self.failures and not self.unknown_nodes and not self.left
+        kept = self.outcomes[Outcome.KEPT]
+        return not (self.failures or self.unknown_nodes or self.left or kept)
 
 
 class _Named(msgspec.Struct, gc=False):
@@ -130,11 +132,13 @@ class Sweep:
         clock: Clock,
         *,
         report: Callable[[Victim, Removal], None] | None = None,
+        steps: Sequence[Step] = (),
     ) -> None:
         # The calls are withdrawn when it is told to stop; others who use the client go on.
         self._client = client.apart()
         self._settings = settings
         self._clock = clock
+        self._steps = steps
         self._report = report or (lambda victim, removal: None)
         self._on_progress: Callable[[Progress], None] = lambda progress: None
         self._progress = Progress()
@@ -249,7 +253,7 @@ class Sweep:
     async def _try(self, victim: Victim) -> Removal:
         """Remove the victim as the server holds it now, if it has changed since the list."""
         while True:
-            removal = await remove(self._client, victim, self._settings.gates, self._clock)
+            removal = await remove(self._client, victim, self._settings.gates, self._clock, self._steps)
             if removal.outcome is not Outcome.CHANGED:
                 return removal
             metadata = victim.pod.metadata
