@@ -13,10 +13,11 @@ from tests.real_parts import tail
 
 __all__ = ["AgentProcess", "running_agent", "until"]
 
-START_SECONDS = 20.0
+START_SECONDS = 120.0
+END_SECONDS = 60.0
 
 
-def until(is_so: Callable[[], bool], what: str, *, seconds: float = 20.0) -> None:
+def until(is_so: Callable[[], bool], what: str, *, seconds: float = START_SECONDS) -> None:
     deadline = time.monotonic() + seconds
     while not is_so():
         assert time.monotonic() < deadline, what
@@ -68,13 +69,13 @@ class AgentProcess:
         """As `kill -9`."""
         assert self._process is not None
         self._process.kill()
-        self._process.wait(10)
+        self._process.wait(END_SECONDS)
 
     def stop(self) -> int:
         """As a user stops it; its exit code."""
         assert self._process is not None
         self._process.terminate()
-        return self._process.wait(20)
+        return self._process.wait(END_SECONDS)
 
 
 @contextmanager

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import http.client
 import importlib.util
 import json
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -20,7 +22,6 @@ import subprocess
 import sys
 import threading
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -48,7 +49,9 @@ __all__ = [
 ]
 
 ROOT = Path(__file__).resolve().parent.parent
-READY_SECONDS = 60.0
+# How long anything may take: much longer than it does, since a machine may be busy with something else.
+READY_SECONDS = 180.0
+END_SECONDS = 60.0
 
 TOKENS = {
     "admin": ("admin-token", "admin", "system:masters"),
@@ -119,7 +122,7 @@ class Server:
         """Forget the history before a revision, as time does."""
         body = json.dumps({"revision": revision, "physical": True}).encode()
         request = urllib.request.Request(f"{self.etcd_url}/v3/kv/compaction", body)
-        urllib.request.urlopen(request, timeout=10).close()
+        urllib.request.urlopen(request, timeout=END_SECONDS).close()
 
     def kubeconfig_for(self, who: str) -> Path:
         """A kubeconfig of mode 0600 with the token of one of TOKENS."""
@@ -316,7 +319,7 @@ def write_token_file(path: Path, tokens: Mapping[str, tuple[str, str, str]], *, 
 
 
 def run_kubectl(
-    *arguments: str, kubeconfig: Path, stdin: str | None = None, seconds: float = 60.0
+    *arguments: str, kubeconfig: Path, stdin: str | None = None, seconds: float = READY_SECONDS
 ) -> subprocess.CompletedProcess[str]:
     """kubectl with a home of its own beside the kubeconfig, so that no cache is shared between servers."""
     environment = {"PATH": os.environ["PATH"], "HOME": str(kubeconfig.parent), "KUBECONFIG": str(kubeconfig)}
@@ -332,10 +335,32 @@ def run_kubectl(
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """A port on loopback that nobody has, and that nobody gets by chance before its server has bound it.
+
+    So none of those that the kernel itself gives away: any connection of anybody's might get it meanwhile, and one that
+    is made to it while nobody listens might get it for its own end, and so reach itself."""
+    while True:
+        # Not the numbers of `random`: those are the same in all processes that have the same seed.
+        port = secrets.choice(_ports())
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        if port not in _given:
+            _given.add(port)
+            return port
+
+
+_given: set[int] = set()
+
+
+def _ports() -> range:
+    try:
+        first_of_the_kernel = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    except OSError:
+        first_of_the_kernel = 32_768
+    return range(10_000, max(first_of_the_kernel, 15_000))
 
 
 def is_ready(server: Server) -> bool:
@@ -347,9 +372,9 @@ def _answers(url: str) -> bool:
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
     try:
-        with urllib.request.urlopen(url, timeout=2, context=context) as answer:
+        with urllib.request.urlopen(url, timeout=10, context=context) as answer:
             return bool(answer.status == 200)
-    except (OSError, urllib.error.URLError):
+    except (OSError, http.client.HTTPException):
         return False
 
 
@@ -390,7 +415,7 @@ def _process(
         _end(process)
 
 
-def _end(process: subprocess.Popen[bytes], seconds: float = 10.0) -> None:
+def _end(process: subprocess.Popen[bytes], seconds: float = END_SECONDS) -> None:
     if process.poll() is None:
         process.terminate()
         try:

@@ -21,7 +21,8 @@ from tests.real_parts import free_port, tail
 
 __all__ = ["ServerProcess", "running_server"]
 
-START_SECONDS = 60.0
+START_SECONDS = 180.0
+END_SECONDS = 60.0
 
 
 class ServerProcess:
@@ -86,13 +87,13 @@ class ServerProcess:
         """As `kill -9`: it gets no chance to put anything away."""
         assert self._process is not None
         self._process.kill()
-        self._process.wait(10)
+        self._process.wait(END_SECONDS)
 
     def stop(self) -> int:
         """As a user stops it; its exit code."""
         assert self._process is not None
         self._process.terminate()
-        return self._process.wait(30)
+        return self._process.wait(END_SECONDS)
 
     def run(self, *command: str) -> subprocess.CompletedProcess[str]:
         """Another command on the same data, as `podlife apiserver check`."""
@@ -106,7 +107,7 @@ class ServerProcess:
     def tls(self) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=self.data / "pki" / "ca.crt")
 
-    def session(self, *, seconds: float | None = 30.0) -> aiohttp.ClientSession:
+    def session(self, *, seconds: float | None = 120.0) -> aiohttp.ClientSession:
         """A client with the admin's token; the caller closes it."""
         return aiohttp.ClientSession(
             self.url,

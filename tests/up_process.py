@@ -19,10 +19,10 @@ from tests.real_parts import free_port, tail
 
 __all__ = ["UpProcess", "podlife", "running_up", "until"]
 
-START_SECONDS = 60.0
+START_SECONDS = 180.0
 
 
-def until(is_so: Callable[[], bool], what: str, *, seconds: float = 30.0) -> None:
+def until(is_so: Callable[[], bool], what: str, *, seconds: float = START_SECONDS) -> None:
     deadline = time.monotonic() + seconds
     while not is_so():
         assert time.monotonic() < deadline, what
@@ -87,7 +87,7 @@ class UpProcess:
     def signal(self, number: int) -> None:
         os.kill(self.pid, number)
 
-    def wait(self, *, seconds: float = 60.0) -> int:
+    def wait(self, *, seconds: float = START_SECONDS) -> int:
         assert self._process is not None
         return self._process.wait(seconds)
 
