@@ -17,15 +17,14 @@ import msgspec
 from podlife.aio import cancel_and_wait, spawn
 from podlife.kubelet.runtime import (
     ContainerRuntimeError,
-    ContainerState,
     ContainerStatus,
     ExecError,
     ExecResult,
     ExecTimeoutError,
-    InvalidContainerError,
     NotFoundInRuntimeError,
     RuntimeUnavailableError,
 )
+from podlife.kubelet.runtimes.refusals import check_exec
 
 from .client import CriClient
 from .spdy import SpdyConnection, SpdyError, upgraded
@@ -45,7 +44,7 @@ async def run_command(
     client: CriClient, container: ContainerStatus, command: Sequence[str], timeout_seconds: float | None
 ) -> ExecResult:
     """The exit code and what came out, up to a megabyte of each stream."""
-    _check(container, command)
+    check_exec(command, container.config.name, container.state)
     seconds = _MOST_SECONDS if timeout_seconds is None else max(timeout_seconds, 0.001)
     bound = 0 if timeout_seconds is None else math.ceil(seconds)
     ask = client.call(
@@ -71,7 +70,7 @@ async def executing(
     client: CriClient, container: ContainerStatus, command: Sequence[str], *, stdin: bool, tty: bool
 ) -> AsyncIterator[StreamedCommand]:
     """Start the command with streams; raises ExecError where the daemon does not take it."""
-    _check(container, command)
+    check_exec(command, container.config.name, container.state)
     url = await _ask_for_streams(client, container, command, stdin=stdin, tty=tty)
     try:
         async with upgraded(url, _PROTOCOL) as connection:
@@ -193,13 +192,6 @@ class _Gate:
 
     def resume_reading(self) -> None:
         self._open.set()
-
-
-def _check(container: ContainerStatus, command: Sequence[str]) -> None:
-    if not command:
-        raise InvalidContainerError("no command was given to run in the container")
-    if container.state is not ContainerState.RUNNING:
-        raise ExecError(f"container {container.config.name!r} does not run: it is {container.state}")
 
 
 def _exit_code(status: bytes, command: Sequence[str]) -> int:

@@ -19,6 +19,7 @@ from podlife.kubelet.runtime import (
     StartContainerError,
 )
 from podlife.kubelet.runtimes.logs import log_path_of
+from podlife.kubelet.runtimes.refusals import started_before
 
 from .client import CriClient
 from .mirror import Mirror, SeenContainer
@@ -82,7 +83,7 @@ class Containers:
     async def start(self, status: ContainerStatus) -> None:
         """What happens to it meanwhile is held back until it is known whether it ever ran."""
         if status.state is not ContainerState.CREATED:
-            raise ConflictInRuntimeError(f"container {status.config.name!r} was started before")
+            raise started_before(status.config.name)
         self._mirror.starts(status.id)
         it_runs = False
         try:

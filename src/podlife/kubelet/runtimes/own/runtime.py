@@ -18,11 +18,8 @@ from podlife.kubelet.runtime import (
     ContainerState,
     ContainerStatus,
     EventKind,
-    ExecError,
     ExecResult,
     ExecSession,
-    InvalidContainerError,
-    NotFoundInRuntimeError,
     RuntimeEvent,
     SandboxConfig,
     SandboxState,
@@ -39,6 +36,15 @@ from podlife.kubelet.runtimes.own.records import (
     Sandbox,
     StoredContainer,
     StoredSandbox,
+)
+from podlife.kubelet.runtimes.refusals import (
+    check_exec,
+    check_new_container,
+    check_new_sandbox,
+    check_ready,
+    find_container,
+    find_sandbox,
+    started_before,
 )
 
 __all__ = ["OwnRuntime"]
@@ -84,12 +90,8 @@ class OwnRuntime:
         return "1"
 
     async def run_sandbox(self, config: SandboxConfig) -> str:
-        for other in self._records.of_pod(config.pod_uid):
-            if other.stored.config.attempt == config.attempt:
-                raise ConflictInRuntimeError(
-                    f"attempt {config.attempt} at pod {config.namespace}/{config.name} "
-                    f"has the sandbox {other.stored.id}"
-                )
+        others = (other.stored for other in self._records.of_pod(config.pod_uid))
+        check_new_sandbox(config, ((other.id, other.config) for other in others))
         sandbox = self._records.add_sandbox(StoredSandbox(secrets.token_hex(32), config, self._clock.now()))
         self._driver.publish(EventKind.SANDBOX_STARTED, sandbox)
         return sandbox.stored.id
@@ -126,11 +128,8 @@ class OwnRuntime:
 
     async def create_container(self, sandbox_id: str, config: ContainerConfig) -> str:
         sandbox = self._ready_sandbox(sandbox_id)
-        for other in sandbox.containers.values():
-            if (other.stored.config.name, other.stored.config.attempt) == (config.name, config.attempt):
-                raise ConflictInRuntimeError(
-                    f"attempt {config.attempt} at container {config.name!r} exists as {other.id}"
-                )
+        others = sandbox.containers.values()
+        check_new_container(config, ((other.id, other.stored.config) for other in others))
         log_path = log_path_of(sandbox.stored.config, config)
         stored = StoredContainer(secrets.token_hex(32), sandbox_id, config, self._clock.now(), log_path)
         container = self._records.add_container(stored, sandbox)
@@ -141,7 +140,7 @@ class OwnRuntime:
         container = self._container(container_id)
         self._ready_sandbox(container.stored.sandbox_id)
         if container.stored.is_claimed:
-            raise ConflictInRuntimeError(f"container {container.stored.config.name!r} was started before")
+            raise started_before(container.stored.config.name)
         if container.is_leaving:
             raise ConflictInRuntimeError(f"container {container.stored.config.name!r} is being removed")
         await asyncio.shield(self._driver.begin(container))
@@ -179,12 +178,7 @@ class OwnRuntime:
         self, container_id: str, command: Sequence[str], *, stdin: bool = False, tty: bool = False
     ) -> AsyncIterator[ExecSession]:
         container = self._container(container_id)
-        if not command:
-            raise InvalidContainerError("no command was given to run in the container")
-        if container.state is not ContainerState.RUNNING:
-            raise ExecError(
-                f"container {container.stored.config.name!r} does not run: it is {container.state}"
-            )
+        check_exec(command, container.stored.config.name, container.state)
         session = OwnExec(tty=tty)
         running = spawn(
             session.run(lambda: self._compute.exec(container_id, command)),
@@ -223,21 +217,12 @@ class OwnRuntime:
         return list(self._records.sandboxes.values()) if pod_uid is None else self._records.of_pod(pod_uid)
 
     def _sandbox(self, sandbox_id: str) -> Sandbox:
-        try:
-            return self._records.sandboxes[sandbox_id]
-        except KeyError:
-            raise NotFoundInRuntimeError(f"there is no sandbox {sandbox_id}") from None
+        return find_sandbox(self._records.sandboxes, sandbox_id)
 
     def _ready_sandbox(self, sandbox_id: str) -> Sandbox:
         sandbox = self._sandbox(sandbox_id)
-        if sandbox.stored.state is not SandboxState.READY:
-            raise ConflictInRuntimeError(
-                f"sandbox {sandbox_id} is stopped: nothing is started in it any more"
-            )
+        check_ready(sandbox_id, sandbox.stored.state)
         return sandbox
 
     def _container(self, container_id: str) -> Container:
-        try:
-            return self._records.containers[container_id]
-        except KeyError:
-            raise NotFoundInRuntimeError(f"there is no container {container_id}") from None
+        return find_container(self._records.containers, container_id)

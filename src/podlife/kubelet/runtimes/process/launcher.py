@@ -12,7 +12,8 @@ from pathlib import Path
 
 import msgspec
 
-from podlife.kubelet.runtime import ConflictInRuntimeError, RuntimeUnavailableError, StartContainerError
+from podlife.kubelet.runtime import RuntimeUnavailableError, StartContainerError
+from podlife.kubelet.runtimes.refusals import started_before
 
 __all__ = ["Launcher"]
 
@@ -78,7 +79,7 @@ class Launcher:
         if not answer:
             raise RuntimeUnavailableError(f"the supervisor of container {name!r} was killed while it started")
         if answer == "conflict":
-            raise ConflictInRuntimeError(f"container {name!r} was started before")
+            raise started_before(name)
         if answer != "started":
             raise StartContainerError(f"cannot start container {name!r}: {answer.removeprefix('failed ')}")
 

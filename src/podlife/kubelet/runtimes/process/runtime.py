@@ -21,15 +21,12 @@ from podlife import __version__
 from podlife.clock import Clock
 from podlife.errors import ConfigError
 from podlife.kubelet.runtime import (
-    ConflictInRuntimeError,
     ContainerConfig,
     ContainerState,
     ContainerStatus,
     EventKind,
-    ExecError,
     ExecResult,
     ExecSession,
-    InvalidContainerError,
     NotFoundInRuntimeError,
     RuntimeEvent,
     RuntimeUnavailableError,
@@ -39,6 +36,15 @@ from podlife.kubelet.runtime import (
 )
 from podlife.kubelet.runtimes.commands import run_to_end
 from podlife.kubelet.runtimes.logs import log_path_of
+from podlife.kubelet.runtimes.refusals import (
+    check_exec,
+    check_new_container,
+    check_new_sandbox,
+    check_ready,
+    find_container,
+    find_sandbox,
+    started_before,
+)
 from podlife.kubelet.runtimes.subscriptions import Subscriptions
 
 from .cgroups import Cgroups, discover
@@ -97,11 +103,8 @@ class ProcessRuntime:
     # Sandboxes
 
     async def run_sandbox(self, config: SandboxConfig) -> str:
-        for other in self._sandboxes.values():
-            if (other.config.pod_uid, other.config.attempt) == (config.pod_uid, config.attempt):
-                raise ConflictInRuntimeError(
-                    f"attempt {config.attempt} at pod {config.namespace}/{config.name} has the sandbox {other.id}"
-                )
+        others = (each for each in self._sandboxes.values() if each.config.pod_uid == config.pod_uid)
+        check_new_sandbox(config, ((other.id, other.config) for other in others))
         record = SandboxRecord(secrets.token_hex(32), config, self._clock.now())
         with _written(f"sandbox of pod {config.name!r}"):
             self._records.save_sandbox(record)
@@ -148,11 +151,7 @@ class ProcessRuntime:
 
     async def create_container(self, sandbox_id: str, config: ContainerConfig) -> str:
         sandbox = self._ready_sandbox(sandbox_id)
-        for other in self._in_sandbox(sandbox_id):
-            if (other.config.name, other.config.attempt) == (config.name, config.attempt):
-                raise ConflictInRuntimeError(
-                    f"attempt {config.attempt} at container {config.name!r} exists as {other.id}"
-                )
+        check_new_container(config, ((other.id, other.config) for other in self._in_sandbox(sandbox_id)))
         container_id = secrets.token_hex(32)
         place = Place(
             container_id, self._records.container(container_id), log_path_of(sandbox.config, config)
@@ -172,7 +171,7 @@ class ProcessRuntime:
         record = self._container(container_id)
         sandbox = self._ready_sandbox(record.sandbox_id)
         if record.state is not ContainerState.CREATED or record.is_starting:
-            raise ConflictInRuntimeError(f"container {record.config.name!r} was started before")
+            raise started_before(record.config.name)
         record.is_starting = True
         # Whoever asked may stop waiting; what was asked of the launcher happens all the same, and must be seen here.
         await asyncio.shield(self._ends.spawn(self._start(sandbox, record), f"start {record.config.name}"))
@@ -217,10 +216,7 @@ class ProcessRuntime:
         self, container_id: str, command: Sequence[str], *, stdin: bool = False, tty: bool = False
     ) -> AsyncIterator[ExecSession]:
         record = self._container(container_id)
-        if not command:
-            raise InvalidContainerError("no command was given to run in the container")
-        if record.state is not ContainerState.RUNNING:
-            raise ExecError(f"container {record.config.name!r} does not run: it is {record.state}")
+        check_exec(command, record.config.name, record.state)
         async with executing(self._records.container(container_id), command, stdin=stdin, tty=tty) as session:
             yield session
 
@@ -317,24 +313,15 @@ class ProcessRuntime:
         )
 
     def _sandbox(self, sandbox_id: str) -> SandboxRecord:
-        try:
-            return self._sandboxes[sandbox_id]
-        except KeyError:
-            raise NotFoundInRuntimeError(f"there is no sandbox {sandbox_id}") from None
+        return find_sandbox(self._sandboxes, sandbox_id)
 
     def _ready_sandbox(self, sandbox_id: str) -> SandboxRecord:
         record = self._sandbox(sandbox_id)
-        if record.state is not SandboxState.READY:
-            raise ConflictInRuntimeError(
-                f"sandbox {sandbox_id} is stopped: nothing is started in it any more"
-            )
+        check_ready(sandbox_id, record.state)
         return record
 
     def _container(self, container_id: str) -> ContainerRecord:
-        try:
-            return self._containers[container_id]
-        except KeyError:
-            raise NotFoundInRuntimeError(f"there is no container {container_id}") from None
+        return find_container(self._containers, container_id)
 
     def _in_sandbox(self, sandbox_id: str) -> list[ContainerRecord]:
         return [record for record in self._containers.values() if record.sandbox_id == sandbox_id]

@@ -8,17 +8,14 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Self
 
 from podlife.kubelet.runtime import (
-    ConflictInRuntimeError,
     ContainerConfig,
     ContainerState,
     ContainerStatus,
     EventKind,
-    ExecError,
     ExecResult,
     ExecSession,
     ImagePullError,
     InvalidContainerError,
-    NotFoundInRuntimeError,
     RuntimeEvent,
     SandboxConfig,
     SandboxState,
@@ -27,6 +24,15 @@ from podlife.kubelet.runtime import (
 )
 from podlife.kubelet.runtimes.commands import run_to_end
 from podlife.kubelet.runtimes.logs import log_path_of
+from podlife.kubelet.runtimes.refusals import (
+    check_exec,
+    check_new_container,
+    check_new_sandbox,
+    check_ready,
+    find_container,
+    find_sandbox,
+    started_before,
+)
 
 from .execution import SimExec
 from .world import SimContainer, SimSandbox, SimWorld
@@ -53,11 +59,7 @@ class SimRuntime:
 
     async def run_sandbox(self, config: SandboxConfig) -> str:
         world = self._world
-        for other in world.sandboxes_of(config.pod_uid):
-            if other.config.attempt == config.attempt:
-                raise ConflictInRuntimeError(
-                    f"attempt {config.attempt} at pod {config.namespace}/{config.name} has the sandbox {other.id}"
-                )
+        check_new_sandbox(config, ((other.id, other.config) for other in world.sandboxes_of(config.pod_uid)))
         sandbox = SimSandbox(world.new_id(), config, world.clock.now())
         world.add_sandbox(sandbox)
         world.publish(EventKind.SANDBOX_STARTED, sandbox)
@@ -93,11 +95,7 @@ class SimRuntime:
 
     async def create_container(self, sandbox_id: str, config: ContainerConfig) -> str:
         sandbox, world = self._ready_sandbox(sandbox_id), self._world
-        for other in sandbox.containers.values():
-            if (other.config.name, other.config.attempt) == (config.name, config.attempt):
-                raise ConflictInRuntimeError(
-                    f"attempt {config.attempt} at container {config.name!r} exists as {other.id}"
-                )
+        check_new_container(config, ((other.id, other.config) for other in sandbox.containers.values()))
         behaviour = world.script(sandbox.config, config)
         if behaviour.refusal:
             raise InvalidContainerError(behaviour.refusal)
@@ -111,7 +109,7 @@ class SimRuntime:
         container = self._container(container_id)
         self._ready_sandbox(container.sandbox.id)
         if container.state is not ContainerState.CREATED or container.is_starting:
-            raise ConflictInRuntimeError(f"container {container.config.name!r} was started before")
+            raise started_before(container.config.name)
         behaviour = container.behaviour
         container.is_starting = True
         started = asyncio.get_running_loop().create_future()
@@ -160,10 +158,7 @@ class SimRuntime:
         self, container_id: str, command: Sequence[str], *, stdin: bool = False, tty: bool = False
     ) -> AsyncIterator[ExecSession]:
         container = self._container(container_id)
-        if not command:
-            raise InvalidContainerError("no command was given to run in the container")
-        if container.state is not ContainerState.RUNNING:
-            raise ExecError(f"container {container.config.name!r} does not run: it is {container.state}")
+        check_exec(command, container.config.name, container.state)
         answer = container.behaviour.exec
         yield SimExec(answer(command) if answer else ExecResult(0, b"", b""), tty=tty)
 
@@ -199,21 +194,12 @@ class SimRuntime:
                 line.remove(waiter)
 
     def _sandbox(self, sandbox_id: str) -> SimSandbox:
-        try:
-            return self._world.sandboxes[sandbox_id]
-        except KeyError:
-            raise NotFoundInRuntimeError(f"there is no sandbox {sandbox_id}") from None
+        return find_sandbox(self._world.sandboxes, sandbox_id)
 
     def _ready_sandbox(self, sandbox_id: str) -> SimSandbox:
         sandbox = self._sandbox(sandbox_id)
-        if sandbox.state is not SandboxState.READY:
-            raise ConflictInRuntimeError(
-                f"sandbox {sandbox_id} is stopped: nothing is started in it any more"
-            )
+        check_ready(sandbox_id, sandbox.state)
         return sandbox
 
     def _container(self, container_id: str) -> SimContainer:
-        try:
-            return self._world.containers[container_id]
-        except KeyError:
-            raise NotFoundInRuntimeError(f"there is no container {container_id}") from None
+        return find_container(self._world.containers, container_id)
