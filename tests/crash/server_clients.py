@@ -178,7 +178,7 @@ async def read_until(session: aiohttp.ClientSession, path: str, since: int, last
     """Every event of a watch from `since`, up to the one at revision `last`."""
     events: list[Seen] = []
     query = {"watch": "1", "resourceVersion": str(since)}
-    async with asyncio.timeout(30), session.get(path, params=query) as answer:
+    async with asyncio.timeout(120), session.get(path, params=query) as answer:
         assert answer.status == 200, await answer.read()
         async for line in answer.content:
             events.append(_seen(line))

@@ -4,6 +4,7 @@ every exit code is told, and the pod ends as it should."""
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import subprocess
@@ -24,6 +25,9 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the process run
 
 Object = dict[str, Any]
 HELD = "test.example/hold"
+LOOP = "while :; do sleep 0.05; done"
+# How long anything may take that is waited for.
+SECONDS = 120.0
 
 
 class World:
@@ -35,8 +39,10 @@ class World:
         self.agent = agent
         self.client = client
 
-    def container(self, name: str, then: str, **fields: Any) -> Object:
-        script = f"echo {name} $$$$ >> {self.folder}/witness; {then}"
+    def container(self, name: str, then: str, *, on_term: str = "", **fields: Any) -> Object:
+        """`on_term` is what it does when it is asked to end: from before it says that it has begun."""
+        first = f"trap '{on_term}' TERM; " if on_term else ""
+        script = f"{first}echo {name} $$$$ >> {self.folder}/witness; {then}"
         return {"name": name, "image": "none", "command": ["sh", "-c", script], **fields}
 
     async def create(self, *containers: Object, **spec: Any) -> None:
@@ -48,7 +54,7 @@ class World:
     async def until(self, is_so: Callable[[Object], bool]) -> Object:
         seen: Object = {}
         try:
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(SECONDS):
                 while not is_so(seen := await self.client.get(PODS, "web", "default")):
                     await asyncio.sleep(0.02)
         except TimeoutError:
@@ -56,9 +62,17 @@ class World:
         return seen
 
     async def until_file(self, name: str) -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(SECONDS):
             while not (self.folder / name).exists():
                 await asyncio.sleep(0.01)
+
+    async def until_running(self, *names: str) -> Object:
+        """The cluster says so, and these containers (`main`, where none is named) have said that they began."""
+        pod = await self.until(is_running)
+        async with asyncio.timeout(SECONDS):
+            while not set(names or ("main",)) <= self.starts().keys():
+                await asyncio.sleep(0.01)
+        return pod
 
     async def until_finished(self) -> Object:
         """The node has finished with the deleted pod: only what holds it is left. Answers its last state."""
@@ -99,7 +113,8 @@ async def world(server: ServerProcess, tmp_path: Path) -> AsyncIterator[World]:
                 yield one
             finally:
                 for pid in one.alive():
-                    os.kill(pid, signal.SIGKILL)
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGKILL)
 
 
 def state(pod: Object, name: str = "main") -> Object:
@@ -125,7 +140,7 @@ async def test_an_agent_killed_while_a_pod_starts_starts_what_is_left_and_nothin
     await world.until_file("first")
     world.agent.kill()
     world.agent.start()
-    pod = await world.until(is_running)
+    pod = await world.until_running("first", "main", "other")
     assert world.starts() == {"first": 1, "main": 1, "other": 1}
     assert [each["restartCount"] for each in pod["status"]["containerStatuses"]] == [0, 0]
     await world.client.delete(PODS, "web", "default")
@@ -140,7 +155,7 @@ async def test_what_ended_while_there_was_no_agent_is_told_with_its_exit_code(
     await world.create(
         world.container("main", f"while [ ! -e {end} ]; do sleep 0.02; done; touch {tmp_path}/ended; exit 7")
     )
-    await world.until(is_running)
+    await world.until_running()
     world.agent.kill()
     end.touch()
     await world.until_file("ended")
@@ -154,7 +169,7 @@ async def test_what_ended_while_there_was_no_agent_is_told_with_its_exit_code(
 
 async def test_a_running_pod_does_not_notice_that_its_agent_was_killed(world: World, tmp_path: Path) -> None:
     await world.create(world.container("main", "exec sleep 1000"), restartPolicy="Always")
-    before = await world.until(is_running)
+    before = await world.until_running()
     world.agent.kill()
     world.agent.start()
     await world.client.patch(
@@ -171,9 +186,9 @@ async def test_a_running_pod_does_not_notice_that_its_agent_was_killed(world: Wo
 async def test_an_agent_killed_in_a_hook_ends_the_pod_all_the_same(world: World, tmp_path: Path) -> None:
     hook = f"touch {tmp_path}/hook; [ -e {tmp_path}/go ] || exec sleep 1000"
     handler = {"preStop": {"exec": {"command": ["sh", "-c", hook]}}}
-    ending = "trap 'exit 3' TERM; while :; do sleep 0.05; done"
-    await world.create(world.container("main", ending, lifecycle=handler), terminationGracePeriodSeconds=20)
-    await world.until(is_running)
+    main = world.container("main", LOOP, on_term="exit 3", lifecycle=handler)
+    await world.create(main, terminationGracePeriodSeconds=60)
+    await world.until_running()
     await world.client.delete(PODS, "web", "default")
     await world.until_file("hook")
     world.agent.kill()
@@ -189,9 +204,9 @@ async def test_an_agent_killed_in_a_hook_ends_the_pod_all_the_same(world: World,
 async def test_an_agent_killed_between_the_request_to_end_and_the_end_sees_it_through(
     world: World, tmp_path: Path
 ) -> None:
-    ending = f"trap 'touch {tmp_path}/asked' TERM; while :; do sleep 0.05; done"
-    await world.create(world.container("main", ending), terminationGracePeriodSeconds=2)
-    await world.until(is_running)
+    main = world.container("main", LOOP, on_term=f"touch {tmp_path}/asked")
+    await world.create(main, terminationGracePeriodSeconds=2)
+    await world.until_running()
     await world.client.delete(PODS, "web", "default")
     await world.until_file("asked")
     world.agent.kill()
@@ -205,14 +220,14 @@ async def test_an_agent_killed_between_the_request_to_end_and_the_end_sees_it_th
 async def test_an_agent_killed_before_it_could_tell_of_the_end_tells_it_when_it_is_back(
     world: World, tmp_path: Path
 ) -> None:
-    ending = f"trap 'touch {tmp_path}/asked; sleep 0.3; exit 5' TERM; while :; do sleep 0.05; done"
-    await world.create(world.container("main", ending), terminationGracePeriodSeconds=20)
-    await world.until(is_running)
+    main = world.container("main", LOOP, on_term=f"touch {tmp_path}/asked; sleep 0.3; exit 5")
+    await world.create(main, terminationGracePeriodSeconds=60)
+    await world.until_running()
     await world.client.delete(PODS, "web", "default")
     await world.until_file("asked")
     os.kill(world.server.pid, signal.SIGSTOP)
     try:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(SECONDS):
             while world.alive():
                 await asyncio.sleep(0.01)
         world.agent.kill()
@@ -229,7 +244,7 @@ async def test_a_pod_that_was_deleted_at_once_while_there_was_no_agent_is_ended_
     world: World, tmp_path: Path
 ) -> None:
     await world.create(world.container("main", "exec sleep 1000"))
-    await world.until(is_running)
+    await world.until_running()
     world.agent.kill()
     patch = {"metadata": {"finalizers": None}}
     await world.client.patch(PODS, "web", patch, "default", type=PatchType.MERGE)
@@ -238,7 +253,7 @@ async def test_a_pod_that_was_deleted_at_once_while_there_was_no_agent_is_ended_
         await world.client.get(PODS, "web", "default")
     assert world.alive()
     world.agent.start()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(SECONDS):
         while world.alive():
             await asyncio.sleep(0.02)
 
@@ -247,9 +262,9 @@ async def test_an_agent_told_to_stop_leaves_its_pods_running_and_a_second_one_is
     world: World, tmp_path: Path
 ) -> None:
     await world.create(world.container("main", "exec sleep 1000"), terminationGracePeriodSeconds=1)
-    await world.until(is_running)
+    await world.until_running()
     second = subprocess.run(
-        world.agent.command, capture_output=True, text=True, timeout=20, stdin=subprocess.DEVNULL
+        world.agent.command, capture_output=True, text=True, timeout=SECONDS, stdin=subprocess.DEVNULL
     )
     assert second.returncode == 1
     assert len(second.stderr.splitlines()) == 1, second.stderr
@@ -267,7 +282,7 @@ def test_an_agent_with_the_credentials_of_another_node_is_told_so(
 ) -> None:
     other = AgentProcess(tmp_path, server.data / "node.kubeconfig", name="n2")
     ended = subprocess.run(
-        other.command, capture_output=True, text=True, timeout=20, stdin=subprocess.DEVNULL
+        other.command, capture_output=True, text=True, timeout=SECONDS, stdin=subprocess.DEVNULL
     )
     assert ended.returncode == 1
     assert len(ended.stderr.splitlines()) == 1, ended.stderr

@@ -49,7 +49,7 @@ async def write_until_killed(
     """Kill the server after so many acknowledgements, in the midst of whatever it is doing then."""
     told: asyncio.Queue[int] = asyncio.Queue()
     connected: asyncio.Queue[str] = asyncio.Queue()
-    async with server.session(seconds=None) as session, asyncio.timeout(120):
+    async with server.session(seconds=None) as session, asyncio.timeout(300):
         watching = [_until_gone(watcher.follow(session, connected)) for watcher in watchers]
         async with asyncio.TaskGroup() as group:
             for follow in watching:

@@ -35,6 +35,8 @@ FLAGS = (
     *("--default-not-ready-toleration-seconds", "2"),
 )
 ENDING_SECONDS = 0.3
+# How long anything may take that is waited for.
+SECONDS = 300.0
 
 WITNESS = f"""
 import fcntl, os, signal, time
@@ -165,18 +167,22 @@ class World:
         part = await self._part(name)
         if not part["pid"]:
             return
-        os.kill(part["pid"], signal.SIGKILL)
+        _send(part["pid"], signal.SIGKILL)
 
         async def is_back() -> bool:
             pid = (await self._part(name))["pid"]
             return bool(pid) and pid != part["pid"]
 
-        await self._until(is_back, f"{name} is not started again", seconds=60)
+        await self._until(is_back, f"{name} is not started again", seconds=SECONDS)
 
     async def _kill_nursery(self) -> None:
         """What forks the parts. Without it `podlife up` can only end, and say so."""
-        part = await self._part("apiserver")
-        nursery = _parent(part["pid"])
+
+        async def is_up() -> bool:
+            return bool((await self._part("apiserver"))["pid"])
+
+        await self._until(is_up, "there is no apiserver", seconds=SECONDS)
+        nursery = _parent((await self._part("apiserver"))["pid"])
         assert _parent(nursery) == self.up.pid, self.explain()
         os.kill(nursery, signal.SIGKILL)
         assert await asyncio.to_thread(self.up.wait) == 1, self.explain()
@@ -186,17 +192,16 @@ class World:
         """A node's agent hangs for so long that its pods are evicted."""
         part = await self._part(self.random.choice([f"node-{number}" for number in range(NODES_COUNT)]))
         if part["pid"]:
-            os.kill(part["pid"], signal.SIGSTOP)
+            _send(part["pid"], signal.SIGSTOP)
             await asyncio.sleep(self.random.uniform(10, 15))
-            os.kill(part["pid"], signal.SIGCONT)
+            _send(part["pid"], signal.SIGCONT)
 
     async def _kill_launcher(self) -> None:
         """What forks the supervisors of a node."""
         part = await self._part(self.random.choice([f"node-{number}" for number in range(NODES_COUNT)]))
         for pid in (int(folder.name) for folder in Path("/proc").glob("[0-9]*")):
             if part["pid"] and _parent(pid) == part["pid"] and _is_supervisor(pid):
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+                _send(pid, signal.SIGKILL)
 
     def _kill_supervisor(self) -> None:
         running = sorted(pid for pids in self.processes().values() for pid in pids)
@@ -205,7 +210,7 @@ class World:
             parent = _parent(pid)
             # The parent of one whose supervisor is gone already is somebody else.
             if _is_supervisor(parent):
-                os.kill(parent, signal.SIGKILL)
+                _send(parent, signal.SIGKILL)
 
     # What must be so
 
@@ -227,7 +232,7 @@ class World:
         lines = journal.read_text().splitlines() if journal.exists() else []
         assert not [line for line in lines if line.startswith("TWICE")], self.explain()
 
-    async def settle(self, *, seconds: float = 150.0) -> None:
+    async def settle(self, *, seconds: float = SECONDS) -> None:
         """Until everything is as it is wanted, and the machine says so too. Raises AssertionError otherwise."""
         wrong = "nothing was asked yet"
 
@@ -274,7 +279,7 @@ class World:
         async def is_empty() -> bool:
             return not await self.pods()
 
-        await self._until(is_empty, "pods are left", seconds=60)
+        await self._until(is_empty, "pods are left", seconds=SECONDS)
 
     def explain(self) -> str:
         journal = self.folder / "journal"
@@ -284,7 +289,7 @@ class World:
     def end_leftovers(self) -> None:
         for pids in self.processes().values():
             for pid in pids:
-                os.kill(pid, signal.SIGKILL)
+                _send(pid, signal.SIGKILL)
 
 
 def _wrong_of(owner: Object, pods: list[Object]) -> str:
@@ -315,6 +320,12 @@ def _describe(pod: Object) -> str:
 def _is_ready(obj: Object) -> bool:
     conditions = obj["status"].get("conditions", ())
     return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+
+
+def _send(pid: int, number: int) -> None:
+    """It may have ended meanwhile."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)
 
 
 def _is_supervisor(pid: int) -> bool:
