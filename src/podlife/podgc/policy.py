@@ -51,6 +51,8 @@ class Victim(msgspec.Struct, frozen=True):
     reason: Reason
     action: Action
     why: str
+    # The rule of the policy that chose it; "" without a policy file.
+    rule: str = ""
 
 
 @dataclass(frozen=True, slots=True)
