@@ -6,12 +6,12 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from podlife.api.views import Node
-from podlife.podgc.views import Pod
+from podlife.podgc.views import Namespace, Pod
 
 if TYPE_CHECKING:
     from podlife.podgc.collector import Collector
 
-__all__ = ["NodeHandler", "PodHandler"]
+__all__ = ["NamespaceHandler", "NodeHandler", "PodHandler"]
 
 
 class PodHandler:
@@ -49,6 +49,20 @@ class NodeHandler:
 
     def on_delete(self, node: Node) -> None:
         self._collector.note(self._collector.index.remove_node(node, _now()))
+
+
+class NamespaceHandler:
+    def __init__(self, collector: Collector) -> None:
+        self._collector = collector
+
+    def on_add(self, namespace: Namespace) -> None:
+        self._collector.note(self._collector.index.put_namespace(namespace))
+
+    def on_update(self, old: Namespace, new: Namespace) -> None:
+        self._collector.note(self._collector.index.put_namespace(new))
+
+    def on_delete(self, namespace: Namespace) -> None:
+        self._collector.index.remove_namespace(namespace)
 
 
 def _now() -> float:

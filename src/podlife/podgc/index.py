@@ -8,14 +8,14 @@ no way of collection any more: it is kept apart, to be reported.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from sortedcontainers import SortedList
 
 from podlife.api.views import Node
-from podlife.podgc.views import Pod
+from podlife.podgc.views import Namespace, Pod
 
 __all__ = ["Absence", "PodIndex", "is_out_of_service", "is_ready", "order_of"]
 
@@ -66,6 +66,8 @@ class PodIndex:
         self._missing: dict[str, Absence] = {}
         self._orphans: dict[str, set[str]] = {}
         self._count = 0
+        self._counts: dict[str, int] = {}
+        self._namespaces: dict[str, Namespace] = {}
 
     # Events
 
@@ -105,6 +107,14 @@ class PodIndex:
         self._nodes.discard(name)
         self._out_of_service.discard(name)
         return self._review(name, "", now)
+
+    def put_namespace(self, namespace: Namespace) -> bool:
+        """One that is new or has changed; told only where somebody asks for namespaces."""
+        self._namespaces[namespace.metadata.name] = namespace
+        return True
+
+    def remove_namespace(self, namespace: Namespace) -> None:
+        self._namespaces.pop(namespace.metadata.name, None)
 
     # What was found out about a missing node
 
@@ -150,6 +160,15 @@ class PodIndex:
     def __len__(self) -> int:
         """How many pods there are."""
         return self._count
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """How many pods there are, by namespace."""
+        return self._counts
+
+    @property
+    def namespaces(self) -> Mapping[str, Namespace]:
+        return self._namespaces
 
     @property
     def node_count(self) -> int:
@@ -215,7 +234,7 @@ class PodIndex:
     # Keeping it
 
     def _insert(self, pod: Pod) -> None:
-        self._count += 1
+        self._tally(pod.metadata.namespace, 1)
         uid, node = pod.metadata.uid, pod.spec.node_name
         if self.is_settled(pod):
             self._settled[uid] = pod
@@ -229,7 +248,7 @@ class PodIndex:
     def _discard(self, pod: Pod) -> None:
         uid, node = pod.metadata.uid, pod.spec.node_name
         if self._settled.pop(uid, None) is not None:
-            self._count -= 1
+            self._tally(pod.metadata.namespace, -1)
             return
         known = _take(self._pods, node, uid)
         if known is None and node:
@@ -237,10 +256,18 @@ class PodIndex:
             node, known = "", _take(self._pods, "", uid)
         if known is None:
             return
-        self._count -= 1
+        self._tally(pod.metadata.namespace, -1)
         _take(self._terminating, node, uid)
         if known.is_terminated:
             self._terminated.discard(order_of(known))
+
+    def _tally(self, namespace: str, change: int) -> None:
+        self._count += change
+        number = self._counts.get(namespace, 0) + change
+        if number:
+            self._counts[namespace] = number
+        else:
+            del self._counts[namespace]
 
     def _review(self, node: str, uid: str, now: float) -> bool:
         """After a change to a pod of that node, or to the node; says whether the node is missed from now on."""

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from podlife.podgc.policies.model import Guards
 
 __all__ = ["FeatureGates", "Reason", "Selection", "Settings"]
 
@@ -42,6 +46,10 @@ class Settings:
     most_in_flight: int = 128
     # How long calls that are under way may go on after the collector was told to stop.
     stop_seconds: float = 10.0
+    # What is never exceeded; None is nothing, and then nobody's marks on namespaces are looked for either.
+    guards: Guards | None = None
+    # A person has said that no share of the pods is too many.
+    is_forced: bool = False
 
     def does_collect(self, reason: Reason) -> bool:
         if reason is Reason.TERMINATED and self.threshold <= 0:

@@ -14,7 +14,7 @@ import msgspec
 
 from podlife.api.views import Metadata
 
-__all__ = ["Condition", "Deleted", "Pod", "PodMetadata", "PodSpec", "PodStatus"]
+__all__ = ["Condition", "Deleted", "Namespace", "Pod", "PodMetadata", "PodSpec", "PodStatus"]
 
 DISRUPTION_TARGET = "DisruptionTarget"
 
@@ -111,6 +111,28 @@ class Pod(msgspec.Struct, gc=False):
             and metadata.deletion_grace_period_seconds == 0
             and bool(metadata.finalizers)
         )
+
+
+class NamespaceMetadata(msgspec.Struct, rename="camel", gc=False):
+    name: str = ""
+    resource_version: str = ""
+    namespace: str = ""
+    uid: str = ""
+    labels: dict[str, str] = msgspec.field(default_factory=dict)
+    # Those of ours only; others may be long.
+    annotations: dict[str, str] = msgspec.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.name = intern(self.name)
+        self.annotations = {
+            name: text for name, text in self.annotations.items() if name.startswith("podlife.dev/")
+        }
+
+
+class Namespace(msgspec.Struct, gc=False):
+    """What is decided by of the namespace of a pod: how it is labelled, and what a person has said on it."""
+
+    metadata: NamespaceMetadata
 
 
 class Deleted(msgspec.Struct, gc=False):
