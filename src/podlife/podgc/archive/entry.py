@@ -1,0 +1,151 @@
+"""What is kept of one pod, and how it is written: JSON lines, compressed with gzip.
+
+The first line is a header with all that a listing shows, so that a listing reads no more of an entry than its
+beginning. Then come the pod as the server held it, each of its events and each of its logs. A file that was cut short
+or damaged does not pass gzip's checksum and is `DamagedError`, never half an entry.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
+from typing import BinaryIO, Literal
+
+import msgspec
+
+from podlife.api.codec import Object
+from podlife.errors import PodlifeError
+
+__all__ = ["FORMAT", "DamagedError", "Entry", "Header", "Log", "decode_entry", "encode_entry", "read_header"]
+
+FORMAT = "podlife.dev/archive-v1"
+# More than any entry of ours can have; beyond it a file is something else, or made to fill the memory.
+_MOST_BYTES = 64 << 20
+_MOST_HEADER_BYTES = 1 << 20
+
+
+class DamagedError(PodlifeError):
+    """What is there is no entry, or not a whole one."""
+
+
+class Header(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
+    namespace: str
+    name: str
+    uid: str
+    archived_at: datetime
+    # Why the collector took it: the reason's name and its words.
+    reason: str = ""
+    why: str = ""
+    phase: str = ""
+    node: str = ""
+    # As kind/name; empty where the pod had none.
+    owner: str = ""
+    # What could not be had, with its reason.
+    problems: tuple[str, ...] = ()
+    format: str = FORMAT
+
+
+class Log(msgspec.Struct, rename="camel", frozen=True, kw_only=True, omit_defaults=True):
+    """The end of what a container wrote. Bytes that are no UTF-8 stand as replacement characters."""
+
+    container: str
+    kind: Literal["init", "main", "ephemeral"] = "main"
+    # Of the instance before the last restart.
+    is_previous: bool = False
+    text: str = ""
+    # More was there than is kept.
+    is_cut: bool = False
+    # Why there is no text.
+    problem: str = ""
+
+
+class Entry(msgspec.Struct, frozen=True):
+    header: Header
+    pod: Object
+    events: tuple[Object, ...] = ()
+    logs: tuple[Log, ...] = ()
+
+
+class _Line(msgspec.Struct, omit_defaults=True):
+    pod: Object | None = None
+    event: Object | None = None
+    log: Log | None = None
+
+
+_header = msgspec.json.Decoder(Header)
+_line = msgspec.json.Decoder(_Line)
+_encode = msgspec.json.Encoder().encode
+
+
+def encode_entry(entry: Entry) -> bytes:
+    lines: list[Header | _Line] = [entry.header, _Line(pod=entry.pod)]
+    lines += [_Line(event=event) for event in entry.events]
+    lines += [_Line(log=log) for log in entry.logs]
+    return gzip.compress(b"".join(_encode(line) + b"\n" for line in lines), mtime=0)
+
+
+def read_header(file: BinaryIO) -> Header:
+    """The header alone, whatever follows it. Raises DamagedError, or OSError when the file cannot be read."""
+    with _unpacked(file) as lines:
+        return _decode_header(_first(lines))
+
+
+def decode_entry(data: bytes) -> Entry:
+    """The whole entry. Raises DamagedError."""
+    with _unpacked(io.BytesIO(data)) as file:
+        header = _decode_header(_first(file))
+        rest = _checked(file.read, _MOST_BYTES + 1)
+    if len(rest) > _MOST_BYTES:
+        raise DamagedError("it is larger than any entry")
+    return _gathered(header, _lines(rest.splitlines()))
+
+
+def _gathered(header: Header, lines: Iterable[_Line]) -> Entry:
+    pod: Object | None = None
+    events: list[Object] = []
+    logs: list[Log] = []
+    for line in lines:
+        pod = pod if line.pod is None else line.pod
+        events += [] if line.event is None else [line.event]
+        logs += [] if line.log is None else [line.log]
+    if pod is None:
+        raise DamagedError("there is no pod in it")
+    return Entry(header, pod, tuple(events), tuple(logs))
+
+
+def _lines(raw: Iterable[bytes]) -> Iterator[_Line]:
+    for line in raw:
+        try:
+            yield _line.decode(line)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            raise DamagedError("a line of it cannot be read") from None
+
+
+def _decode_header(line: bytes) -> Header:
+    try:
+        header = _header.decode(line)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        raise DamagedError("its first line is no header of an entry") from None
+    if header.format != FORMAT:
+        raise DamagedError(f"it is of the format {header.format!r}, which this version does not know")
+    return header
+
+
+def _unpacked(file: BinaryIO) -> gzip.GzipFile:
+    return gzip.GzipFile(fileobj=file, mode="rb")
+
+
+def _first(file: gzip.GzipFile) -> bytes:
+    return _checked(file.readline, _MOST_HEADER_BYTES)
+
+
+def _checked(read: Callable[[int], bytes], most: int) -> bytes:
+    try:
+        return read(most)
+    except EOFError:
+        raise DamagedError("it was cut short") from None
+    except (gzip.BadGzipFile, zlib.error):
+        raise DamagedError("it is damaged, or not compressed by gzip") from None

@@ -1,0 +1,174 @@
+"""The files of an archive folder: finding entries, writing one so that it is whole or not there, removing them.
+
+Everything is done below an open folder and never through a link, and nothing is an entry that does not look like one.
+What is being written lies in `.partial`, locked by its writer; what lies there unlocked was left by one that died.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime
+from typing import BinaryIO
+
+from podlife.podgc.archive.places import Place, is_namespace, place_of_file
+
+__all__ = [
+    "Found",
+    "clear_partial",
+    "found_in",
+    "make_namespace_folder",
+    "open_entry",
+    "remove",
+    "remove_empty_folders",
+    "rename",
+    "stat_of",
+    "sync_namespace_folder",
+    "written_aside",
+]
+
+PARTIAL = ".partial"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A file of an entry. Its time is when the pod was archived."""
+
+    place: Place
+    bytes: int
+    moment: float
+
+
+def found_in(root: int, namespace: str = "") -> Iterator[Found]:
+    """All entries, or those of a namespace. What is removed meanwhile is left out."""
+    for name in [namespace] if namespace else sorted(filter(is_namespace, _names(root))):
+        # Whatever is no folder, or not ours to read, has no entries of ours.
+        with suppress(OSError), _opened(root, name) as folder:
+            for file in _names(folder):
+                place = place_of_file(name, file)
+                if place is not None and (known := _stat_file(folder, file)) is not None:
+                    yield Found(place, known.st_size, known.st_mtime)
+
+
+def _open_folder(root: int, name: str) -> int:
+    # A link would lead out of the archive.
+    return os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=root)
+
+
+@contextmanager
+def _opened(root: int, name: str) -> Iterator[int]:
+    folder = _open_folder(root, name)
+    try:
+        yield folder
+    finally:
+        os.close(folder)
+
+
+def make_namespace_folder(root: int, name: str) -> None:
+    try:
+        os.mkdir(name, 0o700, dir_fd=root)
+    except FileExistsError:
+        return
+    os.fsync(root)
+
+
+def sync_namespace_folder(root: int, name: str) -> None:
+    """Make the names in it durable."""
+    with _opened(root, name) as folder:
+        os.fsync(folder)
+
+
+def rename(root: int, partial: str, place: Place) -> None:
+    with _opened(root, place.namespace) as folder:
+        os.rename(partial, place.file, src_dir_fd=root, dst_dir_fd=folder)
+
+
+def stat_of(root: int, place: Place) -> os.stat_result | None:
+    try:
+        with _opened(root, place.namespace) as folder:
+            return _stat_file(folder, place.file)
+    except FileNotFoundError:
+        return None
+
+
+def open_entry(root: int, place: Place) -> BinaryIO:
+    with _opened(root, place.namespace) as folder:
+        file = os.open(place.file, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+    return os.fdopen(file, "rb")
+
+
+def _stat_file(folder: int, name: str) -> os.stat_result | None:
+    try:
+        found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+    return found if stat.S_ISREG(found.st_mode) else None
+
+
+def remove(root: int, place: Place) -> None:
+    with _opened(root, place.namespace) as folder, suppress(FileNotFoundError):
+        os.unlink(place.file, dir_fd=folder)
+
+
+def remove_empty_folders(root: int, names: Iterable[str]) -> None:
+    for name in names:
+        with suppress(OSError):
+            os.rmdir(name, dir_fd=root)
+
+
+@contextmanager
+def written_aside(root: int, data: bytes, now: datetime) -> Iterator[str]:
+    """The path below the root of a file that has the data, on the disk; gone afterwards if it has not been renamed."""
+    path, file = _new_partial(root)
+    try:
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(file, rest) :]
+        os.utime(file, (now.timestamp(), now.timestamp()))
+        os.fsync(file)
+        yield path
+    finally:
+        with suppress(OSError):
+            os.unlink(path, dir_fd=root)
+        os.close(file)
+
+
+def _new_partial(root: int) -> tuple[str, int]:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    while True:
+        path = f"{PARTIAL}/{secrets.token_hex(8)}"
+        file = os.open(path, flags, 0o600, dir_fd=root)
+        # Whoever clears what was left over sees by the lock that this is not; before it was locked it could not.
+        fcntl.flock(file, fcntl.LOCK_EX)
+        if os.fstat(file).st_nlink:
+            return path, file
+        os.close(file)
+
+
+def clear_partial(root: int) -> None:
+    """Make the folder for it, if need be, and remove from it what was left over."""
+    with suppress(FileExistsError):
+        os.mkdir(PARTIAL, 0o700, dir_fd=root)
+    with _opened(root, PARTIAL) as folder:
+        for name in _names(folder):
+            with suppress(OSError):
+                _clear(folder, name)
+
+
+def _clear(folder: int, name: str) -> None:
+    file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.unlink(name, dir_fd=folder)
+    finally:
+        os.close(file)
+
+
+def _names(folder: int) -> list[str]:
+    with os.scandir(folder) as files:
+        return [file.name for file in files]

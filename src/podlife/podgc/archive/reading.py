@@ -1,0 +1,179 @@
+"""Reads what is kept of a pod: the pod itself, its events, the end of each container's log. Only reads.
+
+The pod and its events must be readable. A log need not be: its node may be gone, its container may never have run. That
+is noted in its place; only what is a matter of rights, or of a server that is overloaded, is raised. All logs of a pod
+together have one deadline and one bound, shared equally, and a node that has let the deadline pass is not asked again
+for a while: of a dead node's hundred pods only the first few wait for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from podlife.api.codec import Object
+from podlife.client import EVENTS, PODS, Client, Limiter, ListOptions, LogOptions, WithdrawnError
+from podlife.errors import ApiError, ForbiddenError, PodlifeError, TooManyRequestsError, UnauthorizedError
+from podlife.podgc.archive.entry import Log
+
+__all__ = ["LogSettings", "PodReader", "Wanted", "logs_of"]
+
+_MOST_EVENTS = 500
+# As much is read of one log at most, to keep the end of it: the lines that are asked for may be of any length.
+_MOST_READ_BYTES = 8 << 20
+_SILENT_SECONDS = 60.0
+_MOST_SILENT = 1000
+_AT_ONCE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class LogSettings:
+    """How much is kept of the logs of one pod; with 0 lines none is asked for."""
+
+    lines: int = 100
+    most_bytes: int = 1 << 20
+    seconds: float = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A log that the pod's status speaks of."""
+
+    container: str
+    kind: str
+    is_previous: bool = False
+
+
+class PodReader:
+    def __init__(self, client: Client, settings: LogSettings) -> None:
+        self._client = client.apart()
+        # In a line of their own: a node that does not answer must not make anything else slow.
+        self._logs = client.with_timeout(settings.seconds, limiter=Limiter())
+        self._settings = settings
+        self._silent: dict[str, float] = {}
+
+    def withdraw(self) -> None:
+        """Send nothing more; see `Client.withdraw`."""
+        self._client.withdraw()
+        self._logs.withdraw()
+
+    async def pod(self, namespace: str, name: str) -> Object:
+        """Raises NotFoundError where there is none."""
+        found: Object = await self._client.get(PODS, name, namespace)
+        return found
+
+    async def events(self, namespace: str, uid: str) -> tuple[Sequence[Object], bool]:
+        """What is told of the pod with this UID; and whether there is more of it than is read."""
+        options = ListOptions(field_selector=f"involvedObject.uid={uid}", limit=_MOST_EVENTS)
+        page = await self._client.list(EVENTS, namespace, options=options)
+        return page.items, bool(page.continue_token)
+
+    async def logs(self, pod: Object) -> tuple[Log, ...]:
+        wanted = logs_of(pod) if self._settings.lines else []
+        node = (pod.get("spec") or {}).get("nodeName") or ""
+        if not wanted:
+            return ()
+        if not node:
+            return tuple(_without(each, "it never had a node") for each in wanted)
+        if self._is_silent(node):
+            return tuple(_without(each, f"node {node} has just not answered") for each in wanted)
+        return await self._read_all(pod, node, wanted)
+
+    async def _read_all(self, pod: Object, node: str, wanted: Sequence[Wanted]) -> tuple[Log, ...]:
+        share = max(1, self._settings.most_bytes // len(wanted))
+        late = f"it was not there within {self._settings.seconds:g} s"
+        found = {each: _without(each, late) for each in wanted}
+        waiting = iter(wanted)
+
+        async def read() -> None:
+            for each in waiting:
+                found[each] = await self._read(pod, each, share)
+
+        try:
+            async with asyncio.timeout(self._settings.seconds), asyncio.TaskGroup() as group:
+                for _ in range(min(_AT_ONCE, len(wanted))):
+                    group.create_task(read())
+        except TimeoutError:
+            self._note_silent(node)
+        except ExceptionGroup as failures:
+            raise failures.exceptions[0] from None
+        return tuple(found.values())
+
+    async def _read(self, pod: Object, wanted: Wanted, share: int) -> Log:
+        options = LogOptions(
+            container=wanted.container,
+            previous=wanted.is_previous,
+            tail_lines=self._settings.lines,
+            limit_bytes=_MOST_READ_BYTES,
+        )
+        metadata = pod["metadata"]
+        kept, size = bytearray(), 0
+        try:
+            async with aclosing(self._logs.logs(metadata["name"], metadata["namespace"], options)) as pieces:
+                async for piece in pieces:
+                    size += len(piece)
+                    kept += piece
+                    # The end is what tells why it ended.
+                    del kept[: max(0, len(kept) - share)]
+        except (ForbiddenError, UnauthorizedError, TooManyRequestsError, WithdrawnError):
+            raise
+        except PodlifeError as error:
+            return _without(wanted, _reason(error))
+        return Log(
+            container=wanted.container,
+            kind=wanted.kind,  # type: ignore[arg-type]
+            is_previous=wanted.is_previous,
+            text=kept.decode(errors="replace"),
+            is_cut=size > len(kept) or size >= _MOST_READ_BYTES,
+        )
+
+    def _is_silent(self, node: str) -> bool:
+        return self._silent.get(node, 0.0) > asyncio.get_running_loop().time()
+
+    def _note_silent(self, node: str) -> None:
+        now = asyncio.get_running_loop().time()
+        if len(self._silent) >= _MOST_SILENT:
+            self._silent = {name: until for name, until in self._silent.items() if until > now}
+            if len(self._silent) >= _MOST_SILENT:
+                return
+        self._silent[node] = now + _SILENT_SECONDS
+
+
+def logs_of(pod: Object) -> list[Wanted]:
+    """Which logs there may be: of every container that its spec names, and before the restart of those that had one.
+    Ones that have not begun by their status have none."""
+    return [
+        wanted
+        for kind, in_spec, in_status in (
+            ("init", "initContainers", "initContainerStatuses"),
+            ("main", "containers", "containerStatuses"),
+            ("ephemeral", "ephemeralContainers", "ephemeralContainerStatuses"),
+        )
+        for wanted in _of_kind(pod, kind, in_spec, in_status)
+    ]
+
+
+def _of_kind(pod: Object, kind: str, in_spec: str, in_status: str) -> Iterator[Wanted]:
+    statuses = {each.get("name"): each for each in (pod.get("status") or {}).get(in_status) or ()}
+    for container in (pod.get("spec") or {}).get(in_spec) or ():
+        name = container["name"]
+        status = statuses.get(name) or {}
+        if status.get("restartCount"):
+            yield Wanted(name, kind, is_previous=True)
+        yield Wanted(name, kind)
+
+
+def _without(wanted: Wanted, problem: str) -> Log:
+    return Log(
+        container=wanted.container,
+        kind=wanted.kind,  # type: ignore[arg-type]
+        is_previous=wanted.is_previous,
+        problem=problem,
+    )
+
+
+def _reason(error: PodlifeError) -> str:
+    text = " ".join(str(error).split())
+    return f"{error.code} {text}" if isinstance(error, ApiError) else text

@@ -1,0 +1,123 @@
+"""Reading an archive: what is in it, and one entry of it. Nothing is changed, and no lock is needed.
+
+`Shelf` is the seam between a folder and a bucket. An entry that cannot be read is told with its place and its reason,
+beside the others.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Protocol
+
+from podlife.podgc.archive.archive import ArchiveError
+from podlife.podgc.archive.entry import DamagedError, Entry, Header, decode_entry, read_header
+from podlife.podgc.archive.files import found_in, open_entry
+from podlife.podgc.archive.places import Place, stem_of
+
+__all__ = ["Damaged", "FolderShelf", "Item", "Shelf", "find"]
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    place: Place
+    bytes: int
+    moment: datetime
+    header: Header
+
+
+@dataclass(frozen=True, slots=True)
+class Damaged:
+    place: Place
+    why: str
+
+
+class Shelf(Protocol):
+    def items(
+        self, namespace: str = "", *, since: datetime | None = None, stem: str = ""
+    ) -> AsyncGenerator[Item | Damaged, None]:
+        """What there is, in the order of its places: of a namespace, from a time on, of files whose name begins so.
+        Raises ArchiveError."""
+
+    async def read(self, place: Place) -> Entry:
+        """Raises DamagedError, or ArchiveError when it cannot be had."""
+
+    async def close(self) -> None: ...
+
+
+async def find(shelf: Shelf, wanted: str, namespace: str = "") -> Sequence[Item | Damaged]:
+    """Entries of the pod with this name or this UID, the newest first; those that may be meant and cannot be read come
+    last."""
+    # A UID is no beginning of a file's name: for one, all of them are looked at.
+    stems = [f"{stem_of(wanted)}_", *([""] if _may_be_uid(wanted) else [])]
+    for stem in stems:
+        async with aclosing(shelf.items(namespace, stem=stem)) as items:
+            found = [each async for each in items if _is_meant(each, wanted)]
+        if found:
+            return sorted(found, key=_age_order, reverse=True)
+    return []
+
+
+def _age_order(each: Item | Damaged) -> float:
+    return each.moment.timestamp() if isinstance(each, Item) else 0.0
+
+
+def _may_be_uid(text: str) -> bool:
+    return len(text) >= 8 and "." not in text
+
+
+def _is_meant(each: Item | Damaged, wanted: str) -> bool:
+    if each.place.uid == wanted:
+        return True
+    return each.header.name == wanted if isinstance(each, Item) else each.place.name == stem_of(wanted)
+
+
+class FolderShelf:
+    """Waits for the disk, which keeps nobody: it is for a command that does nothing else."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        try:
+            self._root = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            raise ArchiveError(
+                f"there is no archive in {path}: name its folder with --archive or PODLIFE_ARCHIVE"
+            ) from None
+        except OSError as error:
+            raise ArchiveError(f"the archive {path} cannot be read: {error.strerror}") from None
+
+    async def items(
+        self, namespace: str = "", *, since: datetime | None = None, stem: str = ""
+    ) -> AsyncGenerator[Item | Damaged, None]:
+        for found in sorted(found_in(self._root, namespace), key=lambda each: each.place):
+            moment = datetime.fromtimestamp(found.moment, UTC)
+            if not found.place.file.startswith(stem) or (since is not None and moment < since):
+                continue
+            try:
+                with open_entry(self._root, found.place) as file:
+                    header = read_header(file)
+            except FileNotFoundError:
+                # It has become too old while we looked.
+                continue
+            except (DamagedError, OSError) as error:
+                yield Damaged(found.place, _why(error))
+            else:
+                yield Item(found.place, found.bytes, moment, header)
+
+    async def read(self, place: Place) -> Entry:
+        try:
+            with open_entry(self._root, place) as file:
+                return decode_entry(file.read())
+        except OSError as error:
+            raise ArchiveError(f"{self._path}/{place} cannot be read: {error.strerror}") from None
+
+    async def close(self) -> None:
+        os.close(self._root)
+
+
+def _why(error: DamagedError | OSError) -> str:
+    return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)

@@ -1,0 +1,101 @@
+"""The step that archives a pod before it is deleted: whatever cannot be archived stays.
+
+It is asked just before the deletion and reads the pod anew, so an entry is never older than the decision. A pod that is
+gone, or was made anew under its name, has nothing to archive: the deletion, which names its UID, takes care of that.
+Only so many entries are in the making at a time, since each may hold a megabyte of logs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from podlife.api.codec import Object
+from podlife.client import Client
+from podlife.clock import Clock
+from podlife.errors import ForbiddenError, NotFoundError
+from podlife.podgc.archive.archive import Archive, ArchiveError
+from podlife.podgc.archive.entry import Entry, Header, Log
+from podlife.podgc.archive.reading import LogSettings, PodReader
+from podlife.podgc.policy import Victim
+
+__all__ = ["ArchiveStep"]
+
+_MOST_AT_ONCE = 16
+
+
+class ArchiveStep:
+    """A `podlife.podgc.steps.Step`. `archive` is its own from then on: `close` closes it."""
+
+    def __init__(
+        self, client: Client, archive: Archive, clock: Clock, settings: LogSettings | None = None
+    ) -> None:
+        self._reader = PodReader(client, settings or LogSettings())
+        self._archive = archive
+        self._clock = clock
+        self._room = asyncio.Semaphore(_MOST_AT_ONCE)
+
+    async def __call__(self, victim: Victim) -> str:
+        async with self._room:
+            try:
+                await self._archive.check()
+                entry = await self._entry(victim)
+                if entry is not None:
+                    await self._archive.put(entry)
+            except ArchiveError as error:
+                return str(error)
+            except ForbiddenError as error:
+                return f"it may not be archived: {error}; deploy/gc/archive/rbac.yaml has all that is needed"
+        return ""
+
+    def withdraw(self) -> None:
+        """Read nothing more: whoever is asked about then raises WithdrawnError."""
+        self._reader.withdraw()
+
+    async def close(self) -> None:
+        await self._archive.close()
+
+    async def _entry(self, victim: Victim) -> Entry | None:
+        metadata = victim.pod.metadata
+        try:
+            pod = await self._reader.pod(metadata.namespace, metadata.name)
+        except NotFoundError:
+            return None
+        if pod["metadata"].get("uid") != metadata.uid:
+            return None
+        logs = await self._reader.logs(pod)
+        # After the logs: what the node tells meanwhile is in it.
+        events, has_more = await self._reader.events(metadata.namespace, metadata.uid)
+        header = self._header(victim, pod, logs, _more(has_more, len(events)))
+        return Entry(header, pod, tuple(events), logs)
+
+    def _header(self, victim: Victim, pod: Object, logs: Sequence[Log], problems: Sequence[str]) -> Header:
+        metadata = pod["metadata"]
+        missing = (f"log of {_called(log)}: {log.problem}" for log in logs if log.problem)
+        return Header(
+            namespace=metadata["namespace"],
+            name=metadata["name"],
+            uid=metadata["uid"],
+            archived_at=self._clock.now(),
+            reason=str(victim.reason),
+            why=victim.why,
+            phase=str((pod.get("status") or {}).get("phase") or ""),
+            node=str((pod.get("spec") or {}).get("nodeName") or ""),
+            owner=_owner(metadata),
+            problems=(*missing, *problems),
+        )
+
+
+def _called(log: Log) -> str:
+    return f"{log.container} before its restart" if log.is_previous else log.container
+
+
+def _owner(metadata: Object) -> str:
+    for each in metadata.get("ownerReferences") or ():
+        if each.get("controller"):
+            return f"{each.get('kind')}/{each.get('name')}"
+    return ""
+
+
+def _more(has_more: bool, number: int) -> list[str]:
+    return [f"events: only {number} of them were read"] if has_more else []

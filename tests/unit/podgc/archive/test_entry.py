@@ -1,0 +1,112 @@
+"""An entry comes back as it was written; whatever else is there is told as damaged."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from podlife.podgc.archive.entry import (
+    DamagedError,
+    Entry,
+    Header,
+    Log,
+    decode_entry,
+    encode_entry,
+    read_header,
+)
+from tests.unit.podgc.archive.entries import make_entry
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+OBJECTS = st.dictionaries(st.text(), JSON, max_size=4)
+LOGS = st.builds(
+    Log,
+    container=st.text(),
+    kind=st.sampled_from(["init", "main", "ephemeral"]),
+    is_previous=st.booleans(),
+    text=st.text(),
+    is_cut=st.booleans(),
+    problem=st.text(),
+)
+MOMENTS = st.datetimes(min_value=datetime(1971, 1, 1), timezones=st.just(UTC))
+HEADERS = st.builds(
+    Header, namespace=st.text(), name=st.text(), uid=st.text(), archived_at=MOMENTS, why=st.text()
+)
+
+
+@given(HEADERS, OBJECTS, st.lists(OBJECTS, max_size=3), st.lists(LOGS, max_size=3))
+def test_whatever_is_in_an_entry_comes_back(
+    header: Header, pod: dict[str, object], events: list[dict[str, object]], logs: list[Log]
+) -> None:
+    entry = Entry(header, pod, tuple(events), tuple(logs))
+    data = encode_entry(entry)
+    assert decode_entry(data) == entry
+    assert read_header(io.BytesIO(data)) == header
+
+
+def test_the_header_is_read_without_the_rest() -> None:
+    data = encode_entry(make_entry(log_bytes=500_000))
+    assert read_header(io.BytesIO(data[:4096])).name == "web"
+
+
+@given(st.data())
+def test_an_entry_that_was_cut_short_or_changed_is_damaged_and_never_half_an_entry(
+    data: st.DataObject,
+) -> None:
+    whole = encode_entry(make_entry(log_bytes=2000))
+    cut = data.draw(st.integers(0, len(whole) - 1))
+    with pytest.raises(DamagedError):
+        decode_entry(whole[:cut])
+    # From the tenth byte on: those before say little, and gzip does not look at all of them.
+    place = data.draw(st.integers(10, len(whole) - 1))
+    changed = whole[:place] + bytes([whole[place] ^ 0x55]) + whole[place + 1 :]
+    with pytest.raises(DamagedError):
+        decode_entry(changed)
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"", "first line is no header"),
+        (b"nothing of ours\n", "first line is no header"),
+        (
+            b'{"namespace":"a","name":"b","uid":"c","archivedAt":"2030-01-01T00:00:00Z","format":"x/9"}\n',
+            "'x/9'",
+        ),
+        (b'{"namespace":"a","name":"b","uid":"c","archivedAt":"2030-01-01T00:00:00Z"}\n', "no pod in it"),
+        (
+            b'{"namespace":"a","name":"b","uid":"c","archivedAt":"2030-01-01T00:00:00Z"}\n[]\n',
+            "cannot be read",
+        ),
+        (
+            b'{"namespace":"a","name":"b","uid":"c","archivedAt":"2030-01-01T00:00:00Z"}\n{"pod":'
+            + b"[" * 5000,
+            "cannot",
+        ),
+    ],
+)
+def test_what_is_no_entry_is_told_in_words(content: bytes, why: str) -> None:
+    with pytest.raises(DamagedError, match=why):
+        decode_entry(gzip.compress(content))
+
+
+def test_a_file_made_to_fill_the_memory_is_not_unpacked() -> None:
+    header = encode_entry(make_entry())
+    bomb = gzip.compress(bytes(70 << 20), compresslevel=1)
+    with pytest.raises(DamagedError, match="larger than any entry"):
+        decode_entry(header + bomb)
+
+
+def test_noise_is_no_entry() -> None:
+    for _ in range(20):
+        with pytest.raises(DamagedError):
+            decode_entry(os.urandom(200))
