@@ -1,0 +1,300 @@
+"""Waiting for the owner: a finished pod stays until its owner has seen the end, and no longer than it was said."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from podlife.client import JOBS, PODS, DeleteOptions
+from podlife.errors import ForbiddenError
+from podlife.podgc import Collector, Settings
+from podlife.podgc.policies.model import OwnerWait, Policy, Rule
+from podlife.podgc.policies.owner import OwnerStep
+from podlife.podgc.policy import Action, Victim
+from podlife.podgc.settings import Reason
+from podlife.podgc.views import Pod
+from podlife.testing import Behaviour, Cluster
+from podlife.wire import Request, Response
+from tests.component.embedded import refusal
+from tests.component.podgc.world import World, running, serve
+from tests.virtual_time import virtual_time
+
+Object = dict[str, Any]
+
+POLICY = Policy(rules=(Rule("jobs", wait_for_owner=OwnerWait(600)), Rule("others")))
+RUN: Object = {"apiVersion": "example.com/v1", "kind": "Run", "name": "r", "uid": "run-1", "controller": True}
+KINDS = {
+    "resources": [{"name": "runs/status", "kind": "Run"}, {"name": "runs", "kind": "Run", "namespaced": True}]
+}
+
+
+def victim(pod: Object, rule: str = "jobs") -> Victim:
+    return Victim(msgspec.convert(pod, Pod), Reason.TERMINATED, Action.DELETE, "", rule)
+
+
+def answer(obj: Object) -> Callable[[Request], Awaitable[Response | None]]:
+    async def answered(request: Request) -> Response:
+        return Response(200, json.dumps(obj).encode())
+
+    return answered
+
+
+class Runs:
+    """A kind of somebody else's, as a server with its definition answers for it."""
+
+    def __init__(self, world: World) -> None:
+        self.run: Object | None = {"metadata": {"uid": "run-1"}, "status": {"phase": "Running"}}
+        self.refusal: Response | None = None
+        self.reads = 0
+        world.faults.put("GET", "^/apis/example.com/v1$", answer(KINDS))
+        world.faults.put("GET", "^/apis/example.com/v1/namespaces/default/runs/r$", self._get)
+
+    async def _get(self, request: Request) -> Response:
+        self.reads += 1
+        if self.refusal is not None:
+            return self.refusal
+        return refusal(404, "NotFound") if self.run is None else Response(200, json.dumps(self.run).encode())
+
+
+async def finished(world: World, name: str = "p", owner: Object | None = RUN, **how: Any) -> Object:
+    """Created long ago, its end is known by its conditions: now."""
+    ended = {"type": "Ready", "status": "False", "lastTransitionTime": "2030-01-01T00:00:00Z"}
+    return await world.pod(name, phase="Succeeded", owner=owner, conditions=[ended], **how)
+
+
+@virtual_time
+async def test_a_pod_stays_until_its_owner_of_any_kind_has_ended(tmp_path: Path) -> None:
+    async with serve(tmp_path) as world:
+        runs = Runs(world)
+        pod = await finished(world)
+        step = OwnerStep(world.client, POLICY, world.clock)
+        said = await step(victim(pod))
+        assert (
+            said == "waits for its owner: Run r has not ended yet; goes at 2030-01-01T00:10:00Z at the latest"
+        )
+        runs.run = {"metadata": {"uid": "run-1"}, "status": {"phase": "Succeeded"}}
+        await asyncio.sleep(6)
+        assert await step(victim(pod)) == ""
+
+
+@virtual_time
+async def test_a_rule_without_the_wait_and_upstreams_reasons_ask_nobody(tmp_path: Path) -> None:
+    async with serve(tmp_path) as world:
+        runs = Runs(world)
+        pod = await finished(world)
+        step = OwnerStep(world.client, POLICY, world.clock)
+        for rule in ("", "others", "upstream/terminated"):
+            assert await step(victim(pod, rule)) == ""
+        assert runs.reads == 0
+        assert world.faults.sent("GET") == []
+
+
+@virtual_time
+async def test_the_bound_lets_the_pod_go_whatever_its_owner_does(tmp_path: Path) -> None:
+    async with serve(tmp_path) as world:
+        Runs(world)
+        pod = await finished(world, finalizers=("batch.kubernetes.io/job-tracking",))
+        step = OwnerStep(world.client, POLICY, world.clock)
+        await asyncio.sleep(599)
+        assert "has not counted it" in await step(victim(pod))
+        await asyncio.sleep(1)
+        assert await step(victim(pod)) == ""
+
+
+@virtual_time
+async def test_an_owner_that_is_gone_or_another_by_now_is_not_waited_for(tmp_path: Path) -> None:
+    async with serve(tmp_path) as world:
+        runs = Runs(world)
+        runs.run = None
+        pod = await finished(world)
+        assert await OwnerStep(world.client, POLICY, world.clock)(victim(pod)) == ""
+        runs.run = {"metadata": {"uid": "run-2"}, "status": {"phase": "Running"}}
+        assert await OwnerStep(world.client, POLICY, world.clock)(victim(pod)) == ""
+
+
+@virtual_time
+async def test_an_owner_that_cannot_be_read_keeps_the_pod_and_that_is_told(tmp_path: Path) -> None:
+    async with serve(tmp_path) as world:
+        runs = Runs(world)
+        pod = await finished(world)
+        runs.refusal = refusal(403, "Forbidden")
+        said = await OwnerStep(world.client, POLICY, world.clock)(victim(pod))
+        assert "Run r: it cannot be read (403 Forbidden); goes at" in said
+        unknown = {**RUN, "kind": "Walk"}
+        pod = await finished(world, "q", unknown)
+        said = await OwnerStep(world.client, POLICY, world.clock)(victim(pod))
+        assert "Walk r: the server has no kind Walk in example.com/v1; goes at" in said
+        nowhere = {**RUN, "apiVersion": "nowhere.example/v1"}
+        pod = await finished(world, "s", nowhere)
+        assert "the server has no kind Run in nowhere" in await OwnerStep(world.client, POLICY, world.clock)(
+            victim(pod)
+        )
+
+
+@virtual_time
+async def test_an_owner_that_does_not_answer_keeps_the_pod_and_nobody_waits_for_long(tmp_path: Path) -> None:
+    async with serve(tmp_path) as world:
+        pod = await finished(world)
+
+        async def silent(request: Request) -> Response:
+            await asyncio.sleep(3600)
+            raise AssertionError("nobody waits so long")
+
+        world.faults.put("GET", "^/apis/example.com/v1$", silent)
+        began = asyncio.get_running_loop().time()
+        said = await OwnerStep(world.client, POLICY, world.clock)(victim(pod))
+        assert "cannot be read" in said
+        assert asyncio.get_running_loop().time() - began <= 60
+
+
+@virtual_time
+async def test_a_pod_that_is_gone_or_was_made_anew_is_left_to_the_deletion(tmp_path: Path) -> None:
+    async with serve(tmp_path) as world:
+        Runs(world)
+        pod = await finished(world)
+        step = OwnerStep(world.client, POLICY, world.clock)
+        await world.replace("p", phase="Succeeded", owner=RUN)
+        assert await step(victim(pod)) == ""
+        await world.admin.delete(PODS, "p", "default", options=DeleteOptions(grace_period_seconds=0))
+        assert await step(victim(pod)) == ""
+
+
+@virtual_time
+async def test_many_pods_of_one_owner_cost_one_read(tmp_path: Path) -> None:
+    async with serve(tmp_path) as world:
+        runs = Runs(world)
+        pods = [await finished(world, f"p{number}") for number in range(20)]
+        step = OwnerStep(world.client, POLICY, world.clock)
+        said = await asyncio.gather(*(step(victim(pod)) for pod in pods))
+        assert all(said)
+        assert runs.reads == 1
+        waiting = await step.waiting([victim(pod) for pod in pods])
+        assert set(waiting) == {pod["metadata"]["uid"] for pod in pods}
+        assert runs.reads == 1
+
+
+@virtual_time
+async def test_a_policy_that_is_put_in_force_later_is_asked_from_then_on(tmp_path: Path) -> None:
+    async with serve(tmp_path) as world:
+        Runs(world)
+        pod = await finished(world)
+        step = OwnerStep(world.client, Policy(), world.clock)
+        assert await step(victim(pod)) == ""
+        step.policy = POLICY
+        assert await step(victim(pod))
+
+
+async def jobs_pod(cluster: Cluster) -> Object | None:
+    pods = (await cluster.client.list(PODS, "default")).items
+    return pods[0] if pods else None
+
+
+async def has_finished(cluster: Cluster) -> bool:
+    pod = await jobs_pod(cluster)
+    return pod is not None and pod["status"]["phase"] == "Succeeded"
+
+
+JOB: Object = {
+    "metadata": {"name": "sum"},
+    "spec": {
+        "completions": 2,
+        "parallelism": 1,
+        "template": {
+            "spec": {"containers": [{"name": "main", "image": "adds"}], "restartPolicy": "Never"},
+        },
+    },
+}
+
+
+def at_once(step: OwnerStep) -> Callable[[Victim], Awaitable[str]]:
+    """For a collector without a policy file: every victim is one of the rule."""
+
+    async def asked(found: Victim) -> str:
+        return await step(msgspec.structs.replace(found, rule="jobs"))
+
+    return asked
+
+
+@virtual_time
+async def test_a_pod_of_a_job_goes_only_once_the_job_controller_has_counted_it() -> None:
+    async with Cluster(nodes=1, controllers=("job", "scheduler")) as cluster:
+        cluster.behave(Behaviour(run_seconds=60), image="adds")
+        await cluster.client.create(JOBS, JOB, "default")
+        await cluster.settled()
+        await cluster.controllers.kill("job")
+        await cluster.until(lambda: has_finished(cluster), within=180, what="the pod's end")
+        pod = await jobs_pod(cluster)
+        assert pod is not None
+        step = OwnerStep(cluster.client, POLICY, cluster.clock)
+        assert "its Job has not counted it yet" in await step(victim(pod))
+        await cluster.advance(minutes=5)
+        assert "its Job has not counted it yet" in await step(victim(pod))
+        await cluster.controllers.start("job")
+        await cluster.settled()
+        assert await step(victim(pod)) == ""
+        job = await cluster.client.get(JOBS, "sum", "default")
+        assert job["status"]["succeeded"] >= 1
+
+
+@virtual_time
+async def test_the_collector_keeps_a_jobs_pod_while_nobody_counts_and_takes_it_then() -> None:
+    async with Cluster(nodes=1, controllers=("job", "scheduler")) as cluster:
+        cluster.behave(Behaviour(run_seconds=60), image="adds")
+        spec = {**JOB["spec"], "completions": 1}
+        await cluster.client.create(JOBS, {**JOB, "spec": spec}, "default")
+        await cluster.settled()
+        await cluster.controllers.kill("job")
+        await cluster.until(lambda: has_finished(cluster), within=180, what="the pod's end")
+        # Something else that ended, so that the threshold is exceeded by the Job's pod.
+        ended = {"metadata": {"name": "z"}, "spec": {"containers": [{"name": "main", "image": "adds"}]}}
+        ended["spec"] |= {"restartPolicy": "Never", "nodeName": "n1"}
+        await cluster.advance(seconds=5)
+        await cluster.client.create(PODS, ended, "default")
+        await cluster.advance(seconds=90)
+        step = OwnerStep(cluster.client, POLICY, cluster.clock)
+        collector = Collector(
+            cluster.client, Settings(threshold=1), clock=cluster.clock, steps=[at_once(step)]
+        )
+        async with running(collector):
+            await cluster.advance(minutes=3)
+            names = [each["metadata"]["name"] for each in (await cluster.client.list(PODS, "default")).items]
+            assert len(names) == 2
+            await cluster.controllers.start("job")
+            await cluster.advance(minutes=6)
+            names = [each["metadata"]["name"] for each in (await cluster.client.list(PODS, "default")).items]
+            assert names == ["z"]
+
+
+@virtual_time
+async def test_a_pod_that_may_not_be_read_is_not_let_go(tmp_path: Path) -> None:
+    async with serve(tmp_path) as world:
+        Runs(world)
+        pod = await finished(world)
+
+        async def refused(request: Request) -> Response:
+            return refusal(403, "Forbidden")
+
+        world.faults.put("GET", "/pods$", refused)
+        with pytest.raises(ForbiddenError):
+            await OwnerStep(world.client, POLICY, world.clock)(victim(pod))
+
+
+@virtual_time
+async def test_what_lets_a_pod_go_is_read_after_the_pod_was(tmp_path: Path) -> None:
+    async with serve(tmp_path) as world:
+        job = await world.admin.create(JOBS, JOB, "default")
+        owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "sum", "controller": True}
+        owner["uid"] = job["metadata"]["uid"]
+        counted, other = await finished(world, "a", owner), await finished(world, "b", owner)
+        step = OwnerStep(world.client, POLICY, world.clock)
+        assert await step(victim(counted)) == ""
+        uncounted = {"uncountedTerminatedPods": {"succeeded": [other["metadata"]["uid"]]}}
+        await world.admin.patch(JOBS, "sum", {"status": uncounted}, "default", subresource="status")
+        # What was remembered a moment ago would let it go.
+        assert "Job sum has not counted it yet" in await step(victim(other))
