@@ -1,0 +1,246 @@
+"""The out-of-service controller: looks at all nodes every few seconds, asks what is needed, and does what is decided.
+
+    plane.add(OutOfServiceController(plane, checks=[CommandCheck(["is-off"], seconds=10)]))
+
+It decides nothing while a cache is not synced or not live, and counts no time against a node in which nobody could be
+heard. What fails is done in the next round. Freeing what is on a node is not its business: the taint says that the
+machine is off, and the taint eviction controller, the pod collector and the attach-detach controller see to the rest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+
+from podlife.client import LEASES, NODES
+from podlife.controller import ControlPlane
+from podlife.errors import ConfigError, PodlifeError
+from podlife.nodehealth.health import Moment
+from podlife.nodehealth.out_of_service.asking import Asking
+from podlife.nodehealth.out_of_service.contents import attachments_by_node, count_freed_pods
+from podlife.nodehealth.out_of_service.decision import Decision, Reason, Step, decide
+from podlife.nodehealth.out_of_service.facts import Held, NodeFacts
+from podlife.nodehealth.out_of_service.fencing import Check, Subject
+from podlife.nodehealth.out_of_service.metrics import OutOfServiceMetrics
+from podlife.nodehealth.out_of_service.record import BY, Whose, read_record, whose
+from podlife.nodehealth.out_of_service.settings import OutOfServiceSettings
+from podlife.nodehealth.out_of_service.telling import Teller
+from podlife.nodehealth.out_of_service.views import ANNOTATION, Node
+from podlife.nodehealth.out_of_service.watching import Watched, watch
+from podlife.nodehealth.out_of_service.writing import Writer
+from podlife.nodehealth.silence import LEASE_NAMESPACE
+from podlife.nodehealth.views import Lease
+
+__all__ = ["OutOfServiceController"]
+
+_Act = Callable[[NodeFacts, Decision], Awaitable[None]]
+
+# The deadline of a request: one that hangs does not hold up the others for long.
+_REQUEST_SECONDS = 10.0
+# How many nodes are read or written at once.
+_AT_ONCE = 8
+# What is on a node is not asked for more often than this.
+_LOOK_SECONDS = 10.0
+
+
+class OutOfServiceController:
+    """Raises ConfigError without a fence check, or when more are required than there are: nobody is declared dead by
+    this controller alone."""
+
+    name = "out-of-service"
+
+    def __init__(
+        self, plane: ControlPlane, *, checks: Sequence[Check], settings: OutOfServiceSettings | None = None
+    ) -> None:
+        self.settings = settings or OutOfServiceSettings()
+        if not checks:
+            raise ConfigError("out-of-service has no fence check: nobody would say that a machine is dead")
+        if not 1 <= (self.settings.require or len(checks)) <= len(checks):
+            raise ConfigError(f"{self.settings.require} fence checks are required, there are {len(checks)}")
+        self.metrics = OutOfServiceMetrics()
+        self._nodes = plane.informer(NODES, view=Node)
+        self._leases = plane.informer(LEASES, view=Lease, namespace=LEASE_NAMESPACE)
+        self._client = plane.client.with_timeout(_REQUEST_SECONDS)
+        self._clock = plane.clock
+        self._writer = Writer(self._client, plane.clock)
+        self._asking = Asking(checks, self.metrics)
+        self._teller = Teller(plane.recorder(BY), self.metrics, is_dry_run=self.settings.is_dry_run)
+        self._watched: dict[str, Watched] = {}
+        # What is on a node, and when that was asked for.
+        self._held: dict[str, tuple[float, Held | None]] = {}
+        # When it was last looked, while the caches were live.
+        self._looked_at: float | None = None
+        self._was_fit = True
+        self._turns = asyncio.Semaphore(_AT_ONCE)
+
+    async def run(self) -> None:
+        """Look until cancelled; the pause is counted from the end of a look."""
+        while True:
+            if self._is_fit():
+                await self.look()
+            else:
+                self._was_fit = False
+            await asyncio.sleep(self.settings.period_seconds)
+
+    async def look(self) -> None:
+        """One round over all nodes: what comes off first, since it needs no check."""
+        self._leave_out_gap()
+        self._watch()
+        await self._look_at_contents()
+        await self._together(Step.REMOVE, self._remove)
+        await self._together(Step.NOTE, self._note_return)
+        await self._together(Step.FORGET, self._forget)
+        await self._ask()
+        # The checks took their time.
+        self._watch()
+        if self._is_fit():
+            await self._together(Step.SET, self._set)
+        self._tell()
+
+    # What is known
+
+    def _is_fit(self) -> bool:
+        return all(each.has_synced and each.is_live for each in (self._nodes, self._leases))
+
+    def _watch(self) -> None:
+        if not self._is_fit():
+            return
+        now = self._now().loop
+        self._looked_at = now
+        nodes = {node.metadata.name: node for node in self._nodes.cache.list()}
+        for name in self._watched.keys() - nodes.keys():
+            self._teller.forget(name)
+        self._watched = {
+            name: watch(self._watched.get(name), node, self._lease_of(name), now)
+            for name, node in nodes.items()
+        }
+        away = {name for name, each in self._watched.items() if each.not_ready_at is not None}
+        self._asking.keep_only(away)
+        self._held = {name: each for name, each in self._held.items() if name in away}
+
+    def _leave_out_gap(self) -> None:
+        """The time in which the caches were not live counts against nobody."""
+        if self._was_fit or self._looked_at is None:
+            self._was_fit = True
+            return
+        self._was_fit = True
+        now = self._now().loop
+        gap = now - self._looked_at
+        self._watched = {name: each.without(gap, now) for name, each in self._watched.items()}
+
+    def _lease_of(self, name: str) -> Lease | None:
+        return self._leases.cache.get(LEASE_NAMESPACE, name)
+
+    def _facts(self) -> list[NodeFacts]:
+        now = self._now().loop
+        nodes = (self._nodes.cache.get("", name) for name in self._watched)
+        found = [node for node in nodes if node is not None and self._is_watched(node)]
+        return [self._facts_of(node, self._watched[node.metadata.name], now) for node in found]
+
+    def _is_watched(self, node: Node) -> bool:
+        return self._watched[node.metadata.name].uid == node.metadata.uid
+
+    def _facts_of(self, node: Node, watched: Watched, now: float) -> NodeFacts:
+        name, uid = node.metadata.name, node.metadata.uid
+        record = read_record(node.metadata.annotations.get(ANNOTATION), uid)
+        at, held = self._held.get(name, (now, None))
+        return NodeFacts(
+            name=name,
+            uid=uid,
+            is_ready=node.is_ready,
+            not_ready_seconds=0.0 if watched.not_ready_at is None else now - watched.not_ready_at,
+            silent_seconds=now - watched.heard_at,
+            is_control_plane=node.is_control_plane,
+            taint=whose(node.spec.taints, record),
+            record=record,
+            held=held if now - at < _LOOK_SECONDS else None,
+            verdict=self._asking.verdict(name, uid),
+        )
+
+    def _now(self) -> Moment:
+        return Moment(self._clock.now(), asyncio.get_running_loop().time())
+
+    # What is done
+
+    def _meant(self, step: Step) -> list[tuple[NodeFacts, Decision]]:
+        facts = self._facts()
+        decided = decide(facts, self.settings, self._now())
+        return [(each, decided[each.name]) for each in facts if decided[each.name].step is step]
+
+    async def _together(self, step: Step, act: _Act) -> None:
+        """For all nodes for which this is decided now."""
+        meant = self._meant(step)
+        await asyncio.gather(*(self._try(step, act, node, decision) for node, decision in meant))
+
+    async def _try(self, step: Step, act: _Act, node: NodeFacts, decision: Decision) -> None:
+        """What fails is decided anew in the next round."""
+        async with self._turns:
+            try:
+                await act(node, decision)
+            except PodlifeError as error:
+                self._teller.trouble(node.name, step, error)
+            else:
+                self._teller.went_well(node.name, step)
+
+    async def _look_at_contents(self) -> None:
+        meant = self._meant(Step.LOOK)
+        if not meant:
+            return
+        try:
+            attachments = await attachments_by_node(self._client)
+        except PodlifeError as error:
+            for node, _ in meant:
+                self._teller.trouble(node.name, Step.LOOK, error)
+            return
+
+        async def look_at(node: NodeFacts, _: Decision) -> None:
+            pods = await count_freed_pods(self._client, node.name)
+            self._held[node.name] = self._now().loop, Held(pods, attachments[node.name])
+
+        await self._together(Step.LOOK, look_at)
+
+    async def _ask(self) -> None:
+        subjects = [self._subject(node) for node, _ in self._meant(Step.CHECK)]
+        await self._asking.ask([each for each in subjects if each is not None])
+
+    def _subject(self, facts: NodeFacts) -> Subject | None:
+        node = self._nodes.cache.get("", facts.name)
+        if node is None:
+            return None
+        return Subject(
+            facts.name, facts.uid, node.spec.provider_id, node.internal_ips, facts.not_ready_seconds
+        )
+
+    async def _set(self, node: NodeFacts, decision: Decision) -> None:
+        watched = self._watched[node.name]
+
+        def is_silent(fresh: Node, lease: Lease | None) -> bool:
+            return not watched.has_heard(fresh, lease)
+
+        if self.settings.is_dry_run or await self._writer.set(node.name, node.uid, is_silent):
+            self._teller.tainted(node.name, node.uid, decision)
+
+    async def _remove(self, node: NodeFacts, decision: Decision) -> None:
+        reason = decision.reason
+        assert reason is not None
+        only_if_ready = reason is Reason.READY
+        if self.settings.is_dry_run or await self._writer.remove(
+            node.name, node.uid, only_if_ready=only_if_ready
+        ):
+            self._teller.removed(node.name, node.uid, reason, decision.said)
+
+    async def _note_return(self, node: NodeFacts, _: Decision) -> None:
+        if not self.settings.is_dry_run:
+            await self._writer.note_return(node.name, node.uid)
+
+    async def _forget(self, node: NodeFacts, _: Decision) -> None:
+        if not self.settings.is_dry_run:
+            await self._writer.forget(node.name, node.uid)
+
+    def _tell(self) -> None:
+        facts = self._facts()
+        decided = decide(facts, self.settings, self._now())
+        for node in facts:
+            self._teller.decided(node.name, node.uid, decided[node.name])
+        self.metrics.nodes = Counter(node.taint for node in facts if node.taint is not Whose.NOBODYS)

@@ -1,0 +1,216 @@
+"""Who is declared out of service, who is not and why, and whose taint comes off. Pure: frozen facts in, decisions out.
+
+It guarantees, whatever the facts: a node that is ready is never tainted; nobody is tainted who was not confirmed dead
+by as many fence checks as are required, a moment ago; nobody whose agent speaks; never more nodes are out of service at
+once than may be, and where more are dead than that, or too few are well, nobody is tainted; a taint that is not ours
+is never taken off. Every node that is not tainted though it has been away for long has its reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+
+from podlife.nodehealth.health import Moment
+from podlife.nodehealth.out_of_service.facts import NodeFacts, Verdict
+from podlife.nodehealth.out_of_service.record import Record, State, Whose
+from podlife.nodehealth.out_of_service.settings import OutOfServiceSettings
+
+__all__ = ["Decision", "Reason", "Step", "decide"]
+
+
+class Step(StrEnum):
+    NOTHING = "nothing"
+    # What is on it has to be known first.
+    LOOK = "look"
+    # The fence checks have to be asked first.
+    CHECK = "check"
+    # They were asked a short while ago, and are asked again before anything is done.
+    WAIT = "wait"
+    SET = "set"
+    REMOVE = "remove"
+    # Write down that it has come back.
+    NOTE = "note"
+    # What was written down is of no use any more.
+    FORGET = "forget"
+    REFUSE = "refuse"
+
+
+class Reason(StrEnum):
+    """Why a node is not tainted, or why its taint comes off."""
+
+    READY = "ready-again"
+    FREED = "freed"
+    AGENT_SPEAKS = "agent-speaks"
+    CONTROL_PLANE = "control-plane"
+    COOL_DOWN = "cool-down"
+    TAKEN_OFF = "taken-off-by-somebody"
+    TAINTED_ALREADY = "tainted-by-somebody-else"
+    NOTHING_TO_FREE = "nothing-to-free"
+    TOO_FEW_HEALTHY = "too-few-healthy"
+    TOO_MANY = "too-many-at-once"
+    NOT_CONFIRMED = "not-confirmed"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """`said` is for people. Two refusals are the same to them when `key` is: numbers in `said` may differ."""
+
+    step: Step
+    reason: Reason | None = None
+    said: str = ""
+    details: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        return self.step, self.reason, self.details
+
+
+_NOTHING = Decision(Step.NOTHING)
+
+
+def decide(nodes: Sequence[NodeFacts], settings: OutOfServiceSettings, now: Moment) -> Mapping[str, Decision]:
+    """By the name of the node."""
+    decided = {node.name: _decide_alone(node, settings, now) for node in nodes}
+    candidates = [node for node in nodes if decided[node.name] is None]
+    together = _decide_together(nodes, candidates, settings, now.loop)
+    return {name: decision or together[name] for name, decision in decided.items()}
+
+
+# One by itself
+
+
+def _decide_alone(node: NodeFacts, settings: OutOfServiceSettings, now: Moment) -> Decision | None:
+    """None for one that only the others, and the fence checks, can keep from being tainted."""
+    if node.taint is Whose.OURS:
+        return _ours(node)
+    if node.is_ready:
+        return _back(node.record, settings, now)
+    if node.not_ready_seconds < settings.after_seconds:
+        return _NOTHING
+    return _kept(node, settings, now)
+
+
+def _ours(node: NodeFacts) -> Decision:
+    if node.is_ready:
+        return Decision(Step.REMOVE, Reason.READY, "it is ready again")
+    if node.held is None:
+        return Decision(Step.LOOK)
+    if node.held:
+        return _NOTHING
+    return Decision(Step.REMOVE, Reason.FREED, "its pods and VolumeAttachments are gone")
+
+
+def _back(record: Record | None, settings: OutOfServiceSettings, now: Moment) -> Decision:
+    if record is None:
+        return _NOTHING
+    if record.state is not State.RETURNED:
+        return Decision(Step.NOTE)
+    return _NOTHING if _cooling_seconds(record, settings, now) > 0 else Decision(Step.FORGET)
+
+
+def _kept(node: NodeFacts, settings: OutOfServiceSettings, now: Moment) -> Decision | None:
+    """What keeps a node that has been away for long from being tainted, whatever the others are."""
+    record = node.record
+    if node.taint is Whose.SOMEBODY_ELSES:
+        return _refuse(Reason.TAINTED_ALREADY, "somebody else has set the taint, who will take it off, too")
+    if node.silent_seconds < settings.after_seconds:
+        return _refuse(
+            Reason.AGENT_SPEAKS,
+            f"its agent was heard {node.silent_seconds:.0f} s ago, by its lease or its status: it lives",
+        )
+    if node.is_control_plane and not settings.with_control_plane:
+        return _refuse(
+            Reason.CONTROL_PLANE,
+            "it is of the control plane, which is left alone: --out-of-service-control-plane includes it",
+        )
+    if record is not None and record.state is State.TAINTED:
+        return _refuse(
+            Reason.TAKEN_OFF, "somebody took our taint off: it is not set again before the node was ready"
+        )
+    if record is not None and record.state is State.FREED:
+        # That was told when it was.
+        return _NOTHING
+    if record is not None and (seconds := _cooling_seconds(record, settings, now)) > 0:
+        return _refuse(
+            Reason.COOL_DOWN, f"it came back a short while ago, and is left alone for {seconds:.0f} s"
+        )
+    if node.held is None:
+        return Decision(Step.LOOK)
+    if not node.held:
+        return _refuse(
+            Reason.NOTHING_TO_FREE, "no pod that the taint would free and no VolumeAttachment is on it"
+        )
+    return None
+
+
+def _cooling_seconds(record: Record, settings: OutOfServiceSettings, now: Moment) -> float:
+    """No longer than the whole time, whoever's clock wrote when it began."""
+    over = record.at + timedelta(seconds=settings.cool_down_seconds)
+    return min(settings.cool_down_seconds, (over - now.wall).total_seconds())
+
+
+def _refuse(reason: Reason, said: str, details: Iterable[str] = ()) -> Decision:
+    return Decision(Step.REFUSE, reason, said, tuple(details))
+
+
+# All of them together
+
+
+def _decide_together(
+    nodes: Sequence[NodeFacts], candidates: Sequence[NodeFacts], settings: OutOfServiceSettings, now: float
+) -> Mapping[str, Decision]:
+    healthy, needed = sum(node.is_ready for node in nodes), settings.min_healthy.at_least(len(nodes))
+    if healthy < needed:
+        said = (
+            f"only {healthy} of {len(nodes)} nodes are ready, at least {needed} have to be "
+            f"(--out-of-service-min-healthy={settings.min_healthy}): nobody is tainted"
+        )
+        return {node.name: _refuse(Reason.TOO_FEW_HEALTHY, said) for node in candidates}
+    storm = _storm(nodes, candidates, settings)
+    return {node.name: _judge(node.verdict, settings, now, storm) for node in candidates}
+
+
+def _storm(
+    nodes: Sequence[NodeFacts], candidates: Sequence[NodeFacts], settings: OutOfServiceSettings
+) -> Decision | None:
+    """Who is not known to live counts as dead: a storm that is still being found out about is one."""
+    dead = sum(node.verdict is None or node.verdict.is_confirmed(settings.require) for node in candidates)
+    out = sum(node.taint is not Whose.NOBODYS for node in nodes)
+    most = settings.most.at_most(len(nodes))
+    if out + dead <= most:
+        return None
+    return _refuse(
+        Reason.TOO_MANY,
+        f"{dead} nodes look dead and {out} are out of service already, at most {most} of {len(nodes)} may be at once "
+        f"(--out-of-service-most-share={settings.most}): nobody is tainted; if they are dead, set the taint by hand",
+    )
+
+
+def _judge(
+    verdict: Verdict | None, settings: OutOfServiceSettings, now: float, storm: Decision | None
+) -> Decision:
+    if verdict is None:
+        return Decision(Step.CHECK)
+    is_fresh = now - verdict.came_at <= settings.fresh_seconds
+    is_due = now - verdict.asked_at >= settings.fence_every_seconds
+    if not verdict.is_confirmed(settings.require):
+        return Decision(Step.CHECK) if is_due else _unconfirmed(verdict, settings)
+    if is_fresh:
+        return storm or Decision(Step.SET, None, _confirmation(verdict))
+    # It was dead then; it may have been switched on since.
+    return Decision(Step.CHECK) if is_due else storm or Decision(Step.WAIT)
+
+
+def _confirmation(verdict: Verdict) -> str:
+    return f"confirmed dead by {', '.join(each.check for each in verdict.answers if each.result == 'dead')}"
+
+
+def _unconfirmed(verdict: Verdict, settings: OutOfServiceSettings) -> Decision:
+    needed = "all" if settings.require is None else str(settings.require)
+    answers = "; ".join(f"{each.check}: {each.text or each.result}" for each in verdict.answers)
+    count = f"{verdict.confirming} of {len(verdict.answers)} fence checks confirm that it is dead"
+    said = f"{count}, {needed} have to: {answers}"
+    return _refuse(Reason.NOT_CONFIRMED, said, (each.result for each in verdict.answers))

@@ -1,0 +1,19 @@
+"""What the out-of-service controller counts about itself: plain numbers that an exporter reads when it is asked."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+__all__ = ["OutOfServiceMetrics"]
+
+
+class OutOfServiceMetrics:
+    """`removed` and `refused` are by reason, a refusal each time that it is told; `checks` by kind and result; `nodes`
+    is how many are out of service now, by whose taint it is."""
+
+    def __init__(self) -> None:
+        self.tainted = 0
+        self.removed: Counter[str] = Counter()
+        self.refused: Counter[str] = Counter()
+        self.checks: Counter[tuple[str, str]] = Counter()
+        self.nodes: Counter[str] = Counter()

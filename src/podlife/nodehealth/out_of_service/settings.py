@@ -1,0 +1,56 @@
+"""When a node is declared out of service, and when nobody is. The names are those of the flags."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+__all__ = ["OutOfServiceSettings", "Portion"]
+
+# Between the end of a check and the decision that uses it lies no more than the other checks of the round take.
+_SPARE_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Portion:
+    """So many of all nodes: in percent, or as a number of its own."""
+
+    percent: float | None = None
+    number: int = 0
+
+    def at_most(self, total: int) -> int:
+        """No more than this; one is always allowed, or a small cluster would never be helped."""
+        most = self.number if self.percent is None else math.floor(total * self.percent / 100)
+        return max(1, most)
+
+    def at_least(self, total: int) -> int:
+        return self.number if self.percent is None else math.ceil(total * self.percent / 100)
+
+    def __str__(self) -> str:
+        return str(self.number) if self.percent is None else f"{self.percent:g}%"
+
+
+@dataclass(frozen=True, slots=True)
+class OutOfServiceSettings:
+    # How long a node is not ready, and its agent silent, before anybody asks whether it is dead.
+    after_seconds: float = 300.0
+    # How many nodes may be out of service at once; where more are dead than that, nobody is tainted.
+    most: Portion = Portion(percent=10)
+    # How many nodes have to be ready; where fewer are, nobody is tainted.
+    min_healthy: Portion = Portion(percent=50)
+    # How long a node that has come back is left alone.
+    cool_down_seconds: float = 600.0
+    with_control_plane: bool = False
+    is_dry_run: bool = False
+    # How many fence checks have to confirm it; None is all of them.
+    require: int | None = None
+    # No node is asked about more often than this.
+    fence_every_seconds: float = 30.0
+    fence_timeout_seconds: float = 10.0
+    # The pause between two looks at all nodes.
+    period_seconds: float = 5.0
+
+    @property
+    def fresh_seconds(self) -> float:
+        """How long a confirmation counts: a machine that was dead a minute ago may have been switched on since."""
+        return self.fence_timeout_seconds + _SPARE_SECONDS

@@ -1,0 +1,118 @@
+"""What is decoded of nodes, and of what is on them, and nothing else of them."""
+
+from __future__ import annotations
+
+import ipaddress
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from podlife.api.views import Metadata
+from podlife.client import BadAnswerError
+from podlife.nodehealth.views import READY, Taint, Toleration
+
+__all__ = ["ANNOTATION", "Attachment", "Node", "PodOnNode", "read_node"]
+
+ANNOTATION = "podlife.dev/out-of-service"
+_CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
+
+
+class NodeMetadata(Metadata):
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+
+    def __post_init__(self) -> None:
+        Metadata.__post_init__(self)
+        # Of the others nothing is asked here, and they weigh more than the rest of the node.
+        self.labels = {key: self.labels[key] for key in (_CONTROL_PLANE,) if key in self.labels}
+        self.annotations = {key: self.annotations[key] for key in (ANNOTATION,) if key in self.annotations}
+
+
+class NodeSpec(msgspec.Struct, gc=False):
+    taints: tuple[Taint, ...] = ()
+    provider_id: str = msgspec.field(default="", name="providerID")
+
+
+class NodeCondition(msgspec.Struct, rename="camel", gc=False, frozen=True):
+    type: str = ""
+    status: str = ""
+    # As the server writes them: they are compared, never reckoned with.
+    last_heartbeat_time: str | None = None
+    last_transition_time: str | None = None
+
+
+class NodeAddress(msgspec.Struct, gc=False, frozen=True):
+    type: str = ""
+    address: str = ""
+
+
+class NodeStatus(msgspec.Struct, gc=False):
+    conditions: tuple[NodeCondition, ...] = ()
+    addresses: tuple[NodeAddress, ...] = ()
+
+
+class Node(msgspec.Struct, gc=False):
+    metadata: NodeMetadata
+    spec: NodeSpec = msgspec.field(default_factory=NodeSpec)
+    status: NodeStatus = msgspec.field(default_factory=NodeStatus)
+
+    @property
+    def ready(self) -> NodeCondition | None:
+        return next((each for each in self.status.conditions if each.type == READY), None)
+
+    @property
+    def is_ready(self) -> bool:
+        return self.ready is not None and self.ready.status == "True"
+
+    @property
+    def is_control_plane(self) -> bool:
+        return _CONTROL_PLANE in self.metadata.labels
+
+    @property
+    def internal_ips(self) -> tuple[str, ...]:
+        """An agent writes there what it likes: only what is an address is one."""
+        addresses = (each.address for each in self.status.addresses if each.type == "InternalIP")
+        return tuple(each for each in addresses if _is_address(each))
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def read_node(found: dict[str, Any]) -> Node:
+    """Raises BadAnswerError."""
+    try:
+        return msgspec.convert(found, Node)
+    except msgspec.ValidationError as error:
+        raise BadAnswerError(f"node {found['metadata']['name']} cannot be read: {error}") from error
+
+
+class PodMetadata(msgspec.Struct, rename="camel", gc=False):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    deletion_timestamp: datetime | None = None
+
+
+class PodSpec(msgspec.Struct, gc=False):
+    tolerations: tuple[Toleration, ...] = ()
+
+
+class PodOnNode(msgspec.Struct, gc=False):
+    metadata: PodMetadata
+    spec: PodSpec = msgspec.field(default_factory=PodSpec)
+
+
+class AttachmentSpec(msgspec.Struct, rename="camel", gc=False):
+    node_name: str = ""
+
+
+class Attachment(msgspec.Struct, gc=False):
+    metadata: Metadata
+    spec: AttachmentSpec = msgspec.field(default_factory=AttachmentSpec)
