@@ -26,7 +26,7 @@ async def started(runtime: ProcessRuntime, tmp_path: Path, script: str, **fields
 
 
 async def ended(runtime: ProcessRuntime, container_id: str) -> ContainerStatus:
-    async with asyncio.timeout(20), runtime.events() as events:
+    async with asyncio.timeout(60), runtime.events() as events:
         while (status := await runtime.container_status(container_id)).state is not ContainerState.EXITED:
             await anext(events)
     return status
@@ -34,7 +34,7 @@ async def ended(runtime: ProcessRuntime, container_id: str) -> ContainerStatus:
 
 async def said(path: Path) -> str:
     """What a process has written to a file, once it has."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not path.exists() or not path.read_text().endswith("\n"):
             await asyncio.sleep(0.005)
     return path.read_text().strip()

@@ -49,13 +49,13 @@ async def test_volumes_are_seen_at_their_paths_by_the_container_and_its_commands
     )
     script = (
         "cat /no-such-folder-here/config/key /var/run/secrets/podlife.test/token; "
-        f"echo new > {tmp_path}/there/new; echo no > /no-such-folder-here/config/no || echo read-only; "
-        "exec sleep 1000"
+        "echo no > /no-such-folder-here/config/no || echo read-only; "
+        f"echo new > {tmp_path}/there/new; exec sleep 1000"
     )
     container_id = await started(runtime, tmp_path, script, mounts=mounts)
     assert await said(tmp_path / "config" / "new") == "new"
     command = ["cat", "/no-such-folder-here/config/key"]
-    result = await runtime.exec_sync(container_id, command, timeout_seconds=20)
+    result = await runtime.exec_sync(container_id, command, timeout_seconds=60)
     assert (result.exit_code, result.stdout) == (0, b"value\n")
     await runtime.stop_container(container_id, grace_seconds=5)
     status = await runtime.container_status(container_id)
