@@ -158,7 +158,10 @@ def test_waiting_runs_from_the_latest_moment_at_which_the_pod_may_have_ended() -
 
     ready = [{"type": "Ready", "status": "False", "lastTransitionTime": at(70)}]
     statuses = {"initContainerStatuses": containers(9), "containerStatuses": containers(60, 50)}
-    assert ended({**statuses, "conditions": ready}, creationTimestamp=at(1)) == 60
+    assert ended(statuses, creationTimestamp=at(1)) == 60
+    assert ended({**statuses, "conditions": ready}, creationTimestamp=at(1)) == 70
+    restarted = [{"state": {"running": {}}, "lastState": {"terminated": {"finishedAt": at(80)}}}]
+    assert ended({"containerStatuses": restarted}, creationTimestamp=at(1)) == 80
     assert ended({"conditions": ready}, creationTimestamp=at(1)) == 70
     assert ended({"containerStatuses": [{"state": None}, {}]}, creationTimestamp=at(1)) == 1
     assert ended({}, creationTimestamp=at(1), deletionTimestamp=at(2)) == 2

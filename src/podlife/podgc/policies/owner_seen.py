@@ -75,6 +75,8 @@ _PHASES = (
     ("jobStatus",),
     ("jobDeploymentStatus",),
 )
+# Conditions of a pod whose change tells of its end.
+_ENDINGS = ("Ready", "ContainersReady", "DisruptionTarget")
 _END_TIMES = ("completionTime", "completionTimestamp", "completedAt", "finishedAt", "endTime")
 _END_CONDITIONS = frozenset(("complete", "completed", "succeeded", "failed", "finished"))
 # Here a condition that is False is an end as well: Succeeded is Unknown for as long as it runs.
@@ -94,13 +96,21 @@ class _State(msgspec.Struct):
     terminated: _Terminated | None = None
 
 
-class _Container(msgspec.Struct):
+class _Container(msgspec.Struct, rename="camel"):
     state: _State | None = None
+    last_state: _State | None = None
+
+    @property
+    def ended_at(self) -> datetime | None:
+        """Its last time."""
+        for state in (self.state, self.last_state):
+            if state is not None and state.terminated is not None:
+                return state.terminated.finished_at
+        return None
 
 
 class _Condition(msgspec.Struct, rename="camel"):
     type: str = ""
-    status: str = ""
     last_transition_time: datetime | None = None
 
 
@@ -136,25 +146,16 @@ class Outlook:
 
 
 def ended_at(pod: EndedPod) -> datetime:
-    """The latest moment at which it may have ended: waiting runs from there."""
+    """The latest moment at which it may have ended, as the rules reckon it: waiting runs from there."""
     status, metadata = pod.status, pod.metadata
     containers = (*(status.init_container_statuses or ()), *(status.container_statuses or ()))
-    ends = (
-        each.state.terminated.finished_at
-        for each in containers
-        if each.state is not None and each.state.terminated is not None
-    )
-    if found := [each for each in ends if each is not None]:
-        return max(found)
-    turned = (
-        each.last_transition_time
-        for each in status.conditions or ()
-        if each.type in ("Ready", "ContainersReady") and each.status == "False"
-    )
-    if found := [each for each in turned if each is not None]:
-        return max(found)
-    known = (metadata.deletion_timestamp, metadata.creation_timestamp)
-    return max((each for each in known if each is not None), default=datetime.min.replace(tzinfo=UTC))
+    ends = [each.ended_at for each in containers]
+    ends += [each.last_transition_time for each in status.conditions or () if each.type in _ENDINGS]
+    known = [each for each in ends if each is not None]
+    if not known:
+        stamps = (metadata.deletion_timestamp, metadata.creation_timestamp)
+        known = [each for each in stamps if each is not None]
+    return max(known, default=datetime.min.replace(tzinfo=UTC))
 
 
 def pending_on(pod: EndedPod) -> str:
