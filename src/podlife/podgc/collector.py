@@ -26,7 +26,7 @@ from podlife.informer import Informer
 from podlife.podgc import policy, sweep
 from podlife.podgc.crew import Crew
 from podlife.podgc.feeding import NodeHandler, PodHandler
-from podlife.podgc.index import PodIndex
+from podlife.podgc.governing import index_for, pod_view
 from podlife.podgc.metrics import Metrics
 from podlife.podgc.policy import Action, Plan, Victim
 from podlife.podgc.removal import Outcome, Removal, event_about, regarding_pod, remove
@@ -71,12 +71,12 @@ class Collector:
     ) -> None:
         self.settings = settings or Settings()
         self.metrics = metrics or Metrics()
-        self.index = PodIndex(marks_failed=self.settings.marks_failed)
+        self.index = index_for(self.settings)
         self._client = client
         self._clock = clock or SystemClock()
         self._recorder = recorder
         self._steps = steps
-        self._pods = Informer(client, PODS, view=Pod)
+        self._pods = Informer(client, PODS, view=pod_view(self.settings))
         self._nodes = Informer(client, NODES, view=Node)
         limiter = ExponentialLimiter[Key](_RETRY_SECONDS, _MOST_RETRY_SECONDS)
         self._queue = RateLimitedQueue[Key]("podgc", limiter=limiter)
@@ -99,7 +99,7 @@ class Collector:
 
     async def plan_once(self, selection: Selection | None = None) -> Plan:
         """What would be collected now, by a list of everything; nothing is done and nothing is watched."""
-        return await sweep.plan_once(self._client, self.settings, selection)
+        return await sweep.plan_once(self._client, self.settings, selection, self._clock)
 
     async def sweep_once(
         self,

@@ -8,16 +8,18 @@ no way of collection any more: it is kept apart, to be reported.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+import math
+from collections.abc import Collection, Container, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from sortedcontainers import SortedList
 
 from podlife.api.views import Node
+from podlife.podgc.settings import RuleReason
 from podlife.podgc.views import Namespace, Pod
 
-__all__ = ["Absence", "PodIndex", "is_out_of_service", "is_ready", "order_of"]
+__all__ = ["Absence", "PodIndex", "Verdict", "is_out_of_service", "is_ready", "order_of"]
 
 OUT_OF_SERVICE_TAINT = "node.kubernetes.io/out-of-service"
 
@@ -50,6 +52,17 @@ class Absence:
 
     seen_at: float
     checked_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a rule of a policy says of a pod: that it may go, from when on (seconds since 1970), and why."""
+
+    pod: Pod
+    rule: str
+    reason: RuleReason
+    due_at: float
+    why: str
 
 
 class PodIndex:
@@ -152,8 +165,9 @@ class PodIndex:
             return
         self._leaving.discard(uid)
         pod = self.pod(node, uid)
-        if pod is not None and pod.is_terminated and order_of(pod) not in self._terminated:
-            self._terminated.add(order_of(pod))
+        if pod is not None:
+            self._uncount(pod)
+            self._count_in(pod)
 
     # Questions
 
@@ -173,6 +187,9 @@ class PodIndex:
     @property
     def node_count(self) -> int:
         return len(self._nodes)
+
+    def has_node(self, name: str) -> bool:
+        return name in self._nodes
 
     @property
     def terminating_count(self) -> int:
@@ -201,6 +218,48 @@ class PodIndex:
     def pod(self, node: str, uid: str) -> Pod | None:
         """The pod, unless it is gone or settled."""
         return self._pods.get(node, _NO_PODS).get(uid)
+
+    # Questions to a policy: without one nobody is spared, and nothing is decided but upstream's way.
+
+    def pass_time(self, now: datetime) -> None:
+        """What time it is from now on, for what is decided by the time of day."""
+
+    def is_spared(self, pod: Pod) -> bool:
+        """Whether no reason whatever is enough to collect it."""
+        return False
+
+    def protection_of(self, pod: Pod) -> str:
+        """What spares it, in words."""
+        return ""
+
+    def verdicts(self, skip: Container[str] = ()) -> Iterable[Verdict]:
+        """What the rules of a policy let go now but for these UIDs, whatever upstream's reasons say, the first due
+        first."""
+        return ()
+
+    def verdict_on(self, pod: Pod) -> Verdict | None:
+        return None
+
+    def verdict_to_come(self, pod: Pod) -> Verdict | None:
+        """What the rules will say of it if nothing changes."""
+        return None
+
+    def verdicts_to_come(self) -> Iterable[Verdict]:
+        return ()
+
+    def rule_of(self, pod: Pod) -> tuple[str, str]:
+        """The names of its rule and of what excludes it there."""
+        return "", ""
+
+    @property
+    def told_at(self) -> float:
+        """The time of day it was told last, in seconds since 1970."""
+        return 0.0
+
+    @property
+    def next_due_at(self) -> float:
+        """When time alone changes something next, in seconds since 1970."""
+        return math.inf
 
     def pods_on(self, node: str) -> Collection[Pod]:
         """Without those that are settled."""
@@ -242,8 +301,7 @@ class PodIndex:
         self._pods.setdefault(node, {})[uid] = pod
         if pod.is_terminating:
             self._terminating.setdefault(node, {})[uid] = pod
-        if pod.is_terminated and uid not in self._leaving:
-            self._terminated.add(order_of(pod))
+        self._count_in(pod)
 
     def _discard(self, pod: Pod) -> None:
         uid, node = pod.metadata.uid, pod.spec.node_name
@@ -258,8 +316,15 @@ class PodIndex:
             return
         self._tally(pod.metadata.namespace, -1)
         _take(self._terminating, node, uid)
-        if known.is_terminated:
-            self._terminated.discard(order_of(known))
+        self._uncount(known)
+
+    def _count_in(self, pod: Pod) -> None:
+        if pod.is_terminated and pod.metadata.uid not in self._leaving:
+            self._terminated.add(order_of(pod))
+
+    def _uncount(self, pod: Pod) -> None:
+        if pod.is_terminated:
+            self._terminated.discard(order_of(pod))
 
     def _tally(self, namespace: str, change: int) -> None:
         self._count += change

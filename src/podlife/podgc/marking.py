@@ -14,13 +14,13 @@ import msgspec
 
 from podlife.api.codec import Object, format_time
 from podlife.api.patch import create_two_way_merge_patch
-from podlife.podgc.settings import FeatureGates, Reason
+from podlife.podgc.settings import Cause, FeatureGates, Reason
 from podlife.podgc.views import DISRUPTION_TARGET, Pod
 
 __all__ = ["marking_patch", "status_patch", "with_condition"]
 
 
-def marking_patch(pod: Pod, reason: Reason, gates: FeatureGates, now: datetime) -> Object | None:
+def marking_patch(pod: Pod, reason: Cause, gates: FeatureGates, now: datetime) -> Object | None:
     """The patch that marks the pod as Failed (GC-90); None when there is nothing to change."""
     old = _known_status(pod)
     new: Object = {**old, "phase": "Failed"}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from podlife.podgc.settings import Reason
+from podlife.podgc.settings import Cause
 from podlife.workqueue import Distribution
 
 __all__ = ["DELETED_TOTAL", "ERRORS_TOTAL", "Metrics"]
@@ -24,8 +24,8 @@ class Metrics:
     """`deleted` and `errors` are by namespace and reason."""
 
     def __init__(self) -> None:
-        self.deleted: Counter[tuple[str, Reason]] = Counter()
-        self.errors: Counter[tuple[str, Reason]] = Counter()
+        self.deleted: Counter[tuple[str, Cause]] = Counter()
+        self.errors: Counter[tuple[str, Cause]] = Counter()
         # From the event that made a pod collectable to its deletion on the wire.
         self.reaction_seconds = Distribution(_REACTION_SECONDS)
         # How long it took to decide, in a look at everything or after an event.

@@ -9,30 +9,38 @@ with what is still to come. With nothing to do each of them ends at once, howeve
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Container, Iterable, Iterator
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import msgspec
 
-from podlife.podgc.index import Absence, PodIndex, order_of
-from podlife.podgc.settings import Reason, Settings
+from podlife.podgc.index import Absence, PodIndex, Verdict, order_of
+from podlife.podgc.settings import Cause, Reason, RuleReason, Settings
 from podlife.podgc.views import Pod
 
 __all__ = [
     "Action",
     "Later",
     "Plan",
+    "Standing",
+    "Upcoming",
     "Victim",
     "due_at",
     "due_nodes",
     "due_now",
+    "part_of",
     "plan",
     "reason_of",
+    "standing_of",
     "victim_for",
     "victim_of",
     "victims",
 ]
+
+# How many of those that a rule lets go later are named.
+_MOST_NEXT = 5
 
 
 class Action(StrEnum):
@@ -48,7 +56,7 @@ class Victim(msgspec.Struct, frozen=True):
     """A Struct because a plan may hold many thousands: it is made five times as fast as a frozen dataclass."""
 
     pod: Pod
-    reason: Reason
+    reason: Cause
     action: Action
     why: str
     # The rule of the policy that chose it; "" without a policy file.
@@ -67,15 +75,60 @@ class Later:
 
 
 @dataclass(frozen=True, slots=True)
+class Upcoming:
+    """How many pods a rule lets go later for one reason if nothing changes, and the next of them."""
+
+    rule: str
+    reason: RuleReason
+    count: int
+    # The first, in so many seconds.
+    seconds: float
+    next: tuple[Verdict, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a pod stands with the policy in force."""
+
+    # Its rule, or the reason of upstream's that lets it go; "" for neither.
+    rule: str = ""
+    # What spares it: a protection, or an exclude of its rule.
+    protected_by: str = ""
+    excluded_by: str = ""
+    # Why it goes, from when on (seconds since 1970), in words; None when nothing lets it go as things are.
+    reason: Cause | None = None
+    due_at: float | None = None
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     victims: tuple[Victim, ...] = ()
     later: tuple[Later, ...] = ()
     # Deleted already and held by their finalizers: nothing is left to do for a collector.
     held: tuple[Pod, ...] = ()
+    upcoming: tuple[Upcoming, ...] = ()
 
 
 def plan(index: PodIndex, settings: Settings, now: float) -> Plan:
-    return Plan(tuple(victims(index, settings)), tuple(_later(index, settings, now)), tuple(index.settled))
+    """The moment is the event loop's, which quarantines are counted in; the index was told the time of day."""
+    return Plan(
+        tuple(victims(index, settings)),
+        tuple(_later(index, settings, now)),
+        tuple(index.settled),
+        _upcoming(index, settings),
+    )
+
+
+def part_of(plan: Plan, is_meant: Callable[[Pod], bool]) -> Plan:
+    """What of the plan is about the pods that are meant. What is still to come by rules is about all."""
+    later = (replace(each, pods=tuple(pod for pod in each.pods if is_meant(pod))) for each in plan.later)
+    return replace(
+        plan,
+        victims=tuple(victim for victim in plan.victims if is_meant(victim.pod)),
+        later=tuple(each for each in later if each.pods),
+        held=tuple(pod for pod in plan.held if is_meant(pod)),
+    )
 
 
 def due_now(plan: Plan, settings: Settings) -> Plan:
@@ -91,9 +144,11 @@ def due_now(plan: Plan, settings: Settings) -> Plan:
         for later in due
         for pod in later.pods
     )
-    places = {reason: place for place, reason in enumerate(Reason)}
-    victims = sorted((*plan.victims, *orphans), key=lambda victim: places[victim.reason])
-    return Plan(tuple(victims), tuple(later for later in plan.later if later.seconds > 0), plan.held)
+    places: dict[Cause, int] = {reason: place for place, reason in enumerate(Reason)}
+    victims = sorted((*plan.victims, *orphans), key=lambda victim: places.get(victim.reason, len(places)))
+    return replace(
+        plan, victims=tuple(victims), later=tuple(later for later in plan.later if later.seconds > 0)
+    )
 
 
 def victims(index: PodIndex, settings: Settings, skip: Container[str] = ()) -> Iterator[Victim]:
@@ -104,17 +159,36 @@ def victims(index: PodIndex, settings: Settings, skip: Container[str] = ()) -> I
                 continue
             if reason is Reason.TERMINATED or reason_of(index, settings, pod) is reason:
                 yield victim_for(settings, pod, reason, _why(index, settings, pod, reason))
+    for verdict in index.verdicts(skip):
+        if reason_of(index, settings, verdict.pod) is None:
+            yield _chosen(settings, verdict)
 
 
 def victim_of(index: PodIndex, settings: Settings, pod: Pod) -> Victim | None:
     reason = reason_of(index, settings, pod)
-    if reason is None:
-        return None
-    return victim_for(settings, pod, reason, _why(index, settings, pod, reason))
+    if reason is not None:
+        return victim_for(settings, pod, reason, _why(index, settings, pod, reason))
+    verdict = index.verdict_on(pod)
+    return None if verdict is None else _chosen(settings, verdict)
+
+
+def standing_of(index: PodIndex, settings: Settings, pod: Pod) -> Standing:
+    """What the policy has to say of this pod, as the index holds it, now and later."""
+    rule, excluded_by = index.rule_of(pod)
+    standing = Standing(rule, index.protection_of(pod), excluded_by)
+    if standing.protected_by:
+        return standing
+    if (victim := victim_of(index, settings, pod)) is not None and victim.reason in tuple(Reason):
+        return replace(standing, rule=victim.rule, reason=victim.reason, due_at=-math.inf, why=victim.why)
+    if (verdict := index.verdict_to_come(pod)) is not None:
+        return replace(standing, reason=verdict.reason, due_at=verdict.due_at, why=verdict.why)
+    return standing
 
 
 def reason_of(index: PodIndex, settings: Settings, pod: Pod) -> Reason | None:
-    """Why this pod, as the index holds it, is to be collected now; None when it is not."""
+    """Which of upstream's reasons there is to collect this pod, as the index holds it, now; None for none."""
+    if index.is_spared(pod):
+        return None
     node, collects = pod.spec.node_name, settings.does_collect
     if collects(Reason.TERMINATED) and index.is_among_first(pod, index.excess(settings.threshold)):
         return Reason.TERMINATED
@@ -157,13 +231,22 @@ def _looks(index: PodIndex, settings: Settings) -> Iterator[tuple[Reason, Iterab
         yield Reason.UNSCHEDULED, sorted(index.terminating_on(""), key=order_of)
 
 
-def victim_for(settings: Settings, pod: Pod, reason: Reason, why: str) -> Victim:
-    """The pod with what is to be done to it."""
+def victim_for(settings: Settings, pod: Pod, reason: Cause, why: str, rule: str = "") -> Victim:
+    """The pod with what is to be done to it. The rule is left out where the reason is upstream's."""
     if pod.has_ended or not settings.marks_failed:
         action = Action.DELETE
     else:
         action = Action.MARK if pod.is_held else Action.MARK_AND_DELETE
-    return Victim(pod, reason, action, why)
+    return Victim(pod, reason, action, why, rule or upstream_rule(settings, reason))
+
+
+def upstream_rule(settings: Settings, reason: Cause) -> str:
+    """What one of upstream's reasons is called beside the rules of a policy."""
+    return "" if settings.policy is None else f"upstream/{reason}"
+
+
+def _chosen(settings: Settings, verdict: Verdict) -> Victim:
+    return victim_for(settings, verdict.pod, verdict.reason, verdict.why, verdict.rule)
 
 
 def _why(index: PodIndex, settings: Settings, pod: Pod, reason: Reason) -> str:
@@ -183,8 +266,21 @@ def _later(index: PodIndex, settings: Settings, now: float) -> Iterator[Later]:
     for node, absence in index.missing.items():
         orphans = index.orphans.get(node, ())
         waiting = (pod for pod in index.pods_on(node) if pod.metadata.uid not in orphans)
-        pods = [pod for pod in waiting if reason_of(index, settings, pod) is None]
+        pods = [
+            pod for pod in waiting if victim_of(index, settings, pod) is None and not index.is_spared(pod)
+        ]
         if pods:
             seconds = max(0.0, due_at(absence, settings) - now)
             why = f"node {node} is missing; the server is asked for it when its quarantine ends"
             yield Later(node, tuple(sorted(pods, key=order_of)), Reason.ORPHANED, seconds, why)
+
+
+def _upcoming(index: PodIndex, settings: Settings) -> tuple[Upcoming, ...]:
+    by_rule: dict[tuple[str, RuleReason], list[Verdict]] = {}
+    for verdict in index.verdicts_to_come():
+        if reason_of(index, settings, verdict.pod) is None:
+            by_rule.setdefault((verdict.rule, verdict.reason), []).append(verdict)
+    return tuple(
+        Upcoming(rule, reason, len(found), found[0].due_at - index.told_at, tuple(found[:_MOST_NEXT]))
+        for (rule, reason), found in by_rule.items()
+    )

@@ -7,9 +7,9 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from podlife.podgc.policies.model import Guards
+    from podlife.podgc.policies.model import Guards, Policy
 
-__all__ = ["FeatureGates", "Reason", "Selection", "Settings"]
+__all__ = ["Cause", "FeatureGates", "Reason", "RuleReason", "Selection", "Settings"]
 
 
 class Reason(StrEnum):
@@ -19,6 +19,20 @@ class Reason(StrEnum):
     OUT_OF_SERVICE = "out-of-service"
     ORPHANED = "orphaned"
     UNSCHEDULED = "unscheduled"
+
+
+class RuleReason(StrEnum):
+    """Why a rule of a policy lets a pod go."""
+
+    # Too long after its end.
+    EXPIRED = "expired"
+    # More of its kind are kept than the rule allows, and it is among the oldest.
+    SURPLUS = "surplus"
+    # Deleted, and still there too long after its grace.
+    STUCK_TERMINATING = "stuck-terminating"
+
+
+Cause = Reason | RuleReason
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +60,8 @@ class Settings:
     most_in_flight: int = 128
     # How long calls that are under way may go on after the collector was told to stop.
     stop_seconds: float = 10.0
+    # The rules and protections in force; None is upstream's policy, and nothing is known of any other.
+    policy: Policy | None = None
     # What is never exceeded; None is nothing, and then nobody's marks on namespaces are looked for either.
     guards: Guards | None = None
     # A person has said that no share of the pods is too many.

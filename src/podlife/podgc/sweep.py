@@ -19,19 +19,20 @@ import msgspec
 
 from podlife.aio import wait_until_set
 from podlife.api.views import MetadataOnly, Node
-from podlife.client import NODES, PODS, Client, ListOptions, WithdrawnError
+from podlife.client import NAMESPACES, NODES, PODS, Client, ListOptions, WithdrawnError
 from podlife.client.retry import backoff_seconds, is_passing
-from podlife.clock import Clock
+from podlife.clock import Clock, SystemClock
 from podlife.errors import NotFoundError, PodlifeError
 from podlife.podgc import policy
+from podlife.podgc.governing import index_for, pod_view, protection_of
 from podlife.podgc.index import PodIndex
 from podlife.podgc.policy import Later, Plan, Victim
 from podlife.podgc.removal import Outcome, Removal, remove
 from podlife.podgc.settings import Selection, Settings
 from podlife.podgc.steps import Step
-from podlife.podgc.views import Pod
+from podlife.podgc.views import Namespace, Pod
 
-__all__ = ["Failure", "Progress", "Summary", "Sweep", "plan_once"]
+__all__ = ["Failure", "Progress", "Summary", "Sweep", "plan_once", "read"]
 
 X = TypeVar("X")
 
@@ -83,26 +84,27 @@ class _Chosen(msgspec.Struct, gc=False):
     metadata: _Named
 
 
-async def plan_once(client: Client, settings: Settings, selection: Selection | None = None) -> Plan:
+async def plan_once(
+    client: Client, settings: Settings, selection: Selection | None = None, clock: Clock | None = None
+) -> Plan:
     """What would be collected now; see `Collector.plan_once`."""
-    index = await _read(client, settings)
+    index = await read(client, settings)
+    index.pass_time((clock or SystemClock()).now())
     everything = policy.plan(index, settings, asyncio.get_running_loop().time())
     is_meant = await _chooser(client, selection or Selection())
-    later = (
-        replace(each, pods=tuple(pod for pod in each.pods if is_meant(pod))) for each in everything.later
-    )
-    return Plan(
-        tuple(victim for victim in everything.victims if is_meant(victim.pod)),
-        tuple(each for each in later if each.pods),
-        tuple(pod for pod in everything.held if is_meant(pod)),
-    )
+    return policy.part_of(everything, is_meant)
 
 
-async def _read(client: Client, settings: Settings) -> PodIndex:
-    index = PodIndex(marks_failed=settings.marks_failed)
+async def read(client: Client, settings: Settings) -> PodIndex:
+    """The index of all there is, by lists."""
+    index = index_for(settings)
     options = ListOptions(limit=_PAGE)
-    pods = await client.list_all(PODS, options=options, view=Pod)
+    pods = await client.list_all(PODS, options=options, view=pod_view(settings))
     nodes = await client.list_all(NODES, options=options, view=Node)
+    if settings.policy is not None:
+        namespaces = await client.list_all(NAMESPACES, options=options, view=Namespace)
+        for namespace in namespaces.items:
+            index.put_namespace(namespace)
     now = asyncio.get_running_loop().time()
     for node in nodes.items:
         index.put_node(node)
@@ -167,7 +169,7 @@ class Sweep:
         self._on_progress = on_progress or self._on_progress
         started = asyncio.get_running_loop().time()
         if plan is None:
-            plan = await plan_once(self._client, self._settings, selection)
+            plan = await plan_once(self._client, self._settings, selection, self._clock)
         await self._remove_all(plan.victims)
         if plan.later:
             pods = sum(len(later.pods) for later in plan.later)
@@ -259,10 +261,13 @@ class Sweep:
             metadata = victim.pod.metadata
             # As a list of one: whoever may sweep may list, and needs no right to get besides.
             options = ListOptions(field_selector=f"metadata.name={metadata.name}")
-            page = await self._client.list(PODS, metadata.namespace, options=options, view=Pod)
+            view = pod_view(self._settings)
+            page = await self._client.list(PODS, metadata.namespace, options=options, view=view)
             if not page.items:
                 return Removal(Outcome.GONE)
             [pod] = page.items
             if pod.metadata.uid != metadata.uid:
                 return Removal(Outcome.REPLACED)
-            victim = policy.victim_for(self._settings, pod, victim.reason, victim.why)
+            if protection := protection_of(self._settings, pod, self._clock.now()):
+                return Removal(Outcome.KEPT, why=f"protected by {protection} meanwhile")
+            victim = policy.victim_for(self._settings, pod, victim.reason, victim.why, victim.rule)

@@ -1,0 +1,103 @@
+"""A policy put in force: the settings it makes, the view and the index that go with them; a decision with no cluster.
+
+Without a policy everything is as it was: the plain view, the plain index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import datetime
+from typing import cast
+
+import msgspec
+
+from podlife.api.codec import Object
+from podlife.api.views import Node
+from podlife.podgc.index import PodIndex
+from podlife.podgc.policies.engine import GovernedIndex
+from podlife.podgc.policies.facts import GovernedPod, protection_by, view_for
+from podlife.podgc.policies.matching import matcher_of
+from podlife.podgc.policies.model import Policy
+from podlife.podgc.policy import Plan, plan
+from podlife.podgc.settings import Settings
+from podlife.podgc.views import Namespace, Pod
+
+__all__ = ["evaluate", "governed", "index_for", "index_of", "pod_view", "protection_of"]
+
+
+def governed(settings: Settings, policy: Policy | None) -> Settings:
+    """What the policy makes of the settings: what it does not say stays as it is."""
+    if policy is None:
+        return settings
+    return replace(
+        settings,
+        policy=policy,
+        guards=settings.guards or policy.guards,
+        collect=settings.collect if policy.collect is None else policy.collect,
+        threshold=settings.threshold if policy.threshold is None else policy.threshold,
+        quarantine_seconds=(
+            settings.quarantine_seconds if policy.quarantine_seconds is None else policy.quarantine_seconds
+        ),
+    )
+
+
+def pod_view(settings: Settings) -> type[Pod]:
+    return Pod if settings.policy is None else view_for(matcher_of(settings.policy))
+
+
+def index_for(settings: Settings) -> PodIndex:
+    """An empty index for pods of `pod_view`."""
+    if settings.policy is None:
+        return PodIndex(marks_failed=settings.marks_failed)
+    return GovernedIndex(matcher_of(settings.policy), marks_failed=settings.marks_failed)
+
+
+def protection_of(settings: Settings, pod: Pod, now: datetime) -> str:
+    """What protects a pod that is in no index, or ""."""
+    if settings.policy is None:
+        return ""
+    fit = matcher_of(settings.policy).fit_of(pod.metadata.namespace, {})
+    return protection_by(fit, cast(GovernedPod, pod), now.timestamp())
+
+
+def index_of(
+    settings: Settings,
+    pods: Iterable[Object],
+    nodes: Iterable[Object] | None,
+    namespaces: Iterable[Object] | None,
+    now: datetime,
+) -> PodIndex:
+    """The index of these objects. Nodes or namespaces that are not given are all there: those that pods name, ready
+    and without labels."""
+    view = pod_view(settings)
+    found = [msgspec.convert(pod, view) for pod in pods]
+    if nodes is None:
+        nodes = (
+            {"metadata": {"name": name}} for name in sorted({pod.spec.node_name for pod in found} - {""})
+        )
+    if namespaces is None:
+        names = sorted({pod.metadata.namespace for pod in found})
+        namespaces = ({"metadata": {"name": name}} for name in names)
+    index = index_for(settings)
+    index.pass_time(now)
+    for namespace in namespaces:
+        index.put_namespace(msgspec.convert(namespace, Namespace))
+    for node in nodes:
+        index.put_node(msgspec.convert(node, Node))
+    for pod in found:
+        index.add_pod(pod, 0.0)
+    return index
+
+
+def evaluate(
+    policy: Policy | None,
+    pods: Iterable[Object],
+    nodes: Iterable[Object] | None,
+    namespaces: Iterable[Object] | None,
+    settings: Settings,
+    now: datetime,
+) -> Plan:
+    """What would be collected of these objects, as a server gives them, at this time; see `index_of`."""
+    settings = governed(settings, policy)
+    return plan(index_of(settings, pods, nodes, namespaces, now), settings, 0.0)

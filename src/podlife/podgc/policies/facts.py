@@ -1,0 +1,173 @@
+"""What is decoded of a pod when a policy is in force, and what is kept of it.
+
+Labels, annotations, owners and container statuses are read, and go again at once: what stays is the facts that the
+policy asks for, which pods that are alike share, and the few moments that are the pod's own. A pod's view is made for
+one policy: another one needs the pods read anew.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from functools import lru_cache
+from sys import intern
+from typing import Any, ClassVar, cast
+
+import msgspec
+
+from podlife.api.codec import format_time, parse_time
+from podlife.podgc.policies.matching import NO_OWNER, Facts, Fit, Matcher
+from podlife.podgc.policies.model import KEEP_UNTIL
+from podlife.podgc.views import DISRUPTION_TARGET, Condition, Pod, PodMetadata, PodStatus
+
+__all__ = ["GovernedPod", "protection_by", "told", "view_for"]
+
+# Conditions whose change tells of the end, where no container does.
+_ENDINGS = ("Ready", "ContainersReady", DISRUPTION_TARGET)
+
+
+class _Owner(msgspec.Struct, gc=False):
+    kind: str = ""
+    uid: str = ""
+    controller: bool | None = None
+
+
+class _Terminated(msgspec.Struct, rename="camel", gc=False):
+    exit_code: int = 0
+    finished_at: datetime | None = None
+
+
+class _State(msgspec.Struct, gc=False):
+    terminated: _Terminated | None = None
+
+
+class _Container(msgspec.Struct, rename="camel", gc=False):
+    state: _State | None = None
+    last_state: _State | None = None
+
+    @property
+    def end(self) -> _Terminated | None:
+        """How it ended its last time."""
+        for state in (self.state, self.last_state):
+            if state is not None and state.terminated is not None:
+                return state.terminated
+        return None
+
+
+class GovernedMetadata(PodMetadata, rename="camel", gc=False):
+    # Only until the pod is whole.
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+    owner_references: tuple[_Owner, ...] = ()
+
+
+class GovernedStatus(PodStatus, rename="camel", gc=False):
+    # Only until the pod is whole.
+    container_statuses: tuple[_Container, ...] = ()
+    init_container_statuses: tuple[_Container, ...] = ()
+    # No field of the API: the latest moment at which something of it is known to have ended, 0 for none.
+    ended_at: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.phase in ("Succeeded", "Failed"):
+            self.ended_at = max((*_finished(self.containers), *_changed(self.conditions)), default=0.0)
+        super().__post_init__()
+
+    @property
+    def containers(self) -> tuple[_Container, ...]:
+        return self.container_statuses + self.init_container_statuses
+
+
+class GovernedPod(Pod, gc=False, kw_only=True):
+    matcher: ClassVar[Matcher]
+
+    metadata: GovernedMetadata
+    status: GovernedStatus = msgspec.field(default_factory=GovernedStatus)
+    # No fields of the API: what the policy wants to know.
+    facts: Facts = Facts(0, "")
+    # Until when its own annotation protects it, in seconds since 1970.
+    keep_until: float = 0.0
+    # The UID of the controller that owns it, where the policy counts by owners.
+    owner: str = ""
+
+    def __post_init__(self) -> None:
+        metadata, status, matcher = self.metadata, self.status, self.matcher
+        annotations = metadata.annotations or {}
+        owner = next((each for each in metadata.owner_references if each.controller), None)
+        ends = (container.end for container in status.containers)
+        self.facts = matcher.facts_of(
+            metadata.labels or {},
+            annotations,
+            owner.kind if owner is not None else NO_OWNER,
+            status.phase,
+            status.reason,
+            frozenset(end.exit_code for end in ends if end is not None),
+        )
+        if KEEP_UNTIL in annotations:
+            self.keep_until = _seconds(annotations[KEEP_UNTIL])
+        if owner is not None and matcher.asks_owner:
+            self.owner = intern(owner.uid)
+        metadata.labels = metadata.annotations = None
+        metadata.owner_references = status.container_statuses = status.init_container_statuses = ()
+
+    @property
+    def completed_at(self) -> float:
+        """When it ended, in seconds since 1970: the latest moment that is known, which is the safe one."""
+        if self.status.ended_at:
+            return self.status.ended_at
+        metadata = self.metadata
+        moments = (metadata.creation_timestamp, metadata.deletion_timestamp)
+        return max((moment.timestamp() for moment in moments if moment is not None), default=0.0)
+
+    @property
+    def created_at(self) -> float:
+        created = self.metadata.creation_timestamp
+        return 0.0 if created is None else created.timestamp()
+
+
+@lru_cache(maxsize=4)
+def view_for(matcher: Matcher) -> type[GovernedPod]:
+    """The view of pods that this policy decides about."""
+    made: Any = msgspec.defstruct(
+        "GovernedPod", [], bases=(GovernedPod,), namespace={"matcher": matcher}, gc=False, kw_only=True
+    )
+    return cast(type[GovernedPod], made)
+
+
+def protection_by(fit: Fit, pod: GovernedPod, now: float) -> str:
+    """What protects the pod at this time, or ""."""
+    if fit.protected_by or pod.facts.protected_by:
+        return fit.protected_by or pod.facts.protected_by
+    if pod.keep_until > now:
+        return f"annotation {KEEP_UNTIL}, until {told(pod.keep_until)}"
+    return ""
+
+
+def told(moment: float) -> str:
+    """For people; a moment that never comes too."""
+    try:
+        return format_time(datetime.fromtimestamp(moment, UTC))
+    except (ValueError, OverflowError, OSError):
+        return "the end of time"
+
+
+def _finished(containers: Iterable[_Container]) -> Iterable[float]:
+    for container in containers:
+        end = container.end
+        if end is not None and end.finished_at is not None:
+            yield end.finished_at.timestamp()
+
+
+def _changed(conditions: Iterable[Condition]) -> Iterable[float]:
+    for each in conditions:
+        if each.type in _ENDINGS and each.last_transition_time:
+            yield _seconds(each.last_transition_time)
+
+
+def _seconds(text: str) -> float:
+    """A time that cannot be read never comes."""
+    try:
+        return parse_time(text).timestamp()
+    except ValueError:
+        return math.inf
