@@ -9,6 +9,7 @@ import typer
 
 from podlife.cli.connecting import ConnectionOptions
 from podlife.cli.controllers_nodehealth import NodeHealthOptions
+from podlife.cli.controllers_out_of_service import OutOfServiceOptions
 from podlife.cli.election import ElectionOptions
 from podlife.cli.gc_options import parse_quarantine
 from podlife.cli.logs import VerbosityOption
@@ -88,19 +89,20 @@ class SyncOptions:
 
 @app.command(cls=GoCommand)
 @with_groups
-def run(
+def run(  # noqa: PLR0913 - groups of flags, each of its own part
     controllers: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAMES",
             show_default="*",
-            help="Which: names (see `podlife controllers list`), * for all but the scheduler, -name for all but that "
-            "(with commas, or repeated).",
+            help="Which: names (see `podlife controllers list`), * for all but the scheduler and "
+            "out-of-service, -name for all but that (with commas, or repeated).",
         ),
     ] = None,
     *,
     syncs: SyncOptions,
     node_health: NodeHealthOptions,
+    out_of_service: OutOfServiceOptions,
     election: ControllersElection,
     connection: ConnectionOptions,
     listen: ListenOption = "",
@@ -114,6 +116,7 @@ def run(
         chosen = choose(["*"] if controllers is None else words(controllers))
     except ConfigError as error:
         raise typer.BadParameter(str(error)) from None
+    out_of_service.check([known.name for known in chosen])
     address, checked = parse_address(listen) if listen else None, election.checked()
     from podlife.cli.controllers_run import run_controllers
     from podlife.cli.service import Options
@@ -121,7 +124,7 @@ def run(
     run_controllers(
         Options(connection, checked, address, v),
         chosen,
-        lambda name: {**syncs.of(name), **node_health.of(name)},
+        lambda name: {**syncs.of(name), **node_health.of(name), **out_of_service.of(name)},
     )
 
 

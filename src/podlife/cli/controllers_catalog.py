@@ -13,6 +13,7 @@ from podlife.cli.controllers_nodehealth import (
     make_node_lifecycle,
     make_taint_eviction,
 )
+from podlife.cli.controllers_out_of_service import OUT_OF_SERVICE, make_out_of_service
 from podlife.errors import ConfigError
 from podlife.workloads import CONTROLLERS
 
@@ -37,9 +38,16 @@ _ABOUT = {
     POD_GC: "pods that nobody else finishes; the same as `podlife gc run`",
     NODE_LIFECYCLE: "nodes that fall silent are shown as not ready and tainted, zone by zone",
     TAINT_EVICTION: "pods leave nodes with a NoExecute taint when they do not tolerate it any longer",
+    OUT_OF_SERVICE: "nodes that are confirmed dead give up their pods and volumes; only where it is named",
 }
 # What kube-controller-manager called them before 1.28, and still understands, where that is not the short name.
-_OLDER = {OWNER_GC: ("garbagecollector",), POD_GC: ("podgc",), NODE_LIFECYCLE: ("nodelifecycle",)}
+_OLDER = {
+    OWNER_GC: ("garbagecollector",),
+    POD_GC: ("podgc",),
+    NODE_LIFECYCLE: ("nodelifecycle",),
+    # Nobody else has it: this is how people spell it.
+    OUT_OF_SERVICE: ("outofservice", f"{OUT_OF_SERVICE}-controller"),
+}
 # One word for those that belong together.
 _TOGETHER = {"nodehealth": (NODE_LIFECYCLE, TAINT_EVICTION)}
 # Those of kube-controller-manager v1.36 that are not here: who names one knows very well what they mean.
@@ -92,7 +100,8 @@ def known_controllers() -> tuple[Known, ...]:
     """In the order in which they are shown and started."""
     workloads = tuple(Known(name, make) for name, make in CONTROLLERS.items())
     health = (Known(NODE_LIFECYCLE, make_node_lifecycle), Known(TAINT_EVICTION, make_taint_eviction))
-    return (*workloads, Known(OWNER_GC, _make_owner_gc), Known(POD_GC, _make_pod_gc), *health, _SCHEDULER)
+    collectors = (Known(OWNER_GC, _make_owner_gc), Known(POD_GC, _make_pod_gc))
+    return (*workloads, *collectors, *health, _OUT_OF_SERVICE, _SCHEDULER)
 
 
 def choose(words: Iterable[str]) -> tuple[Known, ...]:
@@ -155,4 +164,5 @@ def _make_scheduler(plane: ControlPlane, **options: Any) -> Runnable:
     return Scheduler(plane, **options)
 
 
+_OUT_OF_SERVICE = Known(OUT_OF_SERVICE, make_out_of_service, is_usual=False)
 _SCHEDULER = Known(SCHEDULER, _make_scheduler, is_usual=False)

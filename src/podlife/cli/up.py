@@ -12,6 +12,7 @@ import typer
 
 from podlife.cli.apiserver import parse_host
 from podlife.cli.controllers_nodehealth import NodeHealthOptions
+from podlife.cli.controllers_out_of_service import OUT_OF_SERVICE
 from podlife.cli.gc_options import parse_quarantine
 from podlife.cli.logs import VerbosityOption
 from podlife.cli.options import (
@@ -192,9 +193,14 @@ def _checked(options: UpOptions) -> list[str]:
 
     chosen = words(options.controllers) or ["*", "scheduler"]
     try:
-        choose(chosen)
+        known = {each.name for each in choose(chosen)}
     except ConfigError as error:
         raise typer.BadParameter(str(error)) from None
+    if OUT_OF_SERVICE in known:
+        raise typer.BadParameter(
+            f"--controllers: {OUT_OF_SERVICE} has fence checks of its own: run it beside this with "
+            f"`podlife controllers run --controllers={OUT_OF_SERVICE} --leader-elect-resource-name={OUT_OF_SERVICE}`"
+        )
     if options.scenario is not None and options.runtime != "sim":
         raise typer.BadParameter("--scenario is for simulated nodes: add --runtime sim, or leave it out")
     if options.runtime == "containerd" and not options.containerd_socket.is_socket():

@@ -1,5 +1,5 @@
-"""The whole story under virtual time: a node dies, is confirmed dead and tainted, the pod collector frees what is on it,
-the StatefulSet goes on elsewhere, the taint comes off; the node comes back, and is left alone for a while."""
+"""The whole story under virtual time: a node dies, is confirmed dead and tainted, the pod collector frees what is on
+it, the StatefulSet goes on elsewhere, the taint comes off; the node comes back, and is left alone for a while."""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ import pytest
 
 from podlife.cli.controllers import ControllersElection, SyncOptions
 from podlife.cli.controllers_catalog import choose, known_controllers
+from podlife.cli.controllers_out_of_service import OutOfServiceOptions
 from podlife.cli.controllers_run import Controlling, stop_seconds
 from podlife.client import Client, InProcessTransport
 from podlife.controller import ControlPlane
@@ -18,7 +19,7 @@ from tests.real_parts import ROOT
 from tests.unit.cli.test_cli import imports_of, podlife
 
 ALL = [known.name for known in known_controllers()]
-USUAL = [name for name in ALL if name != "scheduler"]
+USUAL = [name for name in ALL if name not in ("scheduler", "out-of-service")]
 
 
 def names(*words: str) -> list[str]:
@@ -46,7 +47,7 @@ def test_a_star_is_all_and_a_minus_leaves_one_out() -> None:
 
 
 def test_the_scheduler_runs_only_where_it_is_named() -> None:
-    assert names("*", "scheduler") == ALL
+    assert names("*", "scheduler") == [*USUAL, "scheduler"]
     assert SyncOptions(scheduler_name="mine").of("scheduler") == {"scheduler_name": "mine"}
 
 
@@ -111,8 +112,9 @@ async def test_every_controller_is_made_and_all_its_numbers_are_shown() -> None:
         raise AssertionError("numbers are read, nothing is asked for")
 
     plane = ControlPlane(Client(InProcessTransport(refuse)))
+    fenced = OutOfServiceOptions(fence_command=["true"])
     for known in known_controllers():
-        plane.add(known.make(plane, **SyncOptions().of(known.name)))
+        plane.add(known.make(plane, **SyncOptions().of(known.name), **fenced.of(known.name)))
     assert [controller.name for controller in plane.controllers] == ALL
     work = Controlling(plane, 2.5)
     registry = CollectorRegistry()
