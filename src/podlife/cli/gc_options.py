@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,6 +13,7 @@ from podlife.cli.options import parse_boolean, parse_duration, whole_number, wor
 
 if TYPE_CHECKING:
     from podlife.podgc import Selection, Settings
+    from podlife.podgc.policies import Policy
 
 __all__ = ["GATES", "REASONS", "PolicyOptions", "SelectionOptions", "check_period", "parse_quarantine"]
 
@@ -76,6 +79,15 @@ class SelectionOptions:
 class PolicyOptions:
     """What makes a pod collectable."""
 
+    policy: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            envvar="PODLIFE_GC_POLICY",
+            show_default="upstream's",
+            help="Rules, protections and guards; `podlife gc policy` is about such files.",
+        ),
+    ] = None
     terminated_pod_gc_threshold: Annotated[
         int,
         typer.Option(
@@ -110,22 +122,37 @@ class PolicyOptions:
         ),
     ] = None
 
+    def policy_file(self) -> Policy | None:
+        """What the file says; when it is no policy, all that is wrong with it is told, and that is the end."""
+        if self.policy is None:
+            return None
+        from podlife.podgc.policies.reading import PolicyError, load_policy
+
+        try:
+            return load_policy(self.policy)
+        except PolicyError as error:
+            # A line for each mistake, as compilers have them: editors and build logs lead to the place.
+            print(error, file=sys.stderr)
+            raise typer.Exit(1) from None
+
     def settings(self, *, period: float = 20.0) -> Settings:
         """What the collector decides by; raises BadParameter."""
         from podlife.podgc import FeatureGates, Reason, Settings
+        from podlife.podgc.governing import governed
 
         reasons = REASONS if self.collect is None else words(self.collect)
         if not reasons:
             raise typer.BadParameter(f"--collect is empty: there are {', '.join(REASONS)}")
         if unknown := sorted(set(reasons) - set(REASONS)):
             raise typer.BadParameter(f"--collect knows no {unknown[0]!r}: there are {', '.join(REASONS)}")
-        return Settings(
+        settings = Settings(
             threshold=self.terminated_pod_gc_threshold,
             period_seconds=period,
             quarantine_seconds=self.quarantine,
             collect=frozenset(map(Reason, reasons)),
             gates=FeatureGates(**_gates(self.feature_gates)),
         )
+        return governed(settings, self.policy_file())
 
 
 def _gates(given: list[str] | None) -> dict[str, bool]:

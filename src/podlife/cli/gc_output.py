@@ -9,7 +9,7 @@ from typing import Any
 
 from podlife.api.codec import format_time
 from podlife.cli.options import format_duration
-from podlife.podgc.policy import Later, Plan, Victim
+from podlife.podgc.policy import Later, Plan, Upcoming, Victim
 from podlife.podgc.views import Pod
 
 __all__ = ["counted", "format_plan", "plan_as_dict", "reasons_of"]
@@ -27,7 +27,8 @@ def format_plan(plan: Plan, output: str, now: datetime, *, is_one_namespace: boo
         import yaml
 
         return yaml.safe_dump(plan_as_dict(plan), sort_keys=False)
-    parts = [_victims(plan.victims, now, is_wide=output == "wide"), _later(plan.later), _held(plan.held, now)]
+    victims = _victims(plan.victims, now, is_wide=output == "wide")
+    parts = [victims, _later(plan.later, plan.upcoming), _held(plan.held, now)]
     return "\n".join(part for part in parts if part)
 
 
@@ -50,9 +51,11 @@ def _name(pod: Pod, is_one_namespace: bool) -> str:
 def _victims(victims: Sequence[Victim], now: datetime, *, is_wide: bool) -> str:
     if not victims:
         return "Nothing to collect now.\n"
+    has_rules = any(victim.rule for victim in victims)
     header = [
         "NAMESPACE",
         "NAME",
+        *(["RULE"] if has_rules else []),
         "REASON",
         "AGE",
         *(["PHASE", "NODE", "ACTION", "UID"] if is_wide else []),
@@ -71,6 +74,7 @@ def _victims(victims: Sequence[Victim], now: datetime, *, is_wide: bool) -> str:
         row = [
             metadata.namespace,
             metadata.name,
+            *([victim.rule] if has_rules else ()),
             str(victim.reason),
             age,
             *(wide if is_wide else ()),
@@ -81,13 +85,17 @@ def _victims(victims: Sequence[Victim], now: datetime, *, is_wide: bool) -> str:
     return f"{_columns(rows)}\n{total}\n"
 
 
-def _later(later: Sequence[Later]) -> str:
-    if not later:
+def _later(later: Sequence[Later], upcoming: Sequence[Upcoming]) -> str:
+    if not later and not upcoming:
         return ""
     rows = [["LATER", "PODS", "REASON", "WHY"]]
     for item in later:
         when = f"in {format_duration(item.seconds)}" if item.seconds > 0 else "now due"
         rows.append([when, str(len(item.pods)), str(item.reason), item.why])
+    for each in upcoming:
+        when = f"in {format_duration(each.seconds)}"
+        why = f"by rule {each.rule}, first {each.next[0].pod.key}"
+        rows.append([when, str(each.count), str(each.reason), why])
     return _columns(rows)
 
 
@@ -115,10 +123,12 @@ def _columns(rows: Sequence[Sequence[str]]) -> str:
 
 
 def plan_as_dict(plan: Plan) -> dict[str, Any]:
+    """What only a policy can say is only there with one."""
     return {
         "victims": [
             {
                 **_pod_as_dict(victim.pod),
+                **({"rule": victim.rule} if victim.rule else {}),
                 "reason": str(victim.reason),
                 "action": str(victim.action),
                 "why": victim.why,
@@ -142,6 +152,21 @@ def plan_as_dict(plan: Plan) -> dict[str, Any]:
                 "finalizers": list(pod.metadata.finalizers),
             }
             for pod in plan.held
+        ],
+        **({"upcoming": [_upcoming_as_dict(each) for each in plan.upcoming]} if plan.upcoming else {}),
+    }
+
+
+def _upcoming_as_dict(upcoming: Upcoming) -> dict[str, Any]:
+    first = upcoming.next[0].due_at - upcoming.seconds
+    return {
+        "rule": upcoming.rule,
+        "reason": str(upcoming.reason),
+        "pods": upcoming.count,
+        "inSeconds": round(upcoming.seconds, 3),
+        "next": [
+            {**_pod_as_dict(each.pod), "inSeconds": round(each.due_at - first, 3), "why": each.why}
+            for each in upcoming.next
         ],
     }
 

@@ -185,7 +185,7 @@ class GovernedIndex(PodIndex):
         rule = self._matcher.rules[place]
         parts = []
         if reason is RuleReason.EXPIRED:
-            parts.append(f"ended at {told(pod.completed_at)}, may stay {rule.ttl_seconds:g} s")
+            parts.append(f"ended at {told(pod.completed_at)}, may stay {_span(rule.ttl_seconds or 0)}")
         if rule.keep is not None and self._groups.is_surplus(place, pod):
             size = self._groups.size_of(place, pod)
             parts.append(f"{size} ended pods {_OF[rule.keep.per]}, {rule.keep.count} may stay")
@@ -250,6 +250,13 @@ class GovernedIndex(PodIndex):
         moment = _stuck_moment(self._matcher.rules[place], pod)
         if moment is not None:
             self._stuck.discard(entry_of(moment, pod))
+
+
+def _span(seconds: float) -> str:
+    for unit, letter in ((3600, "h"), (60, "m")):
+        if seconds >= unit and seconds % unit == 0:
+            return f"{seconds / unit:g}{letter}"
+    return f"{seconds:g}s"
 
 
 def _is_candidate(pod: Pod) -> bool:
