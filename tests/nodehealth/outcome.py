@@ -1,9 +1,10 @@
 """What has become of the nodes and pods of a scenario, in a form in which two runs can be compared.
 
 The end of it: conditions with their reasons, taints, labels, which pods are left and on their way. How it came to that:
-of each node the Ready condition, the NoSchedule and the NoExecute taints as they followed on each other, and which of
-them came first; of each pod whether it was ready, told why it goes, and going. And the events, those of type Normal
-with how often they came. Times, UIDs and the scenario's prefix are left out.
+of each node the Ready condition, the NoSchedule and the NoExecute taints as they followed on each other, and the order
+in which the condition and the taints of either effect came first; of each pod whether it was ready, told why it goes,
+and going. And the events, those of type Normal with how often they came. Times, UIDs and the scenario's prefix are left
+out.
 """
 
 from __future__ import annotations
@@ -107,13 +108,18 @@ def _of_effect(node: Object, effect: str) -> list[str]:
     return [each for each in taints(node) if each.endswith(f":{effect}")]
 
 
-def _order(history: History, name: str) -> list[str]:
-    """In which order things first were."""
+def _order(history: History, name: str) -> Object:
+    """In which order things first were, by effect: taints of one effect are set beside those of the other, and which
+    of them comes first is a race inside kube-controller-manager."""
+    return {effect: _firsts(history, name, effect) for effect in ("NoSchedule", "NoExecute")}
+
+
+def _firsts(history: History, name: str, effect: str) -> list[str]:
     firsts: dict[str, None] = {}
     for _, kind, a_name, obj in history.changes:
         if (kind, a_name) == ("Node", name):
             firsts.setdefault(f"Ready={condition(obj, 'Ready').get('status')}")
-            for taint in taints(obj):
+            for taint in _of_effect(obj, effect):
                 firsts.setdefault(taint)
     return list(firsts)
 

@@ -24,7 +24,7 @@ goes is a matter of luck."""
 KUBE_CONTROLLERS = ("node-lifecycle-controller", "taint-eviction-controller")
 # A node that is always ready, so that a zone which goes down is not the last one.
 _ANCHOR = "anchor-"
-_EVENT_LOOKS = 10
+_EVENT_LOOKS = 30
 
 
 @asynccontextmanager

@@ -118,8 +118,7 @@ async def says_not_ready(s: Stage) -> None:
     await s.until_going("web")
 
 
-# The swap of NoExecute taints and that of NoSchedule taints race each other.
-@scenario(ignoring=("order",))
+@scenario()
 async def not_ready_then_silent(s: Stage) -> None:
     for name in ("up", "n1"):
         await s.raise_node(name)
@@ -131,7 +130,7 @@ async def not_ready_then_silent(s: Stage) -> None:
     await s.until_taints("n1", *SILENT)
 
 
-@scenario(ignoring=("order",))
+@scenario()
 async def silent_then_not_ready(s: Stage) -> None:
     for name in ("up", "n1"):
         await s.raise_node(name)
@@ -190,7 +189,7 @@ async def lease_alone(s: Stage) -> None:
 async def status_alone(s: Stage) -> None:
     """And one whose lease is dead by its status."""
     await s.raise_node("n1", beats=False)
-    for _ in range(10):
+    for _ in range(int(2 * GRACE_SECONDS)):
         await asyncio.sleep(1)
         await s.post("n1")
 

@@ -22,10 +22,10 @@ Object = dict[str, Any]
 
 HEARTBEAT_SECONDS = 1.0
 # So many heartbeats may be late on a busy machine.
-GRACE_SECONDS = 4.0
+GRACE_SECONDS = 8.0
 PERIOD_SECONDS = 0.5
 RATE = 0.5
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 180.0
 # How long nothing has to change before a scenario is over: longer than a turn takes, and than what comes late.
 QUIET_SECONDS = 2.5
 

@@ -22,8 +22,8 @@ from tests.workloads.runs import connect
 
 TIMES = [
     "--node-monitor-period=500ms",
-    "--node-monitor-grace-period=4s",
-    "--node-startup-grace-period=4s",
+    "--node-monitor-grace-period=8s",
+    "--node-startup-grace-period=8s",
     "--node-eviction-rate=10",
 ]
 
