@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from podlife import __version__
-from podlife.cli import apiserver, controllers, demo, down, explain, gc, node, sim, status, stuck, up
+from podlife.cli import apiserver, archive, controllers, demo, down, explain, gc, node, sim, status, stuck, up
 
 __all__ = ["app"]
 
@@ -29,6 +29,7 @@ node.register(app)
 app.add_typer(demo.app, name="demo")
 app.add_typer(explain.app, name="explain")
 app.add_typer(gc.app, name="gc")
+app.add_typer(archive.app, name="archive")
 app.add_typer(sim.app, name="sim")
 app.add_typer(apiserver.app, name="apiserver")
 app.add_typer(controllers.app, name="controllers")

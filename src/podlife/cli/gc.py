@@ -9,6 +9,7 @@ import typer
 
 from podlife.cli.connecting import ConnectionOptions
 from podlife.cli.election import ElectionOptions
+from podlife.cli.gc_archive import ArchiveOptions
 from podlife.cli.gc_options import PolicyOptions, SelectionOptions
 from podlife.cli.logs import VerbosityOption
 from podlife.cli.options import GoCommand, ListenOption, parse_address, parse_duration, with_groups
@@ -56,12 +57,13 @@ def plan(
 def sweep(
     selection: SelectionOptions,
     policy: PolicyOptions,
+    archive: ArchiveOptions,
     connection: ConnectionOptions,
     yes: Annotated[bool, typer.Option("-y", "--yes", help="Delete without asking.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be deleted.")] = False,
 ) -> None:
     """Delete once what `podlife gc plan` shows. Exit code 0 only when all of it worked."""
-    settings, chosen = policy.settings(), selection.selection()
+    settings, chosen, archiving = policy.settings(), selection.selection(), archive.archiving()
     if dry_run:
         from podlife.cli.gc_plan import show_plan
 
@@ -69,13 +71,14 @@ def sweep(
         return
     from podlife.cli.gc_sweep import run_sweep
 
-    sys.exit(run_sweep(connection, settings, chosen, is_confirmed=yes))
+    sys.exit(run_sweep(connection, settings, chosen, is_confirmed=yes, archiving=archiving))
 
 
 @app.command(cls=GoCommand)
 @with_groups
 def run(
     policy: PolicyOptions,
+    archive: ArchiveOptions,
     election: ElectionOptions,
     connection: ConnectionOptions,
     period: Annotated[
@@ -97,4 +100,4 @@ def run(
 
     address = parse_address(listen) if listen else None
     settings = policy.settings(period=check_period(period))
-    run_collector(Options(connection, election.checked(), address, v), settings)
+    run_collector(Options(connection, election.checked(), address, v), settings, archive.archiving())

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from podlife.cli.gc_archive import Archiving
 from podlife.cli.service import Options, Service, run_service
 from podlife.client import Client
-from podlife.clock import Clock
+from podlife.clock import Clock, SystemClock
 from podlife.events import Recorder
 from podlife.podgc import Collector, Settings
+from podlife.podgc.archive import ArchiveStep
 from podlife.workqueue import Queue
 
 if TYPE_CHECKING:
@@ -17,18 +19,29 @@ if TYPE_CHECKING:
 __all__ = ["Collecting", "run_collector"]
 
 
-def run_collector(options: Options, settings: Settings) -> None:
+def run_collector(options: Options, settings: Settings, archiving: Archiving | None = None) -> None:
     """Collect until a signal comes. Raises PodlifeError when it cannot, or may not any more."""
+    archive = archiving.open(SystemClock()) if archiving else None
 
     def make(client: Client, clock: Clock, recorder: Recorder) -> Collecting:
-        return Collecting(client, settings, clock, recorder)
+        step = archiving.step(client, archive, clock) if archiving and archive else None
+        return Collecting(client, settings, clock, recorder, step)
 
     run_service(Service("podlife-gc", "deploy/gc/rbac.yaml", make, _told(settings)), options)
 
 
 class Collecting:
-    def __init__(self, client: Client, settings: Settings, clock: Clock, recorder: Recorder) -> None:
-        self._collector = Collector(client, settings, clock=clock, recorder=recorder)
+    def __init__(
+        self,
+        client: Client,
+        settings: Settings,
+        clock: Clock,
+        recorder: Recorder,
+        archiving: ArchiveStep | None = None,
+    ) -> None:
+        self._archiving = archiving
+        steps = (archiving,) if archiving else ()
+        self._collector = Collector(client, settings, clock=clock, recorder=recorder, steps=steps)
         self.queue: Queue[Any] = self._collector.queue
 
     @property
@@ -40,7 +53,11 @@ class Collecting:
         return ()
 
     async def run(self) -> None:
-        await self._collector.run()
+        try:
+            await self._collector.run()
+        finally:
+            if self._archiving is not None:
+                await self._archiving.close()
 
     def export(self, registry: CollectorRegistry) -> None:
         from podlife.controller import export_queues

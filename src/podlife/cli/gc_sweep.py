@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from time import perf_counter
@@ -18,6 +18,7 @@ from time import perf_counter
 from podlife.aio import cancel_and_wait, spawn
 from podlife.cli import loop
 from podlife.cli.connecting import ConnectionOptions, connected, load_connection
+from podlife.cli.gc_archive import Archiving
 from podlife.cli.gc_output import counted, format_plan, reasons_of
 from podlife.cli.gc_progress import shown_progress
 from podlife.cli.gc_summary import Result, tell
@@ -26,8 +27,9 @@ from podlife.clock import SystemClock
 from podlife.errors import ConfigError
 from podlife.events import Recorder
 from podlife.podgc import Selection, Settings
+from podlife.podgc.archive import Archive, ArchiveStep
 from podlife.podgc.policy import Plan, Victim, due_now
-from podlife.podgc.removal import Removal, event_about
+from podlife.podgc.removal import Outcome, Removal, event_about, regarding_pod
 from podlife.podgc.sweep import Sweep, plan_once
 
 __all__ = ["run_sweep"]
@@ -44,17 +46,27 @@ class _Job:
     connection: Connection
     settings: Settings
     selection: Selection
+    archiving: Archiving | None
+    archive: Archive | None
 
 
 def run_sweep(
-    options: ConnectionOptions, settings: Settings, selection: Selection, *, is_confirmed: bool
+    options: ConnectionOptions,
+    settings: Settings,
+    selection: Selection,
+    *,
+    is_confirmed: bool,
+    archiving: Archiving | None = None,
 ) -> int:
     """Sweep once; the exit code. Raises PodlifeError when it cannot even begin."""
     if not is_confirmed and not sys.stdin.isatty():
         raise ConfigError("there is no terminal to ask on: give --yes, or look first with --dry-run")
     # What goes wrong is in the summary.
     logging.getLogger("podlife").addHandler(logging.NullHandler())
-    job = _Job(options, load_connection(options), settings, selection)
+    connection = load_connection(options)
+    # Before anything is asked: an archive that cannot be used keeps every pod.
+    archive = archiving.open(SystemClock()) if archiving else None
+    job = _Job(options, connection, settings, selection, archiving, archive)
     result = Result()
     agreed: Plan | None = None
     try:
@@ -114,20 +126,25 @@ async def _sweep(job: _Job, agreed: Plan | None, result: Result) -> None:
         plan = await plan_once(client, job.settings, job.selection)
         plan = _both(plan, agreed) if agreed else plan
         stopping = asyncio.Event()
-        async with _recorder(client) as recorder:
+        async with _recorder(client) as recorder, _steps(job, client) as steps:
 
             def report(victim: Victim, removal: Removal) -> None:
                 result.note(victim, removal)
                 if (event := event_about(victim, removal)) is not None:
                     recorder.event(event[0], "Normal", "PodGarbageCollected", event[1])
+                if removal.outcome is Outcome.KEPT:
+                    why = f"podlife-gc: {removal.why}"
+                    recorder.event(regarding_pod(victim), "Warning", "PodNotCollected", why)
 
-            sweep = Sweep(client, job.settings, SystemClock(), report=report)
+            sweep = Sweep(client, job.settings, SystemClock(), report=report, steps=steps)
             result.summary, result.has_waited, result.has_begun = sweep.summary, bool(plan.later), True
 
             def stop() -> None:
                 result.is_interrupted = True
                 stopping.set()
                 sweep.stop()
+                for step in steps:
+                    step.withdraw()
 
             with loop.stopped_by_signals(stop):
                 try:
@@ -150,6 +167,19 @@ def _both(now: Plan, agreed: Plan) -> Plan:
         tuple(item for item in later if item.pods),
         now.held,
     )
+
+
+@asynccontextmanager
+async def _steps(job: _Job, client: Client) -> AsyncIterator[Sequence[ArchiveStep]]:
+    """What is done before each deletion."""
+    if job.archiving is None or job.archive is None:
+        yield ()
+        return
+    step = job.archiving.step(client, job.archive, SystemClock())
+    try:
+        yield (step,)
+    finally:
+        await step.close()
 
 
 @asynccontextmanager

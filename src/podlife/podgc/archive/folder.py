@@ -105,6 +105,12 @@ class ArchiveFolder:
         with self._told(), self._root() as root, self._changing(root) as ledger:
             return ledger.prune(older_than or self.limits.since(now), now)
 
+    def count(self, since: datetime) -> tuple[int, int]:
+        """How many entries are from then or before it, and their bytes. Changes nothing. Raises ArchiveError."""
+        with self._told(), self._root() as root:
+            old = [found.bytes for found in found_in(root) if found.moment <= since.timestamp()]
+        return len(old), sum(old)
+
     def _has_room(self, ledger: _Change, added: int) -> bool:
         return added <= 0 or ledger.holdings.bytes + added <= self.limits.most_bytes
 

@@ -1,0 +1,140 @@
+"""`podlife archive`: look at what was kept of pods before they were deleted."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from podlife.cli.archive_target import ARCHIVE_ENV, Target, default_folder, parse_target
+from podlife.cli.explain import checked_namespace
+from podlife.cli.gc_archive import parse_age
+from podlife.cli.options import GoCommand, with_groups
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    help="What was kept of pods before they were deleted: manifest, events, the end of the logs.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+_LISTS, _SHOWS = ("table", "json", "name"), ("yaml", "json")
+
+
+def _one_of(formats: tuple[str, ...]) -> typer.models.OptionInfo:
+    def parse(text: str) -> str:
+        if text not in formats:
+            raise typer.BadParameter(f"{text!r} is no way to show it: there are {', '.join(formats)}")
+        return text
+
+    option: typer.models.OptionInfo = typer.Option(
+        "-o", "--output", metavar="|".join(formats), parser=parse, help="How to show it."
+    )
+    return option
+
+
+@dataclass(frozen=True, slots=True)
+class WhereOptions:
+    archive: Annotated[
+        str,
+        typer.Option(
+            metavar="FOLDER|s3://BUCKET/PREFIX",
+            envvar=ARCHIVE_ENV,
+            show_default="~/.local/state/podlife/archive",
+            help="Where the archive is.",
+        ),
+    ] = ""
+
+    def target(self) -> Target:
+        return parse_target(self.archive or default_folder())
+
+
+NamespaceOption = Annotated[
+    str, typer.Option("-n", "--namespace", metavar="NAME", help="Only pods of this namespace.")
+]
+
+
+@app.command("list", cls=GoCommand)
+@with_groups
+def list_(
+    where: WhereOptions,
+    namespace: NamespaceOption = "",
+    since: Annotated[
+        float | None,
+        typer.Option(metavar="DURATION", parser=parse_age, help="Only what was archived within this time."),
+    ] = None,
+    output: Annotated[str, _one_of(_LISTS)] = "table",
+) -> None:
+    """List what there is, the newest first."""
+    from podlife.cli.archive_show import show_list
+
+    sys.exit(show_list(where.target(), checked_namespace(namespace), since, output))
+
+
+@dataclass(frozen=True, slots=True)
+class PartOptions:
+    """Which part of an entry; without any of them the manifest."""
+
+    logs: Annotated[bool, typer.Option("--logs", help="Show the end of its logs.")] = False
+    container: Annotated[
+        str, typer.Option("-c", "--container", metavar="NAME", help="With --logs, only of this container.")
+    ] = ""
+    events: Annotated[bool, typer.Option("--events", help="Show its events.")] = False
+
+    def part(self) -> str:
+        """Raises BadParameter."""
+        if self.logs and self.events:
+            raise typer.BadParameter("--logs and --events exclude each other: ask for one after the other")
+        if self.container and not self.logs:
+            raise typer.BadParameter("-c chooses among logs: say --logs too")
+        return "logs" if self.logs else "events" if self.events else "pod"
+
+
+@app.command(cls=GoCommand)
+@with_groups
+def show(
+    pod: Annotated[str, typer.Argument(metavar="NAME|UID", help="The pod's name, or its UID.")],
+    parts: PartOptions,
+    where: WhereOptions,
+    namespace: NamespaceOption = "",
+    show_managed_fields: Annotated[
+        bool, typer.Option("--show-managed-fields", help="Show in the manifest who managed which field.")
+    ] = False,
+    output: Annotated[str | None, _one_of(_SHOWS)] = None,
+) -> None:
+    """Show the manifest of a pod as it was, its events or its logs; of several pods of one name, the newest."""
+    from podlife.cli.archive_show import Wish, show_entry
+
+    wish = Wish(parts.part(), parts.container, output or "", has_managed_fields=show_managed_fields)
+    sys.exit(show_entry(where.target(), _checked_pod(pod), checked_namespace(namespace), wish))
+
+
+@app.command(cls=GoCommand)
+@with_groups
+def prune(
+    where: WhereOptions,
+    older_than: Annotated[
+        float,
+        typer.Option(
+            metavar="DURATION", parser=parse_age, show_default="720h", help="Remove entries older than this."
+        ),
+    ] = 720 * 3600.0,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say how many there are.")] = False,
+) -> None:
+    """Remove what is too old from the folder, at once and without asking."""
+    from podlife.cli.archive_show import prune_folder
+
+    sys.exit(prune_folder(where.target(), older_than, is_dry_run=dry_run))
+
+
+def _checked_pod(text: str) -> str:
+    from podlife.api.names import check_dns_subdomain
+
+    # As kubectl shows it: pod/web.
+    name = text.removeprefix("pod/")
+    if problems := check_dns_subdomain(name.lower()):
+        raise typer.BadParameter(f"{text!r} is neither a name nor a UID of a pod: {problems[0]}")
+    return name

@@ -1,0 +1,71 @@
+"""Where an archive is, from what people write: a folder, or a bucket and the beginning of the names in it."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from podlife.clock import Clock
+    from podlife.podgc.archive import Archive, Shelf
+
+__all__ = ["ARCHIVE_ENV", "Target", "default_folder", "parse_target"]
+
+ARCHIVE_ENV = "PODLIFE_ARCHIVE"
+_BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    folder: Path = Path()
+    bucket: str = ""
+    prefix: str = ""
+
+    def __str__(self) -> str:
+        return f"s3://{self.bucket}/{self.prefix}".rstrip("/") if self.bucket else str(self.folder)
+
+    def open_bucket(self, clock: Clock) -> Archive:
+        """Raises ConfigError when the environment does not say how to get there."""
+        from podlife.podgc.archive.s3 import S3Archive, S3Client, settings_from
+
+        return S3Archive(S3Client(settings_from(os.environ), self.bucket, clock=clock), self.prefix)
+
+    def shelf(self, clock: Clock) -> Shelf:
+        """To read it. Raises PodlifeError."""
+        if not self.bucket:
+            from podlife.podgc.archive import FolderShelf
+
+            return FolderShelf(self.folder)
+        from podlife.podgc.archive.s3 import S3Client, S3Shelf, settings_from
+
+        return S3Shelf(S3Client(settings_from(os.environ), self.bucket, clock=clock), self.prefix)
+
+
+def parse_target(text: str) -> Target:
+    """Raises BadParameter."""
+    scheme, mark, rest = text.partition("://")
+    if not mark:
+        if text.strip() != text or not text:
+            raise typer.BadParameter(
+                f"--archive {text!r} is no folder: name one, or write s3://BUCKET/PREFIX"
+            )
+        return Target(Path(text).expanduser().absolute())
+    bucket, _, prefix = rest.partition("/")
+    if scheme != "s3" or not _BUCKET.fullmatch(bucket):
+        raise typer.BadParameter(
+            f"--archive {text!r} is neither a folder nor a bucket: write s3://BUCKET/PREFIX"
+        )
+    parts = [part for part in prefix.split("/") if part]
+    if any(part in (".", "..") for part in parts) or not prefix.isascii() or not prefix.isprintable():
+        raise typer.BadParameter(f"--archive {text!r} has a prefix that cannot be used: write plain letters")
+    return Target(bucket=bucket, prefix="/".join(parts))
+
+
+def default_folder() -> str:
+    home = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return str(Path(home) / "podlife" / "archive")

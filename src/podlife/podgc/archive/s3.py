@@ -1,0 +1,126 @@
+"""The archive in a bucket: an object an entry, named as in a folder, below a prefix.
+
+A store of objects replaces one as a whole, so the same pod again is the same object. How long they stay, and how many,
+is said by the lifecycle rule of the bucket: nothing is ever removed here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import xml.etree.ElementTree as ET
+from collections.abc import AsyncGenerator, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from podlife.api.codec import parse_time
+from podlife.podgc.archive.archive import ArchiveError
+from podlife.podgc.archive.entry import DamagedError, Entry, decode_entry, encode_entry, read_header
+from podlife.podgc.archive.places import Place, place_of, place_of_file
+from podlife.podgc.archive.s3_client import S3Client, settings_from
+from podlife.podgc.archive.shelf import Damaged, Item
+
+__all__ = ["S3Archive", "S3Client", "S3Shelf", "settings_from"]
+
+# The header of an entry is in here, whatever follows it.
+_HEADER_BYTES = 64 << 10
+_AT_ONCE = 16
+_MOST_PAGES = 10_000
+
+
+class S3Archive:
+    def __init__(self, client: S3Client, prefix: str) -> None:
+        self._client = client
+        self._prefix = prefix
+
+    async def check(self) -> None:
+        """A bucket is never full."""
+
+    async def put(self, entry: Entry) -> None:
+        header = entry.header
+        place = place_of(header.namespace, header.name, header.uid)
+        data = await asyncio.to_thread(encode_entry, entry)
+        await self._client.put(_key(self._prefix, str(place)), data)
+
+    async def close(self) -> None:
+        await self._client.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _Object:
+    place: Place
+    bytes: int
+    moment: datetime
+
+
+class S3Shelf:
+    def __init__(self, client: S3Client, prefix: str) -> None:
+        self._client = client
+        self._prefix = prefix
+
+    async def items(
+        self, namespace: str = "", *, since: datetime | None = None, stem: str = ""
+    ) -> AsyncGenerator[Item | Damaged, None]:
+        found = [
+            each
+            async for each in self._objects(namespace, stem)
+            if each.place.file.startswith(stem) and (since is None or each.moment >= since)
+        ]
+        for start in range(0, len(found), _AT_ONCE):
+            for item in await asyncio.gather(*map(self._item, found[start : start + _AT_ONCE])):
+                yield item
+
+    async def read(self, place: Place) -> Entry:
+        return decode_entry(await self._client.get(_key(self._prefix, str(place))))
+
+    async def close(self) -> None:
+        await self._client.close()
+
+    async def _item(self, each: _Object) -> Item | Damaged:
+        try:
+            begin = await self._client.get(_key(self._prefix, str(each.place)), most_bytes=_HEADER_BYTES)
+            return Item(each.place, each.bytes, each.moment, read_header(io.BytesIO(begin)))
+        except (DamagedError, ArchiveError) as error:
+            return Damaged(each.place, str(error))
+
+    async def _objects(self, namespace: str, stem: str) -> AsyncGenerator[_Object, None]:
+        prefix, token = _key(self._prefix, f"{namespace}/{stem}" if namespace else ""), ""
+        for _ in range(_MOST_PAGES):
+            body = await self._client.list_page(prefix, token)
+            try:
+                page = _parsed(body)
+                for each in _objects_of(page, self._prefix):
+                    yield each
+            except (ET.ParseError, ValueError):
+                raise ArchiveError(
+                    f"the archive s3://{self._client.bucket} does not answer as S3 does"
+                ) from None
+            token = _text(page, "NextContinuationToken")
+            if _text(page, "IsTruncated") != "true" or not token:
+                return
+
+
+def _key(prefix: str, rest: str) -> str:
+    return f"{prefix}/{rest}" if prefix else rest
+
+
+def _parsed(body: bytes) -> ET.Element:
+    # What S3 answers declares no types, and what does could make much of little.
+    if b"<!DOCTYPE" in body:
+        raise ValueError("a list declares no types")
+    root = ET.fromstring(body)  # noqa: S314 - no entity can be declared without what is refused above
+    for element in root.iter():
+        element.tag = element.tag.rpartition("}")[2]
+    return root
+
+
+def _objects_of(page: ET.Element, prefix: str) -> Iterator[_Object]:
+    for each in page.iter("Contents"):
+        path = _text(each, "Key").removeprefix(f"{prefix}/" if prefix else "")
+        place = place_of_file(*path.split("/")) if path.count("/") == 1 else None
+        if place is not None:
+            yield _Object(place, int(_text(each, "Size")), parse_time(_text(each, "LastModified")))
+
+
+def _text(element: ET.Element, name: str) -> str:
+    return element.findtext(name) or ""
