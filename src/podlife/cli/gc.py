@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from podlife.cli import gc_policy
 from podlife.cli.connecting import ConnectionOptions
 from podlife.cli.election import ElectionOptions
 from podlife.cli.gc_archive import ArchiveOptions
@@ -21,6 +22,7 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
+app.add_typer(gc_policy.app, name="policy")
 
 
 _FORMATS = ("table", "wide", "json", "yaml", "name")

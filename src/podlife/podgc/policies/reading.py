@@ -92,6 +92,8 @@ def read_policy(text: str, name: str) -> Policy:
     if len(text) > MOST_BYTES:
         raise _whole(name, f"is larger than a policy ever is: write at most {MOST_BYTES >> 20} MiB")
     root = compose(text, notes)
+    if isinstance(root, yaml.ScalarNode) and not root.value:
+        root = None
     if root is None and not notes.mistakes:
         notes.mistakes.append(Mistake(1, 1, f"there is nothing here: begin with apiVersion: {API_VERSION}"))
     policy = _read_root(notes, root) if root is not None else Policy()

@@ -27,6 +27,7 @@ __all__ = ["DAYS", "GUARD_KEYS", "WINDOW_KEYS", "read_guards"]
 
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _STOPS = "0 would let nothing go; write observeOnly: true to change nothing, or leave it out for no bound"
+_UTC = "UTC"
 _NO_WINDOW = "it could mean always or never; leave it out for always"
 
 
@@ -74,8 +75,11 @@ def _read_window(notes: Notes, node: Node, path: str) -> Window | None:
             found["to"][0], f"{path} begins and ends at the same time: for whole days leave out from and to"
         )
         return None
+    if "timezone" not in found and (wrong := _wrong_zone(_UTC)):
+        notes.add(node, f"{path}: {wrong}")
+        return None
     every_day = frozenset(range(len(DAYS)))
-    return Window(values.get("days", every_day), start, end, values.get("timezone", "UTC"))
+    return Window(values.get("days", every_day), start, end, values.get("timezone", _UTC))
 
 
 def _read_days(notes: Notes, node: Node, path: str) -> frozenset[int] | None:
@@ -98,22 +102,29 @@ def _read_day(notes: Notes, node: Node, path: str) -> frozenset[int] | None:
 
 def _read_zone(notes: Notes, node: Node, path: str) -> str | None:
     text = read_text(notes, node, path)
-    if text is None or text == "UTC":
-        return text
-    try:
-        if not re.fullmatch(r"[A-Za-z0-9_+-]+(?:/[A-Za-z0-9_+-]+)*", text) or text.lower() == "local":
-            raise ValueError(text)
-        zoneinfo.ZoneInfo(text)
-    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
-        notes.add(node, f"{path} {shown(text)} is no time zone: {_zone_instead(text)}")
+    if text is None:
+        return None
+    if wrong := _wrong_zone(text):
+        notes.add(node, f"{path} {wrong}")
         return None
     return text
+
+
+def _wrong_zone(name: str) -> str:
+    try:
+        if not re.fullmatch(r"[A-Za-z0-9_+-]+(?:/[A-Za-z0-9_+-]+)*", name):
+            raise ValueError(name)
+        zoneinfo.ZoneInfo(name)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        return f"{shown(name)} is no time zone: {_zone_instead(name)}"
+    return ""
 
 
 def _zone_instead(text: str) -> str:
     known = zoneinfo.available_timezones()
     if not known:
-        return "this system knows none but UTC; install the package tzdata, or write UTC"
+        # Not even UTC is known then.
+        return "this system has no time zones at all; install the package tzdata, of the system or of Python"
     folded = {each.lower(): each for each in known}
     if (same := folded.get(text.lower().replace(" ", "_"))) is not None:
         return f"write {same}"
