@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from podlife.cli import gc_policy
+from podlife.cli import gc_finalizers, gc_policy
 from podlife.cli.connecting import ConnectionOptions
 from podlife.cli.election import ElectionOptions
 from podlife.cli.gc_archive import ArchiveOptions
@@ -23,6 +23,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(gc_policy.app, name="policy")
+app.add_typer(gc_finalizers.app, name="finalizers")
 
 
 _FORMATS = ("table", "wide", "json", "yaml", "name")

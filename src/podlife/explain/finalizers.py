@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from podlife.api.codec import Object
+from podlife.api.managed_fields import finalizer_setter
 from podlife.explain import commands
 from podlife.explain.findings import Cause, Remedy
-from podlife.explain.objects import deleted_at, items, metadata, moment, text
+from podlife.explain.objects import deleted_at, items, metadata, moment
 
 __all__ = ["causes_of_finalizers", "owner_of"]
 
@@ -36,13 +37,8 @@ _KNOWN = {
 
 def owner_of(obj: Object, finalizer: str) -> tuple[str, datetime | None]:
     """The manager that set it and when it last wrote its fields; "" where nobody knows."""
-    # In managedFields a member of a set is its JSON after "v:".
-    key = f'v:"{finalizer}"'
-    for entry in items(metadata(obj), "managedFields"):
-        fields = (entry.get("fieldsV1") or {}).get("f:metadata") or {}
-        if key in (fields.get("f:finalizers") or {}):
-            return text(entry, "manager"), moment(entry.get("time"))
-    return "", None
+    manager, written_at = finalizer_setter(metadata(obj), finalizer)
+    return manager, moment(written_at)
 
 
 def causes_of_finalizers(kind: str, obj: Object) -> Iterator[Cause]:

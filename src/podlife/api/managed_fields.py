@@ -1,0 +1,19 @@
+"""Who set what, as the server keeps it in an object's managedFields. Pure; anything may be missing."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+__all__ = ["finalizer_setter"]
+
+
+def finalizer_setter(metadata: dict[str, Any], finalizer: str) -> tuple[str, str]:
+    """The manager that set the finalizer and when it last wrote its fields, as written; "" where nobody knows."""
+    # In managedFields a member of a set is its JSON after "v:".
+    key = f"v:{json.dumps(finalizer, ensure_ascii=False)}"
+    for entry in metadata.get("managedFields") or ():
+        fields = (entry.get("fieldsV1") or {}).get("f:metadata") or {}
+        if key in (fields.get("f:finalizers") or {}):
+            return str(entry.get("manager") or ""), str(entry.get("time") or "")
+    return "", ""

@@ -1,0 +1,165 @@
+"""`podlife gc finalizers remove`: ask, wait for the quarantine, take off, and say what came of it."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from podlife.aio import cancel_and_wait, spawn
+from podlife.cli import loop
+from podlife.cli.connecting import ConnectionOptions, connected, explained, load_connection
+from podlife.cli.gc_archive import Archiving
+from podlife.cli.gc_finalizers_show import format_held
+from podlife.cli.gc_output import counted
+from podlife.client import Client, Connection
+from podlife.clock import SystemClock
+from podlife.errors import ApiError, ConfigError
+from podlife.events import Recorder
+from podlife.podgc.archive import Archive
+from podlife.podgc.finalizers import HeldPod, held_pods
+from podlife.podgc.finalizers_removal import FinalizerRemover, Taken, event_of
+from podlife.podgc.finalizers_round import FinalizerRound, RoundResult
+from podlife.podgc.steps import Step
+
+__all__ = ["Wanted", "run_removal", "told_of"]
+
+RIGHTS = "deploy/gc/finalizers/rbac.yaml"
+_FLUSH_SECONDS = 5.0
+_INTERRUPTED = 130
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    names: tuple[str, ...]
+    namespace: str
+    allowed: frozenset[str]
+    quarantine_seconds: float
+    is_dry: bool
+
+
+def run_removal(
+    options: ConnectionOptions, wanted: Wanted, archiving: Archiving | None, *, is_confirmed: bool
+) -> int:
+    """The exit code. Raises PodlifeError when it cannot even begin."""
+    if not (is_confirmed or wanted.is_dry) and not sys.stdin.isatty():
+        raise ConfigError("there is no terminal to ask on: give --yes, or look first with --dry-run")
+    # What goes wrong is in what is told at the end.
+    logging.getLogger("podlife").addHandler(logging.NullHandler())
+    connection = load_connection(options)
+    archive = archiving.open(SystemClock()) if archiving and not wanted.is_dry else None
+    namespace = wanted.namespace or connection.namespace
+
+    async def read() -> list[HeldPod]:
+        async with connected(options, connection) as client:
+            return await held_pods(client, SystemClock().now(), namespace)
+
+    try:
+        held = {pod.name: pod for pod in loop.run(read())}
+        pods = [held[name] for name in wanted.names if name in held]
+        absent = [name for name in wanted.names if name not in held]
+        result = RoundResult()
+        if pods and (is_confirmed or wanted.is_dry or _is_agreed(pods, wanted)):
+            result = loop.run(_removed(options, connection, wanted, pods, archiving, archive))
+        elif pods:
+            print("Nothing was taken off.")
+            return 1
+    except KeyboardInterrupt:
+        print("podlife: interrupted: what was not told of was not taken off", file=sys.stderr)
+        return _INTERRUPTED
+    for line in told_of(result, is_dry=wanted.is_dry):
+        print(line)
+    problems = [f"pod {namespace}/{name} is not held by a finalizer" for name in absent]
+    problems += _problems(result, connection)
+    for problem in problems:
+        print(f"podlife: {problem}", file=sys.stderr)
+    if result.left:
+        return _INTERRUPTED
+    return 1 if problems else 0
+
+
+def _is_agreed(pods: Sequence[HeldPod], wanted: Wanted) -> bool:
+    sys.stdout.write(format_held(pods, "table", SystemClock().now()))
+    try:
+        answer = input(f"\nTake {', '.join(sorted(wanted.allowed))} off {counted(len(pods))}? [y/N] ")
+    except EOFError:
+        print()
+        return False
+    return answer.strip().lower() in ("y", "yes")
+
+
+async def _removed(
+    options: ConnectionOptions,
+    connection: Connection,
+    wanted: Wanted,
+    pods: Sequence[HeldPod],
+    archiving: Archiving | None,
+    archive: Archive | None,
+) -> RoundResult:
+    clock = SystemClock()
+    async with (
+        connected(options, connection, rights=RIGHTS) as client,
+        _recorder(client) as recorder,
+        _steps(client, archiving, archive) as steps,
+    ):
+
+        def report(taken: Taken) -> None:
+            regarding, message = event_of(taken)
+            recorder.event(regarding, "Normal", "FinalizerRemoved", message)
+
+        remover = FinalizerRemover(client, clock, wanted.allowed, steps=steps, is_dry=wanted.is_dry)
+        # A look changes nothing and needs no quarantine: that would only make people wait.
+        seconds = 0.0 if wanted.is_dry else wanted.quarantine_seconds
+        once = FinalizerRound(client, clock, remover, quarantine_seconds=seconds)
+        await once.begin()
+        with loop.stopped_by_signals(once.stop):
+            result = await once.run(pods, None if wanted.is_dry else report)
+        await recorder.flush(seconds=_FLUSH_SECONDS)
+        return result
+
+
+@asynccontextmanager
+async def _steps(
+    client: Client, archiving: Archiving | None, archive: Archive | None
+) -> AsyncIterator[Sequence[Step]]:
+    if archiving is None or archive is None:
+        yield ()
+        return
+    step = archiving.step(client, archive, SystemClock())
+    try:
+        yield (step,)
+    finally:
+        await step.close()
+
+
+@asynccontextmanager
+async def _recorder(client: Client) -> AsyncIterator[Recorder]:
+    recorder = Recorder(client, "podlife-gc", clock=SystemClock())
+    task = spawn(recorder.run(), name="events", on_failure=lambda _: None)
+    try:
+        yield recorder
+    finally:
+        await cancel_and_wait(task)
+
+
+def told_of(result: RoundResult, *, is_dry: bool = False) -> Iterator[str]:
+    """What was done, a line for each pod."""
+    for taken in result.done:
+        if taken.is_gone:
+            yield f"pod {taken.key} is gone already"
+            continue
+        names, verb = ", ".join(taken.taken), "would be taken off" if is_dry else "taken off"
+        rest = f"; still held by {', '.join(taken.left)}" if taken.left else ""
+        yield f"{names} {verb} pod {taken.key}{rest}"
+
+
+def _problems(result: RoundResult, connection: Connection) -> Iterator[str]:
+    for kept in result.kept:
+        yield f"nothing was taken off pod {kept.key}: {kept.why}"
+    for pod, error in result.failures:
+        why = explained(error, connection, rights=RIGHTS) if isinstance(error, ApiError) else error
+        yield f"nothing was taken off pod {pod.key}: {why}"
+    if result.left:
+        yield f"interrupted: {counted(result.left)} left as they are"

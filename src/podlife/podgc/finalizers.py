@@ -1,0 +1,106 @@
+"""Pods that were deleted and are held by finalizers: which, since when, set by whom, and whether their node is there.
+
+It only reads. A pod counts as held once its grace has run out: before that its node's agent may be at work on it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from podlife.api.codec import Object, parse_time
+from podlife.api.managed_fields import finalizer_setter
+from podlife.api.views import MetadataOnly
+from podlife.client import NODES, PODS, Client, ListOptions
+
+__all__ = ["Finalizer", "HeldPod", "NodeState", "held_pod", "held_pods", "read_nodes"]
+
+_PAGE = 500
+
+
+class NodeState(StrEnum):
+    THERE = "there"
+    GONE = "gone"
+    # It never had one.
+    NONE = "none"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Finalizer:
+    """`manager` set it and last wrote its fields at `set_at`, where the server kept that."""
+
+    name: str
+    manager: str = ""
+    set_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HeldPod:
+    namespace: str
+    name: str
+    uid: str
+    node: str
+    # When its grace ran out: from then on only finalizers hold it.
+    since: datetime
+    finalizers: tuple[Finalizer, ...]
+    # "Job/sum"; "" where no controller owns it.
+    owner: str = ""
+    node_state: NodeState = NodeState.UNKNOWN
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+async def held_pods(client: Client, now: datetime, namespace: str = "") -> list[HeldPod]:
+    """Of a namespace or of all, those that have been held longest first. Raises ApiError or UnreachableError."""
+    found: list[HeldPod] = []
+    async for page in client.pages(PODS, namespace, options=ListOptions(limit=_PAGE)):
+        found += [held for pod in page.items if (held := held_pod(pod, now)) is not None]
+    # After the pods, as the collector does: a pod's node was there before it.
+    nodes = await read_nodes(client) if found else frozenset()
+    known = (replace(each, node_state=_state(each.node, nodes)) for each in found)
+    return sorted(known, key=lambda each: (each.since, each.key))
+
+
+async def read_nodes(client: Client) -> frozenset[str]:
+    """The names of all nodes there are."""
+    options = ListOptions(limit=_PAGE, metadata_only=True)
+    page = await client.list_all(NODES, options=options, view=MetadataOnly)
+    return frozenset(each.metadata.name for each in page.items)
+
+
+def held_pod(pod: Object, now: datetime) -> HeldPod | None:
+    """None for a pod that is not held, or may not be held by its finalizers alone yet. Nothing is said of its node."""
+    metadata: Object = pod.get("metadata") or {}
+    since, names = _time(metadata.get("deletionTimestamp")), metadata.get("finalizers") or ()
+    if since is None or not names or (since > now and metadata.get("deletionGracePeriodSeconds") != 0):
+        return None
+    finalizers = []
+    for name in names:
+        manager, set_at = finalizer_setter(metadata, name)
+        finalizers.append(Finalizer(name, manager, _time(set_at)))
+    namespace, own_name, uid = (str(metadata.get(field) or "") for field in ("namespace", "name", "uid"))
+    node = str((pod.get("spec") or {}).get("nodeName") or "")
+    return HeldPod(namespace, own_name, uid, node, since, tuple(finalizers), _owner(metadata))
+
+
+def _state(node: str, nodes: frozenset[str]) -> NodeState:
+    if not node:
+        return NodeState.NONE
+    return NodeState.THERE if node in nodes else NodeState.GONE
+
+
+def _owner(metadata: Object) -> str:
+    owner = next((each for each in metadata.get("ownerReferences") or () if each.get("controller")), None)
+    return "" if owner is None else f"{owner.get('kind')}/{owner.get('name')}"
+
+
+def _time(value: Any) -> datetime | None:
+    try:
+        return parse_time(value) if isinstance(value, str) and value else None
+    except ValueError:
+        return None

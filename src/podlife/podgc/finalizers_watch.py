@@ -1,0 +1,136 @@
+"""Takes finalizers off while a collector runs: what it holds as settled is looked at every period.
+
+A node's quarantine runs from the look at which it was first missed, and begins anew when the node was seen, or when the
+collector was not fit to see. It does nothing while the collector does nothing. What could not be taken off is told
+once for as long as the reason stays, and tried again at growing intervals.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Iterable
+from typing import Protocol
+
+from podlife.errors import PodlifeError
+from podlife.events import Recorder
+from podlife.podgc.finalizers import HeldPod
+from podlife.podgc.finalizers_removal import FinalizerRemover, Taken, event_of
+from podlife.podgc.views import Pod
+
+__all__ = ["FinalizerWatch", "Held"]
+
+log = logging.getLogger(__name__)
+
+_MOST_AT_ONCE = 16
+# One period's worth: a look stays short however many pods are held.
+_MOST_PER_LOOK = 500
+_MOST_RETRY_SECONDS = 600.0
+
+
+class Held(Protocol):
+    """What is asked of an index."""
+
+    @property
+    def settled(self) -> Collection[Pod]: ...
+
+    def has_node(self, name: str) -> bool: ...
+
+
+class FinalizerWatch:
+    """`is_fit` says whether what `held` shows can be believed now."""
+
+    def __init__(
+        self,
+        held: Held,
+        remover: FinalizerRemover,
+        is_fit: Callable[[], bool],
+        *,
+        period_seconds: float,
+        quarantine_seconds: float,
+        recorder: Recorder | None = None,
+    ) -> None:
+        self._held = held
+        self._remover = remover
+        self._is_fit = is_fit
+        self._period_seconds = period_seconds
+        self._quarantine_seconds = quarantine_seconds
+        self._recorder = recorder
+        self._missed_at: dict[str, float] = {}
+        # By UID: what was told last, when it may be tried again, and after how long the time after that.
+        self._kept: dict[str, tuple[str, float, float]] = {}
+        self.taken = 0
+
+    async def run(self) -> None:
+        """Until it is cancelled. Raises nothing else."""
+        while True:
+            if self._is_fit():
+                await self._look()
+            else:
+                self._missed_at.clear()
+            await asyncio.sleep(self._period_seconds)
+
+    async def _look(self) -> None:
+        now = asyncio.get_running_loop().time()
+        held = [pod for pod in self._held.settled if self._is_chosen(pod)]
+        self._note_missing({pod.spec.node_name for pod in held}, now)
+        uids = {pod.metadata.uid for pod in held}
+        self._kept = {uid: kept for uid, kept in self._kept.items() if uid in uids}
+        due = [pod for pod in held if self._is_due(pod, now)][:_MOST_PER_LOOK]
+        places = asyncio.Semaphore(_MOST_AT_ONCE)
+
+        async def take(pod: Pod) -> None:
+            async with places:
+                await self._take(pod)
+
+        async with asyncio.TaskGroup() as group:
+            for pod in due:
+                group.create_task(take(pod))
+
+    def _is_chosen(self, pod: Pod) -> bool:
+        node = pod.spec.node_name
+        is_allowed = not self._remover.allowed.isdisjoint(pod.metadata.finalizers)
+        return is_allowed and bool(node) and not self._held.has_node(node)
+
+    def _note_missing(self, nodes: Iterable[str], now: float) -> None:
+        self._missed_at = {node: self._missed_at.get(node, now) for node in nodes}
+
+    def _is_due(self, pod: Pod, now: float) -> bool:
+        if self._missed_at[pod.spec.node_name] + self._quarantine_seconds > now:
+            return False
+        kept = self._kept.get(pod.metadata.uid)
+        return kept is None or kept[1] <= now
+
+    async def _take(self, pod: Pod) -> None:
+        try:
+            taken = await self._remover.take_off(_as_held(pod))
+        except PodlifeError as error:
+            self._keep(pod, f"the server could not be asked: {error}")
+            return
+        if taken.why:
+            self._keep(pod, taken.why)
+        elif taken.taken:
+            self._tell(taken)
+
+    def _keep(self, pod: Pod, why: str) -> None:
+        uid, now = pod.metadata.uid, asyncio.get_running_loop().time()
+        said, _, seconds = self._kept.get(uid, ("", 0.0, self._period_seconds))
+        if said != why:
+            log.warning("finalizers of pod %s stay: %s", pod.key, why, extra={"pod": pod.key, "uid": uid})
+        self._kept[uid] = (why, now + seconds, min(2 * seconds, _MOST_RETRY_SECONDS))
+
+    def _tell(self, taken: Taken) -> None:
+        self.taken += len(taken.taken)
+        names = ", ".join(taken.taken)
+        log.info("took %s off pod %s", names, taken.key, extra={"pod": taken.key, "node": taken.node})
+        if self._recorder is not None:
+            regarding, message = event_of(taken)
+            self._recorder.event(regarding, "Normal", "FinalizerRemoved", message)
+
+
+def _as_held(pod: Pod) -> HeldPod:
+    """As much as the remover needs: it reads the pod itself."""
+    metadata = pod.metadata
+    since = metadata.deletion_timestamp or metadata.creation_timestamp
+    assert since is not None, "a settled pod was deleted"
+    return HeldPod(metadata.namespace, metadata.name, metadata.uid, pod.spec.node_name, since, ())

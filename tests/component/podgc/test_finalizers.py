@@ -1,0 +1,413 @@
+"""Pods held by finalizers: reported, and chosen ones taken off only where the node is gone and nothing speaks against
+it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from podlife.cli.gc_finalizers_remove import told_of
+from podlife.cli.gc_finalizers_show import format_held
+from podlife.client import EVENTS, JOBS, NAMESPACES, PODS, PatchType
+from podlife.events import Recorder
+from podlife.podgc.finalizers import HeldPod, NodeState, held_pods
+from podlife.podgc.finalizers_removal import FinalizerRemover, Taken, event_of
+from podlife.podgc.finalizers_round import FinalizerRound, RoundResult
+from podlife.podgc.finalizers_watch import FinalizerWatch
+from podlife.podgc.policy import Victim
+from podlife.wire import Request, Response
+from tests.component.embedded import refusal
+from tests.component.podgc.world import GONE_NODE, World, running, serve
+from tests.virtual_time import virtual_time
+
+Object = dict[str, Any]
+
+ONE, TWO, TRACKING = "example.com/one", "example.com/two", "batch.kubernetes.io/job-tracking"
+
+
+async def held(world: World, name: str = "p", *finalizers: str, node: str = GONE_NODE, **how: Any) -> Object:
+    """Deleted when the world began, at grace 0."""
+    finalizers = finalizers or (ONE,)
+    return await world.pod(
+        name, phase="Failed", node=node, is_terminating=True, grace_seconds=0, finalizers=finalizers, **how
+    )
+
+
+async def one(world: World, name: str = "p") -> HeldPod:
+    found = await held_pods(world.client, world.clock.now())
+    return next(pod for pod in found if pod.name == name)
+
+
+def remover(world: World, *allowed: str, **how: Any) -> FinalizerRemover:
+    return FinalizerRemover(world.client, world.clock, frozenset(allowed or (ONE,)), **how)
+
+
+async def finalizers_of(world: World, name: str = "p") -> list[str]:
+    found: list[str] = (await world.get(name))["metadata"].get("finalizers", [])
+    return found
+
+
+# What is reported
+
+
+@virtual_time
+async def test_pods_are_reported_once_their_grace_is_over_the_longest_held_first(tmp_path: Path) -> None:
+    async with serve(tmp_path) as world:
+        await world.node()
+        await held(world, "orphan", ONE, TWO)
+        await world.pod("young", is_terminating=True, grace_seconds=100, finalizers=(ONE,))
+        await world.pod("living", finalizers=(ONE,))
+        await world.pod("unheld", is_terminating=True, grace_seconds=0)
+        await world.pod("nowhere", node="", is_terminating=True, grace_seconds=30, finalizers=(TWO,))
+        await asyncio.sleep(60)
+        found = await held_pods(world.client, world.clock.now())
+        states = [(pod.name, pod.node_state, [each.name for each in pod.finalizers]) for pod in found]
+        assert states == [
+            ("orphan", NodeState.GONE, [ONE, TWO]),
+            ("nowhere", NodeState.NONE, [TWO]),
+        ]
+        await asyncio.sleep(60)
+        found = await held_pods(world.client, world.clock.now(), "default")
+        assert [(pod.name, pod.node_state) for pod in found][-1] == ("young", NodeState.THERE)
+        assert await held_pods(world.client, world.clock.now(), "kube-system") == []
+
+
+@virtual_time
+async def test_the_report_tells_who_set_the_finalizer_and_when(tmp_path: Path) -> None:
+    async with serve(tmp_path) as world:
+        await held(world)
+        fields = {"f:metadata": {"f:finalizers": {".": {}, f'v:"{ONE}"': {}}}}
+        entry = {
+            "manager": "backup",
+            "operation": "Update",
+            "time": "2029-12-31T23:00:00Z",
+            "fieldsV1": fields,
+        }
+        await world.plant("p", metadata={"managedFields": [entry]})
+        pod = await one(world)
+        [finalizer] = pod.finalizers
+        assert (finalizer.name, finalizer.manager) == (ONE, "backup")
+        await asyncio.sleep(120)
+        shown = format_held([pod], "table", world.clock.now())
+        words = shown.splitlines()[1].split()
+        assert words == ["default", "p", "2m", GONE_NODE, "(gone)", ONE, "backup", "1h2m", "ago"]
+        assert "1 pod held by finalizers, 1 of them of nodes that are gone." in shown
+        assert format_held([], "table", world.clock.now()) == "No pod is held by a finalizer.\n"
+        assert '"lastWritten": "2029-12-31T23:00:00Z"' in format_held([pod], "json", world.clock.now())
+
+
+# What is taken off, and what not
+
+
+@virtual_time
+async def test_only_allowed_finalizers_of_a_pod_whose_node_is_gone_are_taken_off(tmp_path: Path) -> None:
+    async with serve(tmp_path) as world:
+        await held(world, "p", TWO, ONE)
+        taken = await remover(world).take_off(await one(world))
+        assert (taken.taken, taken.left, taken.why) == ((ONE,), (TWO,), "")
+        assert await finalizers_of(world) == [TWO]
+        taken = await remover(world, ONE, TWO).take_off(await one(world))
+        assert taken.taken == (TWO,)
+        assert await world.is_gone("p")
+
+
+@virtual_time
+async def test_the_first_and_the_last_of_three_go_in_one_patch(tmp_path: Path) -> None:
+    async with serve(tmp_path) as world:
+        await held(world, "p", ONE, "example.com/between", TWO)
+        taken = await remover(world, ONE, TWO).take_off(await one(world))
+        assert taken.taken == (ONE, TWO)
+        assert await finalizers_of(world) == ["example.com/between"]
+        assert len(world.faults.sent("PATCH")) == 1
+
+
+@virtual_time
+async def test_nothing_is_taken_off_while_something_speaks_against_it(tmp_path: Path) -> None:
+    async with serve(tmp_path) as world:
+        await world.node()
+        await held(world, "there", node="node")
+        await held(world, "nowhere", node="")
+        await held(world, "other", TWO)
+        living = await world.pod("living", node=GONE_NODE, finalizers=(ONE,))
+        asked = {name: await one(world, name) for name in ("there", "nowhere", "other")}
+        uid = living["metadata"]["uid"]
+        asked["living"] = HeldPod("default", "living", uid, GONE_NODE, world.clock.now(), ())
+        said = {name: (await remover(world).take_off(pod)).why for name, pod in asked.items()}
+        assert said["there"].startswith("its node node exists")
+        assert said["nowhere"] == "it never had a node that could be gone"
+        assert said["other"] == f"none of its finalizers ({TWO}) is allowed to be taken off"
+        assert said["living"].startswith("it is not held by a finalizer alone")
+        assert world.faults.sent("PATCH") == []
+
+
+@virtual_time
+async def test_a_node_that_cannot_be_asked_for_leaves_the_pod_as_it_is(tmp_path: Path) -> None:
+    async with serve(tmp_path) as world:
+        await held(world)
+        pod = await one(world)
+
+        async def forbidden(request: Request) -> Response:
+            return refusal(403, "Forbidden")
+
+        world.faults.put("GET", f"/nodes/{GONE_NODE}$", forbidden)
+        assert f"node {GONE_NODE} could not be looked for" in (await remover(world).take_off(pod)).why
+        assert await finalizers_of(world) == [ONE]
+
+
+@virtual_time
+async def test_a_namespace_that_is_marked_to_be_left_alone_is(tmp_path: Path) -> None:
+    async with serve(tmp_path) as world:
+        await held(world)
+        pod = await one(world)
+        for name in ("default", "kube-system"):
+            mark: Object = {"metadata": {"annotations": {"podlife.dev/gc-stop": "audit"}}}
+            await world.admin.patch(NAMESPACES, name, mark)
+            why = (await remover(world).take_off(pod)).why
+            assert why == (
+                f"namespace {name} is marked to be left alone (audit); "
+                f"`kubectl annotate namespace {name} podlife.dev/gc-stop-` lifts it"
+            )
+            mark["metadata"]["annotations"]["podlife.dev/gc-stop"] = None
+            await world.admin.patch(NAMESPACES, name, mark)
+        assert (await remover(world).take_off(pod)).taken == (ONE,)
+
+
+@virtual_time
+async def test_the_job_controllers_finalizer_goes_only_when_the_job_is_gone(tmp_path: Path) -> None:
+    async with serve(tmp_path) as world:
+        template = {"spec": {"containers": [{"name": "c", "image": "i"}], "restartPolicy": "Never"}}
+        job = {"metadata": {"name": "sum"}, "spec": {"template": template}}
+        made = await world.admin.create(JOBS, job, "default")
+        owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "sum", "controller": True}
+        await held(world, "p", TRACKING, owner={**owner, "uid": made["metadata"]["uid"]})
+        await held(world, "q", TRACKING, owner={**owner, "uid": "of-another"})
+        why = (await remover(world, TRACKING).take_off(await one(world))).why
+        assert "belongs to Job sum (it is there): without the finalizer it would never count this pod" in why
+        # A Job of the same name that was made anew is not its Job.
+        assert (await remover(world, TRACKING).take_off(await one(world, "q"))).taken == (TRACKING,)
+        # Not even then without being named.
+        assert "is allowed" in (await remover(world, ONE).take_off(await one(world))).why
+        await world.admin.delete(JOBS, "sum", "default")
+        await world.admin.patch(JOBS, "sum", {"metadata": {"finalizers": None}}, "default")
+        assert (await remover(world, TRACKING).take_off(await one(world))).taken == (TRACKING,)
+
+
+@virtual_time
+async def test_a_pod_that_was_made_anew_or_is_gone_is_left_alone(tmp_path: Path) -> None:
+    async with serve(tmp_path) as world:
+        await held(world)
+        old = await one(world)
+        await world.admin.patch(PODS, "p", {"metadata": {"finalizers": None}}, "default")
+        assert (await remover(world).take_off(old)).is_gone
+        await held(world)
+        assert (await remover(world).take_off(old)).is_gone
+        assert await finalizers_of(world) == [ONE]
+
+
+@virtual_time
+async def test_a_pod_that_changes_under_the_patch_is_decided_about_anew(tmp_path: Path) -> None:
+    async with serve(tmp_path) as world:
+        await held(world, "p", TWO, ONE)
+        pod = await one(world)
+        changed = 0
+
+        async def meanwhile(request: Request) -> None:
+            nonlocal changed
+            changed += 1
+            # Another finalizer goes first: what was in the second place is in the first now.
+            if changed == 1:
+                left = [{"op": "remove", "path": "/metadata/finalizers/0"}]
+                await world.admin.patch(PODS, "p", left, "default", type=PatchType.JSON)
+
+        world.faults.put("PATCH", "/pods/p$", meanwhile)
+        taken = await remover(world).take_off(pod)
+        assert (taken.taken, taken.left, changed) == ((ONE,), (), 2)
+        assert await world.is_gone("p")
+
+
+@virtual_time
+async def test_a_pod_that_changes_all_the_time_is_given_up(tmp_path: Path) -> None:
+    async with serve(tmp_path) as world:
+        await held(world)
+        pod = await one(world)
+
+        async def meanwhile(request: Request) -> None:
+            labels = {"metadata": {"labels": {"n": str(len(world.faults.requests))}}}
+            await world.admin.patch(PODS, "p", labels, "default")
+
+        world.faults.put("PATCH", "/pods/p$", meanwhile)
+        assert (await remover(world).take_off(pod)).why == "it changes all the time: try again"
+        assert await finalizers_of(world) == [ONE]
+
+
+@virtual_time
+async def test_what_comes_before_may_keep_the_finalizer_and_a_dry_run_asks_nobody(tmp_path: Path) -> None:
+    async with serve(tmp_path) as world:
+        await held(world)
+        pod = await one(world)
+        asked: list[str] = []
+
+        async def full(victim: Victim) -> str:
+            asked.append(victim.pod.key)
+            return "the archive is full"
+
+        assert (await remover(world, steps=[full]).take_off(pod)).why == "the archive is full"
+        dry = await remover(world, steps=[full], is_dry=True).take_off(pod)
+        assert (dry.taken, asked) == ((ONE,), ["default/p"])
+        assert await finalizers_of(world) == [ONE]
+
+
+# Once
+
+
+async def rounded(world: World, *allowed: str, seconds: float = 40.0, **how: Any) -> RoundResult:
+    once = FinalizerRound(
+        world.client, world.clock, remover(world, *allowed, **how), quarantine_seconds=seconds
+    )
+    await once.begin()
+    return await once.run(await once.chosen())
+
+
+@virtual_time
+async def test_a_round_waits_for_the_quarantine_and_takes_what_it_may(tmp_path: Path) -> None:
+    async with serve(tmp_path) as world:
+        await world.node()
+        await held(world, "p")
+        await held(world, "q", TWO)
+        await held(world, "r", node="node")
+        began = asyncio.get_running_loop().time()
+        result = await rounded(world)
+        assert asyncio.get_running_loop().time() - began >= 40
+        assert list(told_of(result)) == [f"{ONE} taken off pod default/p"]
+        assert result.is_complete
+        assert await world.left() == ["q", "r"]
+
+
+@virtual_time
+async def test_a_node_that_comes_back_within_the_quarantine_keeps_its_pods_finalizers(tmp_path: Path) -> None:
+    async with serve(tmp_path) as world:
+        await held(world)
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(rounded(world))
+            await asyncio.sleep(30)
+            await world.node(GONE_NODE)
+        result = task.result()
+        assert [kept.why for kept in result.kept] == [
+            f"its node {GONE_NODE} exists: what set the finalizer may still do its work"
+        ]
+        assert await finalizers_of(world) == [ONE]
+
+
+@virtual_time
+async def test_a_node_that_goes_only_after_the_first_look_has_no_quarantine_behind_it(tmp_path: Path) -> None:
+    async with serve(tmp_path) as world:
+        await world.node()
+        await held(world, node="node")
+        once = FinalizerRound(world.client, world.clock, remover(world), quarantine_seconds=40)
+        await once.begin()
+        await world.delete_node("node")
+        result = await once.run(await once.chosen())
+        assert [kept.why for kept in result.kept] == ["node node has not been missing for 40 s yet"]
+        assert not result.is_complete
+
+
+@virtual_time
+async def test_a_round_that_is_stopped_begins_with_nobody_more(tmp_path: Path) -> None:
+    async with serve(tmp_path) as world:
+        await held(world)
+        once = FinalizerRound(world.client, world.clock, remover(world), quarantine_seconds=40)
+        await once.begin()
+        asyncio.get_running_loop().call_later(5, once.stop)
+        result = await once.run(await once.chosen())
+        assert (result.left, result.done) == (1, [])
+        assert asyncio.get_running_loop().time() < 40
+
+
+# While a collector runs
+
+
+@asynccontextmanager
+async def watching(world: World, *allowed: str, **how: Any) -> AsyncIterator[FinalizerWatch]:
+    collector = world.collector()
+    recorder = Recorder(world.admin, "podlife-gc", clock=world.clock)
+    watch = FinalizerWatch(
+        collector.index,
+        remover(world, *allowed, **how),
+        lambda: collector.is_fit,
+        period_seconds=20,
+        quarantine_seconds=40,
+        recorder=recorder,
+    )
+    async with running(collector), asyncio.TaskGroup() as group:
+        tasks = [group.create_task(watch.run()), group.create_task(recorder.run())]
+        yield watch
+        for task in tasks:
+            task.cancel()
+
+
+@virtual_time
+async def test_beside_a_collector_what_is_held_goes_after_the_quarantine_and_that_is_told(
+    tmp_path: Path,
+) -> None:
+    async with serve(tmp_path) as world:
+        await world.node()
+        await held(world, "p")
+        await held(world, "q", TWO)
+        await held(world, "r", node="node")
+        async with watching(world) as watch:
+            await asyncio.sleep(39)
+            assert await world.left() == ["p", "q", "r"]
+            await asyncio.sleep(60)
+            assert await world.left() == ["q", "r"]
+            assert watch.taken == 1
+            events = (await world.admin.list(EVENTS, "default")).items
+            said = [event["message"] for event in events if event["reason"] == "FinalizerRemoved"]
+            assert said == [
+                f"podlife-gc took {ONE} off pod p: it was deleted, and node {GONE_NODE} no longer exists"
+            ]
+            await world.delete_node("node")
+            await asyncio.sleep(100)
+            assert await world.left() == ["q"]
+
+
+@virtual_time
+async def test_a_node_that_was_seen_again_is_missed_anew(tmp_path: Path) -> None:
+    async with serve(tmp_path) as world:
+        await held(world, "p")
+        async with watching(world):
+            await asyncio.sleep(30)
+            await world.node(GONE_NODE)
+            await asyncio.sleep(20)
+            await world.delete_node(GONE_NODE)
+            await asyncio.sleep(35)
+            assert await world.left() == ["p"]
+            await asyncio.sleep(60)
+            assert await world.left() == []
+
+
+@virtual_time
+async def test_what_cannot_be_taken_off_is_tried_again_at_growing_intervals(tmp_path: Path) -> None:
+    async with serve(tmp_path) as world:
+        await held(world, "p")
+        asked: list[float] = []
+
+        async def full(victim: Victim) -> str:
+            asked.append(asyncio.get_running_loop().time())
+            return "" if len(asked) > 4 else "the archive is full"
+
+        async with watching(world, steps=[full]):
+            await asyncio.sleep(3600)
+            assert await world.left() == []
+        gaps = [round(later - sooner) for sooner, later in pairwise(asked)]
+        assert gaps == sorted(gaps)
+        assert gaps[-1] >= 4 * gaps[0]
+
+
+def test_the_event_goes_to_the_owner_or_else_to_the_namespace_of_the_pod() -> None:
+    regarding, message = event_of(Taken("ns", "p", "n1", taken=(ONE,), left=(TWO,)))
+    assert regarding == {"apiVersion": "v1", "kind": "Namespace", "name": "ns", "namespace": "ns"}
+    assert message.endswith(f"node n1 no longer exists; still held by {TWO}")
