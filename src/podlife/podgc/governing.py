@@ -34,7 +34,8 @@ def governed(settings: Settings, policy: Policy | None) -> Settings:
         settings,
         policy=policy,
         guards=settings.guards or policy.guards,
-        collect=settings.collect if policy.collect is None else policy.collect,
+        # What either of them leaves out is left out: a file never collects what the flags do not.
+        collect=settings.collect if policy.collect is None else settings.collect & policy.collect,
         threshold=settings.threshold if policy.threshold is None else policy.threshold,
         quarantine_seconds=(
             settings.quarantine_seconds if policy.quarantine_seconds is None else policy.quarantine_seconds
