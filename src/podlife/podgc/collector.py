@@ -17,16 +17,16 @@ from dataclasses import dataclass
 from time import perf_counter
 
 from podlife.aio import wait_until_set
-from podlife.api.views import MetadataOnly, Node
-from podlife.client import NODES, PODS, Client
+from podlife.api.views import MetadataOnly
+from podlife.client import NODES, Client
 from podlife.clock import Clock, SystemClock
 from podlife.errors import NotFoundError, PodlifeError
 from podlife.events import Recorder
-from podlife.informer import Informer
 from podlife.podgc import policy, sweep
+from podlife.podgc.caches import Caches
 from podlife.podgc.crew import Crew
-from podlife.podgc.feeding import NodeHandler, PodHandler
-from podlife.podgc.governing import index_for, pod_view
+from podlife.podgc.feeding import NamespaceHandler, NodeHandler, PodHandler
+from podlife.podgc.governing import index_for
 from podlife.podgc.metrics import Metrics
 from podlife.podgc.policy import Action, Plan, Victim
 from podlife.podgc.removal import Outcome, Removal, event_about, regarding_pod, remove
@@ -47,6 +47,8 @@ _POD, _NODE = "pod", "node"
 _RETRY_SECONDS, _MOST_RETRY_SECONDS = 1.0, 300.0
 # How long to wait for caches that are not live before looking again.
 _UNFIT_SECONDS = 1.0
+# The least time between two looks at what is due by the time of day.
+_LEAST_SECONDS = 0.01
 
 
 @dataclass(slots=True)
@@ -76,8 +78,7 @@ class Collector:
         self._clock = clock or SystemClock()
         self._recorder = recorder
         self._steps = steps
-        self._pods = Informer(client, PODS, view=pod_view(self.settings))
-        self._nodes = Informer(client, NODES, view=Node)
+        self._caches = Caches(client, self.settings)
         limiter = ExponentialLimiter[Key](_RETRY_SECONDS, _MOST_RETRY_SECONDS)
         self._queue = RateLimitedQueue[Key]("podgc", limiter=limiter)
         self._claims: dict[str, Claim] = {}
@@ -90,8 +91,8 @@ class Collector:
 
     @property
     def is_fit(self) -> bool:
-        """Whether both caches are synced and live: nothing is done while they are not."""
-        return all(informer.has_synced and informer.is_live for informer in (self._pods, self._nodes))
+        """Whether the caches are synced and live: nothing is done while they are not."""
+        return self._caches.is_fit
 
     @property
     def queue(self) -> RateLimitedQueue[Key]:
@@ -112,20 +113,29 @@ class Collector:
 
     async def run(self) -> None:
         """Collect until cancelled. Raises what ended an informer, and nothing else."""
-        self._pods.add_handler(PodHandler(self))
-        self._nodes.add_handler(NodeHandler(self))
         settings = self.settings
         crew = Crew(
             self._queue, self._work, count=settings.most_in_flight, stop_seconds=settings.stop_seconds
         )
         try:
             async with crew, asyncio.TaskGroup() as group:
-                group.create_task(self._pods.run(), name="podgc-pods")
-                group.create_task(self._nodes.run(), name="podgc-nodes")
+                self._caches.follow(group, PodHandler(self), NodeHandler(self), NamespaceHandler(self))
                 group.create_task(crew.watch(), name="podgc-crew")
                 group.create_task(self._decide(), name="podgc-decide")
         except BaseExceptionGroup as failures:
             raise failures.exceptions[0] from None
+
+    def put_in_force(self, settings: Settings) -> None:
+        """Decide by these from now on, with another policy in them. What is known of missing nodes and what is under
+        way stays; nothing is collected before the pods have been read anew, for what this policy asks of them."""
+        if settings == self.settings:
+            return
+        before, self.settings, self.index = self.index, settings, index_for(settings)
+        self.index.inherit(before)
+        self._caches.fill(self.index)
+        self._caches.replace_pods(settings, PodHandler(self))
+        self.metrics.policy_generation += 1
+        self.note(is_news=True)
 
     # What the informers tell
 
@@ -160,20 +170,20 @@ class Collector:
             if not self._check_fitness():
                 await asyncio.sleep(_UNFIT_SECONDS)
                 continue
+            self.index.end_inheritance()
             is_pass = loop.time() >= next_pass
             self._look(is_pass=is_pass)
             if is_pass:
                 # Counted from the end of a pass, as upstream (GC-01).
                 next_pass = loop.time() + self.settings.period_seconds
-            wake_at = min(next_pass, self._next_check())
+            wake_at = min(next_pass, self._next_check(), self._next_due())
             await wait_until_set(self._news, seconds=max(0.0, wake_at - loop.time()))
 
     async def _wait_for_caches(self) -> None:
-        for informer in (self._pods, self._nodes):
-            while not await informer.wait_for_sync(seconds=self.settings.period_seconds):
-                log.warning("nothing is collected yet: %s", informer.trouble or "a cache has not synced")
-                # An informer that has ended says so at once, and its failure is about to end this task.
-                await asyncio.sleep(_UNFIT_SECONDS)
+        while not await self._caches.wait_for_sync(seconds=self.settings.period_seconds):
+            log.warning("nothing is collected yet: %s", self._caches.trouble or "a cache has not synced")
+            # An informer that has ended says so at once, and its failure is about to end this task.
+            await asyncio.sleep(_UNFIT_SECONDS)
 
     def _check_fitness(self) -> bool:
         is_fit = self.is_fit
@@ -182,7 +192,7 @@ class Collector:
             if is_fit:
                 log.info("the caches are live again: collecting goes on")
             else:
-                why = self._pods.trouble or self._nodes.trouble or "nothing is heard of the server"
+                why = self._caches.trouble or "nothing is heard of the server"
                 log.warning("nothing is collected while a cache is not live: %s", why)
         return is_fit
 
@@ -196,8 +206,15 @@ class Collector:
         )
         return min(waiting, default=math.inf)
 
+    def _next_due(self) -> float:
+        """When time alone lets a pod go next, in the loop's seconds."""
+        wait = self.index.next_due_at - self._clock.now().timestamp()
+        # The two clocks need not agree to the last digit.
+        return asyncio.get_running_loop().time() + max(_LEAST_SECONDS, wait)
+
     def _look(self, *, is_pass: bool) -> None:
         started = perf_counter()
+        self.index.pass_time(self._clock.now())
         now = asyncio.get_running_loop().time()
         since = self._news_at if self._news.is_set() else now
         self._news.clear()
@@ -277,6 +294,7 @@ class Collector:
         claim = self._claims.get(uid)
         if claim is None:
             return
+        self.index.pass_time(self._clock.now())
         pod = self.index.pod(claim.node, uid)
         victim = None if pod is None else policy.victim_of(self.index, self.settings, pod)
         if victim is None:
@@ -314,6 +332,8 @@ class Collector:
         log.info("%s: %s", removal.outcome, victim.pod.key, extra={**told, "why": victim.why})
         if removal.outcome.is_deletion:
             self.metrics.deleted[metadata.namespace, victim.reason] += 1
+            if victim.rule:
+                self.metrics.deleted_by_rule[victim.rule] += 1
         if self._recorder is not None and (event := event_about(victim, removal)) is not None:
             regarding, message = event
             self._recorder.event(regarding, "Normal", "PodGarbageCollected", message)

@@ -15,14 +15,20 @@ __all__ = ["NamespaceHandler", "NodeHandler", "PodHandler"]
 
 
 class PodHandler:
+    """Feeds the index that there is when it is made: when another takes its place, the pods are read anew for that."""
+
     def __init__(self, collector: Collector) -> None:
         self._collector = collector
+        self._index = collector.index
 
     def on_add(self, pod: Pod) -> None:
-        self._collector.note(self._collector.index.add_pod(pod, _now()))
+        if self._is_current:
+            self._collector.note(self._index.add_pod(pod, _now()))
 
     def on_update(self, old: Pod, new: Pod) -> None:
         collector = self._collector
+        if not self._is_current:
+            return
         is_news = collector.index.update_pod(old, new, _now())
         if collector.index.is_settled(new):
             # It leaves its place among the victims to the next.
@@ -33,8 +39,13 @@ class PodHandler:
         collector.note(is_news)
 
     def on_delete(self, pod: Pod) -> None:
-        self._collector.index.remove_pod(pod, _now())
-        self._collector.release(pod)
+        if self._is_current:
+            self._index.remove_pod(pod, _now())
+            self._collector.release(pod)
+
+    @property
+    def _is_current(self) -> bool:
+        return self._collector.index is self._index
 
 
 class NodeHandler:

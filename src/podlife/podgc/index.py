@@ -77,6 +77,7 @@ class PodIndex:
         self._nodes: set[str] = set()
         self._out_of_service: set[str] = set()
         self._missing: dict[str, Absence] = {}
+        self._inherited: dict[str, Absence] = {}
         self._orphans: dict[str, set[str]] = {}
         self._count = 0
         self._counts: dict[str, int] = {}
@@ -108,6 +109,7 @@ class PodIndex:
         name = node.metadata.name
         self._nodes.add(name)
         self._missing.pop(name, None)
+        self._inherited.pop(name, None)
         self._orphans.pop(name, None)
         if is_out_of_service(node):
             self._out_of_service.add(name)
@@ -135,6 +137,16 @@ class PodIndex:
         """Nothing was known before: whatever is missing is seen for the first time now."""
         self._orphans.clear()
         self._missing = {name: Absence(now) for name in self._missing}
+
+    def inherit(self, before: PodIndex) -> None:
+        """Take over from the index of the policy that was in force: who is being removed, and since when which node
+        is missed, so that no quarantine begins anew. Whether such a node is gone is asked again."""
+        self._leaving = before._leaving
+        self._inherited = {name: Absence(absence.seen_at) for name, absence in before._missing.items()}
+
+    def end_inheritance(self) -> None:
+        """All pods are there: a node that none of them is on is missed anew."""
+        self._inherited.clear()
 
     def confirm_missing(self, name: str, now: float) -> bool:
         """The server does not know the node: the pods that are on it now are orphans (GC-52). Those that come later
@@ -348,7 +360,7 @@ class PodIndex:
             return False
         if node in self._missing:
             return False
-        self._missing[node] = Absence(now)
+        self._missing[node] = self._inherited.pop(node, Absence(now))
         return True
 
 

@@ -31,3 +31,9 @@ class Metrics:
         # How long it took to decide, in a look at everything or after an event.
         self.pass_seconds = Distribution(_PASS_SECONDS)
         self.node_checks: Counter[str] = Counter()
+        # By the rule that chose them.
+        self.deleted_by_rule: Counter[str] = Counter()
+        # How many policies were put in force, and how often one was taken or refused.
+        self.policy_generation = 1
+        self.policy_reloads: Counter[str] = Counter()
+        self.is_policy_refused = False
