@@ -1,0 +1,92 @@
+"""The caches that a collector decides on, and whether they can be trusted.
+
+Namespaces are followed only where somebody asks for them: a policy, or guards. The pods are followed in the view of the
+policy in force: when another comes, they are read anew, and the caches cannot be trusted until that is done. Whoever
+follows says who is told; a handler of pods that were followed before hears nothing any more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from podlife.api.views import Node
+from podlife.client import NAMESPACES, NODES, PODS, Client
+from podlife.informer import Handler, Informer
+from podlife.podgc.governing import pod_view
+from podlife.podgc.index import PodIndex
+from podlife.podgc.settings import Settings
+from podlife.podgc.views import Namespace, Pod
+
+__all__ = ["Caches"]
+
+
+class Caches:
+    def __init__(self, client: Client, settings: Settings) -> None:
+        self._client = client
+        self._pods = Informer(client, PODS, view=pod_view(settings))
+        self._nodes = Informer(client, NODES, view=Node)
+        has_asked = settings.policy is not None or settings.guards is not None
+        self._namespaces = Informer(client, NAMESPACES, view=Namespace) if has_asked else None
+        self._is_replaced = asyncio.Event()
+
+    @property
+    def is_fit(self) -> bool:
+        """Whether all of them are synced and live."""
+        return all(informer.has_synced and informer.is_live for informer in self._informers)
+
+    @property
+    def trouble(self) -> str:
+        """Why they are not, where that is known."""
+        return next((str(each.trouble) for each in self._informers if each.trouble is not None), "")
+
+    async def wait_for_sync(self, *, seconds: float) -> bool:
+        """Wait for each of them so long at most; says whether all have come."""
+        for informer in self._informers:
+            if not await informer.wait_for_sync(seconds=seconds):
+                return False
+        return True
+
+    def follow(
+        self,
+        group: asyncio.TaskGroup,
+        pods: Handler[Pod],
+        nodes: Handler[Node],
+        namespaces: Handler[Namespace],
+    ) -> None:
+        """Tell them of everything for as long as the group lasts."""
+        self._pods.add_handler(pods)
+        self._nodes.add_handler(nodes)
+        group.create_task(self._follow_pods(), name="podgc-pods")
+        group.create_task(self._nodes.run(), name="podgc-nodes")
+        if self._namespaces is not None:
+            self._namespaces.add_handler(namespaces)
+            group.create_task(self._namespaces.run(), name="podgc-namespaces")
+
+    def replace_pods(self, settings: Settings, handler: Handler[Pod]) -> None:
+        """Read the pods anew, in the view of these settings, and tell this handler of them."""
+        self._pods = Informer(self._client, PODS, view=pod_view(settings))
+        self._pods.add_handler(handler)
+        self._is_replaced.set()
+
+    def fill(self, index: PodIndex) -> None:
+        """Put what is known into an index, but for the pods."""
+        for node in self._nodes.cache.list():
+            index.put_node(node)
+        for namespace in self._namespaces.cache.list() if self._namespaces is not None else ():
+            index.put_namespace(namespace)
+
+    @property
+    def _informers(self) -> tuple[Informer[Pod] | Informer[Node] | Informer[Namespace], ...]:
+        # A pod's node and namespace were there before it: pods are waited for first.
+        return tuple(each for each in (self._pods, self._nodes, self._namespaces) if each is not None)
+
+    async def _follow_pods(self) -> None:
+        while True:
+            self._is_replaced.clear()
+            try:
+                async with asyncio.TaskGroup() as group:
+                    following = group.create_task(self._pods.run(), name="podgc-pods-now")
+                    await self._is_replaced.wait()
+                    following.cancel()
+            except BaseExceptionGroup as failures:
+                raise failures.exceptions[0] from None
