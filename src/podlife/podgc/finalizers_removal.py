@@ -10,19 +10,21 @@ else. What comes before (an archive) are steps; whatever is in doubt leaves the 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import msgspec
 
-from podlife.api.codec import Object
+from podlife.api.codec import Object, parse_time
 from podlife.api.views import MetadataOnly, OwnerReference, controller_of
 from podlife.client import NAMESPACES, NODES, PODS, Client, ListOptions, PatchType
 from podlife.clock import Clock
 from podlife.errors import ConflictError, InvalidError, NotFoundError, PodlifeError
 from podlife.podgc.finalizers import HeldPod, held_pod
 from podlife.podgc.policies.guards_marks import marks_of, unstop_command
+from podlife.podgc.policies.model import KEEP_UNTIL
 from podlife.podgc.policies.owner_reading import OwnerReader
 from podlife.podgc.policies.owner_seen import TRACKING
 from podlife.podgc.policy import Action, Victim
@@ -56,7 +58,8 @@ class Taken:
 
 
 class FinalizerRemover:
-    """`allowed` are finalizers by their whole names. `is_dry` does all but the last: no step, no patch."""
+    """`allowed` are finalizers by their whole names. `protection` says what protects a pod, besides its own annotation.
+    `is_dry` does all but the last: no step, no patch."""
 
     def __init__(
         self,
@@ -65,12 +68,14 @@ class FinalizerRemover:
         allowed: frozenset[str],
         *,
         steps: Sequence[Step] = (),
+        protection: Callable[[Object], str] = lambda pod: "",
         is_dry: bool = False,
     ) -> None:
         self.allowed = allowed
         self._client = client
         self._clock = clock
         self._steps = steps
+        self._protection = protection
         self._is_dry = is_dry
         self._owners = OwnerReader(client)
 
@@ -118,6 +123,8 @@ class FinalizerRemover:
             return "it is not held by a finalizer alone: it was not deleted, or its grace is not over"
         if not self._chosen(found):
             return f"none of its finalizers ({', '.join(_finalizers(found))}) is allowed to be taken off"
+        if protection := _kept_until(found, self._clock.now()) or self._protection(found):
+            return f"it is protected by {protection}"
         return (
             await self._stopped(pod.namespace)
             or await self._node_is_there(held.node)
@@ -207,6 +214,17 @@ class _MarkedMetadata(msgspec.Struct):
 
 class _Marked(msgspec.Struct):
     metadata: _MarkedMetadata
+
+
+def _kept_until(pod: Object, now: datetime) -> str:
+    noted = (pod["metadata"].get("annotations") or {}).get(KEEP_UNTIL)
+    if noted is None:
+        return ""
+    try:
+        is_over = parse_time(noted) <= now
+    except ValueError:
+        is_over = False
+    return "" if is_over else f"its annotation {KEEP_UNTIL}: {noted}"
 
 
 def _finalizers(pod: Object) -> tuple[str, ...]:

@@ -38,11 +38,11 @@ class Held(Protocol):
 
 
 class FinalizerWatch:
-    """`is_fit` says whether what `held` shows can be believed now."""
+    """`held` gives the index of the moment; `is_fit` says whether what it shows can be believed now."""
 
     def __init__(
         self,
-        held: Held,
+        held: Callable[[], Held],
         remover: FinalizerRemover,
         is_fit: Callable[[], bool],
         *,
@@ -72,7 +72,8 @@ class FinalizerWatch:
 
     async def _look(self) -> None:
         now = asyncio.get_running_loop().time()
-        held = [pod for pod in self._held.settled if self._is_chosen(pod)]
+        index = self._held()
+        held = [pod for pod in index.settled if self._is_chosen(index, pod)]
         self._note_missing({pod.spec.node_name for pod in held}, now)
         uids = {pod.metadata.uid for pod in held}
         self._kept = {uid: kept for uid, kept in self._kept.items() if uid in uids}
@@ -87,10 +88,10 @@ class FinalizerWatch:
             for pod in due:
                 group.create_task(take(pod))
 
-    def _is_chosen(self, pod: Pod) -> bool:
+    def _is_chosen(self, index: Held, pod: Pod) -> bool:
         node = pod.spec.node_name
         is_allowed = not self._remover.allowed.isdisjoint(pod.metadata.finalizers)
-        return is_allowed and bool(node) and not self._held.has_node(node)
+        return is_allowed and bool(node) and not index.has_node(node)
 
     def _note_missing(self, nodes: Iterable[str], now: float) -> None:
         self._missed_at = {node: self._missed_at.get(node, now) for node in nodes}

@@ -177,6 +177,22 @@ async def test_a_namespace_that_is_marked_to_be_left_alone_is(tmp_path: Path) ->
 
 
 @virtual_time
+async def test_a_protected_pod_keeps_its_finalizers_until_it_is_not_protected(tmp_path: Path) -> None:
+    async with serve(tmp_path) as world:
+        await held(world)
+        pod = await one(world)
+        guarded = remover(world, protection=lambda found: "namespaces prod-*")
+        assert (await guarded.take_off(pod)).why == "it is protected by namespaces prod-*"
+        for value in ("2030-01-01T01:00:00Z", "for ever"):
+            await world.plant("p", metadata={"annotations": {"podlife.dev/keep-until": value}})
+            why = (await remover(world).take_off(pod)).why
+            assert why == f"it is protected by its annotation podlife.dev/keep-until: {value}"
+        await world.plant("p", metadata={"annotations": {"podlife.dev/keep-until": "2030-01-01T01:00:00Z"}})
+        await asyncio.sleep(3600)
+        assert (await remover(world).take_off(pod)).taken == (ONE,)
+
+
+@virtual_time
 async def test_the_job_controllers_finalizer_goes_only_when_the_job_is_gone(tmp_path: Path) -> None:
     async with serve(tmp_path) as world:
         template = {"spec": {"containers": [{"name": "c", "image": "i"}], "restartPolicy": "Never"}}
@@ -335,7 +351,7 @@ async def watching(world: World, *allowed: str, **how: Any) -> AsyncIterator[Fin
     collector = world.collector()
     recorder = Recorder(world.admin, "podlife-gc", clock=world.clock)
     watch = FinalizerWatch(
-        collector.index,
+        lambda: collector.index,
         remover(world, *allowed, **how),
         lambda: collector.is_fit,
         period_seconds=20,

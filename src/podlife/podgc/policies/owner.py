@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -47,10 +47,10 @@ class Waiting:
 
 
 class OwnerStep:
-    """`policy` may be replaced while it is in use: rules are looked up by their names when a victim comes."""
+    """`policy` gives the one in force: rules are looked up by their names when a victim comes."""
 
-    def __init__(self, client: Client, policy: Policy, clock: Clock) -> None:
-        self.policy = policy
+    def __init__(self, client: Client, policy: Callable[[], Policy | None], clock: Clock) -> None:
+        self._policy = policy
         self._client = client
         self._clock = clock
         self._reader = OwnerReader(client)
@@ -100,8 +100,10 @@ class OwnerStep:
         return found
 
     def _wait_of(self, victim: Victim) -> OwnerWait | None:
-        name = victim.rule
-        rule = next((each for each in self.policy.rules if each.name == name), None) if name else None
+        policy = self._policy()
+        if policy is None or not victim.rule:
+            return None
+        rule = next((each for each in policy.rules if each.name == victim.rule), None)
         return None if rule is None else rule.wait_for_owner
 
     async def _look(self, pod: EndedPod, wait: OwnerWait, read_at: float) -> Waiting | None:

@@ -18,7 +18,7 @@ import msgspec
 
 from podlife.api.codec import Object
 from podlife.api.views import OwnerReference
-from podlife.client import Client, Ref
+from podlife.client import Client, Ref, WithdrawnError
 from podlife.client.views import decode
 from podlife.errors import ApiError, NotFoundError, PodlifeError
 from podlife.podgc.policies.owner_seen import Outlook, outlook_of
@@ -29,8 +29,8 @@ T = TypeVar("T")
 
 _OWNER_SECONDS, _MOST_OWNERS = 5.0, 512
 _KINDS_SECONDS, _MOST_VERSIONS = 60.0, 64
-# A call that takes longer keeps nobody waiting: the pod stays, and is asked about again.
-_CALL_SECONDS = 10.0
+# What takes longer keeps nobody waiting: the pod stays, and is asked about again.
+_READ_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +44,12 @@ class Answer:
 
 class OwnerReader:
     def __init__(self, client: Client) -> None:
-        self._client = client.with_timeout(_CALL_SECONDS, limiter=client.limiter)
+        self._client = client
         self._owners = _Memory[tuple[str, ...], tuple[str, Answer]](_OWNER_SECONDS, _MOST_OWNERS)
         self._kinds = _Memory[str, dict[str, Ref]](_KINDS_SECONDS, _MOST_VERSIONS)
 
     async def ask(self, owner: OwnerReference, namespace: str, *, after: float = -math.inf) -> Answer:
-        """What the owner says, read after that moment (the loop's seconds). Raises nothing but its cancellation."""
+        """What the owner says, read after that moment (the loop's seconds). Raises WithdrawnError, and nothing else."""
         key = (owner.api_version, owner.kind, namespace, owner.name)
 
         async def read() -> tuple[str, Answer]:
@@ -61,10 +61,15 @@ class OwnerReader:
     async def _read(self, owner: OwnerReference, namespace: str) -> tuple[str, Answer]:
         """With the UID of what has the owner's name."""
         try:
-            ref = await self._ref_of(owner)
-            if ref is None:
-                return "", Answer(trouble=f"the server has no kind {owner.kind} in {owner.api_version}")
-            found: Object = await self._client.get(ref, owner.name, namespace if ref.namespaced else "")
+            async with asyncio.timeout(_READ_SECONDS):
+                ref = await self._ref_of(owner)
+                if ref is None:
+                    return "", Answer(trouble=f"the server has no kind {owner.kind} in {owner.api_version}")
+                found: Object = await self._client.get(ref, owner.name, namespace if ref.namespaced else "")
+        except WithdrawnError:
+            raise
+        except TimeoutError:
+            return "", Answer(trouble=f"it cannot be read (no answer within {_READ_SECONDS:g} s)")
         except NotFoundError:
             return "", Answer(is_gone=True)
         except ApiError as error:
