@@ -137,22 +137,26 @@ class PolicyOptions:
 
     def settings(self, *, period: float = 20.0) -> Settings:
         """What the collector decides by; raises BadParameter."""
-        from podlife.podgc import FeatureGates, Reason, Settings
         from podlife.podgc.governing import governed
+
+        return governed(self.flags(period=period), self.policy_file())
+
+    def flags(self, *, period: float = 20.0) -> Settings:
+        """What the flags say alone, without the file; raises BadParameter."""
+        from podlife.podgc import FeatureGates, Reason, Settings
 
         reasons = REASONS if self.collect is None else words(self.collect)
         if not reasons:
             raise typer.BadParameter(f"--collect is empty: there are {', '.join(REASONS)}")
         if unknown := sorted(set(reasons) - set(REASONS)):
             raise typer.BadParameter(f"--collect knows no {unknown[0]!r}: there are {', '.join(REASONS)}")
-        settings = Settings(
+        return Settings(
             threshold=self.terminated_pod_gc_threshold,
             period_seconds=period,
             quarantine_seconds=self.quarantine,
             collect=frozenset(map(Reason, reasons)),
             gates=FeatureGates(**_gates(self.feature_gates)),
         )
-        return governed(settings, self.policy_file())
 
 
 def _gates(given: list[str] | None) -> dict[str, bool]:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from podlife.cli.connecting import ConnectionOptions
 from podlife.cli.gc_options import PolicyOptions
 from podlife.cli.options import with_groups
+
+if TYPE_CHECKING:
+    from datetime import datetime
 
 __all__ = ["app"]
 
@@ -21,15 +26,37 @@ app = typer.Typer(
 _FORMS = ("text", "yaml", "json")
 
 
-def _parse_form(text: str) -> str:
-    if text not in _FORMS:
-        raise typer.BadParameter(f"{text!r} is no way to show it: there are {', '.join(_FORMS)}")
-    return text
+_PLANS = ("table", "wide", "json", "yaml", "name", "list")
 
 
+def _one_of(words: tuple[str, ...]) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text not in words:
+            raise typer.BadParameter(f"{text!r} is no way to show it: there are {', '.join(words)}")
+        return text
+
+    return parse
+
+
+FileArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="[FILE]", help="A policy, in place of --policy; - is standard input.", show_default=False
+    ),
+]
 FormOption = Annotated[
     str,
-    typer.Option("-o", "--output", metavar="|".join(_FORMS), parser=_parse_form, help="How to show it."),
+    typer.Option("-o", "--output", metavar="|".join(_FORMS), parser=_one_of(_FORMS), help="How to show it."),
+]
+PlanOption = Annotated[
+    str,
+    typer.Option(
+        "-o",
+        "--output",
+        metavar="|".join(_PLANS),
+        parser=_one_of(_PLANS),
+        help="How to show it; list is for --expect.",
+    ),
 ]
 
 
@@ -50,15 +77,58 @@ def check(
 @with_groups
 def show(
     policy: PolicyOptions,
-    file: Annotated[
-        str, typer.Argument(metavar="[FILE]", help="A policy, in place of --policy; - is standard input.")
-    ] = "",
+    file: FileArgument = "",
     output: FormOption = "text",
 ) -> None:
     """Show the policy in force with all that it does not say: what is left out of the file, and the flags."""
     from podlife.cli.gc_policy_show import show_policy
 
     sys.exit(show_policy(policy, file, output))
+
+
+@app.command("test")
+@with_groups
+def try_out(
+    policy: PolicyOptions,
+    connection: ConnectionOptions,
+    file: FileArgument = "",
+    pods: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE",
+            show_default="those of the cluster",
+            help="What `kubectl get pods,nodes,namespaces -A -o json` prints; - is standard input. Repeatable.",
+        ),
+    ] = None,
+    now: Annotated[
+        str, typer.Option(metavar="TIME", show_default="now", help="At what time, as 2030-01-01T00:00:00Z.")
+    ] = "",
+    expect: Annotated[
+        str,
+        typer.Option(
+            metavar="FILE",
+            help="Lines NAMESPACE/NAME RULE, as -o list prints them: show only what differs, and end with 1 if "
+            "something does.",
+        ),
+    ] = "",
+    output: PlanOption = "table",
+) -> None:
+    """Show what the policy would delete, and by which rule. Changes nothing."""
+    from podlife.cli.gc_policy_trial import Trial, run_trial
+
+    trial = Trial(file, pods or (), _parse_now(now), expect, output)
+    sys.exit(run_trial(trial, policy, connection))
+
+
+def _parse_now(text: str) -> datetime | None:
+    from podlife.api.codec import parse_time
+
+    if not text:
+        return None
+    try:
+        return parse_time(text)
+    except ValueError:
+        raise typer.BadParameter(f"--now {text!r} is no time: write it as 2030-01-01T00:00:00Z") from None
 
 
 @app.command()

@@ -42,13 +42,7 @@ def check_policies(names: Sequence[str]) -> int:
 
 
 def show_policy(options: PolicyOptions, name: str, output: str) -> int:
-    settings = PolicyOptions(
-        None,
-        options.terminated_pod_gc_threshold,
-        options.quarantine,
-        options.collect,
-        options.feature_gates,
-    ).settings()
+    settings = options.flags()
     try:
         policy = read_given(name) if name else options.policy_file()
     except PolicyError as error:
