@@ -374,5 +374,5 @@ class Keeping(RuleBasedStateMachine):
                 assert str(place) in names
 
 
-Keeping.TestCase.settings = settings(deadline=None, max_examples=30, stateful_step_count=30)
+Keeping.TestCase.settings = settings(deadline=None, max_examples=15, stateful_step_count=25)
 test_the_count_is_always_that_of_the_folder = Keeping.TestCase

@@ -1,0 +1,224 @@
+"""The archive in a bucket, against a server that checks every signature, and does what networks and servers do."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from aiohttp import web
+
+from podlife.clock import ManualClock, SystemClock
+from podlife.errors import ConfigError
+from podlife.podgc.archive import ArchiveError, DamagedError
+from podlife.podgc.archive.s3 import S3Archive, S3Client, S3Shelf, settings_from
+from podlife.podgc.archive.shelf import Damaged, Item, find
+from tests.component.podgc.s3_server import BUCKET, S3Server, failure, serving_s3
+from tests.unit.podgc.archive.entries import UID, make_entry
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[S3Server]:
+    async with serving_s3() as running:
+        yield running
+
+
+def client_of(server: S3Server, bucket: str = BUCKET, **changes: float) -> S3Client:
+    settings = replace(settings_from(server.environment), **changes)  # type: ignore[arg-type]
+    return S3Client(settings, bucket, clock=SystemClock())
+
+
+@pytest.fixture
+async def archive(server: S3Server) -> AsyncIterator[S3Archive]:
+    made = S3Archive(client_of(server), "a b/ü")
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+async def shelf(server: S3Server) -> AsyncIterator[S3Shelf]:
+    made = S3Shelf(client_of(server), "a b/ü")
+    yield made
+    await made.close()
+
+
+def uid(number: int) -> str:
+    return f"00000000-0000-4000-8000-{number:012d}"
+
+
+async def test_what_is_put_comes_back_signed_both_ways(
+    server: S3Server, archive: S3Archive, shelf: S3Shelf
+) -> None:
+    for number in range(8):
+        await archive.put(make_entry(f"web-{number}", uid=uid(number), log_bytes=200_000))
+    await archive.put(make_entry("web-0", uid=uid(0), log_bytes=100))
+    assert server.refused == []
+    assert f"a b/ü/default/web-3_{uid(3)}.jsonl.gz" in server.objects
+    # More than a page of the list has.
+    found = [each async for each in shelf.items()]
+    assert [each.header.name for each in found if isinstance(each, Item)] == [f"web-{n}" for n in range(8)]
+    assert [each async for each in shelf.items("other")] == []
+    assert [each async for each in shelf.items(since=SystemClock().now() + timedelta(hours=1))] == []
+    [item] = await find(shelf, "web-0")
+    assert await shelf.read(item.place) == make_entry("web-0", uid=uid(0), log_bytes=100)
+    [item] = await find(shelf, uid(5))
+    assert item.place.name == "web-5"
+
+
+async def test_an_object_that_is_damaged_is_told_beside_the_others(
+    server: S3Server, archive: S3Archive, shelf: S3Shelf
+) -> None:
+    await archive.put(make_entry())
+    place = f"a b/ü/default/bad_{UID}.jsonl.gz"
+    server.objects[place] = b"noise"
+    server.objects["a b/ü/default/notes.txt"] = b""
+    server.objects["a b/ü/deep/er/still.jsonl.gz"] = b""
+    found = [each async for each in shelf.items()]
+    assert [type(each) for each in found] == [Damaged, Item]
+    with pytest.raises(DamagedError):
+        await shelf.read(found[0].place)
+
+
+@pytest.mark.parametrize("status", [500, 502, 503, 429])
+async def test_trouble_that_passes_is_got_over(server: S3Server, archive: S3Archive, status: int) -> None:
+    async def trouble(request: web.Request) -> web.Response:
+        return failure(status, "SlowDown")
+
+    server.faults = [trouble, trouble]
+    await archive.put(make_entry())
+    assert len(server.requests) == 3
+    assert len(server.objects) == 1
+
+
+async def test_trouble_that_stays_is_told_with_its_code(server: S3Server, archive: S3Archive) -> None:
+    async def trouble(request: web.Request) -> web.Response:
+        return failure(500, "InternalError")
+
+    server.faults = [trouble] * 3
+    with pytest.raises(ArchiveError, match=f"s3://{BUCKET} cannot be used: it answers 500 InternalError"):
+        await archive.put(make_entry())
+    assert server.objects == {}
+
+
+async def test_a_connection_that_is_cut_is_made_again(server: S3Server, archive: S3Archive) -> None:
+    async def cut(request: web.Request) -> None:
+        assert request.transport is not None
+        request.transport.abort()
+
+    server.faults = [cut]
+    await archive.put(make_entry(log_bytes=300_000))
+    assert len(server.objects) == 1
+
+
+async def test_an_answer_that_is_cut_is_no_answer(server: S3Server, archive: S3Archive) -> None:
+    async def half(request: web.Request) -> web.StreamResponse:
+        answer = web.StreamResponse(headers={"Content-Length": "100"})
+        await answer.prepare(request)
+        await answer.write(b"half")
+        assert request.transport is not None
+        request.transport.abort()
+        return answer
+
+    server.faults = [half] * 3
+    with pytest.raises(ArchiveError, match="cannot be reached"):
+        await archive.put(make_entry())
+
+
+async def test_a_server_that_does_not_answer_is_not_waited_for(server: S3Server) -> None:
+    over = asyncio.Event()
+
+    async def hang(request: web.Request) -> None:
+        await over.wait()
+
+    server.faults = [hang] * 3
+    archive = S3Archive(client_of(server, try_seconds=0.2, seconds=20.0), "")
+    try:
+        with pytest.raises(ArchiveError, match=r"it has not answered within 0\.2 s"):
+            await archive.put(make_entry())
+    finally:
+        over.set()
+        await archive.close()
+    assert server.objects == {}
+
+
+async def test_a_wrong_key_is_refused_once_and_told_with_what_to_check(server: S3Server) -> None:
+    settings = settings_from({**server.environment, "AWS_SECRET_ACCESS_KEY": "another"})
+    archive = S3Archive(S3Client(settings, BUCKET, clock=SystemClock()), "")
+    with pytest.raises(ArchiveError, match="it answers 403 SignatureDoesNotMatch: check the keys"):
+        await archive.put(make_entry())
+    await archive.close()
+    assert (len(server.requests), server.objects) == (1, {})
+
+
+async def test_a_clock_that_is_off_is_told_by_the_server_s_own_word(server: S3Server) -> None:
+    archive = S3Archive(
+        S3Client(
+            settings_from(server.environment), BUCKET, clock=ManualClock(datetime(2013, 5, 24, tzinfo=UTC))
+        ),
+        "",
+    )
+    with pytest.raises(ArchiveError, match="403 RequestTimeTooSkewed"):
+        await archive.put(make_entry())
+    await archive.close()
+
+
+async def test_a_bucket_that_is_not_there_is_told(server: S3Server) -> None:
+    archive = S3Archive(client_of(server, "another"), "")
+    with pytest.raises(ArchiveError, match="404 NoSuchBucket: check its name"):
+        await archive.put(make_entry())
+    await archive.close()
+
+
+async def test_an_answer_that_points_elsewhere_is_not_followed(server: S3Server, archive: S3Archive) -> None:
+    async def elsewhere(request: web.Request) -> web.Response:
+        where = {"Location": f"{server.url}/stolen", "x-amz-bucket-region": "ap-south-1"}
+        return failure(301, "PermanentRedirect", **where)
+
+    server.faults = [elsewhere]
+    with pytest.raises(ArchiveError, match="the bucket is in the region ap-south-1, set AWS_REGION"):
+        await archive.put(make_entry())
+    assert len(server.requests) == 1
+
+
+async def test_nobody_there_is_told(server: S3Server) -> None:
+    settings = settings_from({**server.environment, "AWS_ENDPOINT_URL": "http://127.0.0.1:1"})
+    archive = S3Archive(S3Client(settings, BUCKET, clock=SystemClock()), "")
+    with pytest.raises(ArchiveError, match="it cannot be reached"):
+        await archive.put(make_entry())
+    await archive.close()
+
+
+@pytest.mark.parametrize("text", ["", "<a>", "<!DOCTYPE x [<!ENTITY a 'b'>]><x>&a;</x>"])
+async def test_a_list_that_is_none_is_told(server: S3Server, shelf: S3Shelf, text: str) -> None:
+    async def nonsense(request: web.Request) -> web.Response:
+        return web.Response(text=text)
+
+    server.faults = [nonsense]
+    with pytest.raises(ArchiveError, match="does not answer as S3 does"):
+        [each async for each in shelf.items()]
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"AWS_ACCESS_KEY_ID": ""}, "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY: set both"),
+        ({"AWS_SECRET_ACCESS_KEY": ""}, "set both"),
+        ({"AWS_ENDPOINT_URL": "minio:9000"}, "'minio:9000' is no address"),
+        ({"AWS_ENDPOINT_URL": "https://host:port"}, "is no address"),
+        ({"AWS_ENDPOINT_URL": "https://user:pw@host"}, "is no address"),
+        ({"AWS_ENDPOINT_URL": "https://host/path"}, "is no address"),
+        ({"AWS_REGION": "eu central"}, "is no region"),
+    ],
+)
+def test_an_environment_that_cannot_be_is_refused(changes: dict[str, str], why: str) -> None:
+    good = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"}
+    with pytest.raises(ConfigError, match=why):
+        settings_from({**good, **changes})
+
+
+def test_a_bundle_of_authorities_that_is_not_there_is_refused() -> None:
+    given = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_CA_BUNDLE": "/nowhere.pem"}
+    with pytest.raises(ConfigError, match=r"AWS_CA_BUNDLE '/nowhere\.pem' cannot be read"):
+        S3Client(settings_from(given), BUCKET, clock=SystemClock())

@@ -1,0 +1,341 @@
+"""What is kept of a pod before it is deleted, and what keeps the pod: under virtual time, against our own server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl
+
+import pytest
+
+from podlife.client import EVENTS, PODS, WithdrawnError
+from podlife.errors import TooManyRequestsError
+from podlife.podgc import Action, Outcome, Reason, Settings, Victim
+from podlife.podgc.archive import ArchiveError, ArchiveStep, Entry, LogSettings
+from podlife.podgc.collector import Collector
+from podlife.podgc.removal import remove
+from podlife.podgc.views import Pod
+from podlife.wire import Request, Response
+from tests.component.embedded import refusal
+from tests.component.podgc.world import NODE, World, running, serve
+from tests.virtual_time import virtual_time
+
+LOG = "/log$"
+
+
+class Shelf:
+    """An archive in memory that a test can fill up."""
+
+    def __init__(self) -> None:
+        self.entries: dict[str, Entry] = {}
+        self.trouble = ""
+        self.late_trouble = ""
+        self.most_at_once = 0
+        self._at_once = 0
+
+    async def check(self) -> None:
+        if self.trouble:
+            raise ArchiveError(self.trouble)
+
+    async def put(self, entry: Entry) -> None:
+        self._at_once += 1
+        self.most_at_once = max(self.most_at_once, self._at_once)
+        await asyncio.sleep(0.1)
+        self._at_once -= 1
+        if self.late_trouble:
+            raise ArchiveError(self.late_trouble)
+        self.entries[entry.header.uid] = entry
+
+    async def close(self) -> None: ...
+
+
+class Node:
+    """Answers for the logs of a pod: what each container has written, or how it cannot be had."""
+
+    def __init__(self, world: World) -> None:
+        self.logs: dict[tuple[str, bool], bytes | Response] = {}
+        self.asked: list[dict[str, str]] = []
+        self.is_silent = False
+        world.faults.put("GET", LOG, self._answer)
+
+    async def _answer(self, request: Request) -> Response:
+        query = dict(parse_qsl(request.query.raw))
+        self.asked.append(query)
+        if self.is_silent:
+            await asyncio.sleep(3600)
+        log = self.logs.get((query["container"], query.get("previous") == "true"), b"")
+        return log if isinstance(log, Response) else Response(200, log, content_type="text/plain")
+
+
+@asynccontextmanager
+async def a_world(folder: Path) -> AsyncIterator[tuple[World, Shelf, Node]]:
+    async with serve(folder) as world:
+        await world.node()
+        yield world, Shelf(), Node(world)
+
+
+def step_of(world: World, shelf: Shelf, **settings: Any) -> ArchiveStep:
+    return ArchiveStep(world.client, shelf, world.clock, LogSettings(**settings))
+
+
+async def victim_of(world: World, name: str) -> Victim:
+    pod = await world.client.get(PODS, name, "default", view=Pod)
+    return Victim(pod, Reason.TERMINATED, Action.DELETE, "there are too many")
+
+
+async def tell(world: World, pod: dict[str, Any], reason: str, number: int = 0) -> None:
+    metadata = pod["metadata"]
+    event = {
+        "metadata": {"name": f"{metadata['name']}.{reason.lower()}-{number}"},
+        "involvedObject": {
+            "kind": "Pod",
+            "namespace": "default",
+            "name": metadata["name"],
+            "uid": metadata["uid"],
+        },
+        "reason": reason,
+        "message": "told",
+    }
+    await world.admin.create(EVENTS, event, "default")
+
+
+@virtual_time
+async def test_an_entry_has_the_pod_its_events_and_the_end_of_its_logs(tmp_path: Path) -> None:
+    async with a_world(tmp_path) as (world, shelf, node):
+        pod = await world.pod("web", phase="Failed", labels={"app": "x"})
+        other = await world.pod("other")
+        await tell(world, pod, "BackOff")
+        await tell(world, other, "Pulled")
+        node.logs["c", False] = b"one\ntwo\n"
+        began = world.clock.now()
+        assert await step_of(world, shelf, lines=7)(await victim_of(world, "web")) == ""
+        [entry] = shelf.entries.values()
+        assert entry.pod == await world.get("web")
+        assert [event["reason"] for event in entry.events] == ["BackOff"]
+        assert [(log.container, log.text, log.is_cut, log.problem) for log in entry.logs] == [
+            ("c", "one\ntwo\n", False, "")
+        ]
+        assert node.asked[0]["tailLines"] == "7"
+        header = entry.header
+        assert (header.namespace, header.name, header.uid) == ("default", "web", pod["metadata"]["uid"])
+        assert (header.reason, header.why) == ("terminated", "there are too many")
+        assert (header.phase, header.node, header.problems) == ("Failed", NODE, ())
+        assert header.archived_at == began
+        # The pod itself was only read.
+        assert await world.left() == ["other", "web"]
+
+
+@virtual_time
+async def test_init_containers_and_the_instance_before_a_restart_are_read_too(tmp_path: Path) -> None:
+    async with a_world(tmp_path) as (world, shelf, node):
+        await world.pod("web", phase="Failed")
+        await world.plant(
+            "web",
+            spec={"initContainers": [{"name": "first", "image": "i"}]},
+            status={"phase": "Failed", "containerStatuses": [{"name": "c", "restartCount": 3}]},
+        )
+        node.logs = {("first", False): b"began", ("c", True): b"crashed", ("c", False): b"again"}
+        await step_of(world, shelf)(await victim_of(world, "web"))
+        [entry] = shelf.entries.values()
+        assert [(log.container, log.kind, log.is_previous, log.text) for log in entry.logs] == [
+            ("first", "init", False, "began"),
+            ("c", "main", True, "crashed"),
+            ("c", "main", False, "again"),
+        ]
+
+
+@virtual_time
+async def test_of_a_log_that_is_too_long_the_end_is_kept_and_it_is_told(tmp_path: Path) -> None:
+    async with a_world(tmp_path) as (world, shelf, node):
+        await world.pod("web", phase="Failed")
+        node.logs["c", False] = b"x" * 5000 + b"the end \xff"
+        await step_of(world, shelf, most_bytes=1000)(await victim_of(world, "web"))
+        [[log]] = [entry.logs for entry in shelf.entries.values()]
+        assert (len(log.text), log.is_cut) == (1000, True)
+        assert log.text.endswith("xthe end �")
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (refusal(404, "NotFound"), "404"),
+        (refusal(400, "BadRequest"), "400"),
+        (refusal(500, "InternalError"), "500"),
+        (refusal(503, "ServiceUnavailable"), "503"),
+    ],
+)
+@virtual_time
+async def test_a_log_that_cannot_be_had_is_noted_and_does_not_keep_the_pod(
+    tmp_path: Path, answer: Response, why: str
+) -> None:
+    async with a_world(tmp_path) as (world, shelf, node):
+        await world.pod("web", phase="Failed")
+        node.logs["c", False] = answer
+        assert await step_of(world, shelf)(await victim_of(world, "web")) == ""
+        [entry] = shelf.entries.values()
+        assert why in entry.logs[0].problem
+        [problem] = entry.header.problems
+        assert problem.startswith(f"log of c: {why}")
+
+
+@virtual_time
+async def test_a_node_that_does_not_answer_is_waited_for_once_and_its_other_pods_go_at_once(
+    tmp_path: Path,
+) -> None:
+    async with a_world(tmp_path) as (world, shelf, node):
+        loop = asyncio.get_running_loop()
+        node.is_silent = True
+        step = step_of(world, shelf, seconds=10.0)
+        for name in ("one", "two"):
+            await world.pod(name, phase="Failed")
+        assert await step(await victim_of(world, "one")) == ""
+        first = loop.time()
+        assert 10 <= first < 11
+        assert await step(await victim_of(world, "two")) == ""
+        assert loop.time() - first < 1
+        told = [entry.logs[0].problem for entry in shelf.entries.values()]
+        assert told == ["it was not there within 10 s", f"node {NODE} has just not answered"]
+        # It is not written off for ever.
+        node.is_silent = False
+        node.logs["c", False] = b"back"
+        await asyncio.sleep(61)
+        await step(await victim_of(world, "one"))
+        assert [entry.logs[0].text for entry in shelf.entries.values()] == ["back", ""]
+
+
+@virtual_time
+async def test_without_lines_no_log_is_asked_for_and_a_pod_without_a_node_has_none(tmp_path: Path) -> None:
+    async with a_world(tmp_path) as (world, shelf, node):
+        await world.pod("web", phase="Failed")
+        await world.pod("never", phase="Pending", node="", is_terminating=True)
+        await step_of(world, shelf, lines=0)(await victim_of(world, "web"))
+        await step_of(world, shelf)(await victim_of(world, "never"))
+        assert node.asked == []
+        assert [[log.problem for log in entry.logs] for entry in shelf.entries.values()] == [
+            [],
+            ["it never had a node"],
+        ]
+
+
+@virtual_time
+async def test_a_pod_that_is_gone_or_another_by_now_has_nothing_to_archive_and_goes_on(
+    tmp_path: Path,
+) -> None:
+    async with a_world(tmp_path) as (world, shelf, _):
+        await world.pod("web", phase="Failed")
+        victim = await victim_of(world, "web")
+        await world.replace("web", phase="Running")
+        assert await step_of(world, shelf)(victim) == ""
+        removal = await remove(world.client, victim, Settings().gates, world.clock, (step_of(world, shelf),))
+        assert removal.outcome is Outcome.REPLACED
+        assert await world.left() == ["web"]
+        await world.admin.delete(PODS, "web", "default")
+        await world.admin.request(
+            "DELETE", "/api/v1/namespaces/default/pods/web", query={"gracePeriodSeconds": "0"}
+        )
+        assert await step_of(world, shelf)(victim) == ""
+        assert shelf.entries == {}
+
+
+@pytest.mark.parametrize("when", ["trouble", "late_trouble"])
+@virtual_time
+async def test_a_pod_stays_while_the_archive_fails_and_goes_when_it_is_well_again(
+    tmp_path: Path, when: str
+) -> None:
+    async with a_world(tmp_path) as (world, shelf, node):
+        await world.pod("old", phase="Failed")
+        await world.pod("young", phase="Failed")
+        setattr(shelf, when, "the archive is full")
+        told: list[tuple[str, str, str]] = []
+
+        class Recorder:
+            def event(self, regarding: Any, type_: str, reason: str, message: str) -> None:
+                told.append((regarding["name"], reason, message))
+
+        collector = Collector(
+            world.client,
+            Settings(threshold=1),
+            clock=world.clock,
+            recorder=Recorder(),  # type: ignore[arg-type]
+            steps=(step_of(world, shelf),),
+        )
+        async with running(collector):
+            await asyncio.sleep(30)
+            assert await world.left() == ["old", "young"]
+            assert set(told) == {("old", "PodNotCollected", "podlife-gc: the archive is full")}
+            # Full from the beginning: then nothing is read of any pod for it.
+            assert bool(node.asked) == (when == "late_trouble")
+            setattr(shelf, when, "")
+            await asyncio.sleep(300)
+            assert await world.left() == ["young"]
+        assert [entry.header.name for entry in shelf.entries.values()] == ["old"]
+
+
+@pytest.mark.parametrize("path", ["/pods/web$", "/events$", LOG])
+@virtual_time
+async def test_a_right_that_is_missing_keeps_the_pod_and_names_the_file_that_has_it(
+    tmp_path: Path, path: str
+) -> None:
+    async with a_world(tmp_path) as (world, shelf, _):
+        await world.pod("web", phase="Failed")
+        victim = await victim_of(world, "web")
+        world.faults.clear()
+
+        async def forbid(request: Request) -> Response:
+            return refusal(403, "Forbidden")
+
+        world.faults.put("GET", path, forbid)
+        why = await step_of(world, shelf)(victim)
+        assert why.startswith("it may not be archived: ")
+        assert why.endswith("deploy/gc/archive/rbac.yaml has all that is needed")
+        assert shelf.entries == {}
+
+
+@virtual_time
+async def test_a_server_that_is_overloaded_keeps_the_pod_for_later(tmp_path: Path) -> None:
+    async with a_world(tmp_path) as (world, shelf, node):
+        await world.pod("web", phase="Failed")
+        node.logs["c", False] = refusal(429, "TooManyRequests")
+        with pytest.raises(TooManyRequestsError):
+            await step_of(world, shelf)(await victim_of(world, "web"))
+        assert shelf.entries == {}
+
+
+@virtual_time
+async def test_who_has_withdrawn_reads_nothing_more_and_the_pod_stays(tmp_path: Path) -> None:
+    async with a_world(tmp_path) as (world, shelf, node):
+        await world.pod("web", phase="Failed")
+        step = step_of(world, shelf)
+        victim = await victim_of(world, "web")
+        step.withdraw()
+        with pytest.raises(WithdrawnError):
+            await step(victim)
+        assert (shelf.entries, node.asked) == ({}, [])
+
+
+@virtual_time
+async def test_of_very_many_events_a_bounded_number_is_kept_and_it_is_told(tmp_path: Path) -> None:
+    async with a_world(tmp_path) as (world, shelf, _):
+        pod = await world.pod("web", phase="Failed")
+        for number in range(501):
+            await tell(world, pod, "Again", number)
+        await step_of(world, shelf)(await victim_of(world, "web"))
+        [entry] = shelf.entries.values()
+        assert len(entry.events) == 500
+        assert entry.header.problems == ("events: only 500 of them were read",)
+
+
+@virtual_time
+async def test_a_sweep_makes_only_so_many_entries_at_a_time(tmp_path: Path) -> None:
+    async with a_world(tmp_path) as (world, shelf, _):
+        for number in range(60):
+            await world.pod(f"web-{number}", phase="Failed")
+        collector = Collector(
+            world.client, Settings(threshold=1), clock=world.clock, steps=(step_of(world, shelf),)
+        )
+        summary = await collector.sweep_once()
+        assert (summary.outcomes[Outcome.DELETED], len(shelf.entries)) == (59, 59)
+        assert shelf.most_at_once == 16
