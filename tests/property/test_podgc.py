@@ -52,7 +52,10 @@ class Collecting(RuleBasedStateMachine):
             threshold=threshold, quarantine_seconds=quarantine, collect=collect, gates=gates
         )
         self.oracle = Oracle(self.settings)
-        self.index = PodIndex(marks_failed=self.settings.marks_failed)
+        self.index = self.make_index()
+
+    def make_index(self) -> PodIndex:
+        return PodIndex(marks_failed=self.settings.marks_failed)
 
     @rule(namespace=st.sampled_from(("x", "y")), name=names, node=node_names, status=statuses, at=created)
     def create(self, namespace: str, name: str, node: str, status: PodStatus, at: datetime | None) -> None:
