@@ -16,7 +16,7 @@ import pytest
 from tests.real.conftest import Kubectl
 from tests.real_parts import ROOT, Server, Settings
 
-SECONDS = 60.0
+SECONDS = 180.0
 
 
 def rights() -> str:

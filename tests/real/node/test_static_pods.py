@@ -54,7 +54,7 @@ class Node:
             found.append(mirror)
             return True
 
-        until(is_running, "the static pod is not shown as running", seconds=30)
+        until(is_running, "the static pod is not shown as running")
         return found[-1]
 
     def started(self) -> list[str]:
@@ -69,7 +69,7 @@ def node(kube: Server, tmp_path: Path, kubectl: Kubectl) -> Iterator[Node]:
         for file in here.manifests.iterdir():
             file.unlink()
         if here.agent.is_running:
-            until(lambda: here.mirror() is None, "the static pod is still shown", seconds=30)
+            until(lambda: here.mirror() is None, "the static pod is still shown")
     finally:
         if here.agent.is_running:
             here.agent.kill()
@@ -81,7 +81,7 @@ def test_a_file_is_run_and_shown_and_survives_its_spoiling_and_the_agent(node: N
     node.agent.start()
     first = node.until_running()
     assert first["metadata"]["annotations"]["kubernetes.io/config.source"] == "file"
-    assert node.started() == ["begun"]
+    until(lambda: node.started() == ["begun"], "its container says nothing")
 
     # A file that is spoilt ends nothing, and is told of with its name.
     (node.manifests / "web.json").write_text("{")
@@ -95,4 +95,4 @@ def test_a_file_is_run_and_shown_and_survives_its_spoiling_and_the_agent(node: N
     assert node.started() == ["begun"]
 
     (node.manifests / "web.json").unlink()
-    until(lambda: node.mirror() is None, "the static pod is still shown", seconds=30)
+    until(lambda: node.mirror() is None, "the static pod is still shown")

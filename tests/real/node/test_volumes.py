@@ -37,7 +37,7 @@ REVIEWS = Ref("authentication.k8s.io", "v1", "selfsubjectreviews", namespaced=Fa
 
 def connect(server: Server, token: str) -> Client:
     flags = Flags(server=server.url, token=token, certificate_authority=str(server.ca_file))
-    return Client.connect(load(flags, {}), timeout_seconds=30)
+    return Client.connect(load(flags, {}), timeout_seconds=120)
 
 
 @pytest.fixture
@@ -114,7 +114,7 @@ async def make_claim(admin: Client, host: Path) -> None:
 
 async def mount(volumes: NodeVolumes, pod: Object) -> None:
     """The server learns a moment late what a node's pods refer to: a kubelet tries again, and so does this."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         while True:
             try:
                 await volumes.mount(pod)

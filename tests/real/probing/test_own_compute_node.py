@@ -32,11 +32,11 @@ async def test_a_pod_of_kubectl_lives_and_ends_on_own_compute(
         agent = asyncio.get_running_loop().create_task(module.join(client, tmp_path, compute, SystemClock()))
         try:
             await run("apply", "-f", "-", stdin=pod)
-            await run("wait", "pod/hello", "--for=condition=Ready", "--timeout=30s")
+            await run("wait", "pod/hello", "--for=condition=Ready", "--timeout=120s")
             shown = json.loads(await run("get", "pod", "hello", "-o", "json"))
             [status] = shown["status"]["containerStatuses"]
             assert status["containerID"].startswith("coroutines://")
-            await run("delete", "pod", "hello", "--timeout=30s")
+            await run("delete", "pod", "hello", "--timeout=120s")
             assert None not in (await compute.runs()).values(), "it runs on"
             assert not agent.done(), agent
         finally:

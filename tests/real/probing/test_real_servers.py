@@ -19,9 +19,9 @@ def etcd_port(server: Server) -> int:
 
 
 async def test_the_health_of_etcd_is_asked_by_grpc(kube: Server) -> None:
-    await grpc_health("127.0.0.1", etcd_port(kube), "", seconds=10)
+    await grpc_health("127.0.0.1", etcd_port(kube), "", seconds=60)
     with pytest.raises(NoAnswerError) as raised:
-        await grpc_health("127.0.0.1", etcd_port(kube), "x" * 300, seconds=10)
+        await grpc_health("127.0.0.1", etcd_port(kube), "x" * 300, seconds=60)
     assert str(raised.value) == (
         "error: health rpc probe failed: rpc error: code = NotFound desc = unknown service"
     )
@@ -37,9 +37,9 @@ async def test_kube_apiserver_is_alive_over_https(kube: Server) -> None:
     headers = [{"name": "Authorization", "value": f"Bearer {token}"}]
     action = {"port": kube.port, "path": "/livez", "scheme": "HTTPS", "httpHeaders": headers}
     request = http_request(action, CONTAINER, kube.host, purpose="probe")
-    assert await http_get(request, seconds=10) == HttpAnswer(200, b"ok")
+    assert await http_get(request, seconds=60) == HttpAnswer(200, b"ok")
 
 
 async def test_plain_http_to_its_port_is_answered_and_is_no_success(kube: Server) -> None:
     request = http_request({"port": kube.port}, CONTAINER, kube.host, purpose="probe")
-    assert (await http_get(request, seconds=10)).code == 400
+    assert (await http_get(request, seconds=60)).code == 400
