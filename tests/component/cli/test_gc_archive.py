@@ -1,0 +1,130 @@
+"""`podlife gc sweep` and `run` with `--archive`, as a user runs them: what goes is kept, what cannot be kept stays."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+from podlife.client import EVENTS, Client
+from tests.component.cli.commands import eventually, podlife, started
+from tests.component.cli.conftest import Server
+from tests.component.podgc.s3_server import BUCKET, failure, serving_s3
+from tests.gc_states import States
+
+SWEEP = ("gc", "sweep", "--yes", "--terminated-pod-gc-threshold", "1", "--quarantine", "0s")
+
+
+def kept(folder: Path) -> set[str]:
+    return {path.name.partition("_")[0] for path in folder.glob("*/*.jsonl.gz")}
+
+
+async def everything(states: States) -> None:
+    await states.terminated("done-0", "done-1")
+    await states.orphaned("orphan")
+    await states.out_of_service("stuck")
+    await states.pod("alive")
+
+
+async def test_a_sweep_keeps_what_it_deletes_and_the_archive_shows_it(
+    states: States, server: Server, tmp_path: Path
+) -> None:
+    await everything(states)
+    before = await states.get("orphan")
+    result = await podlife(*SWEEP, "--archive", str(tmp_path / "kept"), *server.admin)
+    assert (result.code, result.err) == (0, "")
+    assert result.out.startswith("3 pods deleted (1 terminated, 1 out-of-service, 1 orphaned)")
+    assert await states.names() == {"alive", "done-1"}
+    assert kept(tmp_path / "kept") == {"done-0", "orphan", "stuck"}
+    shown = await podlife(
+        "archive",
+        "show",
+        "orphan",
+        "-o",
+        "json",
+        "--show-managed-fields",
+        PODLIFE_ARCHIVE=str(tmp_path / "kept"),
+    )
+    assert (shown.code, shown.err) == (0, "")
+    assert json.loads(shown.out) == before, "as it was before it was marked"
+    logs = await podlife("archive", "show", "orphan", "--logs", "--archive", str(tmp_path / "kept"))
+    assert logs.out.startswith("==> main: "), "its node is gone: the reason stands in place of its log"
+
+
+async def test_a_full_archive_keeps_the_pods_and_says_so_in_the_summary_an_event_and_the_exit_code(
+    states: States, client: Client, server: Server, tmp_path: Path
+) -> None:
+    await everything(states)
+    flags = ["--archive", str(tmp_path / "kept"), "--archive-max-size", "1"]
+    result = await podlife(*SWEEP, *flags, *server.admin)
+    assert (result.code, result.out) == (1, "Nothing was deleted.\n")
+    [line] = result.err.splitlines()
+    assert line.startswith("podlife: 3 pods not deleted (")
+    assert (
+        f"the archive {tmp_path / 'kept'} is full (1 may be in it, and nothing in it is older than 720h)"
+        in line
+    )
+    assert await states.names() == {"alive", "done-0", "done-1", "orphan", "stuck"}
+    assert (await states.get("stuck"))["status"]["phase"] == "Running", "nor was it marked"
+    events = (await client.list_all(EVENTS, states.namespace)).items
+    told = {each["involvedObject"]["name"] for each in events if each["reason"] == "PodNotCollected"}
+    assert told == {"done-0", "orphan", "stuck"}
+
+
+async def test_a_run_goes_on_when_there_is_room_again(states: States, server: Server, tmp_path: Path) -> None:
+    await states.out_of_service("stuck")
+    folder = tmp_path / "kept"
+    flags = ["--archive", str(folder), "--leader-elect=false", *server.admin]
+    async with started("gc", "run", *flags, "--archive-max-size", "1") as full:
+        await full.wait_for("is full (1 may be in it")
+        result = await full.end()
+    assert result.code == 0
+    assert await states.names() == {"stuck"}
+    async with started("gc", "run", *flags) as run:
+
+        async def is_gone() -> bool:
+            return not await states.names()
+
+        await eventually(is_gone)
+        assert (await run.end()).code == 0
+    assert kept(folder) == {"stuck"}
+
+
+async def test_a_sweep_into_a_bucket_is_signed_and_a_bucket_that_refuses_keeps_the_pods(
+    states: States, server: Server
+) -> None:
+    await states.out_of_service("stuck")
+    async with serving_s3() as bucket:
+        target = ["--archive", f"s3://{BUCKET}/pods", *server.admin]
+        wrong = {**bucket.environment, "AWS_SECRET_ACCESS_KEY": "another"}
+        refused = await podlife(*SWEEP, *target, **wrong)
+        assert (refused.code, await states.names()) == (1, {"stuck"})
+        assert f"s3://{BUCKET} cannot be used: it answers 403 SignatureDoesNotMatch" in refused.err
+
+        async def trouble(request: object) -> object:
+            return failure(503, "SlowDown")
+
+        bucket.faults = [trouble]  # type: ignore[list-item]
+        swept = await podlife(*SWEEP, *target, **bucket.environment)
+        assert (swept.code, swept.err, await states.names()) == (0, "", set())
+        assert [key.partition("_")[0] for key in bucket.objects] == ["pods/gc/stuck"]
+        listed = await podlife(
+            "archive", "list", "-o", "name", "--archive", f"s3://{BUCKET}/pods", **bucket.environment
+        )
+        assert listed.out == "gc/pod/stuck\n"
+
+
+async def test_two_sweeps_at_once_into_one_folder_keep_every_pod_once(
+    states: States, server: Server, tmp_path: Path
+) -> None:
+    names = [f"done-{number}" for number in range(30)]
+    await states.terminated(*names)
+    flags = ["--archive", str(tmp_path / "kept"), *server.admin]
+    first, second = await asyncio.gather(podlife(*SWEEP, *flags), podlife(*SWEEP, *flags))
+    assert (first.code, second.code) == (0, 0), first.err + second.err
+    [left] = await states.names()
+    assert kept(tmp_path / "kept") >= set(names) - {left}
+    listed = await podlife("archive", "list", "-o", "json", "--archive", str(tmp_path / "kept"))
+    sizes = [each["bytes"] for each in json.loads(listed.out)]
+    counted = json.loads((tmp_path / "kept" / ".lock").read_bytes())
+    assert (counted["entries"], counted["bytes"]) == (len(sizes), sum(sizes))
