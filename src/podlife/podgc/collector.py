@@ -28,6 +28,7 @@ from podlife.podgc.crew import Crew
 from podlife.podgc.feeding import NamespaceHandler, NodeHandler, PodHandler
 from podlife.podgc.governing import index_for
 from podlife.podgc.metrics import Metrics
+from podlife.podgc.policies.owner import OwnerStep
 from podlife.podgc.policy import Action, Plan, Victim
 from podlife.podgc.removal import Outcome, Removal, event_about, regarding_pod, remove
 from podlife.podgc.settings import Reason, Selection, Settings
@@ -77,7 +78,8 @@ class Collector:
         self._client = client
         self._clock = clock or SystemClock()
         self._recorder = recorder
-        self._steps = steps
+        # Whoever waits for an owner is not archived yet.
+        self._steps = (OwnerStep(client, lambda: self.settings.policy, self._clock), *steps)
         self._caches = Caches(client, self.settings)
         limiter = ExponentialLimiter[Key](_RETRY_SECONDS, _MOST_RETRY_SECONDS)
         self._queue = RateLimitedQueue[Key]("podgc", limiter=limiter)

@@ -26,6 +26,7 @@ from podlife.errors import NotFoundError, PodlifeError
 from podlife.podgc import policy
 from podlife.podgc.governing import index_for, pod_view, protection_of
 from podlife.podgc.index import PodIndex
+from podlife.podgc.policies.owner import OwnerStep
 from podlife.podgc.policy import Later, Plan, Victim
 from podlife.podgc.removal import Outcome, Removal, remove
 from podlife.podgc.settings import Selection, Settings
@@ -140,7 +141,8 @@ class Sweep:
         self._client = client.apart()
         self._settings = settings
         self._clock = clock
-        self._steps = steps
+        # Whoever waits for an owner is not archived yet.
+        self._steps = (OwnerStep(self._client, lambda: settings.policy, clock), *steps)
         self._report = report or (lambda victim, removal: None)
         self._on_progress: Callable[[Progress], None] = lambda progress: None
         self._progress = Progress()

@@ -13,11 +13,14 @@ import pytest
 
 from podlife.client import JOBS, PODS, DeleteOptions
 from podlife.errors import ForbiddenError
-from podlife.podgc import Collector, Settings
-from podlife.podgc.policies.model import OwnerWait, Policy, Rule
+from podlife.podgc import Collector, Outcome, Settings
+from podlife.podgc.governing import governed
+from podlife.podgc.policies.model import OwnerWait, Policy, Rule, Selector
 from podlife.podgc.policies.owner import OwnerStep
 from podlife.podgc.policy import Action, Victim
+from podlife.podgc.removal import Removal
 from podlife.podgc.settings import Reason
+from podlife.podgc.sweep import Sweep
 from podlife.podgc.views import Pod
 from podlife.testing import Behaviour, Cluster
 from podlife.wire import Request, Response
@@ -215,23 +218,10 @@ JOB: Object = {
 }
 
 
-def at_once(step: OwnerStep) -> Callable[[Victim], Awaitable[str]]:
-    """For a collector without a policy file: every victim is one of the rule."""
-
-    async def asked(found: Victim) -> str:
-        return await step(msgspec.structs.replace(found, rule="jobs"))
-
-    return asked
-
-
 @virtual_time
 async def test_a_pod_of_a_job_goes_only_once_the_job_controller_has_counted_it() -> None:
     async with Cluster(nodes=1, controllers=("job", "scheduler")) as cluster:
-        cluster.behave(Behaviour(run_seconds=60), image="adds")
-        await cluster.client.create(JOBS, JOB, "default")
-        await cluster.settled()
-        await cluster.controllers.kill("job")
-        await cluster.until(lambda: has_finished(cluster), within=180, what="the pod's end")
+        await uncounted_pod(cluster)
         pod = await jobs_pod(cluster)
         assert pod is not None
         step = OwnerStep(cluster.client, lambda: POLICY, cluster.clock)
@@ -245,33 +235,59 @@ async def test_a_pod_of_a_job_goes_only_once_the_job_controller_has_counted_it()
         assert job["status"]["succeeded"] >= 1
 
 
+async def uncounted_pod(cluster: Cluster) -> None:
+    """One that has ended while the Job controller was away."""
+    cluster.behave(Behaviour(run_seconds=60), image="adds")
+    await cluster.client.create(JOBS, JOB, "default")
+    await cluster.settled()
+    await cluster.controllers.kill("job")
+    await cluster.until(lambda: has_finished(cluster), within=180, what="the pod's end")
+
+
+JOBS_GO: Policy = Policy(
+    rules=(
+        Rule("jobs", ttl_seconds=10, selector=Selector(owner_kinds=("Job",)), wait_for_owner=OwnerWait(600)),
+    )
+)
+
+
 @virtual_time
 async def test_the_collector_keeps_a_jobs_pod_while_nobody_counts_and_takes_it_then() -> None:
     async with Cluster(nodes=1, controllers=("job", "scheduler")) as cluster:
-        cluster.behave(Behaviour(run_seconds=60), image="adds")
-        spec = {**JOB["spec"], "completions": 1}
-        await cluster.client.create(JOBS, {**JOB, "spec": spec}, "default")
-        await cluster.settled()
-        await cluster.controllers.kill("job")
-        await cluster.until(lambda: has_finished(cluster), within=180, what="the pod's end")
-        # Something else that ended, so that the threshold is exceeded by the Job's pod.
-        ended = {"metadata": {"name": "z"}, "spec": {"containers": [{"name": "main", "image": "adds"}]}}
-        ended["spec"] |= {"restartPolicy": "Never", "nodeName": "n1"}
-        await cluster.advance(seconds=5)
-        await cluster.client.create(PODS, ended, "default")
-        await cluster.advance(seconds=90)
-        step = OwnerStep(cluster.client, lambda: POLICY, cluster.clock)
-        collector = Collector(
-            cluster.client, Settings(threshold=1), clock=cluster.clock, steps=[at_once(step)]
-        )
-        async with running(collector):
+        await uncounted_pod(cluster)
+        first = await jobs_pod(cluster)
+        assert first is not None
+        settings = governed(Settings(), JOBS_GO)
+        async with running(Collector(cluster.client, settings, clock=cluster.clock)):
             await cluster.advance(minutes=3)
-            names = [each["metadata"]["name"] for each in (await cluster.client.list(PODS, "default")).items]
-            assert len(names) == 2
+            still = await cluster.client.get(PODS, first["metadata"]["name"], "default")
+            # Not even asked to go: the Job would have been told by its finalizer, and nobody else.
+            assert "deletionTimestamp" not in still["metadata"]
             await cluster.controllers.start("job")
-            await cluster.advance(minutes=6)
-            names = [each["metadata"]["name"] for each in (await cluster.client.list(PODS, "default")).items]
-            assert names == ["z"]
+            await cluster.advance(minutes=10)
+            job = await cluster.client.get(JOBS, "sum", "default")
+            assert job["status"]["succeeded"] == 2
+            assert (await cluster.client.list(PODS, "default")).items == []
+
+
+@virtual_time
+async def test_a_sweep_tells_which_pods_wait_for_their_owner_and_takes_them_after_the_bound() -> None:
+    async with Cluster(nodes=1, controllers=("job", "scheduler")) as cluster:
+        await uncounted_pod(cluster)
+        await cluster.advance(seconds=30)
+        settings = governed(Settings(), JOBS_GO)
+        kept: list[str] = []
+
+        def report(_: Victim, removal: Removal) -> None:
+            kept.append(removal.why)
+
+        summary = await Sweep(cluster.client, settings, cluster.clock, report=report).run()
+        assert summary.outcomes[Outcome.KEPT] == 1
+        assert kept[0].startswith("waits for its owner: its Job has not counted it yet; goes at 2030-")
+        await cluster.advance(minutes=10)
+        summary = await Sweep(cluster.client, settings, cluster.clock).run()
+        # Its own finalizer holds it still, so that nothing is lost to the Job.
+        assert summary.outcomes[Outcome.HELD] == 1
 
 
 @virtual_time

@@ -139,7 +139,8 @@ def protection_by(fit: Fit, pod: GovernedPod, now: float) -> str:
     """What protects the pod at this time, or ""."""
     if fit.protected_by or pod.facts.protected_by:
         return fit.protected_by or pod.facts.protected_by
-    if pod.keep_until > now:
+    # Before an index is told the time every moment is still to come, but for one that there is none of.
+    if pod.keep_until and pod.keep_until > now:
         return f"annotation {KEEP_UNTIL}, until {told(pod.keep_until)}"
     return ""
 
