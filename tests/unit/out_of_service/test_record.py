@@ -1,0 +1,101 @@
+"""Which taint is ours: the one that our annotation names, and no other."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from podlife.nodehealth.out_of_service.record import (
+    OUT_OF_SERVICE,
+    Record,
+    State,
+    Whose,
+    made_taint,
+    read_record,
+    whose,
+)
+from podlife.nodehealth.views import Taint
+
+AT = datetime(2030, 1, 1, tzinfo=UTC)
+OURS = Record(State.TAINTED, AT, "u1")
+TAINT = Taint(OUT_OF_SERVICE, "nodeshutdown", "NoExecute", "2030-01-01T00:00:00Z")
+
+
+def test_what_is_written_is_read_again_for_that_node_alone() -> None:
+    for state in State:
+        record = Record(state, AT, "u1")
+        assert read_record(record.text(), "u1") == record
+        assert read_record(record.text(), "u2") is None, "it came with a backup of another node"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        None,
+        "",
+        "tainted",
+        "[]",
+        "{}",
+        '{"by":"me","state":"tainted","at":"2030-01-01T00:00:00Z","uid":"u1"}',
+        '{"by":"podlife-out-of-service","state":"odd","at":"2030-01-01T00:00:00Z","uid":"u1"}',
+        '{"by":"podlife-out-of-service","state":["tainted"],"at":"2030-01-01T00:00:00Z","uid":"u1"}',
+        '{"by":"podlife-out-of-service","state":"tainted","at":"yesterday","uid":"u1"}',
+        '{"by":"podlife-out-of-service","state":"tainted","at":7,"uid":"u1"}',
+        '{"by":"podlife-out-of-service","state":"tainted","uid":"u1"}',
+    ],
+)
+def test_what_we_did_not_write_says_nothing(text: str | None) -> None:
+    assert read_record(text, "u1") is None
+
+
+@given(st.text())
+def test_no_annotation_at_all_is_too_odd_to_be_read(text: str) -> None:
+    assert read_record(text, "u1") is None
+
+
+@pytest.mark.parametrize(
+    ("taint", "record", "expected"),
+    [
+        (TAINT, OURS, Whose.OURS),
+        (TAINT, None, Whose.SOMEBODY_ELSES),
+        (TAINT, Record(State.FREED, AT, "u1"), Whose.SOMEBODY_ELSES),
+        (TAINT, Record(State.RETURNED, AT, "u1"), Whose.SOMEBODY_ELSES),
+        # As kubectl sets it: after ours was taken off by hand.
+        (Taint(OUT_OF_SERVICE, "nodeshutdown", "NoExecute"), OURS, Whose.SOMEBODY_ELSES),
+        (
+            Taint(OUT_OF_SERVICE, "nodeshutdown", "NoExecute", "2030-01-01T00:00:01Z"),
+            OURS,
+            Whose.SOMEBODY_ELSES,
+        ),
+        (Taint(OUT_OF_SERVICE, "nodeshutdown", "NoExecute", "soon"), OURS, Whose.SOMEBODY_ELSES),
+        (Taint(OUT_OF_SERVICE, "other", "NoExecute", "2030-01-01T00:00:00Z"), OURS, Whose.SOMEBODY_ELSES),
+        (
+            Taint(OUT_OF_SERVICE, "nodeshutdown", "NoSchedule", "2030-01-01T00:00:00Z"),
+            OURS,
+            Whose.SOMEBODY_ELSES,
+        ),
+        (Taint("other", "nodeshutdown", "NoExecute", "2030-01-01T00:00:00Z"), OURS, Whose.NOBODYS),
+    ],
+)
+def test_a_taint_is_ours_only_if_the_record_names_its_moment(
+    taint: Taint, record: Record | None, expected: Whose
+) -> None:
+    assert whose([taint], record) is expected
+
+
+def test_ours_is_seen_beside_somebody_elses() -> None:
+    other = Taint(OUT_OF_SERVICE, "", "NoSchedule")
+    assert whose([other, TAINT], OURS) is Whose.OURS
+    assert whose([], OURS) is Whose.NOBODYS
+
+
+def test_the_taint_has_the_moment_of_the_record() -> None:
+    assert made_taint(AT) == {
+        "key": OUT_OF_SERVICE,
+        "value": "nodeshutdown",
+        "effect": "NoExecute",
+        "timeAdded": "2030-01-01T00:00:00Z",
+    }
