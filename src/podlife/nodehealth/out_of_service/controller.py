@@ -56,8 +56,9 @@ class OutOfServiceController:
         self.settings = settings or OutOfServiceSettings()
         if not checks:
             raise ConfigError("out-of-service has no fence check: nobody would say that a machine is dead")
-        if not 1 <= (self.settings.require or len(checks)) <= len(checks):
-            raise ConfigError(f"{self.settings.require} fence checks are required, there are {len(checks)}")
+        require = self.settings.require
+        if require is not None and not 1 <= require <= len(checks):
+            raise ConfigError(f"{require} fence checks are required, there are {len(checks)}")
         self.metrics = OutOfServiceMetrics()
         self._nodes = plane.informer(NODES, view=Node)
         self._leases = plane.informer(LEASES, view=Lease, namespace=LEASE_NAMESPACE)
