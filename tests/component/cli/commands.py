@@ -28,7 +28,8 @@ __all__ = [
     "write_kubeconfig",
 ]
 
-SECONDS = 60.0
+# How long anything may take that is waited for.
+SECONDS = 180.0
 
 
 @dataclass(frozen=True)
