@@ -47,7 +47,7 @@ def started(folder: Path, *before: str) -> Iterator[subprocess.Popen[str]]:
 def test_a_server_that_is_stopped_leaves_no_credentials_behind(tmp_path: Path, number: int) -> None:
     with started(tmp_path) as server:
         server.send_signal(number)
-        assert server.wait(30) == 0
+        assert server.wait(60) == 0
     assert not list(tmp_path.iterdir())
 
 
@@ -64,7 +64,7 @@ def test_stopped_while_it_starts_it_leaves_no_credentials_behind(
             assert time.monotonic() < deadline
             time.sleep(0.001)
         server.send_signal(number)
-        assert server.wait(30) == 0
+        assert server.wait(60) == 0
     assert not list(tmp_path.iterdir())
 
 

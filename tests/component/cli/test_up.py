@@ -51,7 +51,7 @@ async def until_running(up: UpProcess, name: str, *, restarts: int = 0) -> None:
         containers = status.get("containerStatuses") or [{"restartCount": -1, "state": {}}]
         return containers[0]["restartCount"] >= restarts and "running" in containers[0]["state"]
 
-    async with Client.connect(load(Flags(kubeconfig=str(up.kubeconfig)))) as client, asyncio.timeout(30):
+    async with Client.connect(load(Flags(kubeconfig=str(up.kubeconfig)))) as client, asyncio.timeout(60):
         while not is_running((await client.get(PODS, name, "default"))["status"]):
             await asyncio.sleep(0.05)
 
@@ -116,7 +116,7 @@ async def test_a_node_of_another_process_joins_by_the_file(up: UpProcess, tmp_pa
             assert (await client.get(NODES, "more"))["metadata"]["name"] == "more"
     finally:
         node.terminate()
-        node.wait(20)
+        node.wait(60)
 
 
 def test_status_shows_components_nodes_and_pods(up: UpProcess) -> None:
@@ -141,7 +141,8 @@ def test_down_where_none_runs_does_nothing(tmp_path: Path) -> None:
 
 async def test_stopped_pods_have_their_grace_and_run_again_after_the_next_up(tmp_path: Path) -> None:
     lines = tmp_path / "lines"
-    script = f"echo start >> {lines}; trap 'sleep 0.3; echo end >> {lines}; exit 0' TERM; while :; do sleep 0.05; done"
+    # It says that it has begun when it hears what it is told.
+    script = f"trap 'sleep 0.3; echo end >> {lines}; exit 0' TERM; echo start >> {lines}; while :; do sleep 0.05; done"
     with running_up(tmp_path, "--nodes", "1") as up:
         kept = pod("kept", script)
         hook = {"exec": {"command": ["sh", "-c", f"echo hook >> {lines}"]}}
@@ -158,7 +159,7 @@ async def test_stopped_pods_have_their_grace_and_run_again_after_the_next_up(tmp
 
 async def test_pods_outlive_an_up_that_was_killed_and_are_found_by_the_next(tmp_path: Path) -> None:
     lines = tmp_path / "lines"
-    with running_up(tmp_path, "--nodes", "1") as up:
+    with running_up(tmp_path, "--nodes", "1", "--stop-timeout", "1000s") as up:
         await create(up, pod("kept", f"echo start >> {lines}; exec sleep 1000"))
         await until_running(up, "kept")
         parts = [each["pid"] for each in up.parts()]
@@ -166,11 +167,12 @@ async def test_pods_outlive_an_up_that_was_killed_and_are_found_by_the_next(tmp_
         until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in parts), "parts outlive their up")
         up.start()
         await until_running(up, "kept")
-        assert written(lines) == ["start"]
-        # Does not hear TERM at all: without `--now` it would have half a minute.
-        await create(up, pod("deaf", "trap '' TERM; while :; do sleep 0.05; done"))
-        await until_running(up, "deaf")
-        assert podlife("down", "--now", "--data", str(up.data), seconds=20).returncode == 0
+        until(lambda: written(lines) == ["start"], up.logs())
+        # Does not hear TERM at all: without `--now` it would have far longer than this test.
+        deaf = f"trap '' TERM; echo deaf >> {lines}; while :; do sleep 0.05; done"
+        await create(up, pod("deaf", deaf, terminationGracePeriodSeconds=1000))
+        until(lambda: written(lines) == ["start", "deaf"], up.logs())
+        assert podlife("down", "--now", "--data", str(up.data)).returncode == 0
         assert not up.is_running
 
 
@@ -203,14 +205,16 @@ async def test_a_reader_that_has_gone_neither_stops_it_nor_its_orderly_end(tmp_p
         assert any("Ctrl-C stops it" in line for line in process.stdout)
         process.stdout.close()
         up = UpProcess(tmp_path)
-        await create(up, pod("told", f"trap 'echo end >> {lines}; exit' TERM; while :; do sleep 0.05; done"))
+        script = f"trap 'echo end >> {lines}; exit' TERM; echo start >> {lines}; while :; do sleep 0.05; done"
+        await create(up, pod("told", script))
         await until_running(up, "told")
+        until(lambda: written(lines) == ["start"], "it did not begin")
         process.terminate()
-        assert process.wait(30) == 0
-        assert written(lines) == ["end"]
+        assert process.wait(60) == 0
+        assert written(lines) == ["start", "end"]
     finally:
         process.kill()
-        process.wait(10)
+        process.wait(60)
 
 
 def test_a_terminal_has_a_view_and_ends_it_when_it_is_closed(tmp_path: Path) -> None:
@@ -239,8 +243,8 @@ def test_a_terminal_has_a_view_and_ends_it_when_it_is_closed(tmp_path: Path) -> 
         assert "STATE" in shown
         assert "node-0" in shown
         os.close(ours)
-        assert process.wait(30) == 0
+        assert process.wait(60) == 0
     finally:
         deadline.cancel()
         process.kill()
-        process.wait(10)
+        process.wait(60)
