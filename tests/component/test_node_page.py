@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.component.test_readme import ROOT, Reader, read_until
+from tests.component.test_readme import ROOT, SECONDS, Reader, read_until
 
 PAGE = (ROOT / "docs" / "node.md").read_text(encoding="utf-8")
 
@@ -30,7 +30,7 @@ def typed(reader: Reader, lines: str) -> str:
         ["bash", "-euc", lines],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=SECONDS,
         env=reader.environment,
         cwd=reader.home,
     )

@@ -51,11 +51,20 @@ class Logging:
         self.log = ""
 
     def wait_for(self, text: str) -> None:
-        assert self._process.stderr is not None
         while text not in self.log:
-            line = self._process.stderr.readline()
-            assert line, f"it ended without {text!r}:\n{self.log}"
-            self.log += line
+            self._read(text)
+
+    def wait_for_pods_created(self, count: int, *, of: str) -> None:
+        """What was done is told once a second: in how many lines depends on when it was."""
+        told = re.compile(rf"{of}: (?:(\d+) pods created|Created pod: )")
+        while sum(int(number or 1) for number in told.findall(self.log)) < count:
+            self._read(f"{count} pods created")
+
+    def _read(self, wanted: str) -> None:
+        assert self._process.stderr is not None
+        line = self._process.stderr.readline()
+        assert line, f"it ended without {wanted!r}:\n{self.log}"
+        self.log += line
 
     def end(self, number: int) -> int:
         self._process.send_signal(number)
@@ -107,7 +116,7 @@ def test_what_is_typed_in_a_nodes_place_makes_pods_ready_and_jobs_complete(reade
     with started(reader, "podlife", "controllers", "run") as controllers:
         controllers.wait_for("running: ")
         reader.run(["bash", "-euc", "\n".join(typed)])
-        controllers.wait_for("3 pods created")
+        controllers.wait_for_pods_created(3, of=r"ReplicaSet default/web-\w+")
         shown = reader.run(["bash", "-euc", patches])
         assert shown.count("deployment.apps/web condition met") == 1, shown
         assert shown.endswith("job.batch/once condition met\n")
@@ -120,7 +129,7 @@ def test_the_controller_of_the_page_says_what_it_does_and_ends_without_a_traceba
     program.write_text(blocks(WRITE, "python")[0])
     make_pool(reader, "ci")
     with started(reader, sys.executable, str(program)) as pools:
-        pools.wait_for("ConfigMap default/ci: 3 pods created")
+        pools.wait_for_pods_created(3, of="ConfigMap default/ci")
         assert pools.end(signal.SIGINT) == 0
     assert "Traceback" not in pools.log
 

@@ -24,7 +24,7 @@ from tests.real_parts import free_port
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-SECONDS = 60.0
+SECONDS = 300.0
 
 Process = subprocess.Popen[str]
 
