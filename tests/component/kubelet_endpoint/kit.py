@@ -105,7 +105,7 @@ class Pods:
 
     async def ended(self, container_id: str) -> None:
         """Wait until the container has ended."""
-        async with asyncio.timeout(10), self.runtime.events() as events:
+        async with asyncio.timeout(60), self.runtime.events() as events:
             if (await self.runtime.container_status(container_id)).state is ContainerState.EXITED:
                 return
             async for _ in events:
@@ -146,7 +146,7 @@ class World:
         if name is not None:
             context.load_cert_chain(*self.pki.issue_client(name, *(groups or ("system:masters",))))
         connector = aiohttp.TCPConnector(ssl=context)
-        session = aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=20))
+        session = aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=60))
         self.sessions[name, groups] = session
         return session
 
@@ -175,7 +175,7 @@ async def running(folder: Path, client: Client, *, signing: Signing | None = Non
         try:
             async with asyncio.TaskGroup() as group:
                 task = group.create_task(endpoint.run())
-                async with asyncio.timeout(10):
+                async with asyncio.timeout(60):
                     await endpoint.ready.wait()
                 try:
                     yield world

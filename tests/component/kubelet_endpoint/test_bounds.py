@@ -64,7 +64,7 @@ async def ask(port: int, request: bytes = b"GET /healthz HTTP/1.1\r\nHost: n1\r\
     reader, writer = await connected(port)
     try:
         writer.write(request)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             return await reader.readline()
     finally:
         writer.close()
@@ -78,9 +78,17 @@ async def test_beyond_so_many_connections_the_next_is_refused(tmp_path: Path) ->
         for _, writer in held:
             writer.close()
             await writer.wait_closed()
-        async with asyncio.timeout(5):
-            while not (await ask(port)).startswith(b"HTTP/1.1 500"):
+        async with asyncio.timeout(60):
+            while not await _is_answered(port):
                 await asyncio.sleep(0.01)
+
+
+async def _is_answered(port: int) -> bool:
+    """Refused for as long as the node has not noticed that others have gone."""
+    try:
+        return (await ask(port)).startswith(b"HTTP/1.1 500")
+    except ConnectionError:
+        return False
 
 
 async def test_a_connection_on_which_nothing_is_asked_is_closed(
@@ -89,7 +97,7 @@ async def test_a_connection_on_which_nothing_is_asked_is_closed(
     monkeypatch.setattr(connections, "_FIRST_REQUEST_SECONDS", 0.05)
     async with running(endpoint_in(tmp_path)) as port:
         reader, writer = await connected(port)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             assert await reader.read() == b""
         writer.close()
 
@@ -134,7 +142,7 @@ async def whole_answer(port: int) -> bytes:
     reader, writer = await connected(port)
     try:
         writer.write(b"GET /healthz HTTP/1.1\r\nHost: n1\r\n\r\n")
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             return await reader.read()
     finally:
         writer.close()
@@ -142,7 +150,7 @@ async def whole_answer(port: int) -> bytes:
 
 async def test_a_caller_that_does_not_say_goodbye_is_cut_when_the_node_stops(tmp_path: Path) -> None:
     # TLS alone would wait for it much longer.
-    async with asyncio.timeout(10), running(endpoint_in(tmp_path)) as port:
+    async with asyncio.timeout(60), running(endpoint_in(tmp_path)) as port:
         context = ssl.create_default_context()
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
@@ -150,7 +158,7 @@ async def test_a_caller_that_does_not_say_goodbye_is_cut_when_the_node_stops(tmp
         tls = await asyncio.to_thread(context.wrap_socket, raw)
         await asyncio.to_thread(tls.sendall, b"GET /healthz HTTP/1.1\r\nHost: n1\r\n\r\n")
         assert (await asyncio.to_thread(tls.recv, 12)).startswith(b"HTTP/1.1 500")
-    tls.settimeout(5)
+    tls.settimeout(60)
     with suppress(ConnectionError, ssl.SSLError):
         while tls.recv(1000):
             pass

@@ -65,7 +65,7 @@ class Caller:
 
     async def hear(self) -> bool:
         """Whether there was anything more."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             data = await self.reader.read(65536)
         for frame in self.frames.feed(data):
             match frame:
