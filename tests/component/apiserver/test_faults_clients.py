@@ -50,7 +50,7 @@ class Client:
         plain = socket.socket()
         if receive_buffer:
             plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
-        plain.settimeout(30)
+        plain.settimeout(120)
         plain.connect(("127.0.0.1", server.port))
         self.socket = tls.wrap_socket(plain, server_hostname="127.0.0.1")
         self.file = self.socket.makefile("rb")

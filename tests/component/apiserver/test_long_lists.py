@@ -74,7 +74,7 @@ async def test_a_watch_that_begins_with_a_long_choice_tells_everything_once(hand
             if events[-1] == ("DELETED", "late"):
                 return
 
-    async with asyncio.timeout(30), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
         group.create_task(follow())
         await asyncio.sleep(0)
         assert events == []
@@ -97,11 +97,15 @@ async def test_a_long_list_in_another_form_is_made_beside_the_loop(handler: ApiH
     answer = await send(handler, "GET", MAPS, accept=accept)
     async with asyncio.TaskGroup() as group:
         ticking = group.create_task(tick())
+        while not turns:
+            await asyncio.sleep(0)
+        before = turns
         body = await whole(answer)
         ticking.cancel()
     assert b"map-0000" in body
     assert b"map-1999" in body
-    assert turns > 1
+    # How many there were is the scheduler's choice: on the loop itself there would be none.
+    assert turns > before
 
 
 async def test_a_short_list_in_another_form_is_answered_at_once(handler: ApiHandler) -> None:

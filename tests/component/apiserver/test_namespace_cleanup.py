@@ -50,7 +50,7 @@ async def test_what_was_let_in_before_its_namespace_was_deleted_goes_with_it(
         insert(database, rows)
 
     monkeypatch.setattr(Database, "insert", insert_when_told)
-    async with asyncio.timeout(30), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
         cleanup = group.create_task(NamespaceCleanup(handler.registry).run())
         group.create_task(send(handler, "DELETE", "/api/v1/namespaces/brief"))
         await pass_turns()

@@ -46,7 +46,7 @@ class Process:
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(cluster["server"] + path, data, headers, method=method)
         try:
-            with urllib.request.urlopen(request, context=tls, timeout=10) as answer:
+            with urllib.request.urlopen(request, context=tls, timeout=60) as answer:
                 return answer.status, answer.read()
         except urllib.error.HTTPError as error:
             with error:
@@ -54,7 +54,7 @@ class Process:
 
     def stop(self, number: int = signal.SIGTERM) -> int:
         self.process.send_signal(number)
-        return self.process.wait(20)
+        return self.process.wait(60)
 
 
 @contextmanager
@@ -78,7 +78,7 @@ def server(*arguments: str, folder: Path | None = None) -> Iterator[Process]:
         yield Process(process, greeting)
     finally:
         process.kill()
-        process.communicate(timeout=20)
+        process.communicate(timeout=60)
 
 
 def failed(*arguments: str) -> str:
@@ -143,12 +143,12 @@ def test_a_watch_ends_in_order_when_the_server_stops(tmp_path: Path) -> None:
             config["clusters"][0]["cluster"]["server"] + "/api/v1/namespaces?watch=1",
             headers={"Authorization": f"Bearer {config['users'][0]['user']['token']}"},
         )
-        with urllib.request.urlopen(request, context=tls, timeout=10) as watch:
+        with urllib.request.urlopen(request, context=tls, timeout=60) as watch:
             assert json.loads(watch.readline())["type"] == "ADDED"
             running.process.send_signal(signal.SIGTERM)
             # The rest is read to a clean end: a cut connection would raise IncompleteRead.
             watch.read()
-        assert running.process.wait(20) == 0
+        assert running.process.wait(60) == 0
 
 
 def test_a_second_server_on_the_same_data_is_refused(tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ async def test_as_a_component_it_says_when_it_is_ready_and_stops_when_told(tmp_p
         seen.append(serving)
         apiserver.stop()
 
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await apiserver.run(ready)
     assert seen[0].url.startswith("https://127.0.0.1:")
     assert seen[0].kubeconfig().exists()
@@ -196,7 +196,7 @@ async def test_clients_are_sent_to_an_address_they_can_reach(tmp_path: Path, bin
         seen.append(serving.url)
         apiserver.stop()
 
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await apiserver.run(ready)
     assert seen[0].startswith(f"https://{host}:")
 
