@@ -30,7 +30,7 @@ from tests.property.test_podgc import Collecting
 
 EPOCH = datetime(2030, 1, 1, tzinfo=UTC)
 NAMESPACES = ("a", "b", "prod-x")
-PHASES = ("Running", "Succeeded", "Failed", "Odd")
+PHASES = ("Succeeded", "Failed", "Succeeded", "Failed", "Running", "Odd")
 
 # Few values, so that pods meet rules, each other and their limits.
 moments = st.integers(0, 12).map(lambda ticks: format_time(EPOCH + timedelta(seconds=10 * ticks)))
@@ -43,7 +43,9 @@ namespace_names = st.sampled_from((("a",), ("prod-*",), ("?",), ("a", "b")))
 
 def some(values: st.SearchStrategy[Any], otherwise: Any) -> st.SearchStrategy[Any]:
     """Mostly nothing is said."""
-    return st.one_of(st.just(otherwise), st.just(otherwise), values)
+    return st.sampled_from((False, False, False, True)).flatmap(
+        lambda is_said: values if is_said else st.just(otherwise)
+    )
 
 
 selectors = st.builds(
@@ -81,7 +83,9 @@ def numbered(found: list[Rule]) -> tuple[Rule, ...]:
 
 
 policies = st.builds(
-    Policy, rules=st.lists(rules, max_size=4).map(numbered), protection=some(protections, Protection())
+    Policy,
+    rules=st.lists(rules, min_size=1, max_size=4).map(numbered),
+    protection=some(protections, Protection()),
 )
 
 annotations = st.fixed_dictionaries(
@@ -154,8 +158,10 @@ class Governing(RuleBasedStateMachine):
         self.now = EPOCH
         self.made = 0
 
-    @initialize(policy=policies)
-    def begin(self, policy: Policy) -> None:
+    @initialize(
+        policy=policies, first=st.lists(pods, max_size=6), known=st.lists(st.sampled_from(NAMESPACES))
+    )
+    def begin(self, policy: Policy, first: list[Object], known: list[str]) -> None:
         self.settings = governed(Settings(threshold=100_000), policy)
         # Nobody has told the time yet.
         self.oracle = PolicyOracle(policy, now=float("-inf"))
@@ -164,6 +170,10 @@ class Governing(RuleBasedStateMachine):
         self.known: dict[str, Pod] = {}
         for node in ("n1", "n2"):
             self.index.put_node(msgspec.convert({"metadata": {"name": node}}, Node))
+        for name in known:
+            self.put_namespace(name, "")
+        for pod in first:
+            self.create(pod)
 
     def turn(self, ticks: int) -> None:
         self.now = max(EPOCH, self.now + timedelta(seconds=10 * ticks))
