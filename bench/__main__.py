@@ -9,11 +9,12 @@ from pathlib import Path
 
 import uvloop
 
-from bench import apiserver, idle_agent, podgc, podworkers, replicaset, sim, up
+from bench import apiserver, idle_agent, podgc, podgc_policy, podworkers, replicaset, sim, up
 
 BENCHMARKS = {
     "apiserver": apiserver,
     "podgc": podgc,
+    "podgc-policy": podgc_policy,
     "podworkers": podworkers,
     "replicaset": replicaset,
     "sim": sim,

@@ -12,7 +12,8 @@ import json
 import logging
 import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
 from time import perf_counter
 
 import uvloop
@@ -52,8 +53,21 @@ def _node(number: int) -> str:
     )
 
 
-def _page(kind: str, count: int, start: int, limit: int) -> bytes:
-    make = _pod if kind == "Pod" else _node
+@dataclass(frozen=True)
+class Made:
+    """Objects that are made up as they are read."""
+
+    kind: str
+    count: int
+    make: Callable[[int], str]
+
+
+def nodes() -> Made:
+    return Made("Node", _NODES, _node)
+
+
+def _page(made: Made, start: int, limit: int) -> bytes:
+    kind, count, make = made.kind, made.count, made.make
     end = min(start + limit, count)
     items = ",".join(make(number) for number in range(start, end))
     more = f',"continue":"{end}"' if end < count else ""
@@ -61,25 +75,26 @@ def _page(kind: str, count: int, start: int, limit: int) -> bytes:
     return f'{head},"items":[{items}]}}'.encode()
 
 
-def _handler(count: int):
+def handler(**resources: Made):
+    """Serves these, by the last part of their path."""
+
     async def silence() -> AsyncIterator[bytes]:
         await asyncio.Event().wait()
         yield b""
 
     async def handle(request: Request) -> Response:
-        kind, number_of = ("Pod", count) if request.path.endswith("/pods") else ("Node", _NODES)
         if "watch" in request.query:
             return Response(200, silence())
         # As over a socket, others have their turn between two pages.
         await asyncio.sleep(0)
         start, limit = int(request.query.get("continue") or 0), int(request.query.get("limit"))
-        return Response(200, _page(kind, number_of, start, limit))
+        return Response(200, _page(resources[request.path.rpartition("/")[2]], start, limit))
 
     return handle
 
 
 async def _measure(count: int) -> dict[str, float]:
-    client = Client(InProcessTransport(_handler(count)))
+    client = Client(InProcessTransport(handler(pods=Made("Pod", count, _pod), nodes=nodes())))
     # The period is the least time between two passes: they are what is measured.
     collector = Collector(client, Settings(period_seconds=0.01))
     gc.collect()
