@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
@@ -11,6 +12,7 @@ from podlife.cli import gc_finalizers, gc_policy
 from podlife.cli.connecting import ConnectionOptions
 from podlife.cli.election import ElectionOptions
 from podlife.cli.gc_archive import ArchiveOptions
+from podlife.cli.gc_finalizers import FinalizerOptions
 from podlife.cli.gc_options import PolicyOptions, SelectionOptions
 from podlife.cli.logs import VerbosityOption
 from podlife.cli.options import GoCommand, ListenOption, parse_address, parse_duration, with_groups
@@ -61,12 +63,14 @@ def sweep(
     selection: SelectionOptions,
     policy: PolicyOptions,
     archive: ArchiveOptions,
+    finalizers: FinalizerOptions,
     connection: ConnectionOptions,
     yes: Annotated[bool, typer.Option("-y", "--yes", help="Delete without asking.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be deleted.")] = False,
 ) -> None:
     """Delete once what `podlife gc plan` shows. Exit code 0 only when all of it worked."""
     settings, chosen, archiving = policy.settings(), selection.selection(), archive.archiving()
+    removed = finalizers.names()
     if dry_run:
         from podlife.cli.gc_plan import show_plan
 
@@ -74,16 +78,17 @@ def sweep(
         return
     from podlife.cli.gc_sweep import run_sweep
 
-    sys.exit(run_sweep(connection, settings, chosen, is_confirmed=yes, archiving=archiving))
+    sys.exit(
+        run_sweep(
+            connection, settings, chosen, is_confirmed=yes, archiving=archiving, remove_finalizers=removed
+        )
+    )
 
 
-@app.command(cls=GoCommand)
-@with_groups
-def run(
-    policy: PolicyOptions,
-    archive: ArchiveOptions,
-    election: ElectionOptions,
-    connection: ConnectionOptions,
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """How it runs."""
+
     period: Annotated[
         float,
         typer.Option(
@@ -92,15 +97,27 @@ def run(
             show_default="20s",
             help="Look at everything again this long after the last look; what changes is seen at once.",
         ),
-    ] = 20.0,
-    listen: ListenOption = "",
-    v: VerbosityOption = 0,
+    ] = 20.0
+    listen: ListenOption = ""
+    v: VerbosityOption = 0
+
+
+@app.command(cls=GoCommand)
+@with_groups
+def run(
+    policy: PolicyOptions,
+    archive: ArchiveOptions,
+    finalizers: FinalizerOptions,
+    election: ElectionOptions,
+    connection: ConnectionOptions,
+    how: RunOptions,
 ) -> None:
     """Collect for as long as it runs. Ctrl-C or SIGTERM ends it after the calls that are under way."""
     from podlife.cli.gc_options import check_period
     from podlife.cli.gc_run import run_collector
     from podlife.cli.service import Options
 
-    address = parse_address(listen) if listen else None
-    settings = policy.settings(period=check_period(period))
-    run_collector(Options(connection, election.checked(), address, v), settings, archive.archiving())
+    address = parse_address(how.listen) if how.listen else None
+    settings = policy.settings(period=check_period(how.period))
+    service = Options(connection, election.checked(), address, how.v)
+    run_collector(service, settings, archive.archiving(), finalizers.names())

@@ -14,7 +14,7 @@ from podlife.cli.gc_archive import ArchiveOptions
 from podlife.cli.gc_options import parse_quarantine
 from podlife.cli.options import GoCommand, with_groups, words
 
-__all__ = ["RemoveFinalizerOption", "app", "checked_finalizers"]
+__all__ = ["FinalizerOptions", "app", "checked_finalizers"]
 
 app = typer.Typer(
     help="Show pods that were deleted and are held by finalizers, longest first; take chosen ones off.",
@@ -38,14 +38,24 @@ FormatOption = Annotated[
 NamespaceOption = Annotated[
     str | None, typer.Option("-n", "--namespace", metavar="NAME", help="Only pods of this namespace.")
 ]
-RemoveFinalizerOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="NAME",
-        show_default="none",
-        help="Take this finalizer off pods that were deleted and whose node is gone (with commas, or repeated).",
-    ),
-]
+
+
+@dataclass(frozen=True, slots=True)
+class FinalizerOptions:
+    """Of a sweep and of a collector that runs."""
+
+    remove_finalizer: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            show_default="none",
+            help="Take this finalizer off pods that were deleted and whose node is gone (with commas, or repeated).",
+        ),
+    ] = None
+
+    def names(self) -> frozenset[str]:
+        """Raises BadParameter."""
+        return checked_finalizers(self.remove_finalizer, "--remove-finalizer")
 
 
 def checked_finalizers(given: list[str] | None, option: str) -> frozenset[str]:

@@ -24,7 +24,7 @@ from podlife.podgc.finalizers_removal import FinalizerRemover, Taken, event_of
 from podlife.podgc.finalizers_round import FinalizerRound, RoundResult
 from podlife.podgc.steps import Step
 
-__all__ = ["Wanted", "run_removal", "told_of"]
+__all__ = ["Wanted", "problems_of", "run_removal", "told_of"]
 
 RIGHTS = "deploy/gc/finalizers/rbac.yaml"
 _FLUSH_SECONDS = 5.0
@@ -72,7 +72,7 @@ def run_removal(
     for line in told_of(result, is_dry=wanted.is_dry):
         print(line)
     problems = [f"pod {namespace}/{name} is not held by a finalizer" for name in absent]
-    problems += _problems(result, connection)
+    problems += problems_of(result, connection)
     for problem in problems:
         print(f"podlife: {problem}", file=sys.stderr)
     if result.left:
@@ -155,7 +155,7 @@ def told_of(result: RoundResult, *, is_dry: bool = False) -> Iterator[str]:
         yield f"{names} {verb} pod {taken.key}{rest}"
 
 
-def _problems(result: RoundResult, connection: Connection) -> Iterator[str]:
+def problems_of(result: RoundResult, connection: Connection) -> Iterator[str]:
     for kept in result.kept:
         yield f"nothing was taken off pod {kept.key}: {kept.why}"
     for pod, error in result.failures:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 from podlife.cli.gc_archive import Archiving
@@ -11,6 +12,8 @@ from podlife.clock import Clock, SystemClock
 from podlife.events import Recorder
 from podlife.podgc import Collector, Settings
 from podlife.podgc.archive import ArchiveStep
+from podlife.podgc.finalizers_policy import remover_under
+from podlife.podgc.finalizers_watch import FinalizerWatch
 from podlife.workqueue import Queue
 
 if TYPE_CHECKING:
@@ -19,13 +22,18 @@ if TYPE_CHECKING:
 __all__ = ["Collecting", "run_collector"]
 
 
-def run_collector(options: Options, settings: Settings, archiving: Archiving | None = None) -> None:
+def run_collector(
+    options: Options,
+    settings: Settings,
+    archiving: Archiving | None = None,
+    remove_finalizers: frozenset[str] = frozenset(),
+) -> None:
     """Collect until a signal comes. Raises PodlifeError when it cannot, or may not any more."""
     archive = archiving.open(SystemClock()) if archiving else None
 
     def make(client: Client, clock: Clock, recorder: Recorder) -> Collecting:
         step = archiving.step(client, archive, clock) if archiving and archive else None
-        return Collecting(client, settings, clock, recorder, step)
+        return Collecting(client, settings, clock, recorder, step, remove_finalizers)
 
     run_service(Service("podlife-gc", "deploy/gc/rbac.yaml", make, _told(settings)), options)
 
@@ -38,11 +46,17 @@ class Collecting:
         clock: Clock,
         recorder: Recorder,
         archiving: ArchiveStep | None = None,
+        remove_finalizers: frozenset[str] = frozenset(),
     ) -> None:
         self._archiving = archiving
         steps = (archiving,) if archiving else ()
         self._collector = Collector(client, settings, clock=clock, recorder=recorder, steps=steps)
         self.queue: Queue[Any] = self._collector.queue
+        self._finalizers: FinalizerWatch | None = None
+        if remove_finalizers:
+            collector = self._collector
+            remover = remover_under(lambda: collector.settings, client, clock, remove_finalizers, steps)
+            self._finalizers = FinalizerWatch(collector, remover, recorder)
 
     @property
     def complaint(self) -> str:
@@ -54,7 +68,12 @@ class Collecting:
 
     async def run(self) -> None:
         try:
-            await self._collector.run()
+            async with asyncio.TaskGroup() as group:
+                if self._finalizers is not None:
+                    group.create_task(self._finalizers.run(), name="podgc-finalizers")
+                await self._collector.run()
+        except BaseExceptionGroup as failures:
+            raise failures.exceptions[0] from None
         finally:
             if self._archiving is not None:
                 await self._archiving.close()
@@ -70,6 +89,10 @@ class Collecting:
         from podlife.cli.gc_metrics import GcMetrics
 
         GcMetrics(self._collector).register(registry)
+        if self._finalizers is not None:
+            from podlife.cli.gc_finalizers_metrics import FinalizerMetrics
+
+            FinalizerMetrics(self._finalizers).register(registry)
 
 
 def _told(settings: Settings) -> dict[str, Any]:

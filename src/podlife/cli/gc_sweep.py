@@ -19,6 +19,7 @@ from podlife.aio import cancel_and_wait, spawn
 from podlife.cli import loop
 from podlife.cli.connecting import ConnectionOptions, connected, load_connection
 from podlife.cli.gc_archive import Archiving
+from podlife.cli.gc_finalizers_sweep import FinalizerPart
 from podlife.cli.gc_output import counted, format_plan, reasons_of
 from podlife.cli.gc_progress import shown_progress
 from podlife.cli.gc_summary import Result, tell
@@ -28,6 +29,7 @@ from podlife.errors import ConfigError
 from podlife.events import Recorder
 from podlife.podgc import Selection, Settings
 from podlife.podgc.archive import Archive, ArchiveStep
+from podlife.podgc.finalizers import HeldPod
 from podlife.podgc.policy import Plan, Victim, due_now
 from podlife.podgc.removal import Outcome, Removal, event_about, regarding_pod
 from podlife.podgc.sweep import Sweep, plan_once
@@ -48,6 +50,7 @@ class _Job:
     selection: Selection
     archiving: Archiving | None
     archive: Archive | None
+    finalizers: FinalizerPart | None
 
 
 def run_sweep(
@@ -57,6 +60,7 @@ def run_sweep(
     *,
     is_confirmed: bool,
     archiving: Archiving | None = None,
+    remove_finalizers: frozenset[str] = frozenset(),
 ) -> int:
     """Sweep once; the exit code. Raises PodlifeError when it cannot even begin."""
     if not is_confirmed and not sys.stdin.isatty():
@@ -66,32 +70,42 @@ def run_sweep(
     connection = load_connection(options)
     # Before anything is asked: an archive that cannot be used keeps every pod.
     archive = archiving.open(SystemClock()) if archiving else None
-    job = _Job(options, connection, settings, selection, archiving, archive)
+    finalizers = FinalizerPart(remove_finalizers, settings, selection) if remove_finalizers else None
+    job = _Job(options, connection, settings, selection, archiving, archive, finalizers)
     result = Result()
     agreed: Plan | None = None
     try:
         if not is_confirmed:
-            agreed = loop.run(_make_plan(job))
-            if not _show(due_now(agreed, settings)):
+            agreed, held = loop.run(_make_plan(job))
+            if not (_show(due_now(agreed, settings)) or held):
                 return 0
-            if not _is_agreed(due_now(agreed, settings)):
+            if not _is_agreed(due_now(agreed, settings), finalizers, held):
                 # Whoever waits for the sweep must see that there was none.
                 print("Nothing was deleted.")
                 return 1
+            if finalizers is not None:
+                finalizers.agree(held, agreed)
         loop.run(_sweep(job, agreed, result))
     except KeyboardInterrupt:
         result.is_interrupted = result.is_cut = True
     told = tell(result, job.connection)
-    for line in told.said:
+    said, problems, code = [*told.said], [*told.problems], told.code
+    if finalizers is not None:
+        said += finalizers.said()
+        problems += finalizers.problems(job.connection)
+        code = code or int(not finalizers.result.is_complete)
+    for line in said:
         print(line)
-    for problem in told.problems:
+    for problem in problems:
         print(f"podlife: {problem}", file=sys.stderr)
-    return told.code
+    return code
 
 
-async def _make_plan(job: _Job) -> Plan:
+async def _make_plan(job: _Job) -> tuple[Plan, list[HeldPod]]:
+    """With the pods whose finalizers would be taken off."""
     async with connected(job.options, job.connection) as client:
-        return await plan_once(client, job.settings, job.selection)
+        plan = await plan_once(client, job.settings, job.selection)
+        return plan, [] if job.finalizers is None else await job.finalizers.look(client)
 
 
 def _show(plan: Plan) -> bool:
@@ -103,13 +117,17 @@ def _show(plan: Plan) -> bool:
     return bool(plan.victims or plan.later)
 
 
-def _is_agreed(plan: Plan) -> bool:
+def _is_agreed(plan: Plan, finalizers: FinalizerPart | None, held: Sequence[HeldPod]) -> bool:
     number, later = len(plan.victims), sum(len(item.pods) for item in plan.later)
     parts = [f"{counted(number)} now ({reasons_of(plan.victims)})"] if number else []
     if later:
         parts.append(f"{counted(later)} after quarantine")
+    asked = [f"Delete {' and '.join(parts)}"] if parts else []
+    if finalizers is not None and held:
+        asked.append(finalizers.question(held))
+    question = ", and ".join(asked)
     try:
-        answer = input(f"\nDelete {' and '.join(parts)}? [y/N] ")
+        answer = input(f"\n{question[0].upper()}{question[1:]}? [y/N] ")
     except EOFError:
         print()
         return False
@@ -143,13 +161,19 @@ async def _sweep(job: _Job, agreed: Plan | None, result: Result) -> None:
                 result.is_interrupted = True
                 stopping.set()
                 sweep.stop()
+                if job.finalizers is not None:
+                    job.finalizers.stop()
                 for step in steps:
                     step.withdraw()
 
             with loop.stopped_by_signals(stop):
                 try:
+                    if job.finalizers is not None:
+                        await job.finalizers.begin(client, steps)
                     with shown_progress() as show:
                         await sweep.run(show, plan=plan)
+                    if job.finalizers is not None:
+                        await job.finalizers.finish(recorder)
                 finally:
                     result.seconds = perf_counter() - started
                 await _flush(recorder, stopping)

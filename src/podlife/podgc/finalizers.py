@@ -55,10 +55,13 @@ class HeldPod:
         return f"{self.namespace}/{self.name}"
 
 
-async def held_pods(client: Client, now: datetime, namespace: str = "") -> list[HeldPod]:
+async def held_pods(
+    client: Client, now: datetime, namespace: str = "", *, label_selector: str = ""
+) -> list[HeldPod]:
     """Of a namespace or of all, those that have been held longest first. Raises ApiError or UnreachableError."""
     found: list[HeldPod] = []
-    async for page in client.pages(PODS, namespace, options=ListOptions(limit=_PAGE)):
+    options = ListOptions(limit=_PAGE, label_selector=label_selector)
+    async for page in client.pages(PODS, namespace, options=options):
         found += [held for pod in page.items if (held := held_pod(pod, now)) is not None]
     # After the pods, as the collector does: a pod's node was there before it.
     nodes = await read_nodes(client) if found else frozenset()

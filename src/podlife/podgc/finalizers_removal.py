@@ -58,8 +58,8 @@ class Taken:
 
 
 class FinalizerRemover:
-    """`allowed` are finalizers by their whole names. `protection` says what protects a pod, besides its own annotation.
-    `is_dry` does all but the last: no step, no patch."""
+    """`allowed` are finalizers by their whole names. `protection` says what protects a pod, besides its own annotation;
+    `hold` why nothing is done now. `is_dry` does all but the last: no step, no patch."""
 
     def __init__(
         self,
@@ -69,6 +69,7 @@ class FinalizerRemover:
         *,
         steps: Sequence[Step] = (),
         protection: Callable[[Object], str] = lambda pod: "",
+        hold: Callable[[], str] = lambda: "",
         is_dry: bool = False,
     ) -> None:
         self.allowed = allowed
@@ -76,6 +77,7 @@ class FinalizerRemover:
         self._clock = clock
         self._steps = steps
         self._protection = protection
+        self._hold = hold
         self._is_dry = is_dry
         self._owners = OwnerReader(client)
 
@@ -125,6 +127,8 @@ class FinalizerRemover:
             return f"none of its finalizers ({', '.join(_finalizers(found))}) is allowed to be taken off"
         if protection := _kept_until(found, self._clock.now()) or self._protection(found):
             return f"it is protected by {protection}"
+        if held_back := self._hold():
+            return held_back
         return (
             await self._stopped(pod.namespace)
             or await self._node_is_there(held.node)

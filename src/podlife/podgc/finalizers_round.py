@@ -15,6 +15,7 @@ from podlife.clock import Clock
 from podlife.errors import PodlifeError
 from podlife.podgc.finalizers import HeldPod, NodeState, held_pods, read_nodes
 from podlife.podgc.finalizers_removal import FinalizerRemover, Taken
+from podlife.podgc.settings import Selection
 
 __all__ = ["FinalizerRound", "RoundResult"]
 
@@ -56,9 +57,12 @@ class FinalizerRound:
         self._nodes = await read_nodes(self._client)
         self._began = asyncio.get_running_loop().time()
 
-    async def chosen(self, namespace: str = "") -> list[HeldPod]:
+    async def chosen(self, selection: Selection | None = None) -> list[HeldPod]:
         """Held pods with an allowed finalizer whose node is not there."""
-        held = await held_pods(self._client, self._clock.now(), namespace)
+        meant = selection or Selection()
+        held = await held_pods(
+            self._client, self._clock.now(), meant.namespace, label_selector=meant.label_selector
+        )
         return [pod for pod in held if pod.node_state is NodeState.GONE and self._is_allowed(pod)]
 
     def _is_allowed(self, pod: HeldPod) -> bool:

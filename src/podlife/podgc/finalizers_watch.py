@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Iterable
-from typing import Protocol
+from collections import Counter
+from collections.abc import Iterable
 
 from podlife.errors import PodlifeError
 from podlife.events import Recorder
+from podlife.podgc.collector import Collector
 from podlife.podgc.finalizers import HeldPod
 from podlife.podgc.finalizers_removal import FinalizerRemover, Taken, event_of
+from podlife.podgc.index import PodIndex
 from podlife.podgc.views import Pod
 
-__all__ = ["FinalizerWatch", "Held"]
+__all__ = ["FinalizerWatch"]
 
 log = logging.getLogger(__name__)
 
@@ -28,51 +30,31 @@ _MOST_PER_LOOK = 500
 _MOST_RETRY_SECONDS = 600.0
 
 
-class Held(Protocol):
-    """What is asked of an index."""
-
-    @property
-    def settled(self) -> Collection[Pod]: ...
-
-    def has_node(self, name: str) -> bool: ...
-
-
 class FinalizerWatch:
-    """`held` gives the index of the moment; `is_fit` says whether what it shows can be believed now."""
-
     def __init__(
-        self,
-        held: Callable[[], Held],
-        remover: FinalizerRemover,
-        is_fit: Callable[[], bool],
-        *,
-        period_seconds: float,
-        quarantine_seconds: float,
-        recorder: Recorder | None = None,
+        self, collector: Collector, remover: FinalizerRemover, recorder: Recorder | None = None
     ) -> None:
-        self._held = held
+        self._collector = collector
         self._remover = remover
-        self._is_fit = is_fit
-        self._period_seconds = period_seconds
-        self._quarantine_seconds = quarantine_seconds
         self._recorder = recorder
         self._missed_at: dict[str, float] = {}
         # By UID: what was told last, when it may be tried again, and after how long the time after that.
         self._kept: dict[str, tuple[str, float, float]] = {}
-        self.taken = 0
+        # By the names of finalizers, how many were taken off.
+        self.taken: Counter[str] = Counter()
 
     async def run(self) -> None:
         """Until it is cancelled. Raises nothing else."""
         while True:
-            if self._is_fit():
+            if self._collector.is_fit:
                 await self._look()
             else:
                 self._missed_at.clear()
-            await asyncio.sleep(self._period_seconds)
+            await asyncio.sleep(self._collector.settings.period_seconds)
 
     async def _look(self) -> None:
         now = asyncio.get_running_loop().time()
-        index = self._held()
+        index = self._collector.index
         held = [pod for pod in index.settled if self._is_chosen(index, pod)]
         self._note_missing({pod.spec.node_name for pod in held}, now)
         uids = {pod.metadata.uid for pod in held}
@@ -88,7 +70,7 @@ class FinalizerWatch:
             for pod in due:
                 group.create_task(take(pod))
 
-    def _is_chosen(self, index: Held, pod: Pod) -> bool:
+    def _is_chosen(self, index: PodIndex, pod: Pod) -> bool:
         node = pod.spec.node_name
         is_allowed = not self._remover.allowed.isdisjoint(pod.metadata.finalizers)
         return is_allowed and bool(node) and not index.has_node(node)
@@ -97,7 +79,7 @@ class FinalizerWatch:
         self._missed_at = {node: self._missed_at.get(node, now) for node in nodes}
 
     def _is_due(self, pod: Pod, now: float) -> bool:
-        if self._missed_at[pod.spec.node_name] + self._quarantine_seconds > now:
+        if self._missed_at[pod.spec.node_name] + self._collector.settings.quarantine_seconds > now:
             return False
         kept = self._kept.get(pod.metadata.uid)
         return kept is None or kept[1] <= now
@@ -115,13 +97,13 @@ class FinalizerWatch:
 
     def _keep(self, pod: Pod, why: str) -> None:
         uid, now = pod.metadata.uid, asyncio.get_running_loop().time()
-        said, _, seconds = self._kept.get(uid, ("", 0.0, self._period_seconds))
+        said, _, seconds = self._kept.get(uid, ("", 0.0, self._collector.settings.period_seconds))
         if said != why:
             log.warning("finalizers of pod %s stay: %s", pod.key, why, extra={"pod": pod.key, "uid": uid})
         self._kept[uid] = (why, now + seconds, min(2 * seconds, _MOST_RETRY_SECONDS))
 
     def _tell(self, taken: Taken) -> None:
-        self.taken += len(taken.taken)
+        self.taken.update(taken.taken)
         names = ", ".join(taken.taken)
         log.info("took %s off pod %s", names, taken.key, extra={"pod": taken.key, "node": taken.node})
         if self._recorder is not None:

@@ -350,14 +350,7 @@ async def test_a_round_that_is_stopped_begins_with_nobody_more(tmp_path: Path) -
 async def watching(world: World, *allowed: str, **how: Any) -> AsyncIterator[FinalizerWatch]:
     collector = world.collector()
     recorder = Recorder(world.admin, "podlife-gc", clock=world.clock)
-    watch = FinalizerWatch(
-        lambda: collector.index,
-        remover(world, *allowed, **how),
-        lambda: collector.is_fit,
-        period_seconds=20,
-        quarantine_seconds=40,
-        recorder=recorder,
-    )
+    watch = FinalizerWatch(collector, remover(world, *allowed, **how), recorder)
     async with running(collector), asyncio.TaskGroup() as group:
         tasks = [group.create_task(watch.run()), group.create_task(recorder.run())]
         yield watch
@@ -379,7 +372,7 @@ async def test_beside_a_collector_what_is_held_goes_after_the_quarantine_and_tha
             assert await world.left() == ["p", "q", "r"]
             await asyncio.sleep(60)
             assert await world.left() == ["q", "r"]
-            assert watch.taken == 1
+            assert watch.taken == {ONE: 1}
             events = (await world.admin.list(EVENTS, "default")).items
             said = [event["message"] for event in events if event["reason"] == "FinalizerRemoved"]
             assert said == [

@@ -1,0 +1,83 @@
+"""The part of a sweep that takes finalizers off (`--remove-finalizer`): looked at first, done last.
+
+The quarantine of missing nodes runs while pods are swept. What is agreed to are the pods that were shown, and those
+whose deletion was agreed to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from podlife.cli.gc_finalizers_remove import problems_of, told_of
+from podlife.cli.gc_output import counted
+from podlife.client import Client, Connection
+from podlife.clock import SystemClock
+from podlife.events import Recorder
+from podlife.podgc import Selection, Settings
+from podlife.podgc.finalizers import HeldPod
+from podlife.podgc.finalizers_policy import remover_under
+from podlife.podgc.finalizers_removal import Taken, event_of
+from podlife.podgc.finalizers_round import FinalizerRound, RoundResult
+from podlife.podgc.policy import Plan
+from podlife.podgc.steps import Step
+
+__all__ = ["FinalizerPart"]
+
+
+class FinalizerPart:
+    """`agreed` are the UIDs that somebody has said yes to; None is all of them."""
+
+    def __init__(self, allowed: frozenset[str], settings: Settings, selection: Selection) -> None:
+        self._allowed = allowed
+        self._settings = settings
+        self._selection = selection
+        self._round: FinalizerRound | None = None
+        self._agreed: set[str] | None = None
+        self.result = RoundResult()
+
+    async def look(self, client: Client) -> list[HeldPod]:
+        """Whose finalizers would be taken off as things are."""
+        once = await self._begun(client, ())
+        return await once.chosen(self._selection)
+
+    def agree(self, shown: Sequence[HeldPod], plan: Plan) -> None:
+        pods = [victim.pod for victim in plan.victims] + [pod for item in plan.later for pod in item.pods]
+        self._agreed = {pod.uid for pod in shown} | {pod.metadata.uid for pod in pods}
+
+    def question(self, shown: Sequence[HeldPod]) -> str:
+        return f"take {', '.join(sorted(self._allowed))} off {counted(len(shown))} of nodes that are gone"
+
+    async def begin(self, client: Client, steps: Sequence[Step]) -> None:
+        """Before the sweep: which nodes are missing now."""
+        self._round = await self._begun(client, steps)
+
+    async def finish(self, recorder: Recorder) -> None:
+        """After the sweep. Waits for what is left of the quarantine."""
+        if self._round is None:
+            return
+
+        def report(taken: Taken) -> None:
+            regarding, message = event_of(taken)
+            recorder.event(regarding, "Normal", "FinalizerRemoved", message)
+
+        pods = await self._round.chosen(self._selection)
+        meant = [pod for pod in pods if self._agreed is None or pod.uid in self._agreed]
+        self.result = await self._round.run(meant, report)
+
+    def stop(self) -> None:
+        if self._round is not None:
+            self._round.stop()
+
+    def said(self) -> Iterator[str]:
+        return told_of(self.result)
+
+    def problems(self, connection: Connection) -> Iterator[str]:
+        return problems_of(self.result, connection)
+
+    async def _begun(self, client: Client, steps: Sequence[Step]) -> FinalizerRound:
+        clock = SystemClock()
+        remover = remover_under(lambda: self._settings, client, clock, self._allowed, steps)
+        seconds = self._settings.quarantine_seconds
+        once = FinalizerRound(client, clock, remover, quarantine_seconds=seconds)
+        await once.begin()
+        return once

@@ -1,0 +1,46 @@
+"""Taking finalizers off under a policy: what it protects is left alone, and its guards hold this back too.
+
+Of the guards those that say when hold: maintenance windows and observe-only. Those that count do not: what is taken off
+belongs to a pod whose deletion was asked for before, and counted then if it was ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from podlife.api.codec import Object
+from podlife.client import Client
+from podlife.clock import Clock
+from podlife.podgc.finalizers_removal import FinalizerRemover
+from podlife.podgc.governing import pod_view, protection_of
+from podlife.podgc.policies.windows import is_open
+from podlife.podgc.settings import Settings
+from podlife.podgc.steps import Step
+
+__all__ = ["remover_under"]
+
+
+def remover_under(
+    settings: Callable[[], Settings],
+    client: Client,
+    clock: Clock,
+    allowed: frozenset[str],
+    steps: Sequence[Step] = (),
+) -> FinalizerRemover:
+    """`settings` gives those in force."""
+
+    def protection(pod: Object) -> str:
+        in_force = settings()
+        return protection_of(in_force, msgspec.convert(pod, pod_view(in_force)), clock.now())
+
+    def hold() -> str:
+        guards = settings().guards
+        if guards is None:
+            return ""
+        if guards.is_observing:
+            return "the policy is only observed"
+        return "" if is_open(guards.windows, clock.now()) else "no maintenance window is open"
+
+    return FinalizerRemover(client, clock, allowed, steps=steps, protection=protection, hold=hold)
