@@ -19,8 +19,10 @@ from podlife.kubelet.asking import (
     http_get,
     http_request,
 )
+from tests.moved_time import heard, pass_time
+from tests.real_parts import free_port
 
-from .servers import answering, hanging, ok, own_certificate, serving
+from .servers import answering, ok, own_certificate, serving
 
 CONTAINER = {"name": "a", "ports": [{"name": "web", "containerPort": 8080}, {"containerPort": 1}]}
 
@@ -29,7 +31,7 @@ def request_for(port: int | str, **action: Any) -> Any:
     return http_request({"port": port, **action}, CONTAINER, "127.0.0.1", purpose="probe")
 
 
-async def get(port: int, seconds: float = 5, **action: Any) -> HttpAnswer:
+async def get(port: int, seconds: float = 60, **action: Any) -> HttpAnswer:
     return await http_get(request_for(port, **action), seconds=seconds)
 
 
@@ -200,8 +202,7 @@ async def test_a_protocol_switched_unasked_is_an_answer_like_others() -> None:
 
 
 async def test_nobody_there_is_no_answer() -> None:
-    async with serving(hanging) as port:
-        pass
+    port = free_port()
     with pytest.raises(NoAnswerError) as raised:
         await get(port, path="/x")
     url = f"http://127.0.0.1:{port}/x"
@@ -209,21 +210,29 @@ async def test_nobody_there_is_no_answer() -> None:
 
 
 async def test_a_server_that_hangs_is_waited_for_no_longer_than_allowed() -> None:
-    async with serving(hanging) as port:
+    async def listen_only(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        # Of a request, or of a handshake.
+        await reader.read(65536)
+        pass_time(60)
+        await asyncio.Event().wait()
+
+    async with serving(listen_only) as port:
         with pytest.raises(NoAnswerError, match=r"context deadline exceeded .*awaiting headers"):
-            await get(port, seconds=0.05)
+            await get(port, seconds=60)
         with pytest.raises(NoAnswerError, match="context deadline exceeded"):
-            await get(port, seconds=0.05, scheme="HTTPS")
+            await get(port, seconds=60, scheme="HTTPS")
 
 
 async def test_a_body_that_does_not_come_says_nothing_about_the_container() -> None:
     async def stall(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhi")
+        await heard(writer)
+        pass_time(60)
         await asyncio.Event().wait()
 
     async with serving(stall) as port:
         with pytest.raises(AskError, match="while reading body"):
-            await get(port, seconds=0.05)
+            await get(port, seconds=60)
     async with serving(answering(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhi")) as port:
         with pytest.raises(AskError, match="unexpected EOF"):
             await get(port)
@@ -246,7 +255,11 @@ async def test_what_is_no_answer_is_told_in_one_line(answer: bytes, says: str) -
     assert "\n" not in str(raised.value)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(
     start=st.sampled_from(
         [b"", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 302 F\r\nLocation: ", b"HTTP/1.1 200 OK\r\n\r\n"]

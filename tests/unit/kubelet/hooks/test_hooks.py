@@ -12,6 +12,7 @@ from podlife.kubelet.hooks import HookRunner
 from podlife.kubelet.ports import HookError
 from podlife.kubelet.runtime import ExecError, ExecResult
 from tests.conformance.kubelet_lifecycle.kit import Object, container, pod
+from tests.real_parts import free_port
 from tests.unit.kubelet.asking.servers import answering, hanging, ok, own_certificate, serving
 
 
@@ -71,8 +72,7 @@ async def test_a_hook_by_http_has_run_whatever_the_answer() -> None:
 
 
 async def test_nobody_who_answers_is_a_hook_that_failed() -> None:
-    async with serving(hanging) as port:
-        pass
+    port = free_port()
     with pytest.raises(HookError, match=r"HTTP lifecycle hook \(/stop\) for Container .*connection refused"):
         await Machine().run({"httpGet": {"port": port, "path": "/stop"}})
     with pytest.raises(HookError, match="no IP address"):
