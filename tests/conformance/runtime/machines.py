@@ -68,7 +68,7 @@ class _SmallMachine:
     image_to_pull = "example.com/image:1"
     crowd = 50
     race_orders = 60
-    race_seconds = 20.0
+    race_seconds = 60.0
 
     async def quiet(self) -> None:
         return
@@ -158,7 +158,7 @@ def pod(folder: Path, *, uid: str = "uid-1", attempt: int = 0) -> SandboxConfig:
 
 async def ended(runtime: Runtime, container_id: str) -> ContainerStatus:
     """The status of a container once it has exited."""
-    async with asyncio.timeout(20), runtime.events() as events:
+    async with asyncio.timeout(60), runtime.events() as events:
         while (status := await runtime.container_status(container_id)).state is not ContainerState.EXITED:
             await anext(events)
     return status
@@ -182,7 +182,7 @@ async def running(
 async def until_ready(status: ContainerStatus) -> None:
     if status.config.labels.get("says") != "ready" or status.log_path is None:
         return
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not status.log_path.exists() or "ready" not in status.log_path.read_text():
             await asyncio.sleep(0.01)
 

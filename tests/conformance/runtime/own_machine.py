@@ -67,7 +67,7 @@ class OwnMachine:
     image_to_pull = "example.com/image:1"
     crowd = 50
     race_orders = 60
-    race_seconds = 20.0
+    race_seconds = 60.0
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder / "own"

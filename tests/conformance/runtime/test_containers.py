@@ -119,7 +119,7 @@ async def test_stop_asks_first_and_the_container_ends_by_the_signal(
     runtime: Runtime, machine: Machine, tmp_path: Path
 ) -> None:
     async with running(runtime, tmp_path, machine.runs_for_ever()) as container_id:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await runtime.stop_container(container_id, grace_seconds=1000)
         status = await runtime.container_status(container_id)
         assert (status.state, status.exit_code, status.reason) == (ContainerState.EXITED, 143, "Error")
@@ -129,7 +129,7 @@ async def test_a_container_that_ends_within_its_grace_gives_its_own_code(
     runtime: Runtime, machine: Machine, tmp_path: Path
 ) -> None:
     async with running(runtime, tmp_path, machine.ends_in_its_own_time(0.05)) as container_id:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await runtime.stop_container(container_id, grace_seconds=1000)
         assert (await runtime.container_status(container_id)).exit_code == 7
 
@@ -147,7 +147,7 @@ async def test_a_container_that_does_not_listen_is_killed_after_its_grace(
 async def test_a_second_stop_with_less_grace_shortens_the_first(
     runtime: Runtime, machine: Machine, tmp_path: Path
 ) -> None:
-    async with running(runtime, tmp_path, machine.ignores_stop()) as container_id, asyncio.timeout(20):
+    async with running(runtime, tmp_path, machine.ignores_stop()) as container_id, asyncio.timeout(60):
         async with asyncio.TaskGroup() as stops:
             stops.create_task(runtime.stop_container(container_id, grace_seconds=1000))
             await asyncio.sleep(0)
@@ -158,7 +158,7 @@ async def test_a_second_stop_with_less_grace_shortens_the_first(
 async def test_a_second_stop_with_more_grace_does_not_lengthen_the_first(
     runtime: Runtime, machine: Machine, tmp_path: Path
 ) -> None:
-    async with running(runtime, tmp_path, machine.ignores_stop()) as container_id, asyncio.timeout(20):
+    async with running(runtime, tmp_path, machine.ignores_stop()) as container_id, asyncio.timeout(60):
         async with asyncio.TaskGroup() as stops:
             stops.create_task(runtime.stop_container(container_id, grace_seconds=0.2))
             await asyncio.sleep(0)

@@ -22,7 +22,7 @@ from .machines import Machine, pod, running
 async def test_every_step_of_a_pod_is_told_in_order(
     runtime: Runtime, machine: Machine, tmp_path: Path
 ) -> None:
-    async with runtime.events() as events, asyncio.timeout(20):
+    async with runtime.events() as events, asyncio.timeout(60):
         sandbox_id = await runtime.run_sandbox(pod(tmp_path))
         container_id = await runtime.create_container(sandbox_id, machine.exits(0))
         await runtime.start_container(container_id)
@@ -47,7 +47,7 @@ async def test_a_container_that_could_not_start_is_told_as_stopped_alone(
 ) -> None:
     sandbox_id = await runtime.run_sandbox(pod(tmp_path))
     container_id = await runtime.create_container(sandbox_id, machine.cannot_start())
-    async with runtime.events() as events, asyncio.timeout(20):
+    async with runtime.events() as events, asyncio.timeout(60):
         with pytest.raises(Exception, match="cannot start"):
             await runtime.start_container(container_id)
         await runtime.run_sandbox(pod(tmp_path, uid="after"))
@@ -58,7 +58,7 @@ async def test_a_container_that_could_not_start_is_told_as_stopped_alone(
 
 
 async def test_everybody_who_listens_hears_it(runtime: Runtime, tmp_path: Path) -> None:
-    async with runtime.events() as first, runtime.events() as second, asyncio.timeout(20):
+    async with runtime.events() as first, runtime.events() as second, asyncio.timeout(60):
         await runtime.run_sandbox(pod(tmp_path))
         assert await anext(first) == await anext(second)
 
@@ -68,7 +68,7 @@ async def test_a_command_gives_its_output_and_its_code(
 ) -> None:
     async with running(runtime, tmp_path, machine.runs_for_ever()) as container_id:
         command = ["sh", "-c", "echo out; echo err >&2; exit 4"]
-        result = await runtime.exec_sync(container_id, command, timeout_seconds=20)
+        result = await runtime.exec_sync(container_id, command, timeout_seconds=60)
         assert (result.exit_code, result.stdout, result.stderr) == (4, b"out\n", b"err\n")
         async with runtime.exec(container_id, command, tty=True) as session:
             assert sorted((await session.stdout.read()).split()) == [b"err", b"out"]

@@ -47,7 +47,7 @@ async def read(subscription: Subscription, count: int) -> list[Event]:
 
 
 async def next_batch(subscription: Subscription) -> Batch:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         return await subscription.next()
 
 

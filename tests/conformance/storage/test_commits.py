@@ -169,7 +169,7 @@ async def test_a_commit_whose_caller_is_cancelled_is_finished(store: Store) -> N
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 
-    assert await store.wait_for_revision(1, seconds=10)
+    assert await store.wait_for_revision(1, seconds=60)
     assert store.get(pod("a")).value == b"x@1"
     assert (await put(store, pod("a"), "y")).revision == 2
 
@@ -195,7 +195,7 @@ async def test_a_store_can_be_closed_twice(store: Store) -> None:
 
 
 async def test_waiting_for_a_revision_ends_when_it_is_reached(store: Store) -> None:
-    waiting = start(store.wait_for_revision(2, seconds=10))
+    waiting = start(store.wait_for_revision(2, seconds=60))
     await put(store, pod("a"))
     await pass_turns()
     assert not waiting.done()

@@ -46,7 +46,7 @@ def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
     def gated(database: Database, rows) -> None:
         gate.transactions.append(len(rows))
         gate.arrived.set()
-        gate.opened.wait(timeout=10)
+        gate.opened.wait(timeout=60)
         insert(database, rows)
 
     monkeypatch.setattr(Database, "insert", gated)

@@ -38,7 +38,8 @@ async def test_writes_fail_clearly_reads_go_on_and_writing_resumes_when_there_is
     await store.commit(Put(pod("kept"), value(1000), 0))
     subscription = store.subscribe("pods", since=1)
 
-    with no_file_may_grow_beyond((folder / "store.db-wal").stat().st_size + 100_000):
+    # No room for any of them: how many of them share a transaction is the scheduler's choice.
+    with no_file_may_grow_beyond((folder / "store.db-wal").stat().st_size + 20_000):
         outcomes = await asyncio.gather(
             *(store.commit(Put(pod(f"p{i}"), value(50_000), 0)) for i in range(10)), return_exceptions=True
         )
@@ -82,7 +83,7 @@ async def test_commits_that_follow_a_refused_one_on_the_same_key_start_from_what
     gate.shut()
     with no_file_may_grow_beyond(100_000):
         refused = asyncio.get_running_loop().create_task(store.commit(Put(pod("a"), value(200_000), 0)))
-        await asyncio.to_thread(gate.arrived.wait, 10)
+        await asyncio.to_thread(gate.arrived.wait, 60)
         follows = asyncio.get_running_loop().create_task(store.commit(Put(pod("a"), value(10), 0)))
         await asyncio.sleep(0)
         gate.open()

@@ -46,7 +46,7 @@ async def delete(store: SqliteStore, name: str) -> None:
 
 
 async def arrived(gate) -> None:
-    await asyncio.to_thread(gate.arrived.wait, 10)
+    await asyncio.to_thread(gate.arrived.wait, 60)
 
 
 async def test_everything_is_there_after_a_restart(folder: Path) -> None:
@@ -231,7 +231,7 @@ async def test_a_second_process_on_the_same_folder_is_refused(folder: Path, stor
         "except ConfigError as error: print(error)\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", script, str(folder)], capture_output=True, text=True, timeout=30, check=True
+        [sys.executable, "-c", script, str(folder)], capture_output=True, text=True, timeout=60, check=True
     )
 
     assert done.stdout.strip() == (

@@ -73,7 +73,7 @@ async def test_an_empty_folder_and_one_that_is_not_there_have_no_pods_and_say_so
 
 
 async def test_a_file_that_comes_changes_moves_and_goes_is_noticed_at_once(tmp_path: Path) -> None:
-    async with told_of(tmp_path) as told, asyncio.timeout(10):
+    async with told_of(tmp_path) as told, asyncio.timeout(60):
 
         async def until(count: int) -> None:
             while len(told.pods) < count:

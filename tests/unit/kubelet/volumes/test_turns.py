@@ -15,7 +15,7 @@ async def test_who_stops_waiting_keeps_the_turn_until_the_work_has_ended() -> No
 
     def write() -> None:
         started.set()
-        may_end.wait(10)
+        may_end.wait(60)
         done.append("written")
 
     async def take(work: object) -> None:
@@ -24,7 +24,7 @@ async def test_who_stops_waiting_keeps_the_turn_until_the_work_has_ended() -> No
 
     async with asyncio.TaskGroup() as tasks:
         writing = tasks.create_task(take(write))
-        assert await asyncio.to_thread(started.wait, 10)
+        assert await asyncio.to_thread(started.wait, 60)
         writing.cancel()
         removing = tasks.create_task(take(lambda: done.append("removed")))
         while not writing.done():

@@ -25,7 +25,7 @@ async def served(serve: Serve) -> AsyncIterator[str]:
             writer.close()
 
     server = await asyncio.start_server(connected, "127.0.0.1", 0)
-    async with server, asyncio.timeout(10):
+    async with server, asyncio.timeout(60):
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/exec/token"
 
 
