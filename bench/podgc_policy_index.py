@@ -15,7 +15,7 @@ import logging
 import os
 import sys
 from datetime import UTC, datetime
-from time import perf_counter
+from time import perf_counter, process_time
 
 import msgspec
 import uvloop
@@ -127,22 +127,23 @@ async def _measure(settings: Settings, count: int) -> dict[str, float]:
 
 
 def _measure_events(collector: Collector, settings: Settings, count: int) -> float:
-    """Running pods end, ended ones are gone and come again: the mean of what an event takes."""
+    """Running pods end and run again, twice: the mean of what an event takes of the processor's time once facts that
+    pods share have been seen."""
     decoder, index = msgspec.json.Decoder(pod_view(settings)), collector.index
     step = max(1, count // _EVENTS)
     numbers = [number for number in range(0, count, step) if number % 6 in (0, 2)][: _EVENTS // 2]
     changes = [(number, _pod(number).encode(), _pod(number, "Failed").encode()) for number in numbers]
     known = {number: decoder.decode(raw) for number, raw, _ in changes}
-    began = perf_counter()
-    for number, _, failed in changes:
-        new = decoder.decode(failed)
-        index.update_pod(known[number], new, 0.0)
-        assert next(iter(policy.victims(index, settings)), None) is None
-        known[number] = new
-    for number, raw, _ in changes:
-        index.update_pod(known[number], decoder.decode(raw), 0.0)
-        assert next(iter(policy.victims(index, settings)), None) is None
-    return (perf_counter() - began) / (2 * len(changes))
+    for _ in range(2):
+        began = process_time()
+        for number, running, failed in changes:
+            for raw in (failed, running):
+                new = decoder.decode(raw)
+                index.update_pod(known[number], new, 0.0)
+                known[number] = new
+                assert next(iter(policy.victims(index, settings)), None) is None
+        taken = process_time() - began
+    return taken / (2 * len(changes))
 
 
 def main() -> None:

@@ -114,10 +114,13 @@ def run(
 ) -> None:
     """Collect for as long as it runs. Ctrl-C or SIGTERM ends it after the calls that are under way."""
     from podlife.cli.gc_options import check_period
-    from podlife.cli.gc_run import run_collector
+    from podlife.cli.gc_run import Following, run_collector
     from podlife.cli.service import Options
+    from podlife.podgc.governing import governed
 
     address = parse_address(how.listen) if how.listen else None
-    settings = policy.settings(period=check_period(how.period))
+    flags = policy.flags(period=check_period(how.period))
+    settings = governed(flags, policy.policy_file())
+    following = Following(policy.policy, flags) if policy.policy is not None else None
     service = Options(connection, election.checked(), address, how.v)
-    run_collector(service, settings, archive.archiving(), finalizers.names())
+    run_collector(service, settings, archive.archiving(), finalizers.names(), following)

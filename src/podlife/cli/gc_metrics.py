@@ -36,6 +36,8 @@ class GcMetrics(Source):
     def collect(self) -> Iterator[Metric]:
         yield from self._actions()
         yield from self._index()
+        if self._collector.settings.policy is not None:
+            yield from self._policy()
 
     def _actions(self) -> Iterator[Metric]:
         metrics = self._collector.metrics
@@ -59,6 +61,26 @@ class GcMetrics(Source):
             metrics.reaction_seconds,
         )
         yield _histogram("podlife_gc_pass_seconds", "How long it took to decide.", metrics.pass_seconds)
+
+    def _policy(self) -> Iterator[Metric]:
+        metrics = self._collector.metrics
+        for name, label, help_, counts in (
+            ("deleted_by_rule", "rule", "Pods that were deleted.", metrics.deleted_by_rule),
+            ("policy_reloads", "result", "Changes of the policy file.", metrics.policy_reloads),
+        ):
+            family = CounterMetricFamily(f"podlife_gc_{name}_total", help_, labels=(label,))
+            for value, number in counts.items():
+                family.add_metric((value,), number)
+            yield family
+        for name, help_, number in (
+            ("policy_generation", "How many policies have been in force.", metrics.policy_generation),
+            (
+                "policy_refused",
+                "Whether the policy file is refused as it stands; the one before is in force then.",
+                metrics.is_policy_refused,
+            ),
+        ):
+            yield GaugeMetricFamily(f"podlife_gc_{name}", help_, float(number))
 
     def _index(self) -> Iterator[Metric]:
         index = self._collector.index

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from podlife.cli.gc_archive import Archiving
@@ -14,12 +16,13 @@ from podlife.podgc import Collector, Settings
 from podlife.podgc.archive import ArchiveStep
 from podlife.podgc.finalizers_policy import remover_under
 from podlife.podgc.finalizers_watch import FinalizerWatch
+from podlife.podgc.reloading import Reloading
 from podlife.workqueue import Queue
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
-__all__ = ["Collecting", "run_collector"]
+__all__ = ["Collecting", "Following", "run_collector"]
 
 
 def run_collector(
@@ -27,15 +30,24 @@ def run_collector(
     settings: Settings,
     archiving: Archiving | None = None,
     remove_finalizers: frozenset[str] = frozenset(),
+    following: Following | None = None,
 ) -> None:
     """Collect until a signal comes. Raises PodlifeError when it cannot, or may not any more."""
     archive = archiving.open(SystemClock()) if archiving else None
 
     def make(client: Client, clock: Clock, recorder: Recorder) -> Collecting:
         step = archiving.step(client, archive, clock) if archiving and archive else None
-        return Collecting(client, settings, clock, recorder, step, remove_finalizers)
+        return Collecting(client, settings, clock, recorder, step, remove_finalizers, following)
 
     run_service(Service("podlife-gc", "deploy/gc/rbac.yaml", make, _told(settings)), options)
+
+
+@dataclass(frozen=True, slots=True)
+class Following:
+    """A policy file that is looked at while it runs, and the settings that hold where it says nothing."""
+
+    path: Path
+    flags: Settings
 
 
 class Collecting:
@@ -47,11 +59,15 @@ class Collecting:
         recorder: Recorder,
         archiving: ArchiveStep | None = None,
         remove_finalizers: frozenset[str] = frozenset(),
+        following: Following | None = None,
     ) -> None:
         self._archiving = archiving
         steps = (archiving,) if archiving else ()
         self._collector = Collector(client, settings, clock=clock, recorder=recorder, steps=steps)
         self.queue: Queue[Any] = self._collector.queue
+        self._reloading = (
+            Reloading(self._collector, following.path, following.flags, recorder) if following else None
+        )
         self._finalizers: FinalizerWatch | None = None
         if remove_finalizers:
             collector = self._collector
@@ -71,6 +87,8 @@ class Collecting:
             async with asyncio.TaskGroup() as group:
                 if self._finalizers is not None:
                     group.create_task(self._finalizers.run(), name="podgc-finalizers")
+                if self._reloading is not None:
+                    group.create_task(self._reloading.run(), name="podgc-policy")
                 await self._collector.run()
         except BaseExceptionGroup as failures:
             raise failures.exceptions[0] from None
