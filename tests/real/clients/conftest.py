@@ -63,5 +63,5 @@ def _ask(server: Server, method: str, path: str, body: object = None) -> None:
     data = json.dumps(body).encode() if body is not None else None
     request = urllib.request.Request(server.url + path, data, headers, method=method)
     context = ssl.create_default_context(cafile=str(server.ca_file))
-    with urllib.request.urlopen(request, timeout=30, context=context) as answer:
+    with urllib.request.urlopen(request, timeout=120, context=context) as answer:
         assert answer.status < 300

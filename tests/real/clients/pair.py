@@ -72,7 +72,8 @@ class Command:
     stdin: str = ""
     who: str = "admin"
     environment: Mapping[str, str] = field(default_factory=dict)
-    seconds: float = 60.0
+    # More than anything takes that a command itself waits for.
+    seconds: float = 300.0
 
 
 class One:
@@ -115,7 +116,7 @@ class One:
         said = self.run(Command(("get", *arguments)))
         return said.code == 1 and "(NotFound)" in said.err
 
-    def wait_for(self, what: str, path: str, value: str, seconds: int = 30) -> None:
+    def wait_for(self, what: str, path: str, value: str, seconds: int = 180) -> None:
         """Waits until the object is there and has this value at a JSONPath."""
         self("wait", what, "--for=create", f"--timeout={seconds}s")
         self("wait", what, f"--for=jsonpath={path}={value}", f"--timeout={seconds}s")

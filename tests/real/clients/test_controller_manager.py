@@ -67,13 +67,13 @@ def test_a_deployment_rolls_out_changes_and_goes_back(world: World) -> None:
     (replica_set,) = world.until("replicasets", lambda sets: len(sets) == 1)
     assert {owner(pod) for pod in first.values()} == {("ReplicaSet", replica_set)}
     world.make_ready(*first)
-    assert "successfully rolled out" in kubectl("rollout", "status", "deployment/web", "--timeout=60s").out
+    assert "successfully rolled out" in kubectl("rollout", "status", "deployment/web", "--timeout=180s").out
     kubectl("set", "image", "deployment/web", "main=new:2")
     new = world.until("pods", lambda pods: "new:2" in images(pods))
     world.make_ready(*(name for name in new if name not in first))
     both = world.until("pods", lambda pods: len(pods.keys() - first.keys()) == 2)
     world.make_ready(*(both.keys() - first.keys()))
-    kubectl("rollout", "status", "deployment/web", "--timeout=60s")
+    kubectl("rollout", "status", "deployment/web", "--timeout=180s")
     assert images(world.pods(2)) == {"new:2"}
     assert kubectl("rollout", "history", "deployment/web").out.split()[-4:] == ["1", "<none>", "2", "<none>"]
     kubectl("rollout", "undo", "deployment/web")
@@ -99,7 +99,7 @@ def test_a_replica_set_adopts_replaces_and_releases(world: World) -> None:
 def test_a_cascade_takes_the_replica_set_and_its_pods_along(world: World, cascade: str) -> None:
     world.kubectl("create", "-f", "-", stdin=manifest(objects.deployment("web", replicas=2)))
     world.pods(2)
-    world.kubectl("delete", "deployment", "web", f"--cascade={cascade}", "--timeout=60s")
+    world.kubectl("delete", "deployment", "web", f"--cascade={cascade}", "--timeout=180s")
     world.until("replicasets", lambda sets: not sets)
     world.until("pods", lambda pods: not pods)
 
@@ -107,7 +107,7 @@ def test_a_cascade_takes_the_replica_set_and_its_pods_along(world: World, cascad
 def test_orphans_stay_and_are_adopted_by_the_next_deployment(world: World) -> None:
     world.kubectl("create", "-f", "-", stdin=manifest(objects.deployment("web", replicas=2)))
     pods = world.pods(2)
-    world.kubectl("delete", "deployment", "web", "--cascade=orphan", "--timeout=60s")
+    world.kubectl("delete", "deployment", "web", "--cascade=orphan", "--timeout=180s")
     world.until("replicasets", lambda sets: [owner(one) for one in sets.values()] == [None])
     assert world.kubectl.is_gone("deployment", "web")
     world.kubectl("create", "-f", "-", stdin=manifest(objects.deployment("web", replicas=2)))
@@ -124,7 +124,7 @@ def test_a_stateful_set_makes_one_pod_after_the_other(world: World) -> None:
     world.make_ready("db-0")
     assert world.pods(2).keys() == {"db-0", "db-1"}
     world.make_ready("db-1")
-    world.kubectl("rollout", "status", "statefulset/db", "--timeout=60s")
+    world.kubectl("rollout", "status", "statefulset/db", "--timeout=180s")
     world.kubectl("scale", "statefulset", "db", "--replicas=1")
     assert world.pods(1).keys() == {"db-0"}
 
@@ -135,13 +135,13 @@ def test_a_job_is_complete_when_its_pods_have_succeeded(world: World) -> None:
     assert all("batch.kubernetes.io/job-tracking" in pod["metadata"]["finalizers"] for pod in pods.values())
     for name in pods:
         world.kubectl.set_status(f"pod/{name}", {"phase": "Succeeded"})
-    world.kubectl("wait", "job/once", "--for=condition=Complete", "--timeout=60s")
+    world.kubectl("wait", "job/once", "--for=condition=Complete", "--timeout=180s")
     done = world.until(
         "pods", lambda pods: not any(pod["metadata"].get("finalizers") for pod in pods.values())
     )
     assert done.keys() == pods.keys()
     assert world.kubectl.get("job", "once")["status"]["succeeded"] == 2
-    world.kubectl("delete", "job", "once", "--timeout=60s")
+    world.kubectl("delete", "job", "once", "--timeout=180s")
     world.until("pods", lambda pods: not pods)
 
 
@@ -149,7 +149,7 @@ def test_a_job_fails_when_its_pods_do(world: World) -> None:
     world.kubectl("create", "-f", "-", stdin=manifest(objects.job("once", backoffLimit=0)))
     (name,) = world.pods(1)
     world.kubectl.set_status(f"pod/{name}", {"phase": "Failed"})
-    world.kubectl("wait", "job/once", "--for=condition=Failed", "--timeout=60s")
+    world.kubectl("wait", "job/once", "--for=condition=Failed", "--timeout=180s")
     assert world.kubectl.get("job", "once")["status"]["conditions"][-1]["reason"] == "BackoffLimitExceeded"
 
 
@@ -189,14 +189,14 @@ def test_a_drain_moves_pods_one_by_one_as_their_budget_allows(world: World) -> N
     for name in old:
         bind(world, name, node)
     world.make_ready(*old)
-    drain = world.kubectl.start("drain", node, "--grace-period=0", "--timeout=60s")
+    drain = world.kubectl.start("drain", node, "--grace-period=0", "--timeout=180s")
     try:
         assert drain.stdout is not None
         next(line for line in drain.stdout if "disruption budget" in line)
         assert world.pods(2).keys() == old.keys()
         world.kubectl("scale", "deployment", "web", "--replicas=4")
         world.make_ready(*(world.pods(4).keys() - old.keys()))
-        out, _ = drain.communicate(timeout=60)
+        out, _ = drain.communicate(timeout=180)
         assert drain.returncode == 0, out
     finally:
         drain.kill()
@@ -220,7 +220,7 @@ def test_a_daemon_set_has_a_pod_for_each_node_that_comes(world: World) -> None:
     here["metadata"]["labels"] = labels
     kubectl("create", "-f", "-", stdin=manifest(here))
     assert {owner(pod) for pod in world.pods(1).values()} == {("DaemonSet", "everywhere")}
-    kubectl("delete", "daemonset", "everywhere", "--timeout=60s")
+    kubectl("delete", "daemonset", "everywhere", "--timeout=180s")
     world.until("pods", lambda pods: not pods)
 
 
@@ -241,7 +241,7 @@ def test_a_service_knows_the_addresses_of_its_ready_pods(world: World) -> None:
 
 
 def test_a_namespace_has_its_service_account(world: World) -> None:
-    world.kubectl("wait", "serviceaccount/default", "--for=create", "--timeout=60s")
+    world.kubectl("wait", "serviceaccount/default", "--for=create", "--timeout=180s")
 
 
 def test_the_manager_leads_by_its_lease(managed: Managed) -> None:
@@ -254,7 +254,7 @@ def test_a_namespace_ends_with_everything_in_it(world: World) -> None:
     kubectl = world.kubectl
     kubectl("create", "-f", "-", stdin=manifest(objects.deployment("web", replicas=2), objects.job("once")))
     world.pods(3)
-    kubectl("delete", "namespace", world.namespace, "--timeout=60s")
+    kubectl("delete", "namespace", world.namespace, "--timeout=180s")
     assert kubectl.is_gone("namespace", world.namespace)
     assert kubectl("get", "all", "-o", "name").out == ""
 

@@ -14,6 +14,7 @@ import pytest
 from tests.real.clients import objects
 from tests.real.clients.pair import One, kubeconfig_in, manifest
 from tests.real_parts import Server, tail
+from tests.up_process import until
 
 OPERATOR = Path(__file__).parent / "kopf_operator.py"
 FINALIZER = "kopf.zalando.org/KopfFinalizerMarker"
@@ -41,7 +42,7 @@ def operator(podlife_server: Server, namespace: str, tmp_path: Path) -> Iterator
         yield log
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(120)
     assert "Traceback" not in log.read_text(), tail(log)
 
 
@@ -57,11 +58,17 @@ def test_a_configmap_is_noticed_followed_and_let_go(cluster: One, operator: Path
     cluster("patch", "configmap", "a", "-p", '{"data":{"k":"new"}}')
     cluster.wait_for("configmap/a", r"{.metadata.annotations.example\.com/changed}", "old to new")
     # The finalizer holds the object until the operator has seen it go.
-    cluster("delete", "configmap", "a", "--timeout=30s")
+    cluster("delete", "configmap", "a", "--timeout=180s")
     assert cluster.is_gone("configmap", "a")
     assert cluster.get("configmap", "a-was-here")
+    # kopf sends events beside everything else.
+    until(lambda: noticed(cluster) != [], "no event was sent")
+    assert noticed(cluster) == ["a"]
+
+
+def noticed(cluster: One) -> list[str]:
     events = [item for item in cluster.get("events") if item["reason"] == "Noticed"]
-    assert [event["involvedObject"]["name"] for event in events] == ["a"]
+    return [event["involvedObject"]["name"] for event in events]
 
 
 def test_a_pod_gets_labels_and_status_from_the_operator(cluster: One, operator: Path) -> None:

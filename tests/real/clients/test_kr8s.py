@@ -38,7 +38,7 @@ async def test_a_pod_is_created_found_patched_and_deleted(api: kr8s.asyncio.Api,
     found = [item async for item in api.get("pods", namespace=namespace, label_selector={"x": "y"})]
     assert [item.name for item in found] == ["p"]
     await pod.delete()
-    await pod.wait("delete", timeout=30)
+    await pod.wait("delete", timeout=120)
     with pytest.raises(kr8s.NotFoundError):
         await Pod.get("p", namespace=namespace, api=api)
 
@@ -50,7 +50,7 @@ async def test_a_watch_sees_what_happens(api: kr8s.asyncio.Api, namespace: str) 
         )
     ).create()
     seen = []
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         async for kind, item in api.watch("configmaps", namespace=namespace):
             seen.append((kind, item.name))
             if kind == "ADDED":

@@ -49,7 +49,7 @@ def test_a_grace_of_zero_without_force_becomes_one_second(running: Pair) -> None
 
 
 def test_waiting_for_the_end_of_a_pod_that_does_not_end_times_out(running: Pair) -> None:
-    running("delete", "pod", "running", "--timeout=2s", code=1)
+    running("delete", "pod", "running", "--timeout=5s", code=1)
     assert "deletionTimestamp" in running.get("pod", "running")["metadata"]
 
 
@@ -109,6 +109,6 @@ def test_a_namespace_goes_with_what_is_in_it(pair: Pair) -> None:
     pair.ours("create", "namespace", "short-lived")
     pair.ours("-n", "short-lived", "create", "configmap", "inside")
     pair.ours("-n", "short-lived", "run", "inside", "--image=i")
-    pair.ours("delete", "namespace", "short-lived", "--timeout=30s")
+    pair.ours("delete", "namespace", "short-lived", "--timeout=180s")
     assert pair.is_gone("namespace", "short-lived")
     assert pair.is_gone("-n", "short-lived", "pod", "inside")

@@ -100,7 +100,7 @@ def test_a_drain_waits_for_the_budget_and_for_the_pod_to_end(pair: Pair, node: s
     pair.set_status("pod/guarded", objects.READY["status"])
     counts = {"currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1, "observedGeneration": 1}
     pair.set_status("pdb/guard", {"disruptionsAllowed": 0, **counts})
-    drain = pair.start("drain", node, "--force", "--grace-period=9", "--timeout=60s")
+    drain = pair.start("drain", node, "--force", "--grace-period=9", "--timeout=180s")
     try:
         assert drain.stdout is not None
         refused = next(line for line in drain.stdout if "disruption budget" in line)
@@ -108,13 +108,13 @@ def test_a_drain_waits_for_the_budget_and_for_the_pod_to_end(pair: Pair, node: s
         assert "deletionTimestamp" not in pair.get("pod", "guarded")["metadata"]
         pair.set_status("pdb/guard", {"disruptionsAllowed": 1, **counts, "currentHealthy": 2})
         pair.ours(
-            "wait", "pod/guarded", "--for=jsonpath={.metadata.deletionGracePeriodSeconds}=9", "--timeout=30s"
+            "wait", "pod/guarded", "--for=jsonpath={.metadata.deletionGracePeriodSeconds}=9", "--timeout=180s"
         )
         assert "guarded" in pair.get("pdb", "guard")["status"]["disruptedPods"]
         assert pair.get("pdb", "guard")["status"]["disruptionsAllowed"] == 0
         # The node's agent has ended the pod.
         pair.ours("delete", "pod", "guarded", "--force", "--grace-period=0")
-        out, _ = drain.communicate(timeout=60)
+        out, _ = drain.communicate(timeout=180)
         assert drain.returncode == 0, out
         assert f"node/{node} drained" in out
     finally:
@@ -124,5 +124,5 @@ def test_a_drain_waits_for_the_budget_and_for_the_pod_to_end(pair: Pair, node: s
 
 def test_a_drain_without_grace_empties_the_node(pair: Pair, node: str) -> None:
     pair("create", "-f", "-", stdin=manifest(*(objects.pod(name, nodeName=node) for name in ("a", "b"))))
-    pair.ours("drain", node, "--force", "--grace-period=0", "--timeout=30s")
+    pair.ours("drain", node, "--force", "--grace-period=0", "--timeout=180s")
     assert pair.get("pods") == []

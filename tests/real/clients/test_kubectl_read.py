@@ -117,12 +117,12 @@ def test_a_watch_prints_what_is_there_and_what_comes(filled: Pair) -> None:
         assert ["DELETED", "waiting"] in later
     finally:
         process.terminate()
-        process.communicate(timeout=10)
+        process.communicate(timeout=60)
 
 
 def test_a_watch_ends_when_its_time_is_up(library: Pair) -> None:
-    library("get", "pods", "--watch", "--request-timeout=1s")
-    library("get", "pods", "--watch-only", "--request-timeout=1s", "-o", "name")
+    library("get", "pods", "--watch", "--request-timeout=5s")
+    library("get", "pods", "--watch-only", "--request-timeout=5s", "-o", "name")
 
 
 EVERY_KIND = [
@@ -221,17 +221,17 @@ def test_a_pod_is_described_with_its_status_and_events(filled: Pair) -> None:
 
 
 def test_wait_sees_conditions_fields_and_the_end(filled: Pair) -> None:
-    filled("wait", "pod/running", "--for=condition=Ready", "--timeout=20s")
-    filled("wait", "pod/running", "--for=jsonpath={.status.phase}=Running", "--timeout=20s")
-    filled("wait", "pod/running", "--for=create", "--timeout=20s")
-    filled("wait", "pod/waiting", "--for=condition=Ready", "--timeout=1s", code=1)
-    filled("wait", "pod/nobody", "--for=condition=Ready", "--timeout=1s", code=1)
-    process = filled.start("wait", "pod/waiting", "--for=delete", "--timeout=30s")
+    filled("wait", "pod/running", "--for=condition=Ready", "--timeout=180s")
+    filled("wait", "pod/running", "--for=jsonpath={.status.phase}=Running", "--timeout=180s")
+    filled("wait", "pod/running", "--for=create", "--timeout=180s")
+    filled("wait", "pod/waiting", "--for=condition=Ready", "--timeout=5s", code=1)
+    filled("wait", "pod/nobody", "--for=condition=Ready", "--timeout=5s", code=1)
+    process = filled.start("wait", "pod/waiting", "--for=delete", "--timeout=180s")
     try:
         filled.ours("delete", "pod", "waiting", "--wait=false")
-        out, _ = process.communicate(timeout=30)
+        out, _ = process.communicate(timeout=180)
         assert process.returncode == 0, out
     finally:
         process.kill()
     filled("delete", "pod", "running", "--force", "--grace-period=0")
-    filled("wait", "pod/running", "--for=delete", "--timeout=20s")
+    filled("wait", "pod/running", "--for=delete", "--timeout=180s")

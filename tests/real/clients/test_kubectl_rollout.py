@@ -39,7 +39,7 @@ def revision(number: int, image: str, owner: str) -> dict[str, Any]:
 
 
 def test_status_tells_how_far_a_rollout_is(deployed: Pair) -> None:
-    said = deployed("rollout", "status", "deployment/web", "--timeout=1s", code=1)
+    said = deployed("rollout", "status", "deployment/web", "--timeout=5s", code=1)
     assert "Waiting for deployment" in said.text
     deployed.set_status(
         "deployment/web",
@@ -65,7 +65,7 @@ def test_status_tells_how_far_a_rollout_is(deployed: Pair) -> None:
 
 def test_status_follows_a_rollout_to_its_end(pair: Pair) -> None:
     pair.ours("create", "-f", "-", stdin=manifest(objects.stateful_set("db", replicas=1)))
-    status = pair.start("rollout", "status", "statefulset/db", "--timeout=30s")
+    status = pair.start("rollout", "status", "statefulset/db", "--timeout=180s")
     try:
         assert status.stdout is not None
         assert "Waiting for" in status.stdout.readline()
@@ -74,7 +74,7 @@ def test_status_follows_a_rollout_to_its_end(pair: Pair) -> None:
             '"availableReplicas":1,"currentRevision":"a","updateRevision":"a"}}'
         )
         pair.ours("patch", "statefulset", "db", "--subresource=status", "--type=merge", "-p", done)
-        out, _ = status.communicate(timeout=30)
+        out, _ = status.communicate(timeout=180)
         assert status.returncode == 0, out
     finally:
         status.kill()

@@ -129,7 +129,7 @@ def test_a_namespace_is_made_and_described(pair: Pair) -> None:
     pair("get", "namespace", name, "-o", "yaml")
     # Only kube-apiserver has quotas and limits to speak of.
     assert "Active" in pair.ours("describe", "namespace", name).out
-    pair.ours("delete", "namespace", name, "--timeout=30s")
+    pair.ours("delete", "namespace", name, "--timeout=180s")
     assert pair.is_gone("namespace", name)
     pair.theirs("delete", "namespace", name, "--wait=false")
 

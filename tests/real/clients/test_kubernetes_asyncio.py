@@ -54,7 +54,7 @@ async def test_a_watch_sees_what_happens(core: client.CoreV1Api, namespace: str)
     seen = []
     async with watch.Watch() as watcher:
         async for event in watcher.stream(
-            core.list_namespaced_pod, namespace, resource_version=start, timeout_seconds=30
+            core.list_namespaced_pod, namespace, resource_version=start, timeout_seconds=120
         ):
             seen.append((event["type"], event["object"].metadata.name))
             if event["type"] == "DELETED":

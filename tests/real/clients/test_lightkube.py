@@ -54,7 +54,7 @@ def test_pages_add_up_to_the_whole_list(client: Client) -> None:
 def test_a_watch_sees_what_happens(client: Client) -> None:
     client.create(Pod.from_dict(objects.pod("p")))
     seen = []
-    for kind, pod in client.watch(Pod, server_timeout=30):
+    for kind, pod in client.watch(Pod, server_timeout=120):
         assert pod.metadata is not None
         seen.append((kind, pod.metadata.name))
         if kind == "ADDED":

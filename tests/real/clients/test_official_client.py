@@ -14,7 +14,7 @@ from kubernetes.leaderelection.resourcelock.leaselock import LeaseLock
 from tests.real.clients import objects
 from tests.real_parts import Server
 
-PATIENCE_SECONDS = 30
+PATIENCE_SECONDS = 120
 
 
 @pytest.fixture

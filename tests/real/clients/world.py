@@ -15,7 +15,7 @@ from tests.real_parts import Server
 __all__ = ["World", "open_world"]
 
 Object = dict[str, Any]
-PATIENCE_SECONDS = 60
+PATIENCE_SECONDS = 180
 
 _KINDS = {
     "pods": ("v1", "Pod"),
