@@ -67,7 +67,11 @@ def _after_stars(pattern: str, places: set[int]) -> set[int]:
 def _names_cover(wide: Collection[str], narrow: Collection[str]) -> bool:
     if not wide:
         return True
-    return bool(narrow) and all(any(pattern_covers(each, name) for each in wide) for name in narrow)
+    # Names are many and patterns few: only those are tried one by one.
+    names, patterns = set(wide), [each for each in wide if "*" in each or "?" in each]
+    return bool(narrow) and all(
+        name in names or any(pattern_covers(each, name) for each in patterns) for name in narrow
+    )
 
 
 def _set_covers(wide: Collection[object], narrow: Collection[object]) -> bool:

@@ -22,6 +22,8 @@ Node = yaml.Node
 MOST_TOLD = 20
 # Deeper than any policy, and far from the end of any stack.
 _MOST_DEPTH = 20
+# More than any policy has, and read within seconds: a collector that runs reads its policy too.
+_MOST_VALUES = 50_000
 # A value that was found wrong before anybody asked what it means.
 _TOLD = "podlife/told"
 
@@ -89,16 +91,16 @@ def compose(text: str, notes: Notes) -> Node | None:
             notes.mistakes.append(Mistake(0, 0, what))
         else:
             notes.at(mark, what)
-    except _TooDeepError as error:
-        notes.at(error.mark, f"this is nested more than {_MOST_DEPTH} levels deep: no policy is")
+    except _TooMuchError as error:
+        notes.at(error.mark, str(error))
     finally:
         loader.dispose()
     return None
 
 
-class _TooDeepError(Exception):
-    def __init__(self, mark: Any) -> None:
-        super().__init__()
+class _TooMuchError(Exception):
+    def __init__(self, text: str, mark: Any) -> None:
+        super().__init__(text)
         self.mark = mark
 
 
@@ -107,6 +109,7 @@ class _Loader(yaml.SafeLoader):
         super().__init__(text)
         self._notes = notes
         self._depth = 0
+        self._values = 0
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         if self.check_event(yaml.AliasEvent):
@@ -122,8 +125,13 @@ class _Loader(yaml.SafeLoader):
         # Two anchors of one name are no mistake where nobody may use them.
         event.anchor = None
         self._depth += 1
+        self._values += 1
         if self._depth > _MOST_DEPTH:
-            raise _TooDeepError(event.start_mark)
+            text = f"this is nested more than {_MOST_DEPTH} levels deep: no policy is"
+            raise _TooMuchError(text, event.start_mark)
+        if self._values > _MOST_VALUES:
+            text = f"there are more than {_MOST_VALUES} values up to here: write fewer"
+            raise _TooMuchError(text, event.start_mark)
         try:
             return super().compose_node(parent, index)
         finally:

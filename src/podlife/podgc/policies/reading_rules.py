@@ -24,8 +24,10 @@ from podlife.podgc.policies.reading_values import (
     shown,
 )
 
-__all__ = ["KEEP_KEYS", "RULE_KEYS", "Draft", "read_rules"]
+__all__ = ["KEEP_KEYS", "MOST_RULES", "RULE_KEYS", "Draft", "read_rules"]
 
+# Each is held against each before it.
+MOST_RULES = 1000
 _LIMITS = ("keep", "ttlAfterFinished", "maxTerminating")
 _ENDED = ("Succeeded", "Failed")
 
@@ -42,6 +44,11 @@ class Draft:
 
 
 def read_rules(notes: Notes, node: Node, path: str) -> list[Draft]:
+    if isinstance(node, yaml.SequenceNode) and len(node.value) > MOST_RULES:
+        notes.add(
+            node, f"{path} are {len(node.value)}: write at most {MOST_RULES}, and patterns for many names"
+        )
+        return []
     return read_list(notes, node, path, _read_rule) or []
 
 

@@ -289,3 +289,12 @@ def test_a_file_in_another_encoding_is_refused_with_its_place(tmp_path: Path) ->
 def test_aliases_upon_aliases_are_refused_before_anything_is_made_of_them() -> None:
     lines = ["a0: &a0 [x, x]", *(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 30))]
     assert any("write out what *a0 stands for" in line for line in mistakes("\n".join(lines)))
+
+
+def test_what_is_more_than_a_policy_ever_has_is_refused() -> None:
+    many = "".join(f"- {{name: r{number}, keep: {{count: 1}}}}\n" for number in range(1001))
+    assert mistakes(f"rules:\n{many}") == [
+        "4:1: rules are 1001: write at most 1000, and patterns for many names"
+    ]
+    (told,) = mistakes(f"x: [{'a,' * 50_000}]")
+    assert told.endswith("there are more than 50000 values up to here: write fewer")
