@@ -4,9 +4,10 @@ it, the StatefulSet goes on elsewhere, the taint comes off; the node comes back,
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 from podlife.client import NODES, PODS, STATEFUL_SETS
-from podlife.testing import virtual_time
+from podlife.testing import DEFAULT, virtual_time
 from tests.component.out_of_service.world import (
     LAX,
     TAINT,
@@ -22,8 +23,8 @@ from tests.component.stories.objects import has_taint, taints, workload
 
 @virtual_time
 async def test_a_node_dies_its_statefulset_fails_over_and_the_node_comes_back() -> None:
-    making = Making(LAX, Fence("n1"))
-    async with cluster_with(making) as cluster:
+    making = Making(replace(LAX, after_seconds=300.0), Fence("n1"))
+    async with cluster_with(making, others=tuple(DEFAULT)) as cluster:
         await cluster.client.create(STATEFUL_SETS, workload("db", 1, serviceName="db"), "default")
         await cluster.settled()
         old = await cluster.client.get(PODS, "db-0", "default")
@@ -39,7 +40,7 @@ async def test_a_node_dies_its_statefulset_fails_over_and_the_node_comes_back() 
         assert new["status"]["phase"] == "Running"
         assert await nodes_out(cluster) == [], "nothing is left on it: the taint has come off"
         assert json.loads(await annotation(cluster, "n1") or "")["state"] == "freed"
-        await cluster.advance(minutes=30)
+        await cluster.advance(minutes=6)
         assert await nodes_out(cluster) == [], "it is not tainted twice in one death"
         await cluster.node("n1").start()
         await cluster.advance(minutes=1)
@@ -52,5 +53,5 @@ async def test_a_node_dies_its_statefulset_fails_over_and_the_node_comes_back() 
         ]
         metrics = making.controller.metrics
         assert (metrics.tainted, dict(metrics.removed)) == (1, {"freed": 1})
-        await cluster.advance(minutes=11)
+        await cluster.advance(minutes=2)
         assert await annotation(cluster, "n1") is None, "after the cool-down nothing of it is left"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 from podlife.client import EVENTS, NODES
@@ -23,8 +24,12 @@ __all__ = ["NAME", "Fence", "annotation", "cluster_with", "events_of", "node", "
 
 NAME = "out-of-service"
 TAINT = "out-of-service:NoExecute"
-# In small clusters most guards would stop everything.
-LAX = OutOfServiceSettings(most=Portion(percent=50), min_healthy=Portion(number=1))
+# In small clusters most guards would stop everything; and short, since every minute of a cluster takes its time.
+LAX = OutOfServiceSettings(
+    after_seconds=60.0, cool_down_seconds=120.0, most=Portion(percent=50), min_healthy=Portion(number=1)
+)
+# Who else has a part in it.
+_OTHERS = ("node-lifecycle-controller", "taint-eviction-controller", "pod-garbage-collector-controller")
 
 
 class Fence:
@@ -69,8 +74,8 @@ def specs(count: int) -> tuple[NodeSpec, ...]:
     return tuple(NodeSpec(f"n{number}") for number in range(1, count + 1))
 
 
-def cluster_with(making: Making, nodes: int = 3) -> Cluster:
-    return Cluster(nodes=specs(nodes), controllers={**DEFAULT, NAME: making})
+def cluster_with(making: Making, nodes: int = 3, *, others: Sequence[str] = _OTHERS) -> Cluster:
+    return Cluster(nodes=specs(nodes), controllers={**{name: DEFAULT[name] for name in others}, NAME: making})
 
 
 async def node(cluster: Cluster, name: str) -> Any:

@@ -35,7 +35,7 @@ Refused = Callable[..., str]
 
 @pytest.fixture
 def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Refused:
-    """What a command says that is refused as a wrong use, in one line; without a process of its own, which takes long."""
+    """What a command says that is refused as a wrong use, in one line; in this process, which is quicker."""
 
     def run(*words: str) -> str:
         monkeypatch.setattr(sys, "argv", ["podlife", *words])
