@@ -108,8 +108,14 @@ def test_the_page_from_top_to_bottom(reader: Reader) -> None:
     assert "3 pods deleted" in typed(reader, sweep)
     left = typed(reader, "kubectl get pods -A -o name")
     assert sorted(left.split()) == ["pod/dns", *(f"pod/night-{number}" for number in range(3))]
+    policy = (reader.home / "policy.yaml").read_text()
     with started(reader, *run.split()) as collector:
         collector.wait_for("watching over ")
+        (reader.home / "policy.yaml").write_text(policy.replace("[Failed]", "[Faild]"))
+        collector.wait_for("the policy stays as it was: policy.yaml:8:15: ")
+        (reader.home / "policy.yaml").write_text(policy.replace("count: 3", "count: 2"))
+        collector.wait_for("policy.yaml is in force: 2 rules")
+        collector.wait_for("deleted: shop/night-2")
 
 
 def test_every_policy_and_mistake_on_the_page_is_as_it_says() -> None:
