@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import signal
 
+from hypothesis import HealthCheck, settings
+
+# How long an example takes says how busy the machine is. What else holds (in CI the same examples every time) stays.
+settings.register_profile("any-speed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any-speed")
+
 
 def pytest_configure() -> None:
     # Tests that are run in the background, or to outlive their terminal, have these signals ignored, and every program
