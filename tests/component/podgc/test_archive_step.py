@@ -15,6 +15,7 @@ from podlife.client import EVENTS, PODS, WithdrawnError
 from podlife.errors import TooManyRequestsError
 from podlife.podgc import Action, Outcome, Reason, Settings, Victim
 from podlife.podgc.archive import ArchiveError, ArchiveStep, Entry, LogSettings
+from podlife.podgc.archive import events as events_module
 from podlife.podgc.collector import Collector
 from podlife.podgc.removal import remove
 from podlife.podgc.views import Pod
@@ -339,3 +340,39 @@ async def test_a_sweep_makes_only_so_many_entries_at_a_time(tmp_path: Path) -> N
         summary = await collector.sweep_once()
         assert (summary.outcomes[Outcome.DELETED], len(shelf.entries)) == (59, 59)
         assert shelf.most_at_once == 16
+
+
+@virtual_time
+async def test_for_many_pods_of_a_namespace_its_events_are_read_once_and_everybody_gets_their_own(
+    tmp_path: Path,
+) -> None:
+    async with a_world(tmp_path) as (world, shelf, _):
+        for number in range(121):
+            await tell(world, await world.pod(f"web-{number}", phase="Failed"), "Failed", number)
+        step = step_of(world, shelf)
+        collector = Collector(world.client, Settings(threshold=1), clock=world.clock, steps=(step,))
+        await collector.sweep_once()
+        assert len(shelf.entries) == 120
+        for entry in shelf.entries.values():
+            assert [each["involvedObject"]["uid"] for each in entry.events] == [entry.header.uid]
+        lists = world.faults.sent("GET", "/events")
+        assert len(lists) < 40
+        # Later it is asked anew: what was told since must be in it.
+        await asyncio.sleep(60)
+        left = await world.get((await world.left())[0])
+        await tell(world, left, "Late")
+        await step(await victim_of(world, left["metadata"]["name"]))
+        assert len(shelf.entries[left["metadata"]["uid"]].events) == 2
+
+
+@virtual_time
+async def test_a_namespace_with_too_many_events_is_asked_about_pod_by_pod(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(events_module, "_MOST_HELD", 50)
+    async with a_world(tmp_path) as (world, shelf, _):
+        for number in range(61):
+            await tell(world, await world.pod(f"web-{number}", phase="Failed"), "Failed", number)
+        step = step_of(world, shelf)
+        await Collector(world.client, Settings(threshold=1), clock=world.clock, steps=(step,)).sweep_once()
+        assert [len(entry.events) for entry in shelf.entries.values()] == [1] * 60

@@ -14,13 +14,13 @@ from contextlib import aclosing
 from dataclasses import dataclass
 
 from podlife.api.codec import Object
-from podlife.client import EVENTS, PODS, Client, Limiter, ListOptions, LogOptions, WithdrawnError
+from podlife.client import PODS, Client, Limiter, LogOptions, WithdrawnError
 from podlife.errors import ApiError, ForbiddenError, PodlifeError, TooManyRequestsError, UnauthorizedError
 from podlife.podgc.archive.entry import Log
+from podlife.podgc.archive.events import PodEvents
 
 __all__ = ["LogSettings", "PodReader", "Wanted", "logs_of"]
 
-_MOST_EVENTS = 500
 # As much is read of one log at most, to keep the end of it: the lines that are asked for may be of any length.
 _MOST_READ_BYTES = 8 << 20
 _SILENT_SECONDS = 60.0
@@ -49,6 +49,7 @@ class Wanted:
 class PodReader:
     def __init__(self, client: Client, settings: LogSettings) -> None:
         self._client = client.apart()
+        self._events = PodEvents(self._client)
         # In a line of their own: a node that does not answer must not make anything else slow.
         self._logs = client.with_timeout(settings.seconds, limiter=Limiter())
         self._settings = settings
@@ -66,9 +67,7 @@ class PodReader:
 
     async def events(self, namespace: str, uid: str) -> tuple[Sequence[Object], bool]:
         """What is told of the pod with this UID; and whether there is more of it than is read."""
-        options = ListOptions(field_selector=f"involvedObject.uid={uid}", limit=_MOST_EVENTS)
-        page = await self._client.list(EVENTS, namespace, options=options)
-        return page.items, bool(page.continue_token)
+        return await self._events.of(namespace, uid)
 
     async def logs(self, pod: Object) -> tuple[Log, ...]:
         wanted = logs_of(pod) if self._settings.lines else []

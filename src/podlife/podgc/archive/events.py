@@ -1,0 +1,116 @@
+"""What is told of pods: for one pod asked for by its UID, for many pods of a namespace read once for all of them.
+
+To find the events of one pod a server looks through all of its namespace. So a namespace that is asked about again and
+again has all its events read, and answers come from those for a few seconds: otherwise a sweep of ten thousand pods
+would have the server read everything ten thousand times. A namespace with too many events to hold is asked about pod by
+pod, as before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from podlife.api.codec import Object
+from podlife.client import EVENTS, Client, ListOptions
+from podlife.errors import ExpiredError
+
+__all__ = ["PodEvents"]
+
+# Of one pod.
+_MOST_EVENTS = 500
+# Of a namespace, to be held at once; as the bytes that came, about a kilobyte each.
+_MOST_HELD = 20_000
+_PAGE = 2_000
+# Asked about so often within these seconds, a namespace is read as a whole and answered from for as long.
+_OFTEN, _SECONDS = 20, 10.0
+
+
+class _About(msgspec.Struct):
+    uid: str = ""
+
+
+class _Event(msgspec.Struct, rename="camel"):
+    involved_object: _About = msgspec.field(default_factory=_About)
+
+
+_about = msgspec.json.Decoder(_Event)
+
+
+@dataclass(slots=True)
+class _Namespace:
+    """How often it was asked about since when, and its events by UID; None while they are not held."""
+
+    since: float
+    asked: int = 0
+    until: float = 0.0
+    events: dict[str, list[msgspec.Raw]] | None = None
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+class PodEvents:
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._namespaces: dict[str, _Namespace] = {}
+
+    async def of(self, namespace: str, uid: str) -> tuple[Sequence[Object], bool]:
+        """The events of a pod; and whether there are more than are given."""
+        now = asyncio.get_running_loop().time()
+        known = self._namespace(namespace, now)
+        if known.asked > _OFTEN:
+            # One reads, those who come meanwhile wait for what it reads.
+            async with known.turn:
+                if known.until <= asyncio.get_running_loop().time():
+                    await self._read(namespace, known)
+        if known.events is None:
+            return await self._asked(namespace, uid)
+        found = known.events.get(uid, [])
+        return [msgspec.json.decode(each, type=Object) for each in found[:_MOST_EVENTS]], len(
+            found
+        ) > _MOST_EVENTS
+
+    def _namespace(self, name: str, now: float) -> _Namespace:
+        """What was not asked about lately is forgotten, so that little is held."""
+        for each, known in list(self._namespaces.items()):
+            if known.since + _SECONDS <= now and known.until <= now and not known.turn.locked():
+                del self._namespaces[each]
+        known = self._namespaces.setdefault(name, _Namespace(now))
+        known.asked += 1
+        return known
+
+    async def _asked(self, namespace: str, uid: str) -> tuple[Sequence[Object], bool]:
+        options = ListOptions(field_selector=f"involvedObject.uid={uid}", limit=_MOST_EVENTS)
+        page = await self._client.list(EVENTS, namespace, options=options)
+        return page.items, bool(page.continue_token)
+
+    async def _read(self, namespace: str, known: _Namespace) -> None:
+        """Hold all events of the namespace, or none where there are too many."""
+        try:
+            known.events = await self._all(namespace)
+        except ExpiredError:
+            # So many, or so slow: pod by pod it is.
+            known.events = None
+        known.until = asyncio.get_running_loop().time() + _SECONDS
+
+    async def _all(self, namespace: str) -> dict[str, list[msgspec.Raw]] | None:
+        found: dict[str, list[msgspec.Raw]] = {}
+        number = 0
+        options = ListOptions(limit=_PAGE)
+        async for page in self._client.pages(EVENTS, namespace, options=options, view=msgspec.Raw):
+            number += len(page.items)
+            if number > _MOST_HELD:
+                return None
+            for event in page.items:
+                found.setdefault(_uid_of(event), []).append(event)
+        return found
+
+
+def _uid_of(event: msgspec.Raw) -> str:
+    try:
+        return _about.decode(event).involved_object.uid
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        # It tells of nobody.
+        return ""
