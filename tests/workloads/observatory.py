@@ -60,7 +60,7 @@ class Observatory:
                 group.create_task(self._follow(ref), name=f"observing {ref}")
 
     async def wait_for_sync(self) -> None:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(180):
             for event in self._is_synced.values():
                 await event.wait()
 

@@ -62,7 +62,7 @@ NO_LIMIT = 100_000
 # How many scenarios are under way at once.
 AT_ONCE = 12
 # How long a scenario that did not come out as it should may still come round.
-_LATE_SECONDS = 15.0
+_LATE_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
@@ -162,10 +162,10 @@ class KubeQuota:
         await self._client.create(RESOURCE_QUOTAS, quota, namespace)
         # The server goes by a cache of its own: it has to have seen that nothing is allowed, and then what is.
         await self._set(namespace, 0)
-        await self._until(namespace, is_refused=True)
+        await self.until_known(namespace, is_refused=True)
         if limit:
             await self._set(namespace, limit)
-            await self._until(namespace, is_refused=False)
+            await self.until_known(namespace, is_refused=False)
 
     async def allow(self, namespace: str) -> None:
         await self._set(namespace, NO_LIMIT)
@@ -177,9 +177,10 @@ class KubeQuota:
         patch = {"status": status}
         await self._client.patch(RESOURCE_QUOTAS, QUOTA, patch, namespace, subresource="status")
 
-    async def _until(self, namespace: str, *, is_refused: bool) -> None:
+    async def until_known(self, namespace: str, *, is_refused: bool) -> None:
+        """Until the server goes by it."""
         probe = labelled_pod("probe", "probe")
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             while True:
                 try:
                     await self._client.create(PODS, probe, namespace, options=WriteOptions(dry_run=True))

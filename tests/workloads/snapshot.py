@@ -2,9 +2,10 @@
 
 Taken out is only what must differ: times become `<time>`, UIDs the object they mean, random suffixes `<random>`, the
 hashes of templates and revisions `<hash-1>` in the order of their revisions, the namespace `<namespace>`;
-resourceVersion and managedFields are left out. Objects that are the same after that (the pods of a ReplicaSet) are one
-entry with a count. Events are a set: those of type Normal with how often they came, warnings without, since they come
-again with every retry.
+resourceVersion and managedFields are left out, and the conditions of a Deployment are in the order of their types: each
+is put last when it changes, so where two states follow on each other fast it is a race whether the first was ever
+noticed. Objects that are the same after that (the pods of a ReplicaSet) are one entry with a count. Events are a set:
+those of type Normal with how often they came, warnings without, since they come again with every retry.
 """
 
 from __future__ import annotations
@@ -102,6 +103,8 @@ def _hash_of(obj: Object) -> str:
 def _without(obj: Object, ignoring: Mapping[str, str]) -> Object:
     metadata = {key: each for key, each in obj["metadata"].items() if key not in _NOT_COMPARED}
     copied: Object = json.loads(_text({**obj, "metadata": metadata}))
+    if obj["kind"] == "Deployment":
+        (copied.get("status") or {}).get("conditions", []).sort(key=lambda each: each["type"])
     for path in ignoring:
         kind, _, field = path.partition(".")
         if kind == obj["kind"] and field:

@@ -25,7 +25,7 @@ __all__ = ["Cluster", "Quota", "WaitedInVainError", "World"]
 
 T = TypeVar("T")
 
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 180.0
 # How often the storm comes, in seconds.
 _GUST_SECONDS = 0.02
 STORM_ANNOTATION = "test.podlife.io/storm"

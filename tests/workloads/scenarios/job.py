@@ -56,6 +56,10 @@ async def until_condition(world: World, type_: str, status: str = "True") -> Non
     await world.until(f"the Job is {type_}", holds)
 
 
+async def until_running(world: World, name: str) -> None:
+    await world.until(f"{name} runs", lambda: world.status(PODS, name).get("phase") == "Running")
+
+
 def name_of(pod: Object) -> str:
     name: str = pod["metadata"]["name"]
     return name
@@ -267,7 +271,7 @@ async def containers_restart_too_often(world: World) -> None:
 
 @scenario("job")
 async def active_for_too_long(world: World) -> None:
-    await start(world, job(completions=2, parallelism=2, activeDeadlineSeconds=3), 2)
+    await start(world, job(completions=2, parallelism=2, activeDeadlineSeconds=15), 2)
     await until_condition(world, "Failed")
 
 
@@ -455,6 +459,8 @@ async def two_pods_of_one_index(world: World) -> None:
     for name, number in (("older", "0"), ("newer", "0"), ("stray", None)):
         annotations = {COMPLETION_INDEX: number} if number else {}
         await world.create(PODS, labelled_pod(name, "work", annotations=annotations))
+        await until_running(world, name)
+        # Times are in seconds.
         await asyncio.sleep(2)
     await world.until_pods(3)
     await world.create(JOBS, adopting(completions=2, parallelism=2, completionMode="Indexed"))

@@ -12,7 +12,7 @@ from tests.workloads.world import World
 CMS = CONFIG_MAPS
 HELD = "test.podlife.io/held"
 # How long a collector has to see what was made before it is asked to act on it.
-SEEN_SECONDS = 0.5
+SEEN_SECONDS = 2.0
 
 
 def to(owner: Object, *, block: bool | None = None, **other: Any) -> Object:
