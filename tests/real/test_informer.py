@@ -57,7 +57,7 @@ def client_of(server: Server, *, who: str = "admin", port: int = 0) -> Client:
 
 
 @asynccontextmanager
-async def running(informer: Informer[Any], *, seconds: float = 60) -> AsyncIterator[None]:
+async def running(informer: Informer[Any], *, seconds: float = 120) -> AsyncIterator[None]:
     task = spawn(informer.run(), name="informer", on_failure=lambda _: None)
     try:
         assert await informer.wait_for_sync(seconds=seconds), informer.trouble
@@ -67,7 +67,7 @@ async def running(informer: Informer[Any], *, seconds: float = 60) -> AsyncItera
         await cancel_and_wait(task)
 
 
-async def until(condition: Callable[[], object], *, seconds: float = 60) -> None:
+async def until(condition: Callable[[], object], *, seconds: float = 120) -> None:
     """There is no event for what happens in another process: look until it is so."""
     async with asyncio.timeout(seconds):
         while not condition():
@@ -131,7 +131,7 @@ def restarted(server: Server, command: list[str]) -> Iterator[None]:
     finally:
         # A kind end would wait for the watches to end first.
         process.kill()
-        process.wait(20)
+        process.wait(60)
 
 
 async def test_a_server_that_is_killed_and_started_again_is_followed_on(
@@ -150,7 +150,7 @@ async def test_a_server_that_is_killed_and_started_again_is_followed_on(
         async with running(informer):
             kept = informer.cache.get("default", "kept")
             os.kill(server.pid, signal.SIGKILL)
-            await until(lambda: not informer.is_live, seconds=10)
+            await until(lambda: not informer.is_live)
             assert informer.has_synced
             assert isinstance(informer.trouble, Exception)
             with restarted(server, command):

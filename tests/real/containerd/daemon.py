@@ -37,7 +37,9 @@ PARTS = (
 PARTS += ("busybox-static",)
 IMAGE = "podlife.test/busybox:1"
 _PAUSE = "podlife.test/pause:1"
-_READY_SECONDS = 30.0
+# How long anything may take that is waited for.
+_READY_SECONDS = 120.0
+_END_SECONDS = 60.0
 _CONFIG = """\
 version = 2
 root = "{folder}/root"
@@ -100,13 +102,13 @@ class Daemon:
     def kill(self) -> None:
         assert self._process is not None
         self._process.kill()
-        self._process.wait(10)
+        self._process.wait(_END_SECONDS)
 
     def stop(self) -> None:
         if self._process is not None and self._process.poll() is None:
             self._process.terminate()
             try:
-                self._process.wait(10)
+                self._process.wait(_END_SECONDS)
             except subprocess.TimeoutExpired:
                 self.kill()
 
@@ -140,7 +142,7 @@ class Daemon:
         for pid in _processes_that_mention(str(self.socket)):
             _kill(pid)
         for mount in reversed(_mounts_below(self.folder)):
-            subprocess.run(["umount", "-l", mount], capture_output=True, timeout=30)
+            subprocess.run(["umount", "-l", mount], capture_output=True, timeout=_END_SECONDS)
         self._remove_cgroups()
         shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -148,7 +150,7 @@ class Daemon:
         """Where a shim was killed, its container's groups stay, and with some daemons its processes."""
         parents = list(Path("/sys/fs/cgroup").glob(f"**{self.cgroup_parent}"))
         groups = [below for parent in parents for below in parent.iterdir() if below.is_dir()]
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + _END_SECONDS
         while left := {pid for group in groups for pid in _processes_in(group)}:
             assert time.monotonic() < deadline, f"processes {left} do not end"
             for pid in left:
@@ -161,7 +163,7 @@ class Daemon:
     def _prepare_network(self) -> None:
         network = self.folder / "net"
         network.touch()
-        subprocess.run(["unshare", f"--net={network}", "true"], check=True, timeout=30)
+        subprocess.run(["unshare", f"--net={network}", "true"], check=True, timeout=_END_SECONDS)
         plugins, conf = self.folder / "cni-bin", self.folder / "cni-conf"
         plugins.mkdir()
         conf.mkdir()
@@ -182,7 +184,7 @@ class Daemon:
 
     def _ctr(self, *arguments: str) -> subprocess.CompletedProcess[bytes]:
         command = [str(part("ctr")), "--address", str(self.socket), "--namespace", "k8s.io", *arguments]
-        return subprocess.run(command, capture_output=True, timeout=60)
+        return subprocess.run(command, capture_output=True, timeout=_READY_SECONDS)
 
 
 @contextmanager

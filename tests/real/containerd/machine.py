@@ -21,7 +21,7 @@ class ContainerdMachine:
     # A sandbox costs two processes and a network here.
     crowd = 12
     race_orders = 20
-    race_seconds = 60.0
+    race_seconds = 120.0
 
     def __init__(self, daemon: Daemon, folder: Path, image_to_pull: str) -> None:
         self.image_to_pull = image_to_pull
@@ -66,7 +66,7 @@ class ContainerdMachine:
 
     async def quiet(self) -> None:
         """Orders whose callers have gone are on their way in tasks of the runtime."""
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(120):
             while orders := [
                 task for task in asyncio.all_tasks() if task.get_name().startswith("containerd order")
             ]:

@@ -47,7 +47,7 @@ def registry(image: Image) -> Iterator[str]:
     finally:
         server.shutdown()
         server.server_close()
-        thread.join(5)
+        thread.join(60)
 
 
 def _find(image: Image, path: str) -> tuple[int, str, str, bytes]:

@@ -3,6 +3,7 @@ next reports every exit code and can end everything."""
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import os
 import subprocess
@@ -62,18 +63,31 @@ async def test_whoever_comes_next_finds_everything_and_nothing_ran_twice(
     assert outcomes["killed"] >= min(_ROUNDS, 10)
 
 
+async def _has_begun(folder: Path, name: str) -> None:
+    """A container runs before its program has said a word."""
+    async with asyncio.timeout(120):
+        while name not in _witness(folder):
+            await asyncio.sleep(0.01)
+
+
+def _witness(folder: Path) -> Counter[str]:
+    path = folder / "witness"
+    return Counter(path.read_text().split()) if path.exists() else Counter()
+
+
 async def _check(runtime: Runtime, folder: Path, point: str) -> None:
     containers = await runtime.list_containers()
     for status in containers:
         has_run = status.state is not ContainerState.CREATED and status.config.name == "short"
         now = await ended(runtime, status.id) if has_run else status
+        if now.is_running:
+            await _has_begun(folder, now.config.name)
         if now.state is ContainerState.EXITED:
             assert (now.config.name, now.exit_code, now.reason) in _ENDS, point
     for sandbox in await runtime.list_sandboxes():
         await runtime.remove_sandbox(sandbox.id)
     assert await runtime.list_containers() == [], point
-    witness = folder / "witness"
-    started = Counter(witness.read_text().split()) if witness.exists() else Counter[str]()
+    started = _witness(folder)
     assert all(times == 1 for times in started.values()), point
     # A container that exists as started has run, and its witness with it.
     assert {s.config.name for s in containers if s.started_at is not None} <= set(started), point

@@ -25,6 +25,9 @@ from .conftest import require_containerd
 from .daemon import Daemon, containerd_daemon
 from .machine import ContainerdMachine
 
+# How long anything may take that is waited for.
+SECONDS = 120.0
+
 
 @pytest.fixture(scope="module")
 def daemon() -> Iterator[Daemon]:
@@ -49,7 +52,7 @@ async def runtime(daemon: Daemon, machine: ContainerdMachine) -> AsyncIterator[C
 
 
 async def until_it_answers(runtime: Runtime) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(SECONDS):
         while True:
             try:
                 await runtime.version()
@@ -64,7 +67,7 @@ async def restart(daemon: Daemon) -> None:
 
 
 async def until_file(path: Path) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(SECONDS):
         while not path.exists():
             await asyncio.sleep(0.02)
 
@@ -92,7 +95,7 @@ async def test_what_ran_runs_on_and_what_ended_meanwhile_is_told_with_its_code(
         (shared / "go").touch()
         await until_file(shared / "gone")
         await restart(daemon)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(SECONDS):
             event = await anext(events)
         assert event == RuntimeEvent(EventKind.CONTAINER_STOPPED, "uid-1", sandbox_id, ends)
     status = await runtime.container_status(ends)
@@ -102,8 +105,8 @@ async def test_what_ran_runs_on_and_what_ended_meanwhile_is_told_with_its_code(
     assert (status.exit_code, status.reason) in [(9, "Error")] + forgets * [(255, "ContainerStatusUnknown")]
     assert await runtime.container_status(stays) == before
     assert (await runtime.sandbox_status(sandbox_id)).state is SandboxState.READY
-    assert (await runtime.exec_sync(stays, ["echo", "here"], timeout_seconds=20)).stdout == b"here\n"
-    await runtime.stop_container(stays, grace_seconds=5)
+    assert (await runtime.exec_sync(stays, ["echo", "here"], timeout_seconds=SECONDS)).stdout == b"here\n"
+    await runtime.stop_container(stays, grace_seconds=60)
     assert (await runtime.container_status(stays)).exit_code == 143
 
 
@@ -140,7 +143,7 @@ async def test_an_agent_that_comes_while_the_daemon_is_away_finds_everything_onc
             await second.list_containers()
         async with second.events() as events:
             await restart(daemon)
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(SECONDS):
                 assert (await anext(events)).kind is EventKind.RELIST
         [status] = await second.list_containers()
         assert (status.id, status.exit_code, status.termination_message) == (container_id, 4, "why")

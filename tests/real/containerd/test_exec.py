@@ -13,6 +13,9 @@ from tests.conformance.runtime.machines import running
 
 from .machine import ContainerdMachine
 
+# How long anything may take that is waited for.
+SECONDS = 120.0
+
 
 @pytest.fixture
 async def container_id(runtime: Runtime, machine: ContainerdMachine, tmp_path: Path) -> AsyncIterator[str]:
@@ -24,7 +27,7 @@ async def test_what_is_written_to_a_command_reaches_it_and_its_input_can_end(
     runtime: Runtime, container_id: str
 ) -> None:
     data = b"0123456789abcdef" * 20_000
-    async with asyncio.timeout(20), runtime.exec(container_id, ["cat"], stdin=True) as session:
+    async with asyncio.timeout(SECONDS), runtime.exec(container_id, ["cat"], stdin=True) as session:
         async with asyncio.TaskGroup() as tasks:
             answer = tasks.create_task(session.stdout.read())
             await session.write_stdin(data)
@@ -35,7 +38,7 @@ async def test_what_is_written_to_a_command_reaches_it_and_its_input_can_end(
 
 async def test_output_and_errors_come_apart_with_the_exit_code(runtime: Runtime, container_id: str) -> None:
     command = ["sh", "-c", "echo out; echo err >&2; exit 4"]
-    async with asyncio.timeout(20), runtime.exec(container_id, command) as session:
+    async with asyncio.timeout(SECONDS), runtime.exec(container_id, command) as session:
         assert await session.stdout.read() == b"out\n"
         assert await session.stderr.read() == b"err\n"
         assert await session.wait() == 4
@@ -44,7 +47,7 @@ async def test_output_and_errors_come_apart_with_the_exit_code(runtime: Runtime,
 async def test_a_terminal_takes_its_size_and_the_end_of_input(runtime: Runtime, container_id: str) -> None:
     command = ["sh", "-c", "until stty size | grep '37 101'; do sleep 0.05; done; read line; cat"]
     async with (
-        asyncio.timeout(20),
+        asyncio.timeout(SECONDS),
         runtime.exec(container_id, command, stdin=True, tty=True) as session,
     ):
         session.resize(columns=101, rows=37)
@@ -57,7 +60,7 @@ async def test_a_terminal_takes_its_size_and_the_end_of_input(runtime: Runtime, 
 async def test_more_output_than_anybody_reads_waits_in_the_container(
     runtime: Runtime, container_id: str
 ) -> None:
-    async with asyncio.timeout(30), runtime.exec(container_id, ["yes"]) as session:
+    async with asyncio.timeout(SECONDS), runtime.exec(container_id, ["yes"]) as session:
         assert await session.stdout.readexactly(100_000) == b"y\n" * 50_000
         await asyncio.sleep(0.3)
         assert len(session.stdout._buffer) < 1024 * 1024  # type: ignore[attr-defined]
@@ -65,9 +68,9 @@ async def test_more_output_than_anybody_reads_waits_in_the_container(
 
 async def test_a_program_that_is_not_there_cannot_be_run(runtime: Runtime, container_id: str) -> None:
     with pytest.raises(ExecError, match="no-such-program"):
-        await runtime.exec_sync(container_id, ["no-such-program"], timeout_seconds=20)
+        await runtime.exec_sync(container_id, ["no-such-program"], timeout_seconds=SECONDS)
     with pytest.raises(ExecError, match="no-such-program"):
-        async with asyncio.timeout(20), runtime.exec(container_id, ["no-such-program"]) as session:
+        async with asyncio.timeout(SECONDS), runtime.exec(container_id, ["no-such-program"]) as session:
             await session.wait()
 
 
@@ -79,14 +82,14 @@ async def test_a_command_that_takes_too_long_is_ended(runtime: Runtime, containe
 
 async def test_leaving_a_command_ends_what_runs_of_it(runtime: Runtime, container_id: str) -> None:
     async with runtime.exec(container_id, ["sh", "-c", "echo here; exec sleep 778"]) as session:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(SECONDS):
             await session.stdout.readuntil(b"here")
     await until_gone(runtime, container_id, "sleep 778")
 
 
 async def test_leaving_a_command_leaves_others_like_it_alone(runtime: Runtime, container_id: str) -> None:
     command = ["sh", "-c", "echo here; while :; do sleep 1; echo beat; done"]
-    async with asyncio.timeout(30), runtime.exec(container_id, command) as stays:
+    async with asyncio.timeout(SECONDS), runtime.exec(container_id, command) as stays:
         await stays.stdout.readuntil(b"here")
         async with runtime.exec(container_id, command) as leaves:
             await leaves.stdout.readuntil(b"here")
@@ -95,11 +98,14 @@ async def test_leaving_a_command_leaves_others_like_it_alone(runtime: Runtime, c
 
 async def test_of_much_output_a_megabyte_is_kept(runtime: Runtime, container_id: str) -> None:
     command = ["sh", "-c", "yes | head -c 3000000"]
-    result = await runtime.exec_sync(container_id, command, timeout_seconds=30)
+    result = await runtime.exec_sync(container_id, command, timeout_seconds=SECONDS)
     assert (result.exit_code, len(result.stdout)) == (0, 1024 * 1024)
 
 
 async def until_gone(runtime: Runtime, container_id: str, command: str) -> None:
-    async with asyncio.timeout(20):
-        while command in (await runtime.exec_sync(container_id, ["ps"], timeout_seconds=10)).stdout.decode():
+    async with asyncio.timeout(SECONDS):
+        while (
+            command
+            in (await runtime.exec_sync(container_id, ["ps"], timeout_seconds=SECONDS)).stdout.decode()
+        ):
             await asyncio.sleep(0.05)

@@ -27,6 +27,7 @@ from tests.component.stories.objects import workload
 from tests.real.explain.test_states import run_typed
 from tests.real.podgc.cluster import make_namespace, make_node, make_pod, until
 from tests.real_parts import Server
+from tests.workloads.runs import KubeQuota
 
 QUOTAS = Ref("", "v1", "resourcequotas")
 ROLES = Ref("rbac.authorization.k8s.io", "v1", "roles")
@@ -161,6 +162,7 @@ async def test_a_quota_that_keeps_a_pod_from_being_made_is_found_and_raised(
         return await look_at_pod(client, SystemClock(), "small", "db-0")
 
     await count("0")
+    await KubeQuota(client).until_known("small", is_refused=True)
     async with statefulsets(client):
         await client.create(STATEFUL_SETS, workload("db", 1, serviceName="db"), "small")
         found = await until(look, lambda found: bool(found.causes))

@@ -1,5 +1,5 @@
 """The story of a node that is down, as a user lives it: `podlife up`, kubectl, real processes and sockets, real time
-with shortened waits. What takes 40 s, 300 s and 40 s in a cluster takes 6 s, 5 s and 6 s here, and is measured."""
+with shortened waits. What takes 40 s, 300 s and 40 s in a cluster takes 10 s, 6 s and 6 s here, and is measured."""
 
 from __future__ import annotations
 
@@ -25,14 +25,17 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the process run
 
 Object = dict[str, Any]
 
-GRACE, TOLERATION, QUARANTINE, POD_GRACE = 6, 5, 6, 2
+GRACE, TOLERATION, QUARANTINE, POD_GRACE = 10, 6, 6, 2
 FLAGS = (
     *("--nodes", "3", "--node-lease-duration-seconds", "4", "--node-monitor-period", "1s"),
     *("--node-monitor-grace-period", f"{GRACE}s", "--pod-gc-quarantine", f"{QUARANTINE}s"),
     *("--default-unreachable-toleration-seconds", str(TOLERATION)),
 )
-# What a machine with other things to do may take beyond what a rule says.
-SLACK = 6.0
+# What a machine with other things to do may take beyond what a rule says. With less than 40 s it is still the rule.
+SLACK = 25.0
+# More than nothing, less than the period of the pod collector.
+AT_ONCE = 15.0
+SECONDS = 180.0
 
 
 class Story:
@@ -64,13 +67,13 @@ class Story:
             is_all = len(pods) == count and all(is_ready(each) and not is_terminating(each) for each in pods)
             return pods if is_all else None
 
-        return await self.record.until(f"{count} ready pods of {app}", find, seconds=60)
+        return await self.record.until(f"{count} ready pods of {app}", find, seconds=SECONDS)
 
     async def seen(
         self, what: str, obj: Object, is_it: Callable[[Seen], bool], *, since: float = 0.0
     ) -> float:
         """When it was so for the first time."""
-        found = await self.record.until_seen(what, uid_of(obj), is_it, since=since, seconds=60)
+        found = await self.record.until_seen(what, uid_of(obj), is_it, since=since, seconds=SECONDS)
         return found.at
 
 
@@ -91,7 +94,8 @@ def now() -> float:
 
 
 def about(seconds: float, *, since: float, at: float) -> bool:
-    return seconds - 1.0 <= at - since <= seconds + SLACK
+    # What we see of either end comes late, by more or by less.
+    return seconds / 2 <= at - since <= seconds + SLACK
 
 
 def has_taint(seen: Seen, effect: str) -> bool:
@@ -158,7 +162,7 @@ async def down_and_stuck(story: Story, victim: Object, beside: Object) -> None:
         new = [each for each in story.record.pods("web") if not is_terminating(each) and is_ready(each)]
         return new if len(new) == 3 and node_name not in map(node_of, new) else None
 
-    await story.record.until("three other pods of web", replaced)
+    await story.record.until("three other pods of web", replaced, seconds=SECONDS)
     stuck = story.record.pod(name)
     assert stuck is not None
     assert (uid_of(stuck), is_terminating(stuck)) == (uid_of(victim), True)
@@ -171,9 +175,10 @@ async def out_of_service(story: Story, victim: Object) -> None:
     name, node_name = name_of(victim), node_of(victim)
     began = now()
     await story.kubectl("taint", "nodes", node_name, "node.kubernetes.io/out-of-service=down:NoExecute")
+    tainted = now()
     gone = await story.seen("the stuck pod gone", victim, lambda seen: seen.is_gone, since=began)
     # The pod collector's period is 20 s: it does not wait for it.
-    assert gone - began < SLACK
+    assert gone - tainted < AT_ONCE
     dbs = await story.until_ready("db", 3)
     [successor] = [each for each in dbs if name_of(each) == name]
     assert uid_of(successor) != uid_of(victim)
@@ -186,10 +191,10 @@ async def back_again(story: Story, victim: Object) -> None:
     assert story.journal.alive(name, node_name)
     await story.podlife("up", node_name)
     await story.record.until_so(
-        "the end of what was left", lambda: not story.journal.alive(name, node_name), seconds=60
+        "the end of what was left", lambda: not story.journal.alive(name, node_name), seconds=SECONDS
     )
     await story.record.until_so(
-        "the node ready", lambda: is_ready(story.record.node(node_name) or {"status": {}}), seconds=60
+        "the node ready", lambda: is_ready(story.record.node(node_name) or {"status": {}}), seconds=SECONDS
     )
     await story.kubectl("taint", "nodes", node_name, "node.kubernetes.io/out-of-service-")
     for each in [*await story.until_ready("db", 3), *await story.until_ready("web", 3)]:
@@ -209,5 +214,5 @@ async def node_deleted(story: Story) -> None:
     await story.record.until_so(
         "the end of the orphan's process",
         lambda: not story.journal.alive(name_of(orphan), node_name),
-        seconds=60,
+        seconds=SECONDS,
     )
