@@ -35,6 +35,7 @@ from podlife.client.credentials import Credential
 from podlife.errors import ConfigError, UnauthorizedError, UnreachableError
 from tests.component.client.authority import Authority
 from tests.component.client.servers import serve, serve_raw
+from tests.moved_time import heard, pass_time
 
 POD = {"metadata": {"name": "a", "namespace": "ns"}}
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
@@ -118,10 +119,11 @@ async def test_a_token_that_stays_wrong_is_an_unauthorized_error() -> None:
 
 async def test_a_server_that_never_answers_meets_the_deadline() -> None:
     async def handler(request: web.Request) -> web.Response:
+        pass_time(60)
         await asyncio.Event().wait()
         raise AssertionError
 
-    async with serve(handler) as server, Client.connect(Connection(server), timeout_seconds=0.05) as client:
+    async with serve(handler) as server, Client.connect(Connection(server), timeout_seconds=60) as client:
         with pytest.raises(DeadlineError, match=r"did not answer GET /api/v1/namespaces/ns/pods/a"):
             await client.get(PODS, "a", "ns")
 
@@ -129,11 +131,13 @@ async def test_a_server_that_never_answers_meets_the_deadline() -> None:
 async def test_a_body_that_stops_halfway_meets_the_deadline() -> None:
     async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(HEAD + b'Content-Length: 100\r\n\r\n{"metadata"')
+        await heard(writer)
+        pass_time(60)
         await reader.read()
 
     async with (
         serve_raw(script) as server,
-        Client.connect(Connection(server), timeout_seconds=0.05) as client,
+        Client.connect(Connection(server), timeout_seconds=60) as client,
     ):
         with pytest.raises(DeadlineError, match="not complete"):
             await client.get(PODS, "a", "ns")
@@ -359,7 +363,7 @@ async def test_a_stream_that_its_reader_leaves_ends_at_the_server_too() -> None:
         assert await anext(stream) == b"line"
         assert not has_ended.is_set()
         await stream.aclose()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await has_ended.wait()
 
 
@@ -435,7 +439,7 @@ async def test_what_is_no_answer_is_told_in_one_line(answer: bytes) -> None:
         writer.write(answer)
         await reader.read()
 
-    async with serve_raw(script) as server, Client.connect(Connection(server), timeout_seconds=5) as client:
+    async with serve_raw(script) as server, Client.connect(Connection(server), timeout_seconds=60) as client:
         with pytest.raises(UnreachableError) as raised:
             await client.create(PODS, {**POD}, "ns")
     assert "\n" not in str(raised.value)
@@ -530,7 +534,7 @@ async def test_a_proxy_that_refuses_is_named(authority: Authority, answer: bytes
 
     async with serve_raw(script) as proxy:
         connection = Connection("https://127.0.0.1:1", certificate_authority=authority.pem, proxy_url=proxy)
-        async with Client.connect(connection, timeout_seconds=1) as client:
+        async with Client.connect(connection, timeout_seconds=60) as client:
             with pytest.raises(NotSentError, match=r"^the proxy on the way to https://\S+ cannot be used"):
                 await client.create(PODS, {**POD}, "ns")
 
@@ -546,7 +550,7 @@ def test_a_stream_that_is_left_waits_for_no_farewell_of_its_server(
         with context.wrap_socket(listener.accept()[0], server_side=True) as connection:
             connection.recv(4096)
             connection.sendall(HEAD + b"Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n")
-            is_over.wait(10)
+            is_over.wait(60)
 
     async def read_a_piece(port: int) -> None:
         connection = Connection(f"https://127.0.0.1:{port}", certificate_authority=authority.pem)
@@ -560,6 +564,9 @@ def test_a_stream_that_is_left_waits_for_no_farewell_of_its_server(
         warnings.catch_warnings(record=True) as warned,
     ):
         warnings.simplefilter("always")
+        # What earlier tests have left to the collector is no complaint of this one.
+        gc.collect()
+        warned.clear()
         server = threading.Thread(target=stay_silent, args=(listener,))
         server.start()
         try:
