@@ -107,6 +107,10 @@ class Collecting:
         from podlife.cli.gc_metrics import GcMetrics
 
         GcMetrics(self._collector).register(registry)
+        if self._archiving is not None:
+            from podlife.cli.archive_metrics import ArchiveMetrics
+
+            ArchiveMetrics(self._archiving).register(registry)
         if self._finalizers is not None:
             from podlife.cli.gc_finalizers_metrics import FinalizerMetrics
 

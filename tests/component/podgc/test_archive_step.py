@@ -10,7 +10,9 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 import pytest
+from prometheus_client import CollectorRegistry
 
+from podlife.cli.archive_metrics import ArchiveMetrics
 from podlife.client import EVENTS, PODS, WithdrawnError
 from podlife.errors import TooManyRequestsError
 from podlife.podgc import Action, Outcome, Reason, Settings, Victim
@@ -250,6 +252,7 @@ async def test_a_pod_stays_while_the_archive_fails_and_goes_when_it_is_well_agai
         await world.pod("old", phase="Failed")
         await world.pod("young", phase="Failed")
         setattr(shelf, when, "the archive is full")
+        step = step_of(world, shelf)
         told: list[tuple[str, str, str]] = []
 
         class Recorder:
@@ -261,7 +264,7 @@ async def test_a_pod_stays_while_the_archive_fails_and_goes_when_it_is_well_agai
             Settings(threshold=1),
             clock=world.clock,
             recorder=Recorder(),  # type: ignore[arg-type]
-            steps=(step_of(world, shelf),),
+            steps=(step,),
         )
         async with running(collector):
             await asyncio.sleep(30)
@@ -273,6 +276,14 @@ async def test_a_pod_stays_while_the_archive_fails_and_goes_when_it_is_well_agai
             await asyncio.sleep(300)
             assert await world.left() == ["young"]
         assert [entry.header.name for entry in shelf.entries.values()] == ["old"]
+        registry = CollectorRegistry()
+        ArchiveMetrics(step).register(registry)
+        numbers = {
+            name: registry.get_sample_value(f"podlife_gc_archive_{name}_total")
+            for name in ("entries", "refusals", "missing_logs")
+        }
+        assert numbers == {"entries": 1, "refusals": step.counts.refusals, "missing_logs": 0}
+        assert step.counts.refusals >= 3
 
 
 @pytest.mark.parametrize("path", ["/pods/web$", "/events$", LOG])

@@ -139,7 +139,11 @@ async def test_the_service_account_keeps_manifest_events_and_logs_of_pods_that_r
     result = await podlife(*SWEEP, "--archive", str(tmp_path / "kept"), "--archive-log-lines", "3", *account)
     assert (result.code, result.err) == (0, ""), result
     assert await states.names() == {"young"}
-    assert await shown(tmp_path / "kept", "job", "--show-managed-fields") == before
+    pod = await shown(tmp_path / "kept", "job")
+    assert (pod["metadata"]["uid"], pod["spec"]) == (before["metadata"]["uid"], before["spec"])
+    [status] = pod["status"]["containerStatuses"]
+    assert (pod["status"]["phase"], status["state"]["terminated"]["exitCode"]) == ("Failed", 7)
+    assert pod["status"]["conditions"]
     logs = texts(await shown(tmp_path / "kept", "job", "--logs"))
     assert logs == [("setup", False, "ready\n"), ("main", False, "298\n299\n300\n")]
     events = await shown(tmp_path / "kept", "job", "--events")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from podlife.api.codec import Object
 from podlife.client import Client
@@ -19,9 +20,19 @@ from podlife.podgc.archive.entry import Entry, Header, Log
 from podlife.podgc.archive.reading import LogSettings, PodReader
 from podlife.podgc.policy import Victim
 
-__all__ = ["ArchiveStep"]
+__all__ = ["ArchiveCounts", "ArchiveStep"]
 
 _MOST_AT_ONCE = 16
+
+
+@dataclass(slots=True)
+class ArchiveCounts:
+    """What has come of it so far."""
+
+    entries: int = 0
+    # A pod that is asked about again counts again.
+    refusals: int = 0
+    missing_logs: int = 0
 
 
 class ArchiveStep:
@@ -30,6 +41,7 @@ class ArchiveStep:
     def __init__(
         self, client: Client, archive: Archive, clock: Clock, settings: LogSettings | None = None
     ) -> None:
+        self.counts = ArchiveCounts()
         self._reader = PodReader(client, settings or LogSettings())
         self._archive = archive
         self._clock = clock
@@ -38,15 +50,15 @@ class ArchiveStep:
     async def __call__(self, victim: Victim) -> str:
         async with self._room:
             try:
-                await self._archive.check()
-                entry = await self._entry(victim)
-                if entry is not None:
-                    await self._archive.put(entry)
+                await self._keep(victim)
             except ArchiveError as error:
-                return str(error)
+                why = str(error)
             except ForbiddenError as error:
-                return f"it may not be archived: {error}; deploy/gc/archive/rbac.yaml has all that is needed"
-        return ""
+                why = f"it may not be archived: {error}; deploy/gc/archive/rbac.yaml has all that is needed"
+            else:
+                return ""
+        self.counts.refusals += 1
+        return why
 
     def withdraw(self) -> None:
         """Read nothing more: whoever is asked about then raises WithdrawnError."""
@@ -54,6 +66,14 @@ class ArchiveStep:
 
     async def close(self) -> None:
         await self._archive.close()
+
+    async def _keep(self, victim: Victim) -> None:
+        await self._archive.check()
+        entry = await self._entry(victim)
+        if entry is not None:
+            await self._archive.put(entry)
+            self.counts.entries += 1
+            self.counts.missing_logs += sum(1 for log in entry.logs if log.problem)
 
     async def _entry(self, victim: Victim) -> Entry | None:
         metadata = victim.pod.metadata
