@@ -101,6 +101,7 @@ def test_the_page_from_top_to_bottom(reader: Reader) -> None:
     assert typed(reader, check) == f"policy.yaml: good: 2 rules\n{blocks('text')[0]}"
     shown = typed(reader, plan)
     assert "NAMESPACE   NAME      RULE      REASON" in shown
+    assert typed(reader, "podlife gc policy test policy.yaml -o list").splitlines() == GONE
     typed(reader, take.replace(NOW, now))
     assert (reader.home / "expected.txt").read_text().splitlines() == GONE
     assert "As expected.txt says: 3 pods would go." in typed(reader, hold.replace(NOW, now))
