@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from podlife.cli.connecting import ConnectionOptions
 from podlife.cli.options import GoCommand, with_groups
 
-__all__ = ["FormatOption", "NamespaceOption", "app", "checked_namespace"]
+if TYPE_CHECKING:
+    from podlife.podgc import Settings
+
+__all__ = ["FormatOption", "NamespaceOption", "PolicyOption", "app", "checked_namespace", "settings_of"]
 
 app = typer.Typer(
     help="Why a pod or a node is where it is, what will act on it, and what would unblock it. Only reads.",
@@ -42,6 +46,22 @@ NamespaceOption = Annotated[
     ),
 ]
 
+PolicyOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        envvar="PODLIFE_GC_POLICY",
+        help="The policy of podlife's collector: also tell which rule acts and when, and what keeps it from it.",
+    ),
+]
+
+
+def settings_of(policy: Path | None) -> Settings | None:
+    """None without a policy. One that cannot be read ends the command with all that is wrong with it."""
+    from podlife.cli.gc_options import PolicyOptions
+
+    return None if policy is None else PolicyOptions(policy=policy).settings()
+
 
 def checked_namespace(namespace: str) -> str:
     """Empty is that of the context. Raises BadParameter."""
@@ -68,13 +88,15 @@ def pod(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The pod's name.")],
     connection: ConnectionOptions,
     namespace: NamespaceOption = "",
+    policy: PolicyOption = None,
     output: FormatOption = "text",
 ) -> None:
     """What happened to a pod, where it is in its life, why it is stuck, what will act and what would unblock it; who
     deleted it, if it is gone."""
     from podlife.cli.explain_show import show_pod
 
-    sys.exit(show_pod(connection, checked_namespace(namespace), _checked_name(name, "pod"), output))
+    settings = settings_of(policy)
+    sys.exit(show_pod(connection, checked_namespace(namespace), _checked_name(name, "pod"), output, settings))
 
 
 @app.command(cls=GoCommand)

@@ -6,6 +6,7 @@ not read for one pod: about those nothing is foretold here.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +14,7 @@ import msgspec
 
 from podlife.api.codec import Object
 from podlife.api.views import Node
-from podlife.explain import Collecting, Rules
+from podlife.explain import Collecting, Rules, Standing
 from podlife.nodehealth.tolerating import evicting_taints, seconds_to_bear
 from podlife.nodehealth.views import Taint, Toleration
 from podlife.podgc import PodIndex, Settings
@@ -24,15 +25,20 @@ from podlife.podgc.views import Pod
 __all__ = ["acting_rules"]
 
 
-def acting_rules(settings: Settings | None = None) -> Rules:
+def acting_rules(
+    settings: Settings | None = None, standing: Callable[[Object], Standing | None] = lambda pod: None
+) -> Rules:
+    """`standing` is how pods stand with the policy of the settings, where there is one."""
     found = settings or Settings()
     # One pod alone is never over a threshold; and a threshold of 0 or less collects no ended pods.
-    alone = replace(found, collect=found.collect - {Reason.TERMINATED})
+    # What rules of a policy do is in the standing: this is about upstream's reasons.
+    alone = replace(found, collect=found.collect - {Reason.TERMINATED}, policy=None)
 
     def collect(pod: Object, node: Object | None) -> Collecting | None:
-        return _collecting(alone, pod, node)
+        known = standing(pod)
+        return None if known is not None and known.protected_by else _collecting(alone, pod, node)
 
-    return Rules(collect, _bears)
+    return Rules(collect, _bears, standing)
 
 
 def _collecting(settings: Settings, pod: Object, node: Object | None) -> Collecting | None:

@@ -9,6 +9,7 @@ from datetime import datetime
 from podlife.cli import loop
 from podlife.cli.connecting import ConnectionOptions, connected, load_connection
 from podlife.cli.explain_output import format_explanation, format_stuck
+from podlife.cli.explain_policy import Standings
 from podlife.cli.explain_rules import acting_rules
 from podlife.cli.explain_server import for_this_server
 from podlife.client import Client
@@ -17,6 +18,7 @@ from podlife.errors import NotFoundError
 from podlife.explain import (
     Explanation,
     Reader,
+    Rules,
     World,
     explain_absent,
     explain_gone_node,
@@ -24,6 +26,7 @@ from podlife.explain import (
     explain_pod,
     pod_causes,
 )
+from podlife.podgc import Settings
 
 __all__ = ["find_stuck", "look_at_node", "look_at_pod", "show_node", "show_pod", "show_stuck"]
 
@@ -31,10 +34,12 @@ _RIGHTS = "the role view, with nodes and leases,"
 _Look = Callable[[Client, Clock], Awaitable[Explanation]]
 
 
-def show_pod(options: ConnectionOptions, namespace: str, name: str, output: str) -> int:
+def show_pod(
+    options: ConnectionOptions, namespace: str, name: str, output: str, settings: Settings | None = None
+) -> int:
     """The exit code: 0, also for a pod that is stuck; 1 where nothing at all is known of it."""
     namespace = namespace or load_connection(options).namespace
-    return _show(options, lambda client, clock: look_at_pod(client, clock, namespace, name), output)
+    return _show(options, lambda client, clock: look_at_pod(client, clock, namespace, name, settings), output)
 
 
 def show_node(options: ConnectionOptions, name: str, output: str) -> int:
@@ -54,14 +59,32 @@ async def _asked(options: ConnectionOptions, clock: Clock, look: _Look) -> Expla
         return await look(client, clock)
 
 
-async def look_at_pod(client: Client, clock: Clock, namespace: str, name: str) -> Explanation:
-    reader = Reader(client, clock, acting_rules())
+async def look_at_pod(
+    client: Client, clock: Clock, namespace: str, name: str, settings: Settings | None = None
+) -> Explanation:
+    """With settings that have a policy, also how the pod stands with it."""
+    standings = await _standings(client, clock, settings)
+    reader = Reader(client, clock, _rules(settings, standings))
     try:
         world, pod = await reader.pod(namespace, name)
     except NotFoundError:
         world, events = await reader.absent_pod(namespace)
         return explain_absent(world, namespace, name, events)
+    if standings is not None:
+        await standings.ask_owner(pod)
     return explain_pod(world, pod)
+
+
+async def _standings(client: Client, clock: Clock, settings: Settings | None) -> Standings | None:
+    if settings is None or settings.policy is None:
+        return None
+    standings = Standings(client, clock, settings)
+    await standings.read()
+    return standings
+
+
+def _rules(settings: Settings | None, standings: Standings | None) -> Rules:
+    return acting_rules(settings) if standings is None else acting_rules(settings, standings)
 
 
 async def look_at_node(client: Client, clock: Clock, name: str) -> Explanation:
@@ -69,13 +92,20 @@ async def look_at_node(client: Client, clock: Clock, name: str) -> Explanation:
     return explain_gone_node(world, name, ()) if node is None else explain_node(world, node)
 
 
-def show_stuck(options: ConnectionOptions, namespace: str, output: str, *, is_everywhere: bool) -> int:
+def show_stuck(
+    options: ConnectionOptions,
+    namespace: str,
+    output: str,
+    *,
+    is_everywhere: bool,
+    settings: Settings | None = None,
+) -> int:
     clock, connection = SystemClock(), load_connection(options)
     namespace = "" if is_everywhere else namespace or connection.namespace
 
     async def read() -> tuple[World, Sequence[Explanation]]:
         async with connected(options, connection, rights=_RIGHTS) as client:
-            return await find_stuck(client, clock, namespace)
+            return await find_stuck(client, clock, namespace, settings)
 
     world, stuck = loop.run(read())
     found = [for_this_server(each, options) for each in stuck]
@@ -84,10 +114,11 @@ def show_stuck(options: ConnectionOptions, namespace: str, output: str, *, is_ev
 
 
 async def find_stuck(
-    client: Client, clock: Clock, namespace: str = ""
+    client: Client, clock: Clock, namespace: str = "", settings: Settings | None = None
 ) -> tuple[World, Sequence[Explanation]]:
     """All stuck pods of a namespace or of all, the longest first."""
-    world = await Reader(client, clock, acting_rules()).everything(namespace)
+    rules = _rules(settings, await _standings(client, clock, settings))
+    world = await Reader(client, clock, rules).everything(namespace)
     stuck = [pod for pod in world.pods if any(cause.is_stuck for cause in pod_causes(world, pod))]
     found = (explain_pod(world, pod) for pod in stuck)
     return world, sorted(found, key=lambda each: _since(each, world.now))

@@ -8,7 +8,13 @@ from typing import Annotated
 import typer
 
 from podlife.cli.connecting import ConnectionOptions
-from podlife.cli.explain import FormatOption, NamespaceOption, checked_namespace
+from podlife.cli.explain import (
+    FormatOption,
+    NamespaceOption,
+    PolicyOption,
+    checked_namespace,
+    settings_of,
+)
 from podlife.cli.options import GoCommand, with_groups
 
 __all__ = ["register"]
@@ -25,6 +31,7 @@ def stuck(
     all_namespaces: Annotated[
         bool, typer.Option("-A", "--all-namespaces", help="Pods of every namespace.")
     ] = False,
+    policy: PolicyOption = None,
     output: FormatOption = "text",
 ) -> None:
     """List the pods that are stuck, the longest first, with cause and age. Only reads."""
@@ -33,4 +40,5 @@ def stuck(
     if namespace and all_namespaces:
         raise typer.BadParameter("one namespace (-n) and every namespace (-A) exclude each other")
     wanted = checked_namespace(namespace)
-    sys.exit(show_stuck(connection, wanted, output, is_everywhere=all_namespaces))
+    settings = settings_of(policy)
+    sys.exit(show_stuck(connection, wanted, output, is_everywhere=all_namespaces, settings=settings))

@@ -10,16 +10,18 @@ from podlife.explain.findings import Cause, Explanation, Happening, Remedy, Upco
 from podlife.explain.nodes import explain_gone_node, explain_node
 from podlife.explain.pods import explain_pod, pod_causes
 from podlife.explain.reading import Reader
-from podlife.explain.world import Collecting, Rules, World
+from podlife.explain.world import Collecting, Held, Rules, Standing, World
 
 __all__ = [
     "Cause",
     "Collecting",
     "Explanation",
     "Happening",
+    "Held",
     "Reader",
     "Remedy",
     "Rules",
+    "Standing",
     "Upcoming",
     "World",
     "as_dict",

@@ -43,6 +43,10 @@ def collecting(world: World, pod: Object) -> tuple[Upcoming, ...]:
         return ()
     found = world.rules.collect(pod, world.node_of(pod))
     if found is None and has_ended(pod) and not is_terminating(pod):
+        standing = world.rules.standing(pod)
+        if standing is not None and (standing.rule or standing.protected_by or standing.reason):
+            # The threshold does not count it: what its rule does is told with the rule.
+            return ()
         return (Upcoming(_COLLECTOR, "keeps it until there are more ended pods than its threshold"),)
     if found is None:
         return ()

@@ -8,9 +8,10 @@ from podlife.api.codec import Object
 from podlife.explain.containers import container_causes
 from podlife.explain.deletion import deletion_causes, is_only_held
 from podlife.explain.findings import Cause, Explanation, Upcoming
-from podlife.explain.finished import budget_causes, finished_causes, protection_causes
+from podlife.explain.finished import budget_causes, finished_causes
 from podlife.explain.node_state import collecting, eviction, live_pod_causes
 from podlife.explain.objects import condition, has_ended, is_terminating, items, metadata, spec, status, text
+from podlife.explain.policy import policy_causes, policy_upcoming
 from podlife.explain.scheduling import scheduling_causes
 from podlife.explain.timeline import timeline_of
 from podlife.explain.who import who_deleted
@@ -48,7 +49,7 @@ def pod_causes(world: World, pod: Object) -> Iterator[Cause]:
         yield from scheduling_causes(world, pod)
     else:
         yield from _on_a_node(world, pod)
-    yield from protection_causes(world, pod)
+    yield from policy_causes(world, pod)
 
 
 def _on_a_node(world: World, pod: Object) -> Iterator[Cause]:
@@ -79,6 +80,7 @@ def stage_of(pod: Object) -> str:
 def _upcoming(world: World, pod: Object) -> Iterator[Upcoming]:
     """What acts on it even where nothing holds it up."""
     yield from collecting(world, pod)
+    yield from policy_upcoming(world, pod)
     node = world.node_of(pod)
     if node is not None and not is_terminating(pod):
         yield from eviction(world, pod, node)

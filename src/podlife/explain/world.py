@@ -13,7 +13,7 @@ from datetime import datetime
 from podlife.api.codec import Object
 from podlife.explain.objects import condition, controller_of, items, metadata, moment, spec, text
 
-__all__ = ["Collecting", "Rules", "World"]
+__all__ = ["Collecting", "Held", "Rules", "Standing", "World"]
 
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 # A lease is renewed every ten seconds; after forty the node monitor does not believe in the node any more.
@@ -29,7 +29,42 @@ class Collecting:
     seconds: float
 
 
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Something that keeps a pod which is due: in words, until when at the latest or by itself, the command of a person
+    that lifts it, and whether nobody but a person does."""
+
+    why: str
+    until: datetime | None = None
+    lifted_by: str = ""
+    is_for_a_person: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a pod stands with the policy of podlife's collector.
+
+    `rule` is the one that the pod has. `reason` and `due_at` are why and from when on it goes; without them nothing
+    lets it go as things are."""
+
+    rule: str = ""
+    protected_by: str = ""
+    excluded_by: str = ""
+    reason: str = ""
+    why: str = ""
+    due_at: datetime | None = None
+    # What keeps it although it is due: a guard, or that its owner has not seen the end.
+    guard: Held | None = None
+    owner: Held | None = None
+    # Whether its rule waits for owners.
+    waits_for_owner: bool = False
+
+
 def _never(pod: Object, node: Object | None) -> Collecting | None:
+    return None
+
+
+def _no_policy(pod: Object) -> Standing | None:
     return None
 
 
@@ -40,10 +75,12 @@ def _not_at_all(pod: Object, node: Object) -> float | None:
 @dataclass(frozen=True, slots=True)
 class Rules:
     """`collect` decides about a pod whose node is this, or is not there; `bears` is how many seconds it bears the
-    taints of its node: None is not at all, infinity for ever."""
+    taints of its node: None is not at all, infinity for ever. `standing` is how a pod stands with a policy, where there
+    is one."""
 
     collect: Callable[[Object, Object | None], Collecting | None] = _never
     bears: Callable[[Object, Object], float | None] = _not_at_all
+    standing: Callable[[Object], Standing | None] = _no_policy
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,14 @@ from __future__ import annotations
 from podlife.client import PODS
 from podlife.testing import Cluster
 from tests.component.explain.deleted_pods import DELETED_PODS
+from tests.component.explain.policy_pods import POLICY_PODS
 from tests.component.explain.running_pods import RUNNING_PODS
 from tests.component.explain.situation import Situation
 from tests.component.explain.waiting_pods import WAITING_PODS
 
 __all__ = ["CATALOGUE", "name_of"]
 
-CATALOGUE: tuple[Situation, ...] = (*DELETED_PODS, *WAITING_PODS, *RUNNING_PODS)
+CATALOGUE: tuple[Situation, ...] = (*DELETED_PODS, *WAITING_PODS, *RUNNING_PODS, *POLICY_PODS)
 
 
 async def name_of(cluster: Cluster, situation: Situation) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from podlife.client import (
     CONFIG_MAPS,
     DEPLOYMENTS,
+    NAMESPACES,
     NODES,
     PERSISTENT_VOLUME_CLAIMS,
     PERSISTENT_VOLUMES,
@@ -25,6 +26,7 @@ Object = dict[str, Any]
 _KINDS: dict[str, Ref] = {
     "configmap": CONFIG_MAPS,
     "deployment": DEPLOYMENTS,
+    "namespace": NAMESPACES,
     "node": NODES,
     "persistentvolume": PERSISTENT_VOLUMES,
     "persistentvolumeclaim": PERSISTENT_VOLUME_CLAIMS,
@@ -111,8 +113,10 @@ async def _taint(client: Client, rest: list[str], flags: dict[str, list[str]], b
 
 
 async def _label(client: Client, rest: list[str], flags: dict[str, list[str]], body: Any) -> None:
-    _, name, *labels = rest
-    await client.patch(NODES, name, {"metadata": {"labels": dict(each.split("=", 1) for each in labels)}})
+    kind, name, *labels = rest
+    pairs = (each.partition("=") for each in labels)
+    changes = {key if sign else key.removesuffix("-"): value if sign else None for key, sign, value in pairs}
+    await client.patch(_KINDS[kind], name, {"metadata": {"labels": changes}}, _namespace(flags))
 
 
 async def _cordon(client: Client, rest: list[str], flags: dict[str, list[str]], body: Any) -> None:
@@ -124,9 +128,10 @@ async def _uncordon(client: Client, rest: list[str], flags: dict[str, list[str]]
 
 
 async def _annotate(client: Client, rest: list[str], flags: dict[str, list[str]], body: Any) -> None:
-    kind, name, key = rest
-    assert key.endswith("-")
-    patch = {"metadata": {"annotations": {key.removesuffix("-"): None}}}
+    kind, name, said = rest
+    key, _, value = said.partition("=")
+    change = {key: value} if value else {key.removesuffix("-"): None}
+    patch = {"metadata": {"annotations": change}}
     await client.patch(_KINDS[kind], name, patch, _namespace(flags))
 
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from podlife.client import PODS, DeleteOptions
 from podlife.errors import NotFoundError
-from podlife.testing import Behaviour, Cluster
+from podlife.podgc import Settings
+from podlife.podgc.governing import governed
+from podlife.podgc.policies import Policy
+from podlife.testing import Behaviour, Cluster, pod_gc
+from podlife.testing.controllers import Make as MakeController
+from podlife.testing.controllers import chosen
 from tests.component.stories.objects import condition
 
 Object = dict[str, Any]
@@ -25,6 +30,8 @@ class Situation:
     make: Make
     is_unblocked: Holds
     controllers: tuple[str, ...] = ()
+    # What podlife's collector decides by; with a policy it is there, besides those.
+    policy: Policy | None = None
     nodes: int = 1
     values: dict[str, str] = field(default_factory=dict)
     rounds: int = 1
@@ -34,6 +41,15 @@ class Situation:
     acts: str = ""
     # False where only time tells whether it is.
     is_checked_before: bool = True
+
+    @property
+    def settings(self) -> Settings | None:
+        return None if self.policy is None else governed(Settings(), self.policy)
+
+    @property
+    def makes(self) -> Mapping[str, MakeController]:
+        others = chosen(self.controllers)
+        return others if self.settings is None else {**others, "podlife-gc": pod_gc(self.settings)}
 
 
 async def found(cluster: Cluster, name: str = "web") -> Object | None:

@@ -7,21 +7,22 @@ import pytest
 from podlife.cli.explain_output import format_explanation
 from podlife.cli.explain_show import find_stuck, look_at_pod
 from podlife.explain import Explanation
+from podlife.podgc import Settings
 from podlife.testing import Cluster, virtual_time
 from tests.component.explain.catalogue import CATALOGUE, name_of
 from tests.component.explain.kubectl_words import filled, type_in
 from tests.component.explain.situation import Situation
 
 
-async def explained(cluster: Cluster, name: str) -> Explanation:
-    return await look_at_pod(cluster.client, cluster.clock, "default", name)
+async def explained(cluster: Cluster, name: str, settings: Settings | None = None) -> Explanation:
+    return await look_at_pod(cluster.client, cluster.clock, "default", name, settings)
 
 
 @pytest.mark.parametrize("situation", CATALOGUE, ids=[each.name for each in CATALOGUE])
 def test_the_cause_is_found_and_the_command_unblocks_it(situation: Situation) -> None:
     @virtual_time
     async def played() -> None:
-        async with Cluster(nodes=situation.nodes, controllers=situation.controllers) as cluster:
+        async with Cluster(nodes=situation.nodes, controllers=situation.makes) as cluster:
             await situation.make(cluster)
             assert not (situation.is_checked_before and await situation.is_unblocked(cluster))
             await check_the_list(cluster, situation)
@@ -33,7 +34,7 @@ def test_the_cause_is_found_and_the_command_unblocks_it(situation: Situation) ->
 
 
 async def unblock(cluster: Cluster, situation: Situation) -> None:
-    found = await explained(cluster, await name_of(cluster, situation))
+    found = await explained(cluster, await name_of(cluster, situation), situation.settings)
     shown = format_explanation(found, "text", cluster.clock.now())
     first = found.causes[0]
     assert first.name == situation.cause, shown
@@ -49,7 +50,7 @@ async def unblock(cluster: Cluster, situation: Situation) -> None:
 
 async def check_the_list(cluster: Cluster, situation: Situation) -> None:
     """`podlife stuck` finds the same, and nothing that only takes its time."""
-    _, stuck = await find_stuck(cluster.client, cluster.clock, "default")
+    _, stuck = await find_stuck(cluster.client, cluster.clock, "default", situation.settings)
     name = await name_of(cluster, situation)
     causes = {each.name: each.causes[0].name for each in stuck}
     assert causes.get(name) == (situation.cause if situation.is_stuck else None), causes
