@@ -10,15 +10,21 @@ import asyncio
 import fcntl
 import struct
 import termios
+from weakref import WeakKeyDictionary
 
 __all__ = ["heard", "pass_time"]
+
+
+_passed: WeakKeyDictionary[asyncio.AbstractEventLoop, float] = WeakKeyDictionary()
 
 
 def pass_time(seconds: float) -> None:
     """The running loop's time goes on by so much at once. Not uvloop's, which keeps its own."""
     loop = asyncio.get_running_loop()
-    before = loop.time
-    loop.time = lambda: before() + seconds  # type: ignore[method-assign]
+    if loop not in _passed:
+        own = loop.time
+        loop.time = lambda: own() + _passed[loop]  # type: ignore[method-assign]
+    _passed[loop] = _passed.get(loop, 0.0) + seconds
 
 
 async def heard(writer: asyncio.StreamWriter) -> None:

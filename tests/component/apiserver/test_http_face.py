@@ -19,9 +19,10 @@ from podlife.apiserver.http import HttpFace, Limits
 from podlife.clock import SystemClock
 from podlife.errors import UnauthorizedError
 from podlife.wire import Channel, Handler, Request, Response, Upgrade
+from tests.moved_time import heard, pass_time
 
 LIMITS = Limits(lingering_seconds=0.5)
-DEADLINE = 10.0
+DEADLINE = 60.0
 
 
 @pytest.fixture(scope="module")
@@ -315,9 +316,11 @@ async def test_a_body_that_does_not_come_is_given_up(serve: Serve) -> None:
 
 @pytest.mark.parametrize("sent", [b"", b"GET / HT", b"GET / HTTP/1.1\r\nHost: h\r\nX-Slow: "])
 async def test_a_client_that_does_not_finish_its_headers_is_cut_off(serve: Serve, sent: bytes) -> None:
-    client = await serve(echo, Limits(idle_seconds=0.05))
+    client = await serve(echo, Limits(idle_seconds=60))
     reader, writer = await client.connect()
     writer.write(sent)
+    await heard(writer)
+    pass_time(61)
     async with within():
         assert await reader.read() == b""
     writer.close()
@@ -468,17 +471,17 @@ async def test_a_slow_reader_that_goes_on_reading_gets_everything(serve: Serve, 
     async def handler(request: Request) -> Response:
         return Response(body={"/stream": stream(), "/list": [piece], "/whole": piece}[path])
 
-    client = await serve(handler, Limits(stall_seconds=0.3))
+    client = await serve(handler, Limits(stall_seconds=60))
     reader, writer = await client.connect()
     writer.write(b"GET %b HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n" % path.encode())
-    begin, size = asyncio.get_running_loop().time(), 0
-    async with within(30):
+    size = 0
+    async with asyncio.timeout(600):
         while part := await reader.read(250_000):
             size += len(part)
             await asyncio.sleep(0.01)
+            # In all it takes longer than anybody may stand still: so it is its going on that counts.
+            pass_time(100 * len(part) / len(piece))
     assert size >= len(piece)
-    # It took longer than anybody may stand still: so it was its going on that counted.
-    assert asyncio.get_running_loop().time() - begin > 0.3
     writer.close()
 
 
@@ -611,7 +614,7 @@ async def test_stopping_does_not_wait_longer_than_it_is_told(serve: Serve) -> No
     client = await serve(handler)
     _, writer = await client.connect()
     writer.write(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n")
-    async with within(5):
+    async with within():
         await client.face.stop(seconds=0.05)
     writer.close()
 
