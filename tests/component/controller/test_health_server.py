@@ -97,7 +97,7 @@ async def test_queues_controllers_and_elections_are_shown_to_prometheus_under_th
         queue.add(key)
     async with serving(Health(), registry) as session, asyncio.TaskGroup() as group:
         group.create_task(controller.run())
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while queue.metrics.work_seconds.total < 2:
                 await asyncio.sleep(0)
         status, text = await get(session, "/metrics")

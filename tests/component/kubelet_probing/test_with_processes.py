@@ -33,7 +33,7 @@ async def _probe_and_hook(runtime: Runtime, container_id: str) -> None:
     one = container(env=[{"name": "WORD", "value": "ready"}])
     of_pod = pod(one)
 
-    async def probe(*command: str, seconds: float = 10) -> tuple[Outcome, str, str]:
+    async def probe(*command: str, seconds: float = 60) -> tuple[Outcome, str, str]:
         spec = {"exec": {"command": list(command)}}
         answer = await ask(runtime, Question(spec, of_pod, one, container_id, "", seconds))
         return answer.outcome, answer.output, answer.error

@@ -39,7 +39,7 @@ async def start(runtime: ProcessRuntime, node: Node, mine: Object, script: str) 
 
 
 async def ended(runtime: ProcessRuntime, container: str) -> ContainerStatus:
-    async with asyncio.timeout(30), runtime.events() as events:
+    async with asyncio.timeout(60), runtime.events() as events:
         status = await runtime.container_status(container)
         while status.state is not ContainerState.EXITED:
             async for event in events:

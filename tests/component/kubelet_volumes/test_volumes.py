@@ -497,11 +497,11 @@ async def test_what_is_still_being_written_when_its_pod_goes_is_removed_as_well(
 
     def slow(*arguments: Any) -> bool:
         is_writing.set()
-        may_go_on.wait(20)
+        may_go_on.wait(60)
         return write(*arguments)
 
     monkeypatch.setattr(atomic_writer, "write", slow)
-    async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
+    async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
         mounting = tasks.create_task(node.mount(pod({"name": "c", "configMap": {"name": "settings"}})))
         await asyncio.to_thread(is_writing.wait, 20)
         mounting.cancel()

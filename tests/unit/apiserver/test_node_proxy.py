@@ -83,7 +83,7 @@ class World:
 
     def __init__(self, agent: Agent, pki: Pki, objects: dict[Key, dict[str, Any]], port: int) -> None:
         self.agent, self.pki, self.objects, self.port = agent, pki, objects, port
-        self.proxy = NodeProxy(self.read, self.tls, connect_seconds=2.0)
+        self.proxy = NodeProxy(self.read, self.tls, connect_seconds=60.0)
 
     def tls(self) -> Any:
         return self.pki.client_context(
@@ -163,7 +163,7 @@ async def test_the_options_of_a_log_are_passed_on(world: World) -> None:
 async def test_a_followed_log_arrives_line_by_line_and_ends_with_its_reader(world: World) -> None:
     response = await world.log("follow=true")
     assert isinstance(response.body, AsyncIterator)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         for line in (b"one\n", b"two\n"):
             world.agent.lines.put_nowait(line)
             assert await anext(response.body) == line
@@ -318,7 +318,7 @@ async def url(world: World) -> AsyncIterator[str]:
 
 @pytest.fixture
 async def session() -> AsyncIterator[aiohttp.ClientSession]:
-    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(5)) as session:
+    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(60)) as session:
         yield session
 
 
@@ -371,7 +371,7 @@ async def test_a_client_that_goes_ends_the_command(
 ) -> None:
     await session.ws_connect(f"{url}/web?command=cat", protocols=("v5.channel.k8s.io",))
     await session.close()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         await world.agent.gone.wait()
 
 
