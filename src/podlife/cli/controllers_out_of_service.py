@@ -26,6 +26,8 @@ __all__ = ["OUT_OF_SERVICE", "OutOfServiceOptions", "make_out_of_service"]
 
 OUT_OF_SERVICE = "out-of-service"
 
+# How long between two looks at all nodes, where there is time.
+_MOST_PERIOD_SECONDS = 5.0
 _PERCENT = re.compile(r"([0-9]+(?:\.[0-9]+)?)%")
 
 
@@ -197,6 +199,7 @@ class OutOfServiceOptions:
             require=None if self.fence_require == "all" else int(self.fence_require),
             fence_every_seconds=self.fence_every,
             fence_timeout_seconds=self.fence_timeout,
+            period_seconds=min(_MOST_PERIOD_SECONDS, self.out_of_service_after / 4),
         )
         return {"settings": settings, "checks": self._checks()}
 

@@ -93,6 +93,7 @@ def test_every_flag_reaches_the_controller() -> None:
         require=2,
         fence_every_seconds=4.0,
         fence_timeout_seconds=3.0,
+        period_seconds=0.25,
     )
     kinds = [CommandCheck, CommandCheck, WebhookCheck, ProviderGoneCheck]
     assert [type(check) for check in made["checks"]] == kinds

@@ -40,8 +40,6 @@ _Act = Callable[[NodeFacts, Decision], Awaitable[None]]
 _REQUEST_SECONDS = 10.0
 # How many nodes are read or written at once.
 _AT_ONCE = 8
-# What is on a node is not asked for more often than this.
-_LOOK_SECONDS = 10.0
 
 
 class OutOfServiceController:
@@ -155,7 +153,7 @@ class OutOfServiceController:
             is_control_plane=node.is_control_plane,
             taint=whose(node.spec.taints, record),
             record=record,
-            held=held if now - at < _LOOK_SECONDS else None,
+            held=held if now - at < self.settings.look_seconds else None,
             verdict=self._asking.verdict(name, uid),
         )
 

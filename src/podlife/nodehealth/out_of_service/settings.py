@@ -51,6 +51,11 @@ class OutOfServiceSettings:
     period_seconds: float = 5.0
 
     @property
+    def look_seconds(self) -> float:
+        """What is on a node is not asked for more often than this."""
+        return 2 * self.period_seconds
+
+    @property
     def fresh_seconds(self) -> float:
         """How long a confirmation counts: a machine that was dead a minute ago may have been switched on since."""
         return self.fence_timeout_seconds + _SPARE_SECONDS
