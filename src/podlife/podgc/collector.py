@@ -28,6 +28,7 @@ from podlife.podgc.crew import Crew
 from podlife.podgc.feeding import NamespaceHandler, NodeHandler, PodHandler
 from podlife.podgc.governing import index_for
 from podlife.podgc.metrics import Metrics
+from podlife.podgc.policies.guards_post import GuardPost, is_for_all
 from podlife.podgc.policies.owner import OwnerStep
 from podlife.podgc.policy import Action, Plan, Victim
 from podlife.podgc.removal import Outcome, Removal, event_about, regarding_pod, remove
@@ -80,6 +81,7 @@ class Collector:
         self._recorder = recorder
         # Whoever waits for an owner is not archived yet.
         self._steps = (OwnerStep(client, lambda: self.settings.policy, self._clock), *steps)
+        self.guards = GuardPost(self.settings, self._clock, self.metrics, recorder)
         self._caches = Caches(client, self.settings)
         limiter = ExponentialLimiter[Key](_RETRY_SECONDS, _MOST_RETRY_SECONDS)
         self._queue = RateLimitedQueue[Key]("podgc", limiter=limiter)
@@ -136,6 +138,7 @@ class Collector:
         self.index.inherit(before)
         self._caches.fill(self.index)
         self._caches.replace_pods(settings, PodHandler(self))
+        self.guards.put_in_force(settings)
         self.metrics.policy_generation += 1
         self.note(is_news=True)
 
@@ -148,6 +151,7 @@ class Collector:
 
     def release(self, pod: Pod) -> None:
         """The pod is gone, or nothing is left to do for it."""
+        self.guards.forget(pod.metadata.uid)
         if self._give_up(pod.metadata.uid):
             self._queue.forget((_POD, pod.metadata.uid))
 
@@ -178,7 +182,7 @@ class Collector:
             if is_pass:
                 # Counted from the end of a pass, as upstream (GC-01).
                 next_pass = loop.time() + self.settings.period_seconds
-            wake_at = min(next_pass, self._next_check(), self._next_due())
+            wake_at = min(next_pass, self._next_check(), self._next_due(), self.guards.wake_at)
             await wait_until_set(self._news, seconds=max(0.0, wake_at - loop.time()))
 
     async def _wait_for_caches(self) -> None:
@@ -226,17 +230,27 @@ class Collector:
             if name not in self._checking:
                 self._checking.add(name)
                 self._queue.add((_NODE, name))
-        self._claim(since)
+        for uid in self.guards.lift(self.index, is_pass=is_pass):
+            self._give_up(uid)
+        if self.guards.is_ready(self.index, self.settings, is_pass=is_pass, is_more=self._has_more):
+            self._claim(since)
         self.metrics.pass_seconds.observe(perf_counter() - started)
 
     def _claim(self, since: float) -> None:
         """Give victims to the workers: as many as keep them busy, so that a look stays short however many there are."""
         self._has_more = False
+        most = min(self._backlog, self.guards.room())
         for victim in policy.victims(self.index, self.settings, self._claims):
-            if len(self._queue) >= self._backlog:
+            uid = victim.pod.metadata.uid
+            refusal = self.guards.holds(victim)
+            if refusal is not None:
+                if is_for_all(refusal):
+                    return
+                self._claims[uid] = Claim(victim.pod.spec.node_name, since, asyncio.get_running_loop().time())
+                continue
+            if len(self._queue) >= most:
                 self._has_more = True
                 return
-            uid = victim.pod.metadata.uid
             self._claims[uid] = Claim(victim.pod.spec.node_name, since)
             self._queue.add((_POD, uid))
 
@@ -303,6 +317,12 @@ class Collector:
             # A node came back, somebody else deleted, the threshold is met: it is nobody's victim any more.
             self._give_up(uid)
             return
+        if self.guards.admit(victim) is not None:
+            # Not held when it was handed out: the next look sees to it.
+            self._give_up(uid)
+            self._queue.forget((_POD, uid))
+            self.note(is_news=True)
+            return
         if victim.action is not Action.DELETE and victim.reason is not Reason.TERMINATED:
             self.index.begin_removal(victim.pod)
         loop = asyncio.get_running_loop()
@@ -311,9 +331,11 @@ class Collector:
         try:
             removal = await remove(self._client, victim, self.settings.gates, self._clock, self._steps)
         except PodlifeError as error:
+            self.note(is_news=self.guards.note(victim, error))
             self._report_failure(victim, error)
             self._queue.add_rate_limited((_POD, uid))
             return
+        self.note(is_news=self.guards.note(victim, removal))
         if removal.outcome is Outcome.CHANGED:
             # The event that tells how is on its way: decided again then, on what it says.
             self._queue.add_rate_limited((_POD, uid))

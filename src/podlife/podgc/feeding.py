@@ -67,13 +67,18 @@ class NamespaceHandler:
         self._collector = collector
 
     def on_add(self, namespace: Namespace) -> None:
-        self._collector.note(self._collector.index.put_namespace(namespace))
+        self._put(namespace)
 
     def on_update(self, old: Namespace, new: Namespace) -> None:
-        self._collector.note(self._collector.index.put_namespace(new))
+        self._put(new)
 
     def on_delete(self, namespace: Namespace) -> None:
         self._collector.index.remove_namespace(namespace)
+        self._collector.guards.note_marks()
+
+    def _put(self, namespace: Namespace) -> None:
+        self._collector.guards.note_marks()
+        self._collector.note(self._collector.index.put_namespace(namespace))
 
 
 def _now() -> float:

@@ -37,3 +37,9 @@ class Metrics:
         self.policy_generation = 1
         self.policy_reloads: Counter[str] = Counter()
         self.is_policy_refused = False
+        # Pods that would have been deleted if the collector did not only observe, each once.
+        self.observed: Counter[tuple[str, Cause]] = Counter()
+        # Which guards have held somebody back of late, and where; where a mass failure was seen, and how often one was.
+        self.held_back: set[tuple[str, str]] = set()
+        self.stops: set[str] = set()
+        self.mass_stops = 0

@@ -10,6 +10,7 @@ with what is still to come. With nothing to do each of them ends at once, howeve
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -37,6 +38,7 @@ __all__ = [
     "victim_for",
     "victim_of",
     "victims",
+    "wanted",
 ]
 
 # How many of those that a rule lets go later are named.
@@ -164,6 +166,14 @@ def victims(index: PodIndex, settings: Settings, skip: Container[str] = ()) -> I
             yield _chosen(settings, verdict)
 
 
+def wanted(index: PodIndex, settings: Settings) -> Iterator[Pod]:
+    """All that are to go now, or when the quarantine of their node ends if it is not there then."""
+    for victim in victims(index, settings):
+        yield victim.pod
+    for later in _later(index, settings, 0.0):
+        yield from later.pods
+
+
 def victim_of(index: PodIndex, settings: Settings, pod: Pod) -> Victim | None:
     reason = reason_of(index, settings, pod)
     if reason is not None:
@@ -276,11 +286,15 @@ def _later(index: PodIndex, settings: Settings, now: float) -> Iterator[Later]:
 
 
 def _upcoming(index: PodIndex, settings: Settings) -> tuple[Upcoming, ...]:
-    by_rule: dict[tuple[str, RuleReason], list[Verdict]] = {}
+    counts: Counter[tuple[str, RuleReason]] = Counter()
+    first: dict[tuple[str, RuleReason], list[Verdict]] = {}
     for verdict in index.verdicts_to_come():
         if reason_of(index, settings, verdict.pod) is None:
-            by_rule.setdefault((verdict.rule, verdict.reason), []).append(verdict)
+            key = (verdict.rule, verdict.reason)
+            counts[key] += 1
+            if counts[key] <= _MOST_NEXT:
+                first.setdefault(key, []).append(verdict)
     return tuple(
-        Upcoming(rule, reason, len(found), found[0].due_at - index.told_at, tuple(found[:_MOST_NEXT]))
-        for (rule, reason), found in by_rule.items()
+        Upcoming(*key, counts[key], found[0].due_at - index.told_at, tuple(found))
+        for key, found in first.items()
     )
