@@ -13,7 +13,6 @@ from podlife.client import Client
 from podlife.clock import Clock, SystemClock
 from podlife.events import Recorder
 from podlife.podgc import Collector, Settings
-from podlife.podgc.archive import ArchiveStep
 from podlife.podgc.finalizers_policy import remover_under
 from podlife.podgc.finalizers_watch import FinalizerWatch
 from podlife.podgc.reloading import Reloading
@@ -21,6 +20,8 @@ from podlife.workqueue import Queue
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
+
+    from podlife.podgc.archive import ArchiveStep
 
 __all__ = ["Collecting", "Following", "run_collector"]
 

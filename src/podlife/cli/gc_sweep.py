@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from time import perf_counter
+from typing import TYPE_CHECKING
 
 from podlife.aio import cancel_and_wait, spawn
 from podlife.cli import loop
@@ -28,11 +29,13 @@ from podlife.clock import SystemClock
 from podlife.errors import ConfigError
 from podlife.events import Recorder
 from podlife.podgc import Selection, Settings
-from podlife.podgc.archive import Archive, ArchiveStep
 from podlife.podgc.finalizers import HeldPod
 from podlife.podgc.policy import Plan, Victim, due_now
 from podlife.podgc.removal import Outcome, Removal, event_about, regarding_pod
 from podlife.podgc.sweep import Sweep, plan_once
+
+if TYPE_CHECKING:
+    from podlife.podgc.archive import Archive, ArchiveStep
 
 __all__ = ["run_sweep"]
 

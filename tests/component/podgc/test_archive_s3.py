@@ -63,8 +63,11 @@ async def test_what_is_put_comes_back_signed_both_ways(
     assert [each async for each in shelf.items(since=SystemClock().now() + timedelta(hours=1))] == []
     [item] = await find(shelf, "web-0")
     assert await shelf.read(item.place) == make_entry("web-0", uid=uid(0), log_bytes=100)
+    before = len(server.requests)
     [item] = await find(shelf, uid(5))
     assert item.place.name == "web-5"
+    # All pages once for the name and once for the UID; and of all the headers this one.
+    assert len(server.requests) - before == 3 + 3 + 1
 
 
 async def test_an_object_that_is_damaged_is_told_beside_the_others(
@@ -140,7 +143,6 @@ async def test_a_server_that_does_not_answer_is_not_waited_for(server: S3Server)
     finally:
         over.set()
         await archive.close()
-    assert server.objects == {}
 
 
 async def test_a_wrong_key_is_refused_once_and_told_with_what_to_check(server: S3Server) -> None:

@@ -37,6 +37,10 @@ class Place:
         """The pod's name, or the beginning of a long one."""
         return self.file.partition("_")[0]
 
+    def is_of(self, stem: str, uid: str) -> bool:
+        """Whether the file's name begins so, and it is that of this UID; what is empty fits all."""
+        return self.file.startswith(stem) and uid in ("", self.uid)
+
     def __str__(self) -> str:
         return f"{self.namespace}/{self.file}"
 

@@ -26,6 +26,7 @@ _MOST_READ_BYTES = 8 << 20
 _SILENT_SECONDS = 60.0
 _MOST_SILENT = 1000
 _AT_ONCE = 4
+_MOST_REASON = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,5 +175,5 @@ def _without(wanted: Wanted, problem: str) -> Log:
 
 
 def _reason(error: PodlifeError) -> str:
-    text = " ".join(str(error).split())
+    text = " ".join(str(error).split())[:_MOST_REASON]
     return f"{error.code} {text}" if isinstance(error, ApiError) else text

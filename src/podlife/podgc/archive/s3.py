@@ -59,12 +59,12 @@ class S3Shelf:
         self._prefix = prefix
 
     async def items(
-        self, namespace: str = "", *, since: datetime | None = None, stem: str = ""
+        self, namespace: str = "", *, since: datetime | None = None, stem: str = "", uid: str = ""
     ) -> AsyncGenerator[Item | Damaged, None]:
         found = [
             each
             async for each in self._objects(namespace, stem)
-            if each.place.file.startswith(stem) and (since is None or each.moment >= since)
+            if each.place.is_of(stem, uid) and (since is None or each.moment >= since)
         ]
         for start in range(0, len(found), _AT_ONCE):
             for item in await asyncio.gather(*map(self._item, found[start : start + _AT_ONCE])):

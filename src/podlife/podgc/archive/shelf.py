@@ -38,10 +38,10 @@ class Damaged:
 
 class Shelf(Protocol):
     def items(
-        self, namespace: str = "", *, since: datetime | None = None, stem: str = ""
+        self, namespace: str = "", *, since: datetime | None = None, stem: str = "", uid: str = ""
     ) -> AsyncGenerator[Item | Damaged, None]:
-        """What there is, in the order of its places: of a namespace, from a time on, of files whose name begins so.
-        Raises ArchiveError."""
+        """What there is, in the order of its places: of a namespace, from a time on, of files whose name begins so,
+        of one UID. Of nothing else the header is read. Raises ArchiveError."""
 
     async def read(self, place: Place) -> Entry:
         """Raises DamagedError, or ArchiveError when it cannot be had."""
@@ -52,10 +52,8 @@ class Shelf(Protocol):
 async def find(shelf: Shelf, wanted: str, namespace: str = "") -> Sequence[Item | Damaged]:
     """Entries of the pod with this name or this UID, the newest first; those that may be meant and cannot be read come
     last."""
-    # A UID is no beginning of a file's name: for one, all of them are looked at.
-    stems = [f"{stem_of(wanted)}_", *([""] if _may_be_uid(wanted) else [])]
-    for stem in stems:
-        async with aclosing(shelf.items(namespace, stem=stem)) as items:
+    for stem, uid in ((f"{stem_of(wanted)}_", ""), ("", wanted)):
+        async with aclosing(shelf.items(namespace, stem=stem, uid=uid)) as items:
             found = [each async for each in items if _is_meant(each, wanted)]
         if found:
             return sorted(found, key=_age_order, reverse=True)
@@ -64,10 +62,6 @@ async def find(shelf: Shelf, wanted: str, namespace: str = "") -> Sequence[Item 
 
 def _age_order(each: Item | Damaged) -> float:
     return each.moment.timestamp() if isinstance(each, Item) else 0.0
-
-
-def _may_be_uid(text: str) -> bool:
-    return len(text) >= 8 and "." not in text
 
 
 def _is_meant(each: Item | Damaged, wanted: str) -> bool:
@@ -91,11 +85,11 @@ class FolderShelf:
             raise ArchiveError(f"the archive {path} cannot be read: {error.strerror}") from None
 
     async def items(
-        self, namespace: str = "", *, since: datetime | None = None, stem: str = ""
+        self, namespace: str = "", *, since: datetime | None = None, stem: str = "", uid: str = ""
     ) -> AsyncGenerator[Item | Damaged, None]:
         for found in sorted(found_in(self._root, namespace), key=lambda each: each.place):
             moment = datetime.fromtimestamp(found.moment, UTC)
-            if not found.place.file.startswith(stem) or (since is not None and moment < since):
+            if not found.place.is_of(stem, uid) or (since is not None and moment < since):
                 continue
             try:
                 with open_entry(self._root, found.place) as file:

@@ -54,7 +54,9 @@ class ArchiveStep:
             except ArchiveError as error:
                 why = str(error)
             except ForbiddenError as error:
-                why = f"it may not be archived: {error}; deploy/gc/archive/rbac.yaml has all that is needed"
+                # Without the pod's name: it is the same for all of them.
+                said = str(error).rpartition(" is forbidden: ")[2]
+                why = f"it may not be archived: {said}; deploy/gc/archive/rbac.yaml has all that is needed"
             else:
                 return ""
         self.counts.refusals += 1
