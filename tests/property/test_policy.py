@@ -313,7 +313,7 @@ class Governing(RuleBasedStateMachine):
         for kept in ("_pods", "_terminating", "_terminated", "_settled", "_members", "_stuck", "_until"):
             assert getattr(self.index, kept) == getattr(empty, kept)
         groups = self.index._groups
-        assert (len(groups.due), groups._groups) == (0, {})
+        assert (len(groups.due), [found for found in groups._groups if found]) == (0, [])
 
     def is_settled(self, uid: str) -> bool:
         return self.oracle.is_settled(self.oracle.pods[uid])

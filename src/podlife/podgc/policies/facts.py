@@ -1,8 +1,8 @@
 """What is decoded of a pod when a policy is in force, and what is kept of it.
 
-Labels, annotations, owners and container statuses are read, and go again at once: what stays is the facts that the
-policy asks for, which pods that are alike share, and the few moments that are the pod's own. A pod's view is made for
-one policy: another one needs the pods read anew.
+Labels, annotations, owners and container statuses are read, and go again at once, with all that held them: what stays
+is the facts that the policy asks for, which pods that are alike share, and the few moments that are the pod's own. A
+pod's view is made for one policy: another one needs the pods read anew.
 """
 
 from __future__ import annotations
@@ -55,37 +55,56 @@ class _Container(msgspec.Struct, rename="camel", gc=False):
         return None
 
 
-class GovernedMetadata(PodMetadata, rename="camel", gc=False):
-    # Only until the pod is whole.
+class _Metadata(PodMetadata, rename="camel", gc=False):
     labels: dict[str, str] | None = None
     annotations: dict[str, str] | None = None
     owner_references: tuple[_Owner, ...] = ()
 
+    @property
+    def controller(self) -> _Owner | None:
+        return next((each for each in self.owner_references if each.controller), None)
 
-class GovernedStatus(PodStatus, rename="camel", gc=False):
-    # Only until the pod is whole.
+    def lean(self) -> PodMetadata:
+        return PodMetadata(
+            self.name,
+            self.namespace,
+            self.uid,
+            self.resource_version,
+            self.generation,
+            self.creation_timestamp,
+            self.deletion_timestamp,
+            self.deletion_grace_period_seconds,
+            self.finalizers,
+        )
+
+
+class _Status(PodStatus, rename="camel", gc=False):
     container_statuses: tuple[_Container, ...] = ()
     init_container_statuses: tuple[_Container, ...] = ()
-    # No field of the API: the latest moment at which something of it is known to have ended, 0 for none.
-    ended_at: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.phase in ("Succeeded", "Failed"):
-            self.ended_at = max((*_finished(self.containers), *_changed(self.conditions)), default=0.0)
-        super().__post_init__()
+        """The lean one looks after the conditions."""
 
     @property
-    def containers(self) -> tuple[_Container, ...]:
-        return self.container_statuses + self.init_container_statuses
+    def ends(self) -> list[_Terminated]:
+        """How its containers ended, as far as they did."""
+        containers = self.container_statuses + self.init_container_statuses
+        return [container.end for container in containers if container.end is not None]
+
+    def lean(self) -> PodStatus:
+        return PodStatus(self.phase, self.reason, self.observed_generation, self.conditions)
 
 
 class GovernedPod(Pod, gc=False, kw_only=True):
     matcher: ClassVar[Matcher]
 
-    metadata: GovernedMetadata
-    status: GovernedStatus = msgspec.field(default_factory=GovernedStatus)
+    # As they are read; what the pod has once it is made are the plain ones.
+    metadata: _Metadata
+    status: _Status = msgspec.field(default_factory=_Status)
     # No fields of the API: what the policy wants to know.
     facts: Facts = Facts(0, "")
+    # The latest moment at which something of it is known to have ended, in seconds since 1970; 0 for none.
+    ended_at: float = 0.0
     # Until when its own annotation protects it, in seconds since 1970.
     keep_until: float = 0.0
     # The UID of the controller that owns it, where the policy counts by owners.
@@ -94,28 +113,29 @@ class GovernedPod(Pod, gc=False, kw_only=True):
     def __post_init__(self) -> None:
         metadata, status, matcher = self.metadata, self.status, self.matcher
         annotations = metadata.annotations or {}
-        owner = next((each for each in metadata.owner_references if each.controller), None)
-        ends = (container.end for container in status.containers)
+        owner, ends = metadata.controller, status.ends
         self.facts = matcher.facts_of(
             metadata.labels or {},
             annotations,
             owner.kind if owner is not None else NO_OWNER,
             status.phase,
             status.reason,
-            frozenset(end.exit_code for end in ends if end is not None),
+            frozenset(end.exit_code for end in ends),
         )
         if KEEP_UNTIL in annotations:
             self.keep_until = _seconds(annotations[KEEP_UNTIL])
         if owner is not None and matcher.asks_owner:
             self.owner = intern(owner.uid)
-        metadata.labels = metadata.annotations = None
-        metadata.owner_references = status.container_statuses = status.init_container_statuses = ()
+        if status.phase in ("Succeeded", "Failed"):
+            self.ended_at = max((*_finished(ends), *_changed(status.conditions)), default=0.0)
+        lean: Any = self
+        lean.metadata, lean.status = metadata.lean(), status.lean()
 
     @property
     def completed_at(self) -> float:
         """When it ended, in seconds since 1970: the latest moment that is known, which is the safe one."""
-        if self.status.ended_at:
-            return self.status.ended_at
+        if self.ended_at:
+            return self.ended_at
         metadata = self.metadata
         moments = (metadata.creation_timestamp, metadata.deletion_timestamp)
         return max((moment.timestamp() for moment in moments if moment is not None), default=0.0)
@@ -153,10 +173,9 @@ def told(moment: float) -> str:
         return "the end of time"
 
 
-def _finished(containers: Iterable[_Container]) -> Iterable[float]:
-    for container in containers:
-        end = container.end
-        if end is not None and end.finished_at is not None:
+def _finished(ends: Iterable[_Terminated]) -> Iterable[float]:
+    for end in ends:
+        if end.finished_at is not None:
             yield end.finished_at.timestamp()
 
 

@@ -35,7 +35,7 @@ class Groups:
     def __init__(self, rules: tuple[Rule, ...], find: Callable[[str, str], GovernedPod]) -> None:
         self._rules = rules
         self._find = find
-        self._groups: dict[tuple[int, str], _Group] = {}
+        self._groups: tuple[dict[str, _Group], ...] = tuple({} for _ in rules)
         self.due: SortedList[Due] = SortedList()
 
     def add(self, place: int, pod: GovernedPod) -> None:
@@ -44,8 +44,8 @@ class Groups:
         if rule.keep is None:
             self._put(rule, pod, is_surplus=False)
             return
-        key, entry = (place, _group_key(rule, pod)), entry_of(_order_moment(rule, pod), pod)
-        group = self._groups[key] = _with(self._groups.get(key, []), entry)
+        groups, key, entry = self._groups[place], _group_key(rule, pod), _order_entry(rule, pod)
+        group = groups[key] = _with(groups.get(key), entry)
         surplus = len(group) - rule.keep.count
         is_surplus = _position(group, entry) < surplus
         self._put(rule, pod, is_surplus=is_surplus)
@@ -58,8 +58,8 @@ class Groups:
         if rule.keep is None:
             self._take(rule, pod, is_surplus=False)
             return
-        key, entry = (place, _group_key(rule, pod)), entry_of(_order_moment(rule, pod), pod)
-        group = self._groups.get(key)
+        groups, key, entry = self._groups[place], _group_key(rule, pod), _order_entry(rule, pod)
+        group = groups.get(key)
         if group is None or (at := _position(group, entry)) >= len(group) or group[at] != entry:
             return
         surplus = len(group) - rule.keep.count
@@ -68,18 +68,18 @@ class Groups:
             self._move(rule, group[surplus - 1], is_surplus=False)
         del group[at]
         if not group:
-            del self._groups[key]
+            del groups[key]
 
     def size_of(self, place: int, pod: GovernedPod) -> int:
         """How many there are of the pod's group."""
-        return len(self._groups.get((place, _group_key(self._rules[place], pod)), ()))
+        return len(self._groups[place].get(_group_key(self._rules[place], pod), ()))
 
     def is_surplus(self, place: int, pod: GovernedPod) -> bool:
         rule = self._rules[place]
         if rule.keep is None:
             return False
-        group = self._groups.get((place, _group_key(rule, pod)), [])
-        return _position(group, entry_of(_order_moment(rule, pod), pod)) < len(group) - rule.keep.count
+        group = self._groups[place].get(_group_key(rule, pod), [])
+        return _position(group, _order_entry(rule, pod)) < len(group) - rule.keep.count
 
     def moment_of(self, place: int, pod: GovernedPod) -> float | None:
         """From when on the pod, which is one of these, may go; None while its rule keeps it."""
@@ -130,9 +130,9 @@ def entry_of(moment: float, pod: GovernedPod) -> Due:
     return (moment, pod.metadata.name, pod.metadata.uid, pod.spec.node_name)
 
 
-def _order_moment(rule: Rule, pod: GovernedPod) -> float:
+def _order_entry(rule: Rule, pod: GovernedPod) -> Due:
     is_by_creation = rule.keep is not None and rule.keep.order_by is Order.CREATION
-    return pod.created_at if is_by_creation else pod.completed_at
+    return entry_of(pod.created_at if is_by_creation else pod.completed_at, pod)
 
 
 def _group_key(rule: Rule, pod: GovernedPod) -> str:
@@ -149,7 +149,9 @@ def _position(group: _Group, entry: Due) -> int:
     return group.bisect_left(entry) if isinstance(group, SortedList) else bisect_left(group, entry)
 
 
-def _with(group: _Group, entry: Due) -> _Group:
+def _with(group: _Group | None, entry: Due) -> _Group:
+    if group is None:
+        return [entry]
     if isinstance(group, SortedList):
         group.add(entry)
         return group
