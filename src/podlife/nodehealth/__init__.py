@@ -8,7 +8,7 @@ Two controllers, as upstream has them; each runs on any API server, and they mee
 Decisions are pure (`health`, `decision`, `zones`, `tainting_queue`, `taints`, `tolerating`, `evictions`), what acts is
 thin. It guarantees that nothing is decided while a cache is not live, that the server is asked once more before a node
 is declared silent or a pod is deleted, and that each deletion names the UID it means. Default tolerations are the API
-server's, the out-of-service taint is the pod collector's.
+server's; what the out-of-service taint does is the pod collector's, and who sets it by itself is `out_of_service`.
 """
 
 from podlife.nodehealth.node_lifecycle import NodeLifecycleController

@@ -71,6 +71,7 @@ class Node(msgspec.Struct, gc=False):
 
 class LeaseSpec(msgspec.Struct, rename="camel", gc=False):
     renew_time: datetime | None = None
+    lease_duration_seconds: int | None = None
 
 
 class Lease(msgspec.Struct, gc=False):

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from podlife.client import NODES, PODS, Client, Ref
+from podlife.client import LEASES, NODES, PODS, Client, Ref
 from podlife.clock import SystemClock
 from podlife.errors import NotFoundError
 from podlife.nodehealth.out_of_service.views import ANNOTATION
@@ -91,6 +91,8 @@ async def test_a_node_dies_and_comes_back_as_the_page_says(
         await others.wait_for("running: ")
         for name in ("n1", "n2", "n3"):
             await stage.add_node(name)
+        # Its agent speaks every second.
+        await client.patch(LEASES, "n1", {"spec": {"leaseDurationSeconds": 2}}, "kube-node-lease")
         await stage.add_pod("web", "n1")
         await client.create(ATTACHMENTS, attachment("n1"))
         await stage.stop("n1")

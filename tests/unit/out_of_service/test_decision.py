@@ -62,6 +62,7 @@ def test_a_node_that_is_confirmed_dead_is_tainted() -> None:
     ("changed", "reason"),
     [
         ({"silent_seconds": 299.0}, Reason.AGENT_SPEAKS),
+        ({"silent_seconds": 340.0, "lease_seconds": 341.0}, Reason.AGENT_SPEAKS),
         ({"is_control_plane": True}, Reason.CONTROL_PLANE),
         ({"taint": Whose.SOMEBODY_ELSES}, Reason.TAINTED_ALREADY),
         ({"record": record(State.TAINTED)}, Reason.TAKEN_OFF),
@@ -207,6 +208,7 @@ def test_two_refusals_are_the_same_when_only_their_numbers_differ() -> None:
 _CHANGES: dict[str, list[Any]] = {
     "not_ready_seconds": [0.0, 299.9, 1e6],
     "silent_seconds": [0.0, 299.9, 1e6],
+    "lease_seconds": [40.0, 600.0],
     "verdict": [
         None,
         verdict(Result.FAILED),
@@ -255,6 +257,7 @@ def test_whatever_the_facts_nobody_is_tainted_who_must_not_be(
         assert not node.is_ready
         assert node.taint is Whose.NOBODYS
         assert min(node.not_ready_seconds, node.silent_seconds) >= chosen.after_seconds
+        assert node.silent_seconds >= node.lease_seconds
         assert node.verdict is not None
         assert NOW.loop - node.verdict.came_at <= chosen.fresh_seconds
         confirming = sum(answer.result is Result.DEAD for answer in node.verdict.answers)

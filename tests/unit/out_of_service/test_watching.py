@@ -72,6 +72,15 @@ def test_a_lease_that_has_gone_says_nothing_and_one_that_comes_is_heard() -> Non
     assert seen((100, node(), None), (200, node(), lease(0))).heard_at == 200
 
 
+def test_how_long_a_lease_is_for_is_its_own_word_within_bounds() -> None:
+    def length(seconds: int | None) -> float:
+        return seen((0, node(), Lease(Metadata(name="n1"), LeaseSpec(AT, seconds)))).lease_seconds
+
+    assert [length(seconds) for seconds in (120, None, 0, -5, 10**9)] == [120, 40, 40, 0, 600]
+    assert seen((0, node(), None)).lease_seconds == 0
+    assert seen((0, node(), lease(0)), (9, node(), None)).lease_seconds == 40
+
+
 def test_a_node_that_is_made_anew_under_its_name_begins_anew() -> None:
     watched = seen((100, node(), lease(0)), (500, node(uid="u2"), lease(0)))
     assert (watched.not_ready_at, watched.heard_at) == (500, 500)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from podlife.client import LEASES, NODES
 from podlife.controller import ControlPlane
@@ -87,15 +87,13 @@ class OutOfServiceController:
         self._leave_out_gap()
         self._watch()
         await self._look_at_contents()
-        await self._together(Step.REMOVE, self._remove)
-        await self._together(Step.NOTE, self._note_return)
-        await self._together(Step.FORGET, self._forget)
+        await self._act({Step.REMOVE: self._remove, Step.NOTE: self._note_return, Step.FORGET: self._forget})
         await self._ask()
         # The checks took their time.
-        self._watch()
         if self._is_fit():
-            await self._together(Step.SET, self._set)
-        self._tell()
+            self._watch()
+            await self._act({Step.SET: self._set})
+            self._tell()
 
     # What is known
 
@@ -103,8 +101,6 @@ class OutOfServiceController:
         return all(each.has_synced and each.is_live for each in (self._nodes, self._leases))
 
     def _watch(self) -> None:
-        if not self._is_fit():
-            return
         now = self._now().loop
         self._looked_at = now
         nodes = {node.metadata.name: node for node in self._nodes.cache.list()}
@@ -150,6 +146,7 @@ class OutOfServiceController:
             is_ready=node.is_ready,
             not_ready_seconds=0.0 if watched.not_ready_at is None else now - watched.not_ready_at,
             silent_seconds=now - watched.heard_at,
+            lease_seconds=watched.lease_seconds,
             is_control_plane=node.is_control_plane,
             taint=whose(node.spec.taints, record),
             record=record,
@@ -162,25 +159,25 @@ class OutOfServiceController:
 
     # What is done
 
-    def _meant(self, step: Step) -> list[tuple[NodeFacts, Decision]]:
+    def _meant(self, *steps: Step) -> list[tuple[NodeFacts, Decision]]:
+        """The nodes for which one of these is decided now."""
         facts = self._facts()
         decided = decide(facts, self.settings, self._now())
-        return [(each, decided[each.name]) for each in facts if decided[each.name].step is step]
+        return [(each, decided[each.name]) for each in facts if decided[each.name].step in steps]
 
-    async def _together(self, step: Step, act: _Act) -> None:
-        """For all nodes for which this is decided now."""
-        meant = self._meant(step)
-        await asyncio.gather(*(self._try(step, act, node, decision) for node, decision in meant))
+    async def _act(self, acts: Mapping[Step, _Act]) -> None:
+        meant = self._meant(*acts)
+        await asyncio.gather(*(self._try(acts[decision.step], node, decision) for node, decision in meant))
 
-    async def _try(self, step: Step, act: _Act, node: NodeFacts, decision: Decision) -> None:
+    async def _try(self, act: _Act, node: NodeFacts, decision: Decision) -> None:
         """What fails is decided anew in the next round."""
         async with self._turns:
             try:
                 await act(node, decision)
             except PodlifeError as error:
-                self._teller.trouble(node.name, step, error)
+                self._teller.trouble(node.name, decision.step, error)
             else:
-                self._teller.went_well(node.name, step)
+                self._teller.went_well(node.name, decision.step)
 
     async def _look_at_contents(self) -> None:
         meant = self._meant(Step.LOOK)
@@ -197,7 +194,7 @@ class OutOfServiceController:
             pods = await count_freed_pods(self._client, node.name)
             self._held[node.name] = self._now().loop, Held(pods, attachments[node.name])
 
-        await self._together(Step.LOOK, look_at)
+        await asyncio.gather(*(self._try(look_at, node, decision) for node, decision in meant))
 
     async def _ask(self) -> None:
         subjects = [self._subject(node) for node, _ in self._meant(Step.CHECK)]

@@ -116,7 +116,7 @@ def _kept(node: NodeFacts, settings: OutOfServiceSettings, now: Moment) -> Decis
     record = node.record
     if node.taint is Whose.SOMEBODY_ELSES:
         return _refuse(Reason.TAINTED_ALREADY, "somebody else has set the taint, who will take it off, too")
-    if node.silent_seconds < settings.after_seconds:
+    if node.silent_seconds < max(settings.after_seconds, node.lease_seconds):
         return _refuse(
             Reason.AGENT_SPEAKS,
             f"its agent was heard {node.silent_seconds:.0f} s ago, by its lease or its status: it lives",

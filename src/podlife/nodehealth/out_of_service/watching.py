@@ -15,6 +15,10 @@ from podlife.nodehealth.views import Lease
 
 __all__ = ["Watched", "watch"]
 
+# The kubelet's default, for a lease that does not say.
+_LEASE_SECONDS = 40
+_MOST_LEASE_SECONDS = 600
+
 
 @dataclass(frozen=True, slots=True)
 class Watched:
@@ -25,6 +29,8 @@ class Watched:
     not_ready_at: float | None
     ready: NodeCondition | None
     renewed: datetime | None
+    # How long its lease is for; 0 where it never had one.
+    lease_seconds: float = 0.0
 
     def without(self, seconds: float, now: float) -> Watched:
         """As if the last `seconds` had not been: nobody could be heard in them."""
@@ -43,16 +49,24 @@ def watch(known: Watched | None, node: Node, lease: Lease | None, now: float) ->
     uid, ready = node.metadata.uid, node.ready
     since = None if node.is_ready else now
     if known is None or known.uid != uid:
-        return Watched(uid, now, since, ready, _renewed(lease, None))
+        return Watched(uid, now, since, ready, _renewed(lease, None), _length(lease, 0.0))
     if since is not None and known.not_ready_at is not None and not _was_away(known.ready, ready):
         since = known.not_ready_at
     heard_at = now if known.has_heard(node, lease) else known.heard_at
-    return Watched(uid, heard_at, since, ready, _renewed(lease, known.renewed))
+    renewed, length = _renewed(lease, known.renewed), _length(lease, known.lease_seconds)
+    return Watched(uid, heard_at, since, ready, renewed, length)
 
 
 def _renewed(lease: Lease | None, known: datetime | None) -> datetime | None:
     """A lease that has gone says nothing."""
     return known if lease is None or lease.spec.renew_time is None else lease.spec.renew_time
+
+
+def _length(lease: Lease | None, known: float) -> float:
+    """An agent renews it several times within that; what a node says of itself keeps it from nothing for long."""
+    if lease is None:
+        return known
+    return min(_MOST_LEASE_SECONDS, max(0, lease.spec.lease_duration_seconds or _LEASE_SECONDS))
 
 
 def _heartbeat(ready: NodeCondition | None) -> str | None:
