@@ -110,14 +110,14 @@ async def _feed(connection: HttpConnection, wire: Wire, pieces: list[bytes]) -> 
 
 async def _read(connection: HttpConnection) -> bytes:
     body = b""
-    while piece := await connection.read(seconds=5):
+    while piece := await connection.read(seconds=60):
         body += piece
     return body
 
 
 async def _exchange(connection: HttpConnection, wire: Wire, pieces: list[bytes]) -> bytes:
     loop = asyncio.get_running_loop()
-    asked = loop.create_task(connection.exchange(REQUEST, seconds=5))
+    asked = loop.create_task(connection.exchange(REQUEST, seconds=60))
     await asyncio.sleep(0)
     feeding = loop.create_task(_feed(connection, wire, pieces))
     await asked
@@ -203,10 +203,10 @@ def test_whoever_gives_up_at_any_moment_leaves_everybody_else_their_own_answer(
         return connection
 
     async def ask(transport: HttpTransport, path: str) -> None:
-        answer = await transport.send(Request("GET", path, Query(""), {}), seconds=5)
+        answer = await transport.send(Request("GET", path, Query(""), {}), seconds=60)
         try:
             body = b""
-            while piece := await answer.next_piece(seconds=5):
+            while piece := await answer.next_piece(seconds=60):
                 body += piece
         finally:
             await answer.close()
