@@ -130,8 +130,9 @@ def answers_of_ended(wire: Wire, data: bytes) -> list[Answer]:
     """As `answers`, but the client says that nothing more will come."""
     wire.sent += 1
     with wire.connect() as connection:
-        connection.sendall(data)
         try:
+            # Who has heard enough hangs up before it has heard everything.
+            connection.sendall(data)
             connection.shutdown(socket.SHUT_WR)
             response = HTTPResponse(connection)
             response.begin()
