@@ -1,0 +1,67 @@
+"""`podlife gc finalizers remove` as a user types it: asked first, and told what was not done and why."""
+
+from __future__ import annotations
+
+from podlife.client import PODS, Client, DeleteOptions
+from tests.component.cli.commands import assert_one_line, on_terminal, podlife
+from tests.component.cli.conftest import Server
+from tests.real.podgc.cluster import find_pod, make_node
+
+BACKUP = "example.com/backup"
+
+
+async def held(client: Client, name: str, namespace: str, node: str = "node-7") -> None:
+    pod = {
+        "metadata": {"name": name, "finalizers": [BACKUP]},
+        "spec": {"nodeName": node, "containers": [{"name": "c", "image": "i"}]},
+    }
+    await client.create(PODS, pod, namespace)
+    await client.patch(PODS, name, {"status": {"phase": "Failed"}}, namespace, subresource="status")
+    await client.delete(PODS, name, namespace, options=DeleteOptions(grace_period_seconds=0))
+
+
+async def test_without_a_terminal_somebody_has_to_have_said_yes(server: Server) -> None:
+    result = await podlife("gc", "finalizers", "remove", "p", "--allow", BACKUP, *server.admin)
+    assert_one_line(result, "there is no terminal to ask on", "--yes")
+
+
+async def test_what_is_not_taken_off_is_told_with_its_reason(server: Server, client: Client) -> None:
+    await make_node(client, "node-1")
+    await held(client, "there", "default", "node-1")
+    words = (
+        "gc",
+        "finalizers",
+        "remove",
+        "there",
+        "missing",
+        "--allow",
+        BACKUP,
+        "--yes",
+        "--quarantine",
+        "0s",
+    )
+    result = await podlife(*words, *server.admin)
+    assert (result.code, result.out) == (1, "")
+    assert result.err.splitlines() == [
+        "podlife: pod default/missing is not held by a finalizer",
+        "podlife: nothing was taken off pod default/there: node node-1 has not been missing for 0 s yet",
+    ]
+
+
+async def test_it_asks_first_and_does_nothing_without_a_yes(server: Server, client: Client) -> None:
+    await held(client, "p", "default")
+    words = ("gc", "finalizers", "remove", "p", "--allow", BACKUP, "--quarantine", "0s", *server.admin)
+    async with on_terminal(*words) as terminal:
+        await terminal.wait_for(f"Take {BACKUP} off 1 pod? [y/N]")
+        terminal.type("n\n")
+        await terminal.wait_for("Nothing was taken off.")
+        assert await terminal.exit_code() == 1
+    assert await find_pod(client, "p", "default") is not None
+    async with on_terminal(
+        "gc", "sweep", "--remove-finalizer", BACKUP, "--quarantine", "0s", *server.admin
+    ) as terminal:
+        await terminal.wait_for(f"Take {BACKUP} off 1 pod of nodes that are gone? [y/N]")
+        terminal.type("y\n")
+        await terminal.wait_for(f"{BACKUP} taken off pod default/p")
+        assert await terminal.exit_code() == 0
+    assert await find_pod(client, "p", "default") is None

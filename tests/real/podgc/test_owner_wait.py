@@ -1,0 +1,129 @@
+"""Waiting for owners on a kube-apiserver: kinds that are defined there, and a Job's own accounts."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import msgspec
+import pytest
+
+from podlife.client import JOBS, PODS, Client, PatchType, Ref
+from podlife.clock import SystemClock
+from podlife.podgc import Action, Outcome, Settings, Victim
+from podlife.podgc.governing import governed
+from podlife.podgc.policies.model import OwnerWait, Policy, Rule, Selector
+from podlife.podgc.policies.owner import OwnerStep
+from podlife.podgc.removal import Removal
+from podlife.podgc.settings import Reason
+from podlife.podgc.sweep import Sweep
+from podlife.podgc.views import Pod
+from tests.component.cli.commands import eventually
+from tests.real.podgc.cluster import connect, find_pod, make_namespace, make_node
+from tests.real_parts import Server
+
+Object = dict[str, Any]
+CRDS = Ref("apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False)
+WORKFLOWS = Ref("argoproj.io", "v1alpha1", "workflows", kind="Workflow")
+POLICY = Policy(
+    rules=(Rule("owned", Selector(namespaces=("owned",)), ttl_seconds=0, wait_for_owner=OwnerWait(3600)),)
+)
+ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+
+
+@pytest.fixture
+async def client(gc_kube: Server) -> AsyncIterator[Client]:
+    async with connect(gc_kube) as connected:
+        await make_namespace(connected, "owned")
+        yield connected
+
+
+async def define(client: Client) -> None:
+    version = {
+        "name": "v1alpha1",
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": ANYTHING},
+        "subresources": {},
+    }
+    names = {"plural": "workflows", "singular": "workflow", "kind": "Workflow"}
+    spec = {"group": "argoproj.io", "scope": "Namespaced", "names": names, "versions": [version]}
+    await client.create(CRDS, {"metadata": {"name": "workflows.argoproj.io"}, "spec": spec})
+
+    async def is_served() -> bool:
+        found = await client.get(CRDS, "workflows.argoproj.io")
+        conditions = found.get("status", {}).get("conditions", ())
+        return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)
+
+    await eventually(is_served, seconds=30)
+
+
+def owner(ref: Ref, obj: Object) -> Object:
+    named = {"name": obj["metadata"]["name"], "uid": obj["metadata"]["uid"], "controller": True}
+    return {"apiVersion": ref.api_version, "kind": ref.kind, **named}
+
+
+async def finished(client: Client, name: str, owned_by: Object, **metadata: Any) -> Object:
+    made: Object = {"name": name, "ownerReferences": [owned_by], **metadata}
+    spec = {"nodeName": "node-a", "containers": [{"name": "c", "image": "i"}]}
+    await client.create(PODS, {"metadata": made, "spec": spec}, "owned")
+    status = {"status": {"phase": "Succeeded"}}
+    return await client.patch(PODS, name, status, "owned", type=PatchType.MERGE, subresource="status")
+
+
+async def said(client: Client, pod: Object) -> str:
+    step = OwnerStep(client, lambda: POLICY, SystemClock())
+    return await step(Victim(msgspec.convert(pod, Pod), Reason.TERMINATED, Action.DELETE, "", "owned"))
+
+
+async def test_a_workflow_is_asked_by_its_own_definition(client: Client) -> None:
+    await define(client)
+    nodes = {"wf-1": {"phase": "Running"}}
+    body = {"metadata": {"name": "wf"}, "status": {"phase": "Running", "nodes": nodes}}
+    body |= {"apiVersion": WORKFLOWS.api_version, "kind": WORKFLOWS.kind}
+    workflow = await client.create(WORKFLOWS, body, "owned")
+    noted = {"workflows.argoproj.io/node-id": "wf-1"}
+    pod = await finished(client, "wf-main-1", owner(WORKFLOWS, workflow), annotations=noted)
+    assert "Workflow wf has not noted its end yet" in await said(client, pod)
+    ended = {"status": {"nodes": {"wf-1": {"phase": "Succeeded"}}}}
+    await client.patch(WORKFLOWS, "wf", ended, "owned")
+    assert await said(client, pod) == ""
+    # Another of the same name is not its owner; one that is gone is not waited for.
+    stranger = await finished(client, "stranger", {**owner(WORKFLOWS, workflow), "uid": "of-another"})
+    assert await said(client, stranger) == ""
+    await client.delete(WORKFLOWS, "wf", "owned")
+    assert await said(client, pod) == ""
+
+
+async def test_a_jobs_pod_is_swept_only_when_the_job_has_counted_it(client: Client) -> None:
+    await make_node(client, "node-a")
+    template = {"spec": {"containers": [{"name": "c", "image": "i"}], "restartPolicy": "Never"}}
+    job = await client.create(JOBS, {"metadata": {"name": "sum"}, "spec": {"template": template}}, "owned")
+    # There is no Job controller: this is what it would have done, step by step.
+    tracking = "batch.kubernetes.io/job-tracking"
+    pod = await finished(client, "sum-1", owner(JOBS, job), finalizers=[tracking])
+    kept: list[str] = []
+
+    async def sweep() -> Outcome:
+        outcomes: list[Outcome] = []
+
+        def report(victim: Victim, removal: Removal) -> None:
+            if victim.pod.metadata.name == "sum-1":
+                outcomes.append(removal.outcome)
+                kept.append(removal.why)
+
+        await Sweep(client, governed(Settings(), POLICY), SystemClock(), report=report).run()
+        return outcomes[0]
+
+    assert await sweep() is Outcome.KEPT
+    assert "its Job has not counted it yet" in kept[-1]
+    uncounted = {"status": {"startTime": "2026-01-01T00:00:00Z", "uncountedTerminatedPods": {}}}
+    uncounted["status"]["uncountedTerminatedPods"] = {"succeeded": [pod["metadata"]["uid"]]}
+    await client.patch(JOBS, "sum", uncounted, "owned", subresource="status")
+    await client.patch(PODS, "sum-1", {"metadata": {"finalizers": None}}, "owned")
+    assert await sweep() is Outcome.KEPT
+    assert "Job sum has not counted it yet" in kept[-1]
+    counted = {"status": {"succeeded": 1, "uncountedTerminatedPods": {"succeeded": None}}}
+    await client.patch(JOBS, "sum", counted, "owned", subresource="status")
+    assert await sweep() is Outcome.DELETED
+    assert await find_pod(client, "sum-1", "owned") is None
