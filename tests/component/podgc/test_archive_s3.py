@@ -14,6 +14,7 @@ from podlife.clock import ManualClock, SystemClock
 from podlife.errors import ConfigError
 from podlife.podgc.archive import ArchiveError, DamagedError
 from podlife.podgc.archive.s3 import S3Archive, S3Client, S3Shelf, settings_from
+from podlife.podgc.archive.s3_client import bucket_address
 from podlife.podgc.archive.shelf import Damaged, Item, find
 from tests.component.podgc.s3_server import BUCKET, S3Server, failure, serving_s3
 from tests.unit.podgc.archive.entries import UID, make_entry
@@ -218,6 +219,22 @@ def test_an_environment_that_cannot_be_is_refused(changes: dict[str, str], why: 
     good = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"}
     with pytest.raises(ConfigError, match=why):
         settings_from({**good, **changes})
+
+
+@pytest.mark.parametrize(
+    ("bucket", "endpoint", "address"),
+    [
+        ("kept", "", ("https://kept.s3.eu-west-1.amazonaws.com", "")),
+        # A certificate knows one word before the region.
+        ("kept.pods", "", ("https://s3.eu-west-1.amazonaws.com", "/kept.pods")),
+        ("kept", "http://minio:9000/", ("http://minio:9000", "/kept")),
+    ],
+)
+def test_a_bucket_stands_in_the_host_on_aws_and_in_the_path_elsewhere(
+    bucket: str, endpoint: str, address: tuple[str, str]
+) -> None:
+    given = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_DEFAULT_REGION": "eu-west-1"}
+    assert bucket_address(settings_from({**given, "AWS_ENDPOINT_URL": endpoint}), bucket) == address
 
 
 def test_a_bundle_of_authorities_that_is_not_there_is_refused() -> None:

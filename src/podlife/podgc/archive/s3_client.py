@@ -23,7 +23,7 @@ from podlife.podgc.archive.sigv4 import Keys, Signable, encoded_path, encoded_qu
 if TYPE_CHECKING:
     import aiohttp
 
-__all__ = ["S3Client", "S3Settings", "settings_from"]
+__all__ = ["S3Client", "S3Settings", "bucket_address", "settings_from"]
 
 _TRIES = 3
 _MOST_ANSWER_BYTES = 64 << 20
@@ -80,7 +80,7 @@ class S3Client:
         self._clock = clock
         self._tls = _tls(settings)
         self._session: aiohttp.ClientSession | None = None
-        self._base, self._root = _address(settings, bucket)
+        self._base, self._root = bucket_address(settings, bucket)
 
     async def put(self, key: str, data: bytes) -> None:
         headers = {"content-type": "application/gzip"}
@@ -159,8 +159,12 @@ class S3Client:
             import aiohttp
 
             connector = aiohttp.TCPConnector(ssl=self._tls, limit=16)
+            # An entry is compressed already, and is to come as it was put.
             self._session = aiohttp.ClientSession(
-                connector=connector, auto_decompress=False, skip_auto_headers=("Content-Type", "User-Agent")
+                connector=connector,
+                headers={"Accept-Encoding": "identity"},
+                auto_decompress=False,
+                skip_auto_headers=("Content-Type", "User-Agent"),
             )
         return self._session
 
@@ -179,7 +183,7 @@ def _advice(answer: aiohttp.ClientResponse) -> str:
     return ": check its name, AWS_REGION and AWS_ENDPOINT_URL" if answer.status == 404 else ""
 
 
-def _address(settings: S3Settings, bucket: str) -> tuple[str, str]:
+def bucket_address(settings: S3Settings, bucket: str) -> tuple[str, str]:
     """Scheme and host, and the path of the bucket there. The bucket stands in the host on AWS, where certificates know
     one word before the region; elsewhere in the path, which every server takes."""
     if settings.endpoint:
