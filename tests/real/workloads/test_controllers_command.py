@@ -35,8 +35,8 @@ ROLE = f"{ACCOUNT}:replicaset-controller"
 ELECTION = [
     # What a pod finds in the folder of its service account.
     f"--leader-elect-resource-namespace={NAMESPACE}",
-    "--leader-elect-lease-duration=3s",
-    "--leader-elect-renew-deadline=2s",
+    "--leader-elect-lease-duration=30s",
+    "--leader-elect-renew-deadline=20s",
     "--leader-elect-retry-period=300ms",
 ]
 # Among them the ones that adopt, release, keep history and make claims: together they use every right there is.

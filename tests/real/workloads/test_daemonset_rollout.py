@@ -25,7 +25,7 @@ from tests.workloads.world import World
 
 _NUMBERS = itertools.count(1)
 SET = f"daemonset/{AGENT}"
-STATUS = ("rollout", "status", SET, "--timeout=60s")
+STATUS = ("rollout", "status", SET, "--timeout=180s")
 FIRST, SECOND, THIRD = (f"registry.example/main:{number}" for number in (1, 2, 3))
 
 
@@ -61,6 +61,8 @@ class Stage:
     async def is_rolled_out(self, image: str) -> None:
         said = await self(*STATUS)
         assert said.out.splitlines()[-1] == f'daemon set "{AGENT}" successfully rolled out'
+        # kubectl may have seen it before we do.
+        await self.world.until(f"pods of {image} alone", lambda: images(self.world) == {image})
         await serves(self.world, 2)
         assert images(self.world) == {image}
 

@@ -27,7 +27,7 @@ from tests.workloads.scenarios.deployment import SECOND, deployment, has_image
 from tests.workloads.world import World
 
 _NUMBERS = itertools.count(1)
-STATUS = ("rollout", "status", "deployment/web", "--timeout=60s")
+STATUS = ("rollout", "status", "deployment/web", "--timeout=180s")
 REASON = "{.status.conditions[?(@.type=='Progressing')].reason}"
 
 
@@ -63,9 +63,29 @@ class Stage:
         if cause:
             await self("annotate", "deployment/web", f"kubernetes.io/change-cause={cause}", "--overwrite")
 
+    async def pods(self) -> list[dict[str, Any]]:
+        """When nobody is on the way out any more: a rollout does not wait for that."""
+        async with asyncio.timeout(120):
+            while True:
+                found: list[dict[str, Any]] = await asyncio.to_thread(self._kubectl.get, "pods")
+                if not any("deletionTimestamp" in pod["metadata"] for pod in found):
+                    return found
+
     async def images(self) -> set[str]:
-        said = await self("get", "pods", "-o", "jsonpath={.items[*].spec.containers[0].image}")
-        return set(said.out.split())
+        return {pod["spec"]["containers"][0]["image"] for pod in await self.pods()}
+
+    async def names(self) -> set[str]:
+        return {pod["metadata"]["name"] for pod in await self.pods()}
+
+    async def history(self) -> list[list[str]]:
+        listed = (await self("rollout", "history", "deployment/web")).out.splitlines()
+        return [line.split() for line in listed[2:] if line.strip()]
+
+    async def until_history(self, *wanted: list[str]) -> None:
+        """Why a revision came to be is written down beside its rollout, which does not wait for that."""
+        async with asyncio.timeout(120):
+            while (told := await self.history()) != list(wanted):
+                assert [line[0] for line in told] == [line[0] for line in wanted]
 
     async def revision(self) -> str:
         path = r"jsonpath={.metadata.annotations.deployment\.kubernetes\.io/revision}"
@@ -119,15 +139,15 @@ async def test_status_follows_a_rollout_to_its_end(server: Server) -> None:
         said = await stage(*STATUS)
         assert said.out.splitlines()[-1] == 'deployment "web" successfully rolled out'
         assert await stage.images() == {SECOND}
-        await stage("rollout", "status", "deployment/web", "--revision=2", "--timeout=10s")
+        await stage("rollout", "status", "deployment/web", "--revision=2", "--timeout=180s")
         shown = (await stage("get", "deployment", "web", "--no-headers")).out.split()
         assert shown[:4] == ["web", "3/3", "3", "3"]
         for condition in ("Available", "Progressing"):
-            await stage("wait", "deployment/web", f"--for=condition={condition}", "--timeout=10s")
+            await stage("wait", "deployment/web", f"--for=condition={condition}", "--timeout=180s")
 
 
 async def test_status_of_a_rollout_that_is_late_is_an_error(server: Server) -> None:
-    async with rolled_out(server, 1, progressDeadlineSeconds=2) as stage:
+    async with rolled_out(server, 1, progressDeadlineSeconds=8) as stage:
         stage.world.node.let(UNREADY, has_image(SECOND))
         await stage.set_image(SECOND)
         said = await stage(*STATUS, code=1)
@@ -135,7 +155,7 @@ async def test_status_of_a_rollout_that_is_late_is_an_error(server: Server) -> N
         await stage("rollout", "undo", "deployment/web")
         # It stays late until something gets on: `rollout status` at once would say so once more, as upstream's does.
         await stage(
-            "wait", "deployment/web", f"--for=jsonpath={REASON}=NewReplicaSetAvailable", "--timeout=30s"
+            "wait", "deployment/web", f"--for=jsonpath={REASON}=NewReplicaSetAvailable", "--timeout=180s"
         )
         await stage(*STATUS)
         assert SECOND not in await stage.images()
@@ -145,13 +165,10 @@ async def test_history_and_undo_know_every_revision_and_why_it_was(server: Serve
     async with rolled_out(server) as stage:
         [first] = await stage.images()
         await stage("annotate", "deployment/web", "kubernetes.io/change-cause=first")
-        await stage(*STATUS)
+        await stage.until_history(["1", "first"])
         await stage.set_image(SECOND, cause="second")
         await stage(*STATUS)
-        told = [
-            line.split() for line in (await stage("rollout", "history", "deployment/web")).out.splitlines()
-        ]
-        assert told[2:4] == [["1", "first"], ["2", "second"]]
+        await stage.until_history(["1", "first"], ["2", "second"])
         detail = (await stage("rollout", "history", "deployment/web", "--revision=1")).out
         assert first in detail
         assert "pod-template-hash" in detail
@@ -161,11 +178,8 @@ async def test_history_and_undo_know_every_revision_and_why_it_was(server: Serve
         await stage("rollout", "undo", "deployment/web", "--to-revision=2")
         await stage(*STATUS)
         assert (await stage.images(), await stage.revision()) == ({SECOND}, "4")
-        told = [
-            line.split() for line in (await stage("rollout", "history", "deployment/web")).out.splitlines()
-        ]
         # What was rolled back to has a new number, and none of its old ones is listed twice.
-        assert [line[0] for line in told[2:4]] == ["3", "4"]
+        assert [line[0] for line in await stage.history()] == ["3", "4"]
         said = await stage("rollout", "undo", "deployment/web", "--to-revision=1", code=1)
         assert "unable to find specified revision 1 in history" in said.err
 
@@ -175,9 +189,11 @@ async def test_pause_holds_changes_back_until_resume(server: Server) -> None:
         before = await stage.images()
         await stage("rollout", "pause", "deployment/web")
         await stage.set_image(SECOND)
-        await stage("wait", "deployment/web", f"--for=jsonpath={REASON}=DeploymentPaused", "--timeout=30s")
+        await stage("wait", "deployment/web", f"--for=jsonpath={REASON}=DeploymentPaused", "--timeout=180s")
         await stage("scale", "deployment/web", "--replicas=3")
-        await stage("wait", "deployment/web", "--for=jsonpath={.status.availableReplicas}=3", "--timeout=30s")
+        await stage(
+            "wait", "deployment/web", "--for=jsonpath={.status.availableReplicas}=3", "--timeout=180s"
+        )
         assert await stage.images() == before
         await stage("rollout", "resume", "deployment/web")
         await stage(*STATUS)
@@ -186,10 +202,10 @@ async def test_pause_holds_changes_back_until_resume(server: Server) -> None:
 
 async def test_restart_replaces_all_pods(server: Server) -> None:
     async with rolled_out(server) as stage:
-        before = set((await stage("get", "pods", "-o", "name")).out.split())
+        before = await stage.names()
         await stage("rollout", "restart", "deployment/web")
         await stage(*STATUS)
-        after = set((await stage("get", "pods", "-o", "name")).out.split())
+        after = await stage.names()
         assert len(after) == 2
         assert not before & after
         assert await stage.revision() == "2"
@@ -200,8 +216,12 @@ async def test_recreated_and_deleted_deployments_are_followed_too(server: Server
         await stage.set_image(SECOND)
         await stage(*STATUS)
         assert await stage.images() == {SECOND}
-        described = (await stage("describe", "deployment", "web")).out
-        assert "Scaled down replica set" in described
+        # Events are sent behind everything else.
+        async with asyncio.timeout(120):
+            while "Scaled down replica set" not in (
+                described := (await stage("describe", "deployment", "web")).out
+            ):
+                await asyncio.sleep(0.1)
         assert "NewReplicaSet:" in described
         await stage("delete", "deployment", "web", "--cascade=orphan", "--wait=false")
 

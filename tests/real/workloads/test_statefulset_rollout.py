@@ -27,7 +27,7 @@ from tests.workloads.world import World
 
 _NUMBERS = itertools.count(1)
 SET = "statefulset/web"
-STATUS = ("rollout", "status", SET, "--timeout=60s")
+STATUS = ("rollout", "status", SET, "--timeout=180s")
 SECOND = "registry.example/main:2"
 
 
@@ -56,6 +56,12 @@ class Stage:
     async def create(self, replicas: int, **spec: Any) -> None:
         made = {"apiVersion": "apps/v1", "kind": "StatefulSet", **stateful_set("web", replicas, **spec)}
         await self("apply", "-f", "-", stdin=manifest(made))
+
+    async def until_images(self, version: str) -> None:
+        """kubectl may have seen that they are of this version before we do."""
+        await self.world.until(
+            f"pods of {version} alone", lambda: set(images(self.world).values()) == {version}
+        )
 
     async def numbers(self) -> list[str]:
         """Of the revisions that kubectl lists."""
@@ -90,18 +96,21 @@ async def test_rollouts_are_followed_listed_and_undone_as_kubectl_does(server: S
         await stage("annotate", SET, "kubernetes.io/change-cause=a newer one")
         said = await stage(*STATUS)
         assert "partitioned roll out complete: 3 new pods have been updated" in said.out
-        assert set(images(stage.world).values()) == {"2"}
+        await stage.until_images("2")
         assert await stage.numbers() == ["1", "2"]
         assert "registry.example/main:1" in (await stage("rollout", "history", SET, "--revision=1")).out
         await stage("rollout", "undo", SET)
         await stage(*STATUS)
-        assert set(images(stage.world).values()) == {"1"}
+        await stage.until_images("1")
         assert await stage.numbers() == ["2", "3"]
         before = {pod["metadata"]["uid"] for pod in stage.world.pods()}
         await stage("rollout", "restart", SET)
         await stage(*STATUS)
-        assert not before & {pod["metadata"]["uid"] for pod in stage.world.pods()}
-        assert len(stage.world.all(CONTROLLER_REVISIONS)) == 3
+        await stage.world.until(
+            "others in their place",
+            lambda: not before & {pod["metadata"]["uid"] for pod in stage.world.pods()},
+        )
+        await stage.world.until("a third revision", lambda: len(stage.world.all(CONTROLLER_REVISIONS)) == 3)
 
 
 async def test_a_rollout_that_does_not_come_on_is_not_said_to_be_done(server: Server) -> None:
@@ -110,20 +119,22 @@ async def test_a_rollout_that_does_not_come_on_is_not_said_to_be_done(server: Se
         await stage(*STATUS)
         stage.world.node.let(UNREADY, lambda pod: pod["spec"]["containers"][0]["image"] == SECOND)
         await stage("set", "image", SET, f"main={SECOND}")
-        said = await stage("rollout", "status", SET, "--timeout=3s", code=1)
+        half = {"web-0": "1", "web-1": "2"}
+        await stage.world.until("half of it rolled out", lambda: images(stage.world) == half)
+        said = await stage("rollout", "status", SET, "--timeout=5s", code=1)
         assert "Waiting for" in said.out
-        assert images(stage.world) == {"web-0": "1", "web-1": "2"}
+        assert images(stage.world) == half
 
 
 async def test_waits_and_scales_end_when_the_status_says_so(server: Server) -> None:
     async with open_stage(server) as stage:
         await stage.create(1, podManagementPolicy="Parallel")
-        await stage("wait", SET, "--for=jsonpath={.status.readyReplicas}=1", "--timeout=60s")
+        await stage("wait", SET, "--for=jsonpath={.status.readyReplicas}=1", "--timeout=180s")
         await stage("scale", SET, "--replicas=4")
-        await stage("wait", SET, "--for=jsonpath={.status.availableReplicas}=4", "--timeout=60s")
-        await stage("delete", "pod", "web-2", "--wait=true", "--timeout=60s")
-        await stage("wait", "pod/web-2", "--for=create", "--timeout=60s")
-        await stage("wait", "pod/web-2", "--for=condition=Ready", "--timeout=60s")
+        await stage("wait", SET, "--for=jsonpath={.status.availableReplicas}=4", "--timeout=180s")
+        await stage("delete", "pod", "web-2", "--wait=true", "--timeout=180s")
+        await stage("wait", "pod/web-2", "--for=create", "--timeout=180s")
+        await stage("wait", "pod/web-2", "--for=condition=Ready", "--timeout=180s")
         await stage("scale", SET, "--replicas=0")
         await stage.world.until_status(STATEFUL_SETS, "web", replicas=0)
-        assert stage.world.pods() == []
+        await stage.world.until("no pods", lambda: stage.world.pods() == [])

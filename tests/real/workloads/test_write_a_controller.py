@@ -30,7 +30,7 @@ def running(folder: Path, kubeconfig: Path) -> Iterator[subprocess.Popen[bytes]]
         assert process.poll() is None
     finally:
         process.kill()
-        process.wait(30)
+        process.wait(60)
 
 
 async def test_pods_come_are_replaced_and_go_as_the_pool_asks(kube: Server, tmp_path: Path) -> None:
