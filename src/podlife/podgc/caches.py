@@ -28,6 +28,7 @@ class Caches:
         has_asked = settings.policy is not None or settings.guards is not None
         self._namespaces = Informer(client, NAMESPACES, view=Namespace) if has_asked else None
         self._is_replaced = asyncio.Event()
+        self._has_replaced = False
 
     @property
     def is_fit(self) -> bool:
@@ -37,7 +38,9 @@ class Caches:
     @property
     def trouble(self) -> str:
         """Why they are not, where that is known."""
-        return next((str(each.trouble) for each in self._informers if each.trouble is not None), "")
+        found = next((str(each.trouble) for each in self._informers if each.trouble is not None), "")
+        is_new = self._has_replaced and not self._pods.has_synced
+        return found or ("the pods are read anew for another policy" if is_new else "")
 
     async def wait_for_sync(self, *, seconds: float) -> bool:
         """Wait for each of them so long at most; says whether all have come."""
@@ -67,6 +70,7 @@ class Caches:
         self._pods = Informer(self._client, PODS, view=pod_view(settings))
         self._pods.add_handler(handler)
         self._is_replaced.set()
+        self._has_replaced = True
 
     def fill(self, index: PodIndex) -> None:
         """Put what is known into an index, but for the pods."""

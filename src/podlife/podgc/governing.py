@@ -17,13 +17,14 @@ from podlife.api.views import Node
 from podlife.podgc.index import PodIndex
 from podlife.podgc.policies.engine import GovernedIndex
 from podlife.podgc.policies.facts import GovernedPod, protection_by, view_for
+from podlife.podgc.policies.guards_plan import tighter
 from podlife.podgc.policies.matching import matcher_of
 from podlife.podgc.policies.model import Policy
-from podlife.podgc.policy import Plan, plan
-from podlife.podgc.settings import Settings
+from podlife.podgc.policy import Plan, Victim, plan
+from podlife.podgc.settings import RuleReason, Settings
 from podlife.podgc.views import Namespace, Pod
 
-__all__ = ["evaluate", "governed", "index_for", "index_of", "pod_view", "protection_of"]
+__all__ = ["evaluate", "governed", "index_for", "index_of", "pod_view", "protection_of", "reason_to_keep"]
 
 
 def governed(settings: Settings, policy: Policy | None) -> Settings:
@@ -33,7 +34,7 @@ def governed(settings: Settings, policy: Policy | None) -> Settings:
     return replace(
         settings,
         policy=policy,
-        guards=settings.guards or policy.guards,
+        guards=tighter(settings.guards, policy.guards),
         # What either of them leaves out is left out: a file never collects what the flags do not.
         collect=settings.collect if policy.collect is None else settings.collect & policy.collect,
         threshold=settings.threshold if policy.threshold is None else policy.threshold,
@@ -60,6 +61,19 @@ def protection_of(settings: Settings, pod: Pod, now: datetime) -> str:
         return ""
     fit = matcher_of(settings.policy).fit_of(pod.metadata.namespace, {})
     return protection_by(fit, cast(GovernedPod, pod), now.timestamp())
+
+
+def reason_to_keep(settings: Settings, victim: Victim, pod: Pod, now: datetime) -> str:
+    """Why a victim that is another by now must be decided about anew, or "": nothing else is known than the pod."""
+    if settings.policy is None:
+        return ""
+    if protection := protection_of(settings, pod, now):
+        return f"protected meanwhile by {protection}"
+    old, new = cast(GovernedPod, victim.pod), cast(GovernedPod, pod)
+    is_same = (old.facts, old.completed_at, old.owner) == (new.facts, new.completed_at, new.owner)
+    if isinstance(victim.reason, RuleReason) and not is_same:
+        return "changed meanwhile, its rule must decide anew: sweep again"
+    return ""
 
 
 def index_of(

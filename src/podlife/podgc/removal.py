@@ -95,8 +95,11 @@ async def _mark(client: Client, victim: Victim, gates: FeatureGates, clock: Cloc
 
 async def _delete(client: Client, victim: Victim) -> Removal:
     pod = victim.pod.metadata
+    # What a policy decides by, a person may have changed just now: it is deleted as it was decided about, or not at
+    # all. One that was marked was so by that version, and has another since.
+    version = pod.resource_version if victim.rule and victim.action is Action.DELETE else ""
     # Grace 0, as upstream; the UID is ours (GC-94).
-    options = DeleteOptions(grace_period_seconds=0, uid=pod.uid)
+    options = DeleteOptions(grace_period_seconds=0, uid=pod.uid, resource_version=version)
     try:
         answer = await client.delete(
             PODS, pod.name, pod.namespace, options=options, view=Deleted, metadata_only=True
@@ -104,7 +107,7 @@ async def _delete(client: Client, victim: Victim) -> Removal:
     except NotFoundError:
         return Removal(Outcome.GONE)
     except ConflictError:
-        return Removal(Outcome.REPLACED)
+        return Removal(Outcome.CHANGED if version else Outcome.REPLACED)
     metadata = answer.metadata
     outcome = Outcome.HELD if metadata.finalizers else Outcome.DELETED
     return Removal(outcome, controller_of(metadata), metadata.finalizers)

@@ -24,8 +24,11 @@ from podlife.client.retry import backoff_seconds, is_passing
 from podlife.clock import Clock, SystemClock
 from podlife.errors import NotFoundError, PodlifeError
 from podlife.podgc import policy
-from podlife.podgc.governing import index_for, pod_view, protection_of
+from podlife.podgc.governing import index_for, pod_view, reason_to_keep
 from podlife.podgc.index import PodIndex
+from podlife.podgc.policies.guards import Moment
+from podlife.podgc.policies.guards_gate import Gate
+from podlife.podgc.policies.guards_plan import HeldBack, book_for, census_of
 from podlife.podgc.policies.owner import OwnerStep
 from podlife.podgc.policy import Later, Plan, Victim
 from podlife.podgc.removal import Outcome, Removal, remove
@@ -50,13 +53,15 @@ class Failure:
 @dataclass(frozen=True, slots=True)
 class Progress:
     """`total` grows when a node's quarantine ends; until then `waiting_seconds` says how long that still is, and
-    `waiting_pods` how many pods wait for it."""
+    `waiting_pods` how many pods wait for it. So too while as many as may go in a minute are gone."""
 
     total: int = 0
     done: int = 0
     failed: int = 0
     waiting_seconds: float = 0.0
     waiting_pods: int = 0
+    # Whether it is for room in the minute that they wait.
+    is_minute: bool = False
     is_stopping: bool = False
 
 
@@ -70,11 +75,13 @@ class Summary:
     unknown_nodes: dict[str, PodlifeError] = field(default_factory=dict)
     # How many pods were not dealt with because the sweep was told to stop.
     left: int = 0
+    # Pods that guards held.
+    held_back: list[HeldBack] = field(default_factory=list)
 
     @property
     def is_complete(self) -> bool:
         kept = self.outcomes[Outcome.KEPT]
-        return not (self.failures or self.unknown_nodes or self.left or kept)
+        return not (self.failures or self.unknown_nodes or self.left or kept or self.held_back)
 
 
 class _Named(msgspec.Struct, gc=False):
@@ -92,6 +99,8 @@ async def plan_once(
     index = await read(client, settings)
     index.pass_time((clock or SystemClock()).now())
     everything = policy.plan(index, settings, asyncio.get_running_loop().time())
+    if settings.guards is not None:
+        everything = replace(everything, census=census_of(index))
     is_meant = await _chooser(client, selection or Selection())
     return policy.part_of(everything, is_meant)
 
@@ -102,7 +111,7 @@ async def read(client: Client, settings: Settings) -> PodIndex:
     options = ListOptions(limit=_PAGE)
     pods = await client.list_all(PODS, options=options, view=pod_view(settings))
     nodes = await client.list_all(NODES, options=options, view=Node)
-    if settings.policy is not None:
+    if settings.policy is not None or settings.guards is not None:
         namespaces = await client.list_all(NAMESPACES, options=options, view=Namespace)
         for namespace in namespaces.items:
             index.put_namespace(namespace)
@@ -148,6 +157,7 @@ class Sweep:
         self._progress = Progress()
         self._summary = Summary()
         self._is_stopping = asyncio.Event()
+        self._gate = Gate(None, clock, wait=self._wait_for_room, left=lambda: self._still_to_do)
 
     @property
     def summary(self) -> Summary:
@@ -172,6 +182,15 @@ class Sweep:
         started = asyncio.get_running_loop().time()
         if plan is None:
             plan = await plan_once(self._client, self._settings, selection, self._clock)
+        book = book_for(self._settings, plan, Moment(started, self._clock.now()))
+        self._gate = Gate(book, self._clock, wait=self._wait_for_room, left=lambda: self._still_to_do)
+        try:
+            await self._carry_out(plan, started)
+        finally:
+            self._summary.held_back = self._gate.held_back
+        return self._summary
+
+    async def _carry_out(self, plan: Plan, started: float) -> None:
         await self._remove_all(plan.victims)
         if plan.later:
             pods = sum(len(later.pods) for later in plan.later)
@@ -180,18 +199,26 @@ class Sweep:
                 self._summary.left += pods
             else:
                 await self._remove_all(await self._orphans(plan.later))
-        return self._summary
 
     def _tell(self, **changes: float | bool) -> None:
         self._progress = replace(self._progress, **changes)  # type: ignore[arg-type]
         self._on_progress(self._progress)
 
-    async def _wait_until(self, moment: float, pods: int) -> None:
+    @property
+    def _still_to_do(self) -> int:
+        return self._progress.total - self._progress.done
+
+    async def _wait_for_room(self, moment: float) -> bool:
+        """Says whether it may go on."""
+        await self._wait_until(moment, self._still_to_do, is_minute=True)
+        return not self._is_stopping.is_set()
+
+    async def _wait_until(self, moment: float, pods: int, *, is_minute: bool = False) -> None:
         loop = asyncio.get_running_loop()
         while (left := moment - loop.time()) > 0 and not self._is_stopping.is_set():
-            self._tell(waiting_seconds=left, waiting_pods=pods)
+            self._tell(waiting_seconds=left, waiting_pods=pods, is_minute=is_minute)
             await wait_until_set(self._is_stopping, seconds=min(1.0, left))
-        self._tell(waiting_seconds=0.0, waiting_pods=0)
+        self._tell(waiting_seconds=0.0, waiting_pods=0, is_minute=False)
 
     async def _orphans(self, missing: Sequence[Later]) -> list[Victim]:
         """One look at the server for each node before its pods are believed to be orphans (GC-52)."""
@@ -218,6 +245,7 @@ class Sweep:
 
     async def _remove_all(self, victims: Sequence[Victim]) -> None:
         self._tell(total=self._progress.total + len(victims))
+        self._gate.begin()
         # In two steps: the workers count into it meanwhile.
         not_begun = await self._for_each(victims, self._remove)
         self._summary.left += not_begun
@@ -236,19 +264,30 @@ class Sweep:
         return len(waiting)
 
     async def _remove(self, victim: Victim) -> None:
+        if await self._gate.admit(victim.pod):
+            await self._remove_admitted(victim)
+        elif self._is_stopping.is_set():
+            self._summary.left += 1
+        else:
+            self._tell(done=self._progress.done + 1)
+
+    async def _remove_admitted(self, victim: Victim) -> None:
         for failures in range(1, _MOST_TRIES + 1):
             try:
                 removal = await self._try(victim)
             except WithdrawnError:
+                self._gate.note_unsent(victim.pod)
                 self._summary.left += 1
                 return
             except PodlifeError as error:
                 if failures == _MOST_TRIES or not is_passing(error) or self._is_stopping.is_set():
+                    self._gate.note(victim.pod, error)
                     self._summary.failures.append(Failure(victim, error))
                     self._tell(done=self._progress.done + 1, failed=self._progress.failed + 1)
                     return
                 await wait_until_set(self._is_stopping, seconds=backoff_seconds(failures))
             else:
+                self._gate.note(victim.pod, removal)
                 self._summary.outcomes[removal.outcome] += 1
                 self._report(victim, removal)
                 self._tell(done=self._progress.done + 1)
@@ -270,6 +309,6 @@ class Sweep:
             [pod] = page.items
             if pod.metadata.uid != metadata.uid:
                 return Removal(Outcome.REPLACED)
-            if protection := protection_of(self._settings, pod, self._clock.now()):
-                return Removal(Outcome.KEPT, why=f"protected by {protection} meanwhile")
+            if why := reason_to_keep(self._settings, victim, pod, self._clock.now()):
+                return Removal(Outcome.KEPT, why=why)
             victim = policy.victim_for(self._settings, pod, victim.reason, victim.why, victim.rule)

@@ -262,6 +262,31 @@ async def test_a_policy_that_is_none_is_refused_with_its_line_and_the_one_in_for
 
 
 @virtual_time
+async def test_an_ended_pod_that_is_protected_while_its_deletion_is_on_the_wire_is_not_deleted(
+    tmp_path: Path,
+) -> None:
+    policy = Policy(TTL.rules, Protection(labels=(parse_label_selector("hold=yes"),)))
+    async with serve(tmp_path) as world:
+        await world.node()
+        await ended(world, "swept", -100)
+
+        async def protect(request: Request) -> None:
+            world.faults.clear()
+            name = request.path.rpartition("/")[2]
+            await world.admin.patch(PODS, name, {"metadata": {"labels": {"hold": "yes"}}}, "default")
+
+        world.faults.put("DELETE", "/pods/swept$", protect)
+        summary = await collector(world, policy).sweep_once()
+        assert not summary.is_complete
+        world.faults.put("DELETE", "/pods/collected$", protect)
+        await ended(world, "collected", -100)
+        async with running(collector(world, policy)):
+            await asyncio.sleep(100)
+            assert await world.left() == ["collected", "swept"]
+            assert len(world.faults.sent("DELETE", "collected")) == 1
+
+
+@virtual_time
 async def test_a_pod_that_is_protected_between_the_plan_and_its_deletion_is_left_alone(
     tmp_path: Path,
 ) -> None:

@@ -39,7 +39,7 @@ def settings_of(count: int) -> Settings:
 
 def wire(number: int, *, phase: str = "Running") -> bytes:
     pod: dict[str, Any] = msgspec.json.decode(wire_pod(number, phase=phase))
-    pod["metadata"]["ownerReferences"] = [{"kind": "Job", "uid": f"job-{number % 5000}", "controller": True}]
+    pod["metadata"]["ownerReferences"] = [{"kind": "Job", "uid": f"job-{number % 1000}", "controller": True}]
     return msgspec.json.encode(pod)
 
 
