@@ -14,12 +14,16 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from podlife.podgc.index import Absence, PodIndex, Verdict, order_of
 from podlife.podgc.settings import Cause, Reason, RuleReason, Settings
 from podlife.podgc.views import Pod
+
+if TYPE_CHECKING:
+    from podlife.podgc.policies.guards_plan import Census, HeldBack
 
 __all__ = [
     "Action",
@@ -110,6 +114,9 @@ class Plan:
     # Deleted already and held by their finalizers: nothing is left to do for a collector.
     held: tuple[Pod, ...] = ()
     upcoming: tuple[Upcoming, ...] = ()
+    # Who would go if no guard held them; and what guards judge by, where there are any.
+    held_back: tuple[HeldBack, ...] = ()
+    census: Census | None = None
 
 
 def plan(index: PodIndex, settings: Settings, now: float) -> Plan:

@@ -257,8 +257,8 @@ class GuardBook:
             if stop is None and charged + 1 > self._most(where):
                 stop = self._stop(where, charged + 1)
             if stop is not None:
-                command = force_command(where, now)
-                return Refusal(stop.guard, stop.why, where, lifted_by=command)
+                lifted_by = f"podlife gc sweep --force, or {force_command(where, now)}"
+                return Refusal(stop.guard, stop.why, where, lifted_by=lifted_by)
         return None
 
     def _pass_is_full(self) -> Refusal | None:

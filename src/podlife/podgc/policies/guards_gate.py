@@ -1,0 +1,93 @@
+"""Where the guards stand in a sweep: nobody goes past it who is held, and who must only wait a little does.
+
+A sweep is one pass. For room in the minute it waits if all that is left can go soon, else what is left is told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Awaitable, Callable
+
+from podlife.clock import Clock
+from podlife.errors import PodlifeError
+from podlife.podgc.policies.guards import Guard, GuardBook, Moment, Refusal
+from podlife.podgc.policies.guards_plan import HeldBack
+from podlife.podgc.policies.guards_post import is_surely_undone
+from podlife.podgc.removal import Removal
+from podlife.podgc.views import Pod
+
+__all__ = ["Gate"]
+
+# Longer than this nobody is kept at a terminal.
+_MOST_WAITING_SECONDS = 120.0
+
+
+class Gate:
+    """`wait` waits until a moment of the loop's time, or until the sweep is told to stop; `left` is how many pods are
+    still to be dealt with."""
+
+    def __init__(
+        self,
+        book: GuardBook | None,
+        clock: Clock,
+        *,
+        wait: Callable[[float], Awaitable[bool]],
+        left: Callable[[], int],
+    ) -> None:
+        self._book = book
+        self._clock = clock
+        self._wait = wait
+        self._left = left
+        self._waits: bool | None = None
+        self._held: dict[tuple[Guard, str], tuple[Refusal, list[Pod]]] = {}
+
+    @property
+    def held_back(self) -> list[HeldBack]:
+        return [HeldBack(refusal, tuple(pods)) for refusal, pods in self._held.values()]
+
+    def begin(self) -> None:
+        """Others are to be dealt with: whether they are waited for is another question."""
+        self._waits = None
+
+    async def admit(self, pod: Pod) -> bool:
+        """Whether the pod goes; `note` is to be called then."""
+        if self._book is None:
+            return True
+        while True:
+            moment = self._moment()
+            refusal = self._book.admit(pod, moment)
+            if refusal is None:
+                return True
+            if refusal.guard is not Guard.PER_MINUTE or not self._is_short(self._book, moment):
+                self._held.setdefault((refusal.guard, refusal.place), (refusal, []))[1].append(pod)
+                return False
+            if not await self._wait(self._book.next_room_at(moment)):
+                return False
+
+    def note(self, pod: Pod, result: Removal | PodlifeError) -> None:
+        if self._book is None:
+            return
+        if isinstance(result, Removal):
+            is_deleted = result.outcome.is_deletion
+        else:
+            is_deleted = not is_surely_undone(result)
+        if is_deleted:
+            self._book.note_deleted(pod.metadata.uid, self._moment())
+        else:
+            self._book.note_not_deleted(pod.metadata.uid)
+
+    def note_unsent(self, pod: Pod) -> None:
+        if self._book is not None:
+            self._book.note_not_deleted(pod.metadata.uid)
+
+    def _is_short(self, book: GuardBook, moment: Moment) -> bool:
+        if self._waits is None:
+            most = book.guards.per_minute or 1
+            minutes = math.ceil((self._left() - book.under_way) / most) - 1
+            seconds = book.next_room_at(moment) - moment.at + 60.0 * max(0, minutes)
+            self._waits = seconds <= _MOST_WAITING_SECONDS
+        return self._waits
+
+    def _moment(self) -> Moment:
+        return Moment(asyncio.get_running_loop().time(), self._clock.now())
