@@ -62,12 +62,14 @@ class Node:
         self.logs: dict[tuple[str, bool], bytes | Response] = {}
         self.asked: list[dict[str, str]] = []
         self.is_silent = False
+        # Pods whose names begin so are on a node that is dead.
+        self.dead = "none"
         world.faults.put("GET", LOG, self._answer)
 
     async def _answer(self, request: Request) -> Response:
         query = dict(parse_qsl(request.query.raw))
         self.asked.append(query)
-        if self.is_silent:
+        if self.is_silent or f"/pods/{self.dead}" in request.path:
             await asyncio.sleep(3600)
         log = self.logs.get((query["container"], query.get("previous") == "true"), b"")
         return log if isinstance(log, Response) else Response(200, log, content_type="text/plain")
@@ -387,3 +389,21 @@ async def test_a_namespace_with_too_many_events_is_asked_about_pod_by_pod(
         step = step_of(world, shelf)
         await Collector(world.client, Settings(threshold=1), clock=world.clock, steps=(step,)).sweep_once()
         assert [len(entry.events) for entry in shelf.entries.values()] == [1] * 60
+
+
+@virtual_time
+async def test_a_dead_node_costs_the_pods_of_others_neither_their_logs_nor_much_time(tmp_path: Path) -> None:
+    async with a_world(tmp_path) as (world, shelf, node):
+        await world.node("dead", ready="Unknown")
+        node.dead, node.logs["c", False] = "dead-", b"well"
+        for number in range(50):
+            await world.pod(f"dead-{number}", phase="Failed", node="dead")
+            await world.pod(f"well-{number}", phase="Failed")
+        await world.pod("youngest", phase="Failed")
+        step = step_of(world, shelf, seconds=10.0)
+        await Collector(world.client, Settings(threshold=1), clock=world.clock, steps=(step,)).sweep_once()
+        assert len(shelf.entries) == 100
+        for entry in shelf.entries.values():
+            [log] = entry.logs
+            assert (log.text == "well") == entry.header.name.startswith("well-"), log.problem
+        assert asyncio.get_running_loop().time() < 60

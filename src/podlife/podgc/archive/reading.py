@@ -14,7 +14,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 
 from podlife.api.codec import Object
-from podlife.client import PODS, Client, Limiter, LogOptions, WithdrawnError
+from podlife.client import PODS, Client, Limiter, LimiterSettings, LogOptions, WithdrawnError
 from podlife.errors import ApiError, ForbiddenError, PodlifeError, TooManyRequestsError, UnauthorizedError
 from podlife.podgc.archive.entry import Log
 from podlife.podgc.archive.events import PodEvents
@@ -27,6 +27,7 @@ _SILENT_SECONDS = 60.0
 _MOST_SILENT = 1000
 _AT_ONCE = 4
 _MOST_REASON = 500
+_LOG_LINE = LimiterSettings(initial=64, least=64, most=64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +52,9 @@ class PodReader:
     def __init__(self, client: Client, settings: LogSettings) -> None:
         self._client = client.apart()
         self._events = PodEvents(self._client)
-        # In a line of their own: a node that does not answer must not make anything else slow.
-        self._logs = client.with_timeout(settings.seconds, limiter=Limiter())
+        # In a line of their own that does not become narrower: the trouble of a dead node is not the server's, and
+        # neither deletions nor the logs of others may wait for it. How many are read at once is bounded by the step.
+        self._logs = client.with_timeout(settings.seconds, limiter=Limiter(_LOG_LINE))
         self._settings = settings
         self._silent: dict[str, float] = {}
 
