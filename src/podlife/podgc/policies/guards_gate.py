@@ -13,7 +13,7 @@ from podlife.clock import Clock
 from podlife.errors import PodlifeError
 from podlife.podgc.policies.guards import Guard, GuardBook, Moment, Refusal
 from podlife.podgc.policies.guards_plan import HeldBack
-from podlife.podgc.policies.guards_post import is_surely_undone
+from podlife.podgc.policies.guards_post import may_be_deleted
 from podlife.podgc.removal import Removal
 from podlife.podgc.views import Pod
 
@@ -68,11 +68,7 @@ class Gate:
     def note(self, pod: Pod, result: Removal | PodlifeError) -> None:
         if self._book is None:
             return
-        if isinstance(result, Removal):
-            is_deleted = result.outcome.is_deletion
-        else:
-            is_deleted = not is_surely_undone(result)
-        if is_deleted:
+        if may_be_deleted(result):
             self._book.note_deleted(pod.metadata.uid, self._moment())
         else:
             self._book.note_not_deleted(pod.metadata.uid)

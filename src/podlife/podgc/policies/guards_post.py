@@ -32,7 +32,7 @@ from podlife.podgc.policy import Victim
 from podlife.podgc.removal import Removal, regarding_pod
 from podlife.podgc.settings import Settings
 
-__all__ = ["GuardPost", "is_for_all", "is_surely_undone"]
+__all__ = ["GuardPost", "is_for_all", "may_be_deleted"]
 
 log = logging.getLogger(__name__)
 
@@ -42,9 +42,12 @@ _JUDGE_SECONDS = 1.0
 _LEAST_SECONDS = 0.01
 
 
-def is_surely_undone(error: PodlifeError) -> bool:
-    """Whether the server has said that it did not do it. One that did not answer, or failed, may have."""
-    return isinstance(error, ApiError) and error.code < 500
+def may_be_deleted(result: Removal | PodlifeError) -> bool:
+    """Whether it counts. A server that did not answer, or failed, may have done it all the same; one that refused has
+    not."""
+    if isinstance(result, Removal):
+        return result.outcome.is_deletion
+    return not (isinstance(result, ApiError) and result.code < 500)
 
 
 class GuardPost:
@@ -158,15 +161,12 @@ class GuardPost:
             self._note_refusal(book, victim, refusal, moment)
         return refusal
 
-    def note(self, victim: Victim, result: Removal | BaseException) -> bool:
+    def note(self, victim: Victim, result: Removal | PodlifeError) -> bool:
         """What came of it; says whether others may go in its place."""
         book, uid = self._book, victim.pod.metadata.uid
         if book is None:
             return False
-        if isinstance(result, Removal):
-            is_deleted = result.outcome.is_deletion
-        else:
-            is_deleted = not (isinstance(result, PodlifeError) and is_surely_undone(result))
+        is_deleted = may_be_deleted(result)
         if is_deleted:
             book.note_deleted(uid, self._moment())
         else:
