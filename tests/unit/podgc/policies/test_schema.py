@@ -15,7 +15,10 @@ from tests.real_parts import ROOT
 from tests.unit.podgc.policies.json_schema import is_valid
 from tests.unit.podgc.policies.test_reading import HEAD, WHOLE
 
-EXAMPLES = sorted((ROOT / "examples" / "policies").glob("*.yaml"))
+EXAMPLES = [
+    *sorted((ROOT / "examples" / "policies").glob("*.yaml")),
+    ROOT / "deploy" / "gc" / "policy" / "policy.yaml",
+]
 PUBLISHED = ROOT / "docs" / "policy.schema.json"
 
 
@@ -24,7 +27,7 @@ def test_what_is_published_is_what_the_command_prints() -> None:
 
 
 def test_there_are_examples() -> None:
-    assert len(EXAMPLES) >= 3
+    assert len(EXAMPLES) >= 4
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
