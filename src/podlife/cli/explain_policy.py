@@ -18,6 +18,7 @@ import msgspec
 from podlife.api.codec import Object
 from podlife.client import Client
 from podlife.clock import Clock
+from podlife.errors import ApiError
 from podlife.explain import Held, Standing
 from podlife.podgc import Settings
 from podlife.podgc.policies.guards import Guard, GuardBook, Moment, Refusal
@@ -39,7 +40,7 @@ _FOR_A_PERSON = (Guard.STOP, Guard.CLUSTER_SHARE, Guard.NAMESPACE_SHARE, Guard.O
 
 
 class Standings:
-    """Of one look at a cluster. `read` it first."""
+    """Of one look at a cluster. `read` it first; what could not be read is in `unread`, and then nothing is known."""
 
     def __init__(self, client: Client, clock: Clock, settings: Settings) -> None:
         self._client = client
@@ -48,10 +49,15 @@ class Standings:
         self._owners = OwnerReader(client)
         self._waiting: dict[str, Held] = {}
         self._of: Callable[[str, str], Standing | None] = lambda node, uid: None
+        self.unread: tuple[str, ...] = ()
 
     async def read(self) -> None:
-        """Raises ApiError or UnreachableError."""
-        index = await read(self._client, self._settings)
+        """Raises UnreachableError."""
+        try:
+            index = await read(self._client, self._settings)
+        except ApiError as error:
+            self.unread = (f"all pods, nodes and namespaces, for the policy ({error.code} {error.reason})",)
+            return
         moment = Moment(asyncio.get_running_loop().time(), self._clock.now())
         index.pass_time(moment.now)
         victims = plan(index, self._settings, moment.at).victims

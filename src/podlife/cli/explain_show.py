@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from podlife.cli import loop
@@ -72,6 +73,7 @@ async def look_at_pod(
         return explain_absent(world, namespace, name, events)
     if standings is not None:
         await standings.ask_owner(pod)
+        world = replace(world, unread=(*world.unread, *standings.unread))
     return explain_pod(world, pod)
 
 
@@ -117,8 +119,10 @@ async def find_stuck(
     client: Client, clock: Clock, namespace: str = "", settings: Settings | None = None
 ) -> tuple[World, Sequence[Explanation]]:
     """All stuck pods of a namespace or of all, the longest first."""
-    rules = _rules(settings, await _standings(client, clock, settings))
-    world = await Reader(client, clock, rules).everything(namespace)
+    standings = await _standings(client, clock, settings)
+    world = await Reader(client, clock, _rules(settings, standings)).everything(namespace)
+    if standings is not None:
+        world = replace(world, unread=(*world.unread, *standings.unread))
     stuck = [pod for pod in world.pods if any(cause.is_stuck for cause in pod_causes(world, pod))]
     found = (explain_pod(world, pod) for pod in stuck)
     return world, sorted(found, key=lambda each: _since(each, world.now))
