@@ -10,9 +10,10 @@ import asyncio
 import fcntl
 import struct
 import termios
+from typing import Any
 from weakref import WeakKeyDictionary
 
-__all__ = ["heard", "pass_time"]
+__all__ = ["heard", "pass_time", "use_up"]
 
 
 _passed: WeakKeyDictionary[asyncio.AbstractEventLoop, float] = WeakKeyDictionary()
@@ -25,6 +26,15 @@ def pass_time(seconds: float) -> None:
         own = loop.time
         loop.time = lambda: own() + _passed[loop]  # type: ignore[method-assign]
     _passed[loop] = _passed.get(loop, 0.0) + seconds
+
+
+async def use_up(seconds: float, task: asyncio.Task[Any]) -> None:
+    """Until a task has ended that has so much time, also where that begins only after what the test could see."""
+    # Mostly it has begun by now; where it has not, the time passes for nobody, and once more.
+    await asyncio.wait((task,), timeout=0.1)
+    while not task.done():
+        pass_time(seconds)
+        await asyncio.wait((task,), timeout=10)
 
 
 async def heard(writer: asyncio.StreamWriter) -> None:

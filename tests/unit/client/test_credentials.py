@@ -17,7 +17,7 @@ from podlife.client import BasicAuth, ExecAuth, ProviderAuth, TokenAuth, TokenFi
 from podlife.client.credentials import Credential, credentials_for
 from podlife.clock import ManualClock
 from podlife.errors import ConfigError
-from tests.moved_time import pass_time
+from tests.moved_time import use_up
 from tests.virtual_time import virtual_time
 
 V1 = "client.authentication.k8s.io/v1"
@@ -164,7 +164,7 @@ async def test_a_plugin_that_hangs_is_ended_with_what_it_has_started(tmp_path: P
     async with asyncio.timeout(60):
         while not child.exists() or not child.read_text().endswith("\n"):
             await asyncio.sleep(0.005)
-    pass_time(600)
+    await use_up(600, asking)
     with pytest.raises(ConfigError, match="did not end within 600 s"):
         await asking
     assert ends(int(child.read_text()))

@@ -17,7 +17,7 @@ from podlife.kubelet.runtime import (
     ExecTimeoutError,
 )
 from podlife.kubelet.runtimes.process import ProcessRuntime, ProcessSettings
-from tests.moved_time import pass_time
+from tests.moved_time import use_up
 
 from .process_kit import runs, said, started
 
@@ -80,7 +80,7 @@ async def test_a_command_that_takes_too_long_is_ended(runtime: ProcessRuntime, t
     )
     pid = await said(tmp_path / "pid")
     assert runs(pid)
-    pass_time(1000)
+    await use_up(1000, running)
     with pytest.raises(ExecTimeoutError, match="timed out after 1000 s"):
         await running
     async with asyncio.timeout(60):
