@@ -13,6 +13,7 @@ from podlife.cli.connecting import ConnectionOptions
 from podlife.cli.election import ElectionOptions
 from podlife.cli.gc_archive import ArchiveOptions
 from podlife.cli.gc_finalizers import FinalizerOptions
+from podlife.cli.gc_guard_options import GuardOptions
 from podlife.cli.gc_options import PolicyOptions, SelectionOptions
 from podlife.cli.logs import VerbosityOption
 from podlife.cli.options import GoCommand, ListenOption, parse_address, parse_duration, with_groups
@@ -57,21 +58,31 @@ def plan(
     show_plan(connection, policy.settings(), selection.selection(), output)
 
 
+@dataclass(frozen=True, slots=True)
+class SweepOptions:
+    """Whether it deletes."""
+
+    yes: Annotated[bool, typer.Option("-y", "--yes", help="Delete without asking.")] = False
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be deleted.")] = False
+
+
 @app.command(cls=GoCommand)
 @with_groups
 def sweep(
     selection: SelectionOptions,
     policy: PolicyOptions,
+    guards: GuardOptions,
     archive: ArchiveOptions,
     finalizers: FinalizerOptions,
     connection: ConnectionOptions,
-    yes: Annotated[bool, typer.Option("-y", "--yes", help="Delete without asking.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be deleted.")] = False,
+    how: SweepOptions,
 ) -> None:
     """Delete once what `podlife gc plan` shows. Exit code 0 only when all of it worked."""
-    settings, chosen, archiving = policy.settings(), selection.selection(), archive.archiving()
-    removed = finalizers.names()
-    if dry_run:
+    from podlife.podgc.governing import governed
+
+    chosen, archiving, removed = selection.selection(), archive.archiving(), finalizers.names()
+    settings = governed(guards.on(policy.flags()), policy.policy_file())
+    if how.dry_run or (settings.guards is not None and settings.guards.is_observing):
         from podlife.cli.gc_plan import show_plan
 
         show_plan(connection, settings, chosen, "table")
@@ -80,7 +91,7 @@ def sweep(
 
     sys.exit(
         run_sweep(
-            connection, settings, chosen, is_confirmed=yes, archiving=archiving, remove_finalizers=removed
+            connection, settings, chosen, is_confirmed=how.yes, archiving=archiving, remove_finalizers=removed
         )
     )
 
@@ -106,6 +117,7 @@ class RunOptions:
 @with_groups
 def run(
     policy: PolicyOptions,
+    guards: GuardOptions,
     archive: ArchiveOptions,
     finalizers: FinalizerOptions,
     election: ElectionOptions,
@@ -119,7 +131,7 @@ def run(
     from podlife.podgc.governing import governed
 
     address = parse_address(how.listen) if how.listen else None
-    flags = policy.flags(period=check_period(how.period))
+    flags = guards.on(policy.flags(period=check_period(how.period)))
     settings = governed(flags, policy.policy_file())
     following = Following(policy.policy, flags) if policy.policy is not None else None
     service = Options(connection, election.checked(), address, how.v)

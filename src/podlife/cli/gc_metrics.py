@@ -38,6 +38,8 @@ class GcMetrics(Source):
         yield from self._index()
         if self._collector.settings.policy is not None:
             yield from self._policy()
+        if self._collector.settings.guards is not None:
+            yield from self._guards()
 
     def _actions(self) -> Iterator[Metric]:
         metrics = self._collector.metrics
@@ -81,6 +83,26 @@ class GcMetrics(Source):
             ),
         ):
             yield GaugeMetricFamily(f"podlife_gc_{name}", help_, float(number))
+
+    def _guards(self) -> Iterator[Metric]:
+        metrics = self._collector.metrics
+        observed = CounterMetricFamily(
+            "podlife_gc_observed_total",
+            "Pods that would have been deleted, if it did not only observe.",
+            labels=("namespace", "reason"),
+        )
+        for (namespace, reason), number in metrics.observed.items():
+            observed.add_metric((namespace, str(reason)), number)
+        yield observed
+        holding = GaugeMetricFamily(
+            "podlife_gc_guard_holding", "Guards that hold pods back.", labels=("guard", "namespace")
+        )
+        for guard, namespace in sorted(metrics.held_back):
+            holding.add_metric((str(guard), namespace), 1.0)
+        yield holding
+        yield CounterMetricFamily(
+            "podlife_gc_mass_stops_total", "Mass failures that were not carried out.", metrics.mass_stops
+        )
 
     def _index(self) -> Iterator[Metric]:
         index = self._collector.index

@@ -9,6 +9,7 @@ from typing import Any
 
 from podlife.api.codec import format_time
 from podlife.cli.options import format_duration
+from podlife.podgc.policies.guards_plan import HeldBack
 from podlife.podgc.policy import Later, Plan, Upcoming, Victim
 from podlife.podgc.views import Pod
 
@@ -28,7 +29,8 @@ def format_plan(plan: Plan, output: str, now: datetime, *, is_one_namespace: boo
 
         return yaml.safe_dump(plan_as_dict(plan), sort_keys=False)
     victims = _victims(plan.victims, now, is_wide=output == "wide")
-    parts = [victims, _later(plan.later, plan.upcoming), _held(plan.held, now)]
+    later = _later(plan.later, plan.upcoming)
+    parts = [victims, _held_back(plan.held_back), later, _held(plan.held, now)]
     return "\n".join(part for part in parts if part)
 
 
@@ -111,6 +113,19 @@ def _held(held: Sequence[Pod], now: datetime) -> str:
     return f"{_columns(rows)}\n{rest}\n"
 
 
+def _held_back(held_back: Sequence[HeldBack]) -> str:
+    if not held_back:
+        return ""
+    lines = ["Held back:"]
+    for item in held_back:
+        refusal = item.refusal
+        until = f", until {format_time(refusal.until)}" if refusal.until else ""
+        lines.append(f"  {counted(len(item.pods))} by {refusal.guard}{until}: {refusal.why}")
+        if refusal.lifted_by:
+            lines.append(f"    lifted by: {refusal.lifted_by}")
+    return "\n".join(lines) + "\n"
+
+
 def _since(moment: datetime | None, now: datetime) -> str:
     return format_duration((now - moment).total_seconds()) if moment else "<unknown>"
 
@@ -145,6 +160,7 @@ def plan_as_dict(plan: Plan) -> dict[str, Any]:
             }
             for item in plan.later
         ],
+        **({"heldBack": [_held_back_as_dict(item) for item in plan.held_back]} if plan.held_back else {}),
         "held": [
             {
                 **_pod_as_dict(pod),
@@ -168,6 +184,19 @@ def _upcoming_as_dict(upcoming: Upcoming) -> dict[str, Any]:
             {**_pod_as_dict(each.pod), "inSeconds": round(each.due_at - first, 3), "why": each.why}
             for each in upcoming.next
         ],
+    }
+
+
+def _held_back_as_dict(item: HeldBack) -> dict[str, Any]:
+    refusal = item.refusal
+    return {
+        "guard": str(refusal.guard),
+        "namespace": refusal.place,
+        "count": len(item.pods),
+        "why": refusal.why,
+        "until": _time(refusal.until),
+        "liftedBy": refusal.lifted_by,
+        "pods": [_pod_as_dict(pod) for pod in item.pods],
     }
 
 

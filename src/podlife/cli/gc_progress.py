@@ -56,5 +56,7 @@ def describe(progress: Progress) -> str:
         return "Stopping after the calls on the wire"
     if progress.waiting_seconds > 0:
         pods = counted(progress.waiting_pods)
+        if progress.is_minute:
+            return f"No more may go in a minute: {pods} wait {progress.waiting_seconds:.0f} s"
         return f"Quarantine of {pods} ends in {progress.waiting_seconds:.0f} s"
     return "Deleting"

@@ -79,6 +79,7 @@ def _headline(result: Result) -> str:
             or result.summary.left
             or result.held
             or result.kept
+            or result.summary.held_back
         )
         return "Nothing to collect." if is_empty and not result.marked else "Nothing was deleted."
     # Where it waited for a quarantine, the time tells nothing of its speed.
@@ -113,6 +114,10 @@ def _problems(result: Result, connection: Connection) -> Iterator[str]:
         yield f"{counted(len(keys))} not deleted ({_named(keys)}): {cause}"
     for why, keys in result.kept.items():
         yield f"{counted(len(keys))} not deleted ({_named(keys)}): {why}"
+    for item in summary.held_back:
+        keys = [pod.key for pod in item.pods]
+        lifted = f"; lifted by: {item.refusal.lifted_by}" if item.refusal.lifted_by else ""
+        yield f"{counted(len(keys))} held back ({_named(keys)}): {item.refusal.why}{lifted}"
     for node, error in summary.unknown_nodes.items():
         yield f"node {node} could not be looked for, its pods stay: {_cause(error, connection)}"
     if changed := summary.outcomes[Outcome.CHANGED]:

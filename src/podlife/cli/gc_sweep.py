@@ -30,6 +30,8 @@ from podlife.errors import ConfigError
 from podlife.events import Recorder
 from podlife.podgc import Selection, Settings
 from podlife.podgc.finalizers import HeldPod
+from podlife.podgc.policies.guards import Moment
+from podlife.podgc.policies.guards_plan import hold_back
 from podlife.podgc.policy import Plan, Victim, due_now
 from podlife.podgc.removal import Outcome, Removal, event_about, regarding_pod
 from podlife.podgc.sweep import Sweep, plan_once
@@ -80,9 +82,11 @@ def run_sweep(
     try:
         if not is_confirmed:
             agreed, held = loop.run(_make_plan(job))
-            if not (_show(due_now(agreed, settings)) or held):
-                return 0
-            if not _is_agreed(due_now(agreed, settings), finalizers, held):
+            shown = hold_back(due_now(agreed, settings), settings, Moment(0.0, SystemClock().now()))
+            if not (_show(shown) or held):
+                # Whoever waits for the sweep must see that something stays.
+                return 1 if shown.held_back else 0
+            if not _is_agreed(shown, finalizers, held):
                 # Whoever waits for the sweep must see that there was none.
                 print("Nothing was deleted.")
                 return 1
@@ -189,10 +193,10 @@ def _both(now: Plan, agreed: Plan) -> Plan:
     later = (
         replace(item, pods=tuple(pod for pod in item.pods if pod.metadata.uid in uids)) for item in now.later
     )
-    return Plan(
-        tuple(victim for victim in now.victims if victim.pod.metadata.uid in uids),
-        tuple(item for item in later if item.pods),
-        now.held,
+    return replace(
+        now,
+        victims=tuple(victim for victim in now.victims if victim.pod.metadata.uid in uids),
+        later=tuple(item for item in later if item.pods),
     )
 
 
