@@ -10,7 +10,7 @@ from typing import Any
 from podlife.api.codec import format_time
 from podlife.cli.options import format_duration
 from podlife.podgc.policies.guards_plan import HeldBack
-from podlife.podgc.policy import Later, Plan, Upcoming, Victim
+from podlife.podgc.policy import Later, Plan, Upcoming, Victim, Waits
 from podlife.podgc.views import Pod
 
 __all__ = ["counted", "format_plan", "plan_as_dict", "reasons_of"]
@@ -30,7 +30,8 @@ def format_plan(plan: Plan, output: str, now: datetime, *, is_one_namespace: boo
         return yaml.safe_dump(plan_as_dict(plan), sort_keys=False)
     victims = _victims(plan.victims, now, is_wide=output == "wide")
     later = _later(plan.later, plan.upcoming)
-    parts = [victims, _held_back(plan.held_back), later, _held(plan.held, now)]
+    waiting = _waiting(plan.waiting, now)
+    parts = [victims, _held_back(plan.held_back), waiting, later, _held(plan.held, now)]
     return "\n".join(part for part in parts if part)
 
 
@@ -98,6 +99,16 @@ def _later(later: Sequence[Later], upcoming: Sequence[Upcoming]) -> str:
         when = f"in {format_duration(each.seconds)}"
         why = f"by rule {each.rule}, first {each.next[0].pod.key}"
         rows.append([when, str(each.count), str(each.reason), why])
+    return _columns(rows)
+
+
+def _waiting(waiting: Sequence[Waits], now: datetime) -> str:
+    if not waiting:
+        return ""
+    rows = [["WAITS FOR ITS OWNER", "RULE", "AT MOST", "WHY"]]
+    for each in waiting:
+        left = format_duration(max(0.0, (each.until - now).total_seconds()))
+        rows.append([each.victim.pod.key, each.victim.rule, left, each.what])
     return _columns(rows)
 
 
@@ -169,7 +180,19 @@ def plan_as_dict(plan: Plan) -> dict[str, Any]:
             }
             for pod in plan.held
         ],
+        **({"waiting": [_waits_as_dict(each) for each in plan.waiting]} if plan.waiting else {}),
         **({"upcoming": [_upcoming_as_dict(each) for each in plan.upcoming]} if plan.upcoming else {}),
+    }
+
+
+def _waits_as_dict(waits: Waits) -> dict[str, Any]:
+    victim = waits.victim
+    return {
+        **_pod_as_dict(victim.pod),
+        "rule": victim.rule,
+        "reason": str(victim.reason),
+        "until": _time(waits.until),
+        "why": waits.what,
     }
 
 

@@ -13,6 +13,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass, replace
+from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,7 @@ __all__ = [
     "Standing",
     "Upcoming",
     "Victim",
+    "Waits",
     "due_at",
     "due_nodes",
     "due_now",
@@ -108,6 +110,15 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
+class Waits:
+    """A victim that stays until its owner has seen the end, and until when at the latest."""
+
+    victim: Victim
+    what: str
+    until: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     victims: tuple[Victim, ...] = ()
     later: tuple[Later, ...] = ()
@@ -117,6 +128,8 @@ class Plan:
     # Who would go if no guard held them; and what guards judge by, where there are any.
     held_back: tuple[HeldBack, ...] = ()
     census: Census | None = None
+    # Who would go if their owners had seen the end; asked for only where somebody wants to know.
+    waiting: tuple[Waits, ...] = ()
 
 
 def plan(index: PodIndex, settings: Settings, now: float) -> Plan:

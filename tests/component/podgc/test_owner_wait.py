@@ -11,16 +11,18 @@ from typing import Any
 import msgspec
 import pytest
 
+from podlife.cli.gc_output import format_plan, plan_as_dict
 from podlife.client import JOBS, PODS, DeleteOptions
 from podlife.errors import ForbiddenError
 from podlife.podgc import Collector, Outcome, Settings
 from podlife.podgc.governing import governed
 from podlife.podgc.policies.model import OwnerWait, Policy, Rule, Selector
 from podlife.podgc.policies.owner import OwnerStep
+from podlife.podgc.policies.owner_plan import set_waiting_apart
 from podlife.podgc.policy import Action, Victim
 from podlife.podgc.removal import Removal
 from podlife.podgc.settings import Reason
-from podlife.podgc.sweep import Sweep
+from podlife.podgc.sweep import Sweep, plan_once
 from podlife.podgc.views import Pod
 from podlife.testing import Behaviour, Cluster
 from podlife.wire import Request, Response
@@ -288,6 +290,30 @@ async def test_a_sweep_tells_which_pods_wait_for_their_owner_and_takes_them_afte
         summary = await Sweep(cluster.client, settings, cluster.clock).run()
         # Its own finalizer holds it still, so that nothing is lost to the Job.
         assert summary.outcomes[Outcome.HELD] == 1
+
+
+@virtual_time
+async def test_a_plan_shows_who_waits_apart_from_who_goes() -> None:
+    async with Cluster(nodes=1, controllers=("job", "scheduler")) as cluster:
+        await uncounted_pod(cluster)
+        await cluster.advance(seconds=30)
+        settings = governed(Settings(), JOBS_GO)
+        plan = await plan_once(cluster.client, settings, None, cluster.clock)
+        assert len(plan.victims) == 1
+        plan = await set_waiting_apart(plan, cluster.client, settings, cluster.clock)
+        assert plan.victims == ()
+        shown = format_plan(plan, "table", cluster.clock.now()).splitlines()
+        assert shown[0] == "Nothing to collect now."
+        assert shown[2].split() == ["WAITS", "FOR", "ITS", "OWNER", "RULE", "AT", "MOST", "WHY"]
+        [waits] = plan.waiting
+        name = waits.victim.pod.key
+        assert shown[3].split(maxsplit=3) == [name, "jobs", "9m30s", "its Job has not counted it yet"]
+        [told] = plan_as_dict(plan)["waiting"]
+        assert (told["rule"], told["until"]) == ("jobs", "2030-01-01T00:11:00Z")
+        await cluster.controllers.start("job")
+        await cluster.settled()
+        plan = await plan_once(cluster.client, settings, None, cluster.clock)
+        assert await set_waiting_apart(plan, cluster.client, settings, cluster.clock) == plan
 
 
 @virtual_time
