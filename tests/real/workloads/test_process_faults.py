@@ -24,7 +24,7 @@ from podlife.api.views import MetadataOnly
 from podlife.client import NAMESPACES, PODS, REPLICA_SETS, Client, Flags, PatchType, load
 from podlife.informer import Informer
 from tests.component.cli.commands import Running, eventually, started
-from tests.component.cli.faulty_proxy import Answer, Cut, Fault, FaultyProxy, Seen, Truncate, proxied
+from tests.component.cli.faulty_proxy import Answer, Cut, Fault, FaultyProxy, Hang, Seen, Truncate, proxied
 from tests.real.conftest import require
 from tests.real.cutting_proxy import CuttingProxy
 from tests.real_parts import Server, is_ready, kube_apiserver
@@ -123,11 +123,28 @@ def admin(server: Server) -> list[str]:
 
 
 async def test_killed_at_many_moments_and_started_again_it_makes_no_pod_too_many(server: Server) -> None:
-    killed_at = []
-    async with watching(server) as watcher:
+    killed_at: list[int] = []
+    passed = most = 0
+
+    def hold_back(seen: Seen) -> Fault | None:
+        nonlocal passed
+        if not is_creation(seen):
+            return None
+        if passed >= most:
+            return Hang()
+        passed += 1
+        return None
+
+    async with watching(server) as watcher, faulty(server) as proxy:
+        proxy.fault = hold_back
+        through = ["--server", proxy.url, "--token", server.tokens["admin"]]
         await watcher.make(MANY)
-        for least in (0, 1, 2, 5, 12, 25, 40, 60, 85, 110, 150):
-            async with started("controllers", "run", *FLAGS, *admin(server)) as run:
+        # First where it has to wait for us, so that it is in the middle however fast it is; then anywhere.
+        ways = [(least, through) for least in (0, 3, 6, 9, 12)]
+        ways += [(least, admin(server)) for least in (25, 40, 60, 85, 110, 150)]
+        for least, way in ways:
+            most = least + 3
+            async with started("controllers", "run", *FLAGS, *way) as run:
                 await run.wait_for("running: replicaset-controller")
                 await watcher.more_than(least)
                 await run.end(signal.SIGKILL)
@@ -136,7 +153,7 @@ async def test_killed_at_many_moments_and_started_again_it_makes_no_pod_too_many
         async with controlling(*admin(server)) as run:
             await watcher.settled(MANY)
             assert (await run.end()).code == 0
-    assert len({count for count in killed_at if 0 < count < MANY}) >= 3, killed_at
+    assert len({count for count in killed_at if 0 < count < MANY}) >= 5, killed_at
 
 
 @contextmanager
