@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from podlife.api.selectors import parse_label_selector
-from podlife.client import JOBS, PODS
-from podlife.podgc.policies.model import OwnerWait, Policy, Protection, Rule, Selector
+from podlife.client import JOBS, NAMESPACES, PODS
+from podlife.podgc.policies.model import Guards, OwnerWait, Policy, Protection, Rule, Selector
 from podlife.testing import Behaviour, Cluster
-from tests.component.explain.situation import Object, Situation, create, is_gone, with_metadata, with_spec
+from tests.component.explain.situation import Object, Situation, is_gone, with_metadata, with_spec
 from tests.component.stories.objects import pod
 
 # Rules that let go what has ended some seconds ago; something keeps it in each of the situations.
@@ -22,8 +22,9 @@ def once(name: str = "web", **metadata: object) -> Object:
 
 async def ended(cluster: Cluster, *pods: Object) -> None:
     cluster.behave(Behaviour(run_seconds=5), image="ends")
+    # All at once, so that they end at once.
     for each in pods or (once(),):
-        await create(cluster, each)
+        await cluster.client.create(PODS, each, "default")
     await cluster.advance(minutes=1)
 
 
@@ -45,6 +46,22 @@ async def in_a_protected_namespace(cluster: Cluster) -> None:
 
 async def excluded(cluster: Cluster) -> None:
     await ended(cluster, once(labels={"debug": "true"}))
+
+
+async def stopped(cluster: Cluster) -> None:
+    mark = {"metadata": {"annotations": {"podlife.dev/gc-stop": "an audit"}}}
+    await cluster.client.patch(NAMESPACES, "default", mark)
+    await ended(cluster)
+
+
+async def stopped_everywhere(cluster: Cluster) -> None:
+    mark = {"metadata": {"annotations": {"podlife.dev/gc-stop": "an audit"}}}
+    await cluster.client.patch(NAMESPACES, "kube-system", mark)
+    await ended(cluster)
+
+
+async def mass_failure(cluster: Cluster) -> None:
+    await ended(cluster, once(), once("b"), once("c"), once("d"))
 
 
 async def job_away(cluster: Cluster) -> None:
@@ -83,6 +100,12 @@ POLICY_PODS = (
         policy=protecting(namespaces=("def*",)),
     ),
     Situation("excluded by its rule", "excluded", excluded, is_gone, is_stuck=False, policy=Policy(rules=(EXCLUDED,))),
+    Situation("namespace stopped", "held-by-guard", stopped, is_gone, policy=Policy(rules=(ENDED,))),
+    Situation("everything stopped", "held-by-guard", stopped_everywhere, is_gone, policy=Policy(rules=(ENDED,))),
+    Situation(
+        "a mass failure", "held-by-guard", mass_failure, is_gone,
+        policy=Policy(rules=(ENDED,), guards=Guards(share_of_namespace=0.5, share_at_least=1)),
+    ),
     Situation(
         "a Job that has not seen the end", "waits-for-owner", job_away, no_pod_is_left, ("scheduler", "job"),
         is_stuck=False, pod="once-*", policy=Policy(rules=(JOBS_PODS,)),
