@@ -37,6 +37,11 @@ _MINUTE = 60.0
 _ROUNDING = 1e-9
 
 
+# Whoever sweeps by hand makes a pass each time.
+_SOON = "waiting; `podlife gc run` goes on by itself"
+_NEXT = "the next pass, in which it goes on; a sweep is one"
+
+
 class Guard(StrEnum):
     """By the name it has in a policy; a stop by that of its annotation."""
 
@@ -265,7 +270,7 @@ class GuardBook:
         most = self.guards.per_pass
         if most is None or len(self._charged) < most:
             return None
-        return Refusal(Guard.PER_PASS, f"at most {most} pods go in one pass", lifted_by="the next pass")
+        return Refusal(Guard.PER_PASS, f"at most {most} pods go in one pass", lifted_by=_NEXT)
 
     def _observing(self) -> Refusal | None:
         if not self.guards.is_observing:
@@ -278,7 +283,7 @@ class GuardBook:
             return None
         until = moment.now + timedelta(seconds=self.next_room_at(moment) - moment.at)
         most = self.guards.per_minute
-        return Refusal(Guard.PER_MINUTE, f"at most {most} pods go in a minute", until=until, lifted_by="time")
+        return Refusal(Guard.PER_MINUTE, f"at most {most} pods go in a minute", until=until, lifted_by=_SOON)
 
     def _forget_minutes(self, at: float) -> None:
         while self._answered and self._answered[0] + _MINUTE <= at:

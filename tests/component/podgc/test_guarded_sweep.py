@@ -1,0 +1,148 @@
+"""A sweep, and the plan that tells of it, where guards hold pods back."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import time
+from pathlib import Path
+from typing import Any
+
+from podlife.cli.gc_output import format_plan, plan_as_dict
+from podlife.cli.gc_progress import describe
+from podlife.cli.gc_summary import Result, tell
+from podlife.client import Connection
+from podlife.podgc import Outcome, Progress, Settings
+from podlife.podgc.policies.guards import Moment
+from podlife.podgc.policies.guards_marks import FORCE_UNTIL
+from podlife.podgc.policies.guards_plan import hold_back, tighter
+from podlife.podgc.policies.model import STOP, Guards, Window
+from podlife.podgc.policy import Plan
+from podlife.podgc.sweep import Summary, Sweep, plan_once
+from tests.component.podgc.test_guards import ended, lose_nodes, mark
+from tests.component.podgc.world import World, serve
+from tests.virtual_time import virtual_time
+
+
+def settings(*, is_forced: bool = False, **guards: Any) -> Settings:
+    return Settings(threshold=1, guards=Guards(**guards), is_forced=is_forced)
+
+
+async def sweep(world: World, how: Settings, seen: list[Progress] | None = None) -> Summary:
+    return await Sweep(world.client, how, world.clock).run((seen if seen is not None else []).append)
+
+
+async def shown(world: World, how: Settings) -> Plan:
+    plan = await plan_once(world.client, how, clock=world.clock)
+    return hold_back(plan, how, Moment(asyncio.get_running_loop().time(), world.clock.now()))
+
+
+@virtual_time
+async def test_a_sweep_waits_for_room_in_the_minute_where_that_is_short(tmp_path: Path) -> None:
+    async with serve(tmp_path) as world:
+        await world.node()
+        await ended(world, 12)
+        seen: list[Progress] = []
+        summary = await sweep(world, settings(per_minute=5), seen)
+        assert summary.is_complete
+        assert await world.left() == ["p011"]
+        assert 120 <= asyncio.get_running_loop().time() < 122
+        assert "No more may go in a minute: 6 pods wait 60 s" in map(describe, seen)
+
+
+@virtual_time
+async def test_a_sweep_that_would_wait_long_ends_and_tells_what_is_left(tmp_path: Path) -> None:
+    async with serve(tmp_path) as world:
+        await world.node()
+        await ended(world, 30)
+        result = Result(has_begun=True)
+        how = settings(per_minute=5)
+        result.summary = await Sweep(world.client, how, world.clock, report=result.note).run()
+        assert asyncio.get_running_loop().time() < 1
+        assert len(await world.left()) == 25
+        told = tell(result, Connection("https://example"))
+        [problem] = told.problems
+        assert problem == (
+            "24 pods held back (default/p005, default/p006, default/p007, …): at most 5 pods go in a minute; "
+            "lifted by: waiting; `podlife gc run` goes on by itself"
+        )
+        assert told.code == 1
+
+
+@virtual_time
+async def test_a_sweep_of_a_mass_takes_none_and_with_force_all(tmp_path: Path) -> None:
+    async with serve(tmp_path) as world:
+        await world.node()
+        await ended(world, 20)
+        summary = await sweep(world, settings(share_of_namespace=0.5))
+        assert len(await world.left()) == 20
+        assert not summary.is_complete
+        [held] = summary.held_back
+        assert held.refusal.lifted_by.startswith(
+            "podlife gc sweep --force, or kubectl annotate namespace default "
+        )
+        summary = await sweep(world, settings(share_of_namespace=0.5, is_forced=True))
+        assert (await world.left(), summary.is_complete) == (["p019"], True)
+
+
+@virtual_time
+async def test_pods_that_wait_for_a_quarantine_count_for_the_mass_before_anybody_goes(tmp_path: Path) -> None:
+    async with serve(tmp_path) as world:
+        await lose_nodes(world)
+        for node in range(3):
+            await world.delete_node(f"node-{node}")
+        await world.node()
+        await ended(world, 3)
+        how = settings(share_of_cluster=0.5)
+        plan = await shown(world, how)
+        [held] = plan.held_back
+        assert (plan.victims, len(held.pods)) == ((), 14)
+        await sweep(world, how)
+        assert len(await world.left()) == 23
+        await mark(world, "kube-system", FORCE_UNTIL, "2030-01-01T01:00:00Z")
+        summary = await sweep(world, how)
+        assert (summary.outcomes[Outcome.DELETED], len(await world.left())) == (14, 9)
+
+
+@virtual_time
+async def test_a_sweep_takes_no_more_than_a_pass_may(tmp_path: Path) -> None:
+    async with serve(tmp_path) as world:
+        await world.node()
+        await ended(world, 10)
+        summary = await sweep(world, settings(per_pass=4))
+        assert len(await world.left()) == 6
+        assert [(str(item.refusal.guard), len(item.pods)) for item in summary.held_back] == [("perPass", 5)]
+
+
+@virtual_time
+async def test_a_plan_tells_what_is_held_by_what_until_when_and_what_lifts_it(tmp_path: Path) -> None:
+    async with serve(tmp_path) as world:
+        await world.node()
+        await ended(world, 3)
+        await mark(world, "default", STOP, "an incident")
+        plan = await shown(world, settings())
+        text = format_plan(plan, "table", world.clock.now())
+        assert text == (
+            "Nothing to collect now.\n\n"
+            "Held back:\n"
+            "  2 pods by gc-stop: namespace default has the annotation podlife.dev/gc-stop: an incident\n"
+            "    lifted by: kubectl annotate namespace default podlife.dev/gc-stop-\n"
+        )
+        assert format_plan(plan, "name", world.clock.now()) == ""
+        await mark(world, "default", STOP, None)
+        window = Window(start=time(22), end=time(6), zone="Europe/Berlin")
+        plan = await shown(world, settings(windows=(window,), is_observing=True))
+        # It is one in the morning in Berlin; observed pods are shown among those that would go.
+        [item] = plan_as_dict(plan)["heldBack"]
+        assert (item["guard"], item["count"], len(plan.victims)) == ("observeOnly", 2, 2)
+        window = Window(start=time(22), end=time(23), zone="Europe/Berlin")
+        [item] = plan_as_dict(await shown(world, settings(windows=(window,))))["heldBack"]
+        assert (item["guard"], item["until"]) == ("windows", "2030-01-01T21:00:00Z")
+        assert [pod["name"] for pod in item["pods"]] == ["p000", "p001"]
+
+
+def test_flags_only_ever_tighten_what_a_policy_allows() -> None:
+    policy = Guards(per_minute=100, per_pass=500, share_of_cluster=0.1)
+    assert tighter(None, policy) is policy
+    assert tighter(Guards(per_minute=10), policy) == Guards(per_minute=10, per_pass=500, share_of_cluster=0.1)
+    loose = tighter(Guards(per_minute=1000, is_observing=True), policy)
+    assert loose == Guards(per_minute=100, per_pass=500, share_of_cluster=0.1, is_observing=True)
