@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -25,10 +25,13 @@ from podlife.client import Connection
 from podlife.clock import ManualClock, SystemClock
 from podlife.errors import ConfigError
 from podlife.podgc import Settings
-from podlife.podgc.governing import evaluate, governed
-from podlife.podgc.policies import Policy
+from podlife.podgc.governing import governed, index_of
+from podlife.podgc.policies.guards import Moment
+from podlife.podgc.policies.guards_plan import census_of, hold_back
+from podlife.podgc.policies.owner_plan import set_waiting_apart
 from podlife.podgc.policies.reading import PolicyError
 from podlife.podgc.policy import Plan, due_now
+from podlife.podgc.policy import plan as plan_of
 from podlife.podgc.sweep import plan_once
 
 __all__ = ["Trial", "read_expected", "run_trial"]
@@ -58,7 +61,6 @@ class Trial:
 
 def run_trial(trial: Trial, options: PolicyOptions, connection: ConnectionOptions) -> int:
     """Print the plan, or how it differs from what was expected; gives the exit code. Raises PodlifeError."""
-    settings = options.flags()
     try:
         policy = read_given(trial.policy) if trial.policy else options.policy_file()
     except PolicyError as error:
@@ -66,21 +68,20 @@ def run_trial(trial: Trial, options: PolicyOptions, connection: ConnectionOption
         return 1
     expected = read_expected(trial.expected) if trial.expected else None
     now = trial.now or SystemClock().now()
-    plan = _from_files(trial.pods, policy, settings, now) if trial.pods else None
-    if plan is None:
-        plan = _from_cluster(connection, governed(settings, policy), now)
-    plan = due_now(plan, governed(settings, policy))
+    settings = governed(options.flags(), policy)
+    plan = _from_files(trial.pods, settings, now) if trial.pods else _from_cluster(connection, settings, now)
+    plan = due_now(plan, settings)
     if expected is not None:
         return _compare(_lines(plan), expected, trial.expected)
     if trial.output == "list":
         sys.stdout.writelines(f"{pod} {rule}\n" for pod, rule in sorted(_lines(plan).items()))
     else:
-        sys.stdout.write(format_plan(plan, trial.output, now))
+        sys.stdout.write(format_plan(hold_back(plan, settings, Moment(0.0, now)), trial.output, now))
     return 0
 
 
 def _lines(plan: Plan) -> dict[str, str]:
-    """The rule behind each victim, by NAMESPACE/NAME."""
+    """The rule behind each victim, by NAMESPACE/NAME; guards say how many of them go at a time, and not which."""
     return {victim.pod.key: victim.rule for victim in plan.victims}
 
 
@@ -96,10 +97,12 @@ async def _plan(
     options: ConnectionOptions, connection: Connection, settings: Settings, now: datetime
 ) -> Plan:
     async with connected(options, connection) as client:
-        return await plan_once(client, settings, clock=ManualClock(now))
+        clock = ManualClock(now)
+        plan = await plan_once(client, settings, clock=clock)
+        return await set_waiting_apart(plan, client, settings, clock)
 
 
-def _from_files(names: Sequence[str], policy: Policy | None, settings: Settings, now: datetime) -> Plan:
+def _from_files(names: Sequence[str], settings: Settings, now: datetime) -> Plan:
     objects: dict[str, list[Object]] = {kind: [] for kind in _KINDS}
     for name in names:
         for kind, item in _objects(_read(name), name):
@@ -109,19 +112,25 @@ def _from_files(names: Sequence[str], policy: Policy | None, settings: Settings,
         raise ConfigError(
             f"{', '.join(names)}: there are no pods: write what `kubectl get pods -A -o json` prints"
         )
-    given = [objects[kind] or None for kind in ("Node", "Namespace")]
-    for what, found in zip(("nodes", "namespaces"), given, strict=True):
-        if found is None:
-            note = "those that pods name are taken to be there, " + (
-                "and ready" if what == "nodes" else "without labels"
-            )
-            print(f"podlife: there are no {what} in {', '.join(names)}: {note}", file=sys.stderr)
+    nodes, namespaces = objects["Node"] or None, objects["Namespace"] or None
+    where = ", ".join(names)
+    if nodes is None:
+        _tell(f"there are no nodes in {where}: those that pods name are taken to be there, and ready")
+    if namespaces is None:
+        _tell(
+            f"there are no namespaces in {where}: those that pods name are taken to be there, without labels"
+        )
     try:
-        return evaluate(policy, objects["Pod"], given[0], given[1], settings, now)
+        index = index_of(settings, objects["Pod"], nodes, namespaces, now)
     except msgspec.ValidationError as error:
         raise ConfigError(
             f"{', '.join(names)}: one of the objects is not as a server gives it: {error}"
         ) from None
+    return replace(plan_of(index, settings, 0.0), census=census_of(index))
+
+
+def _tell(text: str) -> None:
+    print(f"podlife: {text}", file=sys.stderr)
 
 
 def _read(name: str) -> bytes:

@@ -176,6 +176,14 @@ def test_what_would_go_is_shown_with_its_rule(good: Path, pods: Path) -> None:
     assert "1 pod to collect now" in table
 
 
+def test_what_guards_hold_back_is_told_and_is_on_the_list_all_the_same(good: Path, pods: Path) -> None:
+    good.write_text(f"{HEAD}{RULE}guards: {{shareOfNamespace: 1%, shareAtLeast: 0}}\n")
+    shown = json.loads(run("test", good, "--pods", pods, *NOW, "-o", "json")[1])
+    assert shown["victims"] == []
+    assert len(shown["heldBack"]) == 1
+    assert run("test", good, "--pods", pods, *NOW, "-o", "list")[1] == "team/old failed\n"
+
+
 @pytest.mark.parametrize("form", ["PodList", "List", "YAML", "one"])
 def test_pods_come_in_any_form_that_kubectl_prints(form: str, good: Path) -> None:
     bare = [{key: value for key, value in each.items() if key != "kind"} for each in PODS]
