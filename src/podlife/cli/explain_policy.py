@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -21,8 +20,8 @@ from podlife.clock import Clock
 from podlife.errors import ApiError
 from podlife.explain import Held, Standing
 from podlife.podgc import Settings
-from podlife.podgc.policies.guards import Guard, GuardBook, Moment, Refusal
-from podlife.podgc.policies.guards_marks import marks_of
+from podlife.podgc.policies.guards import Guard, Moment, Refusal
+from podlife.podgc.policies.guards_plan import book_for, census_of
 from podlife.podgc.policies.model import OwnerWait
 from podlife.podgc.policies.owner import waiting_for_owner
 from podlife.podgc.policies.owner_reading import OwnerReader
@@ -60,23 +59,18 @@ class Standings:
             return
         moment = Moment(asyncio.get_running_loop().time(), self._clock.now())
         index.pass_time(moment.now)
-        victims = plan(index, self._settings, moment.at).victims
-        book = GuardBook(self._settings.guards) if self._settings.guards is not None else None
-        if book is not None:
-            annotations = {name: each.metadata.annotations for name, each in index.namespaces.items()}
-            book.mark(marks_of(annotations))
-            book.begin_pass(index.counts)
-            book.judge(Counter(victim.pod.metadata.namespace for victim in victims), moment)
+        found = replace(plan(index, self._settings, moment.at), census=census_of(index))
+        book = book_for(self._settings, found, moment)
 
         def of(node: str, uid: str) -> Standing | None:
             pod = index.pod(node, uid)
             if pod is None:
                 return None
-            found = _as_told(standing_of(index, self._settings, pod))
-            is_due = found.due_at is not None and found.due_at <= moment.now
+            standing = _as_told(standing_of(index, self._settings, pod))
+            is_due = standing.due_at is not None and standing.due_at <= moment.now
             refusal = book.refusal_of(pod.metadata.namespace, moment) if book is not None and is_due else None
-            waits = self._waits(found.rule) is not None and pod.has_ended
-            return replace(found, guard=_held(refusal), waits_for_owner=waits and bool(found.reason))
+            waits = self._waits(standing.rule) is not None and pod.has_ended
+            return replace(standing, guard=_held(refusal), waits_for_owner=waits and bool(standing.reason))
 
         self._of = of
 

@@ -6,18 +6,26 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import time
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from prometheus_client import CollectorRegistry
+
 from podlife.cli.gc_finalizers_remove import told_of
 from podlife.cli.gc_finalizers_show import format_held
+from podlife.cli.gc_run import Collecting
 from podlife.client import EVENTS, JOBS, NAMESPACES, PODS, PatchType
 from podlife.events import Recorder
+from podlife.podgc import Settings
 from podlife.podgc.finalizers import HeldPod, NodeState, held_pods
+from podlife.podgc.finalizers_policy import remover_under
 from podlife.podgc.finalizers_removal import FinalizerRemover, Taken, event_of
 from podlife.podgc.finalizers_round import FinalizerRound, RoundResult
 from podlife.podgc.finalizers_watch import FinalizerWatch
+from podlife.podgc.governing import governed
+from podlife.podgc.policies.model import Guards, Policy, Protection, Window
 from podlife.podgc.policy import Victim
 from podlife.wire import Request, Response
 from tests.component.embedded import refusal
@@ -414,6 +422,50 @@ async def test_what_cannot_be_taken_off_is_tried_again_at_growing_intervals(tmp_
         gaps = [round(later - sooner) for sooner, later in pairwise(asked)]
         assert gaps == sorted(gaps)
         assert gaps[-1] >= 4 * gaps[0]
+
+
+@virtual_time
+async def test_a_policy_holds_finalizers_as_it_holds_deletions(tmp_path: Path) -> None:
+    night = Window(start=time(22), end=time(6))
+    held_by = {
+        "protected by namespace def*": Policy(protection=Protection(namespaces=("def*",))),
+        "the policy is only observed": Policy(guards=Guards(is_observing=True)),
+        "no maintenance window is open": Policy(guards=Guards(windows=(night,))),
+    }
+    async with serve(tmp_path) as world:
+        await held(world)
+        pod = await one(world)
+        in_force = Settings()
+        under = remover_under(lambda: in_force, world.client, world.clock, frozenset({ONE}))
+        await asyncio.sleep(12 * 3600)
+        for why, policy in held_by.items():
+            in_force = governed(Settings(), policy)
+            assert why in (await under.take_off(pod)).why
+        # The last of them, at night.
+        await asyncio.sleep(11 * 3600)
+        assert (await under.take_off(pod)).taken == (ONE,)
+
+
+@virtual_time
+async def test_gc_run_takes_them_off_beside_collecting_and_counts_them(tmp_path: Path) -> None:
+    async with serve(tmp_path) as world:
+        await world.node()
+        await held(world, "p")
+        await world.pod("orphan", node=GONE_NODE, finalizers=(ONE,))
+        recorder = Recorder(world.admin, "podlife-gc", clock=world.clock)
+        collecting = Collecting(
+            world.client, Settings(), world.clock, recorder, remove_finalizers=frozenset({ONE})
+        )
+        registry = CollectorRegistry()
+        collecting.export_own(registry)
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(collecting.run())
+            await asyncio.sleep(300)
+            # The orphan was marked and deleted first, and held by its finalizer then.
+            assert await world.left() == []
+            task.cancel()
+        name = "podlife_gc_removed_finalizers_total"
+        assert registry.get_sample_value(name, {"finalizer": ONE}) == 2
 
 
 def test_the_event_goes_to_the_owner_or_else_to_the_namespace_of_the_pod() -> None:
