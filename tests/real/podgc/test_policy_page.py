@@ -108,6 +108,7 @@ async def test_the_page_from_top_to_bottom(client: Client, shell: Shell) -> None
     assert "Nothing to collect now." in swept
     assert await pods(client) == ["web-0", "web-1"]
     assert await pods(client, "kube-system") == ["dns"]
+    await _mess(client, shell)
     shell.type(install)
     shell.type(change)
     await _runs_as_the_account(client, shell)
@@ -118,6 +119,16 @@ async def test_the_page_from_top_to_bottom(client: Client, shell: Shell) -> None
         shell.type("podlife gc sweep --policy policy.yaml --yes || true")
         assert ("late" in await pods(client)) is is_stopped
         await ended(client, *(() if is_stopped else ("late",)))
+
+
+async def _mess(client: Client, shell: Shell) -> None:
+    """Nearly all of a namespace goes only when a person has said so."""
+    (force,) = re.findall(r"`(podlife gc sweep [^`]*--force)`", PAGE)
+    await ended(client, *(f"mess-{number}" for number in range(15)))
+    shell.type("podlife gc sweep --policy policy.yaml --yes || true")
+    assert len(await pods(client)) == 17
+    shell.type(f"{force} --yes")
+    assert await pods(client) == ["web-0", "web-1"]
 
 
 async def _runs_as_the_account(client: Client, shell: Shell) -> None:
