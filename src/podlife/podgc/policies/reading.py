@@ -19,15 +19,14 @@ from podlife.podgc.policies.model import Guards, Policy, Protection
 from podlife.podgc.policies.reading_cover import covers, pattern_covers
 from podlife.podgc.policies.reading_guards import read_guards
 from podlife.podgc.policies.reading_nodes import Mistake, Node, Notes, PolicyError, compose
+from podlife.podgc.policies.reading_numbers import read_duration, read_number
 from podlife.podgc.policies.reading_rules import Draft, read_rules
 from podlife.podgc.policies.reading_selectors import read_annotation, read_labels, read_namespace
 from podlife.podgc.policies.reading_values import (
     Field,
-    read_duration,
     read_fields,
     read_list,
     read_mapping,
-    read_number,
     read_text,
     read_truth,
     shown,

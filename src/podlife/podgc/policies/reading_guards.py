@@ -9,15 +9,13 @@ from typing import Any
 
 from podlife.podgc.policies.model import Guards, Window
 from podlife.podgc.policies.reading_nodes import Node, Notes
+from podlife.podgc.policies.reading_numbers import read_clock, read_number, read_share
 from podlife.podgc.policies.reading_values import (
     Field,
     one_of,
-    read_clock,
     read_fields,
     read_list,
     read_mapping,
-    read_number,
-    read_share,
     read_text,
     read_truth,
     shown,

@@ -11,14 +11,13 @@ from podlife.api.names import check_dns_label
 from podlife.podgc.policies.model import Keep, Order, OwnerWait, Per, Rule, Selector
 from podlife.podgc.policies.reading_cover import covers
 from podlife.podgc.policies.reading_nodes import Node, Notes, is_told
+from podlife.podgc.policies.reading_numbers import read_duration, read_number
 from podlife.podgc.policies.reading_selectors import read_selector
 from podlife.podgc.policies.reading_values import (
     Field,
     one_of,
-    read_duration,
     read_list,
     read_mapping,
-    read_number,
     read_text,
     read_truth,
     shown,

@@ -17,14 +17,8 @@ from podlife.api.names import check_dns_label, check_dns_subdomain, check_label_
 from podlife.api.selectors import LabelSelector, parse_label_selector
 from podlife.podgc.policies.model import Selector
 from podlife.podgc.policies.reading_nodes import Node, Notes, is_told
-from podlife.podgc.policies.reading_values import (
-    one_of,
-    read_list,
-    read_mapping,
-    read_number,
-    read_text,
-    shown,
-)
+from podlife.podgc.policies.reading_numbers import read_number
+from podlife.podgc.policies.reading_values import one_of, read_list, read_mapping, read_text, shown
 
 __all__ = ["PHASES", "SELECT_KEYS", "read_annotation", "read_labels", "read_namespace", "read_selector"]
 

@@ -11,8 +11,8 @@ from typing import Any
 from podlife.podgc.policies.model import Order, Per
 from podlife.podgc.policies.reading import API_VERSION, KIND
 from podlife.podgc.policies.reading_guards import DAYS
+from podlife.podgc.policies.reading_numbers import CLOCK, DURATION, SHARE
 from podlife.podgc.policies.reading_selectors import PHASES
-from podlife.podgc.policies.reading_values import CLOCK, DURATION, SHARE
 
 __all__ = ["policy_schema"]
 
