@@ -33,7 +33,7 @@ from podlife.podgc.policies.owner import OwnerStep
 from podlife.podgc.policy import Action, Plan, Victim
 from podlife.podgc.removal import Outcome, Removal, event_about, regarding_pod, remove
 from podlife.podgc.settings import Reason, Selection, Settings
-from podlife.podgc.steps import Step
+from podlife.podgc.steps import Stay, Step
 from podlife.podgc.views import Pod
 from podlife.workqueue import ExponentialLimiter, RateLimitedQueue
 
@@ -79,9 +79,10 @@ class Collector:
         self._client = client
         self._clock = clock or SystemClock()
         self._recorder = recorder
-        # Whoever waits for an owner is not archived yet.
-        self._steps = (OwnerStep(client, lambda: self.settings.policy, self._clock), *steps)
         self.guards = GuardPost(self.settings, self._clock, self.metrics, recorder)
+        # Whoever waits for an owner is not archived yet.
+        owner = OwnerStep(client, lambda: self.settings.policy, self._clock)
+        self._steps = (owner, *steps, self.guards.last_word)
         self._caches = Caches(client, self.settings)
         limiter = ExponentialLimiter[Key](_RETRY_SECONDS, _MOST_RETRY_SECONDS)
         self._queue = RateLimitedQueue[Key]("podgc", limiter=limiter)
@@ -343,6 +344,10 @@ class Collector:
         if removal.outcome is Outcome.KEPT:
             self._report_kept(victim, removal.why)
             self._queue.add_rate_limited((_POD, uid))
+            if isinstance(removal.why, Stay):
+                # Not later than that; the intervals may have grown beyond it.
+                wait = (removal.why.until - self._clock.now()).total_seconds()
+                self._queue.add_after((_POD, uid), max(_LEAST_SECONDS, wait))
             return
         claim.done_at = loop.time()
         self._queue.forget((_POD, uid))

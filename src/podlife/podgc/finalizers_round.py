@@ -73,11 +73,12 @@ class FinalizerRound:
     ) -> RoundResult:
         """`report` is told of every pod from which something was taken off."""
         result = RoundResult()
-        ready = [pod for pod in pods if pod.node not in self._nodes]
+        ready = []
         for pod in pods:
-            if pod.node in self._nodes:
-                why = f"node {pod.node} has not been missing for {self._quarantine_seconds:g} s yet"
+            if why := self._reason_not_to_begin(pod):
                 result.kept.append(Taken(pod.namespace, pod.name, pod.node, why=why))
+            else:
+                ready.append(pod)
         if ready:
             await self._wait()
         waiting = list(reversed(ready))
@@ -91,6 +92,19 @@ class FinalizerRound:
                 group.create_task(labour())
         result.left = len(waiting)
         return result
+
+    def _reason_not_to_begin(self, pod: HeldPod) -> str:
+        """What can be told without waiting for the quarantine."""
+        if not self._is_allowed(pod):
+            names = ", ".join(each.name for each in pod.finalizers)
+            return f"none of its finalizers ({names}) is allowed to be taken off"
+        if not pod.node:
+            return "it never had a node that could be gone"
+        if pod.node_state is NodeState.THERE:
+            return f"its node {pod.node} exists: what set the finalizer may still do its work"
+        if pod.node in self._nodes:
+            return f"node {pod.node} has not been missing for {self._quarantine_seconds:g} s yet"
+        return ""
 
     async def _wait(self) -> None:
         left = self._began + self._quarantine_seconds - asyncio.get_running_loop().time()

@@ -9,11 +9,25 @@ the pod: nothing is deleted on a doubt.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Protocol
 
 from podlife.podgc.policy import Victim
 
-__all__ = ["Step", "reason_to_stay"]
+__all__ = ["Stay", "Step", "reason_to_stay"]
+
+
+class Stay(str):
+    """A reason that ends by itself at a moment: the pod is asked about then, if not before."""
+
+    __slots__ = ("until",)
+
+    until: datetime
+
+    def __new__(cls, why: str, until: datetime) -> Stay:
+        made = super().__new__(cls, why)
+        made.until = until
+        return made
 
 
 class Step(Protocol):

@@ -285,7 +285,35 @@ async def test_what_comes_before_may_keep_the_finalizer_and_a_dry_run_asks_nobod
         assert await finalizers_of(world) == [ONE]
 
 
+@virtual_time
+async def test_a_node_that_comes_back_while_the_pod_is_archived_keeps_the_finalizer(tmp_path: Path) -> None:
+    async with serve(tmp_path) as world:
+        await held(world)
+        pod = await one(world)
+
+        async def slow(victim: Victim) -> str:
+            await world.node(GONE_NODE)
+            return ""
+
+        assert "exists" in (await remover(world, steps=[slow]).take_off(pod)).why
+        assert await finalizers_of(world) == [ONE]
+
+
 # Once
+
+
+@virtual_time
+async def test_what_can_be_refused_at_once_is_not_waited_for(tmp_path: Path) -> None:
+    async with serve(tmp_path) as world:
+        await world.node()
+        await held(world, "other", TWO)
+        await held(world, "nowhere", node="")
+        await held(world, "there", node="node")
+        once = FinalizerRound(world.client, world.clock, remover(world), quarantine_seconds=40)
+        await once.begin()
+        result = await once.run(await held_pods(world.client, world.clock.now()))
+        assert sorted(kept.name for kept in result.kept) == ["nowhere", "other", "there"]
+        assert asyncio.get_running_loop().time() < 40
 
 
 async def rounded(world: World, *allowed: str, seconds: float = 40.0, **how: Any) -> RoundResult:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -135,6 +136,10 @@ async def test_an_owner_that_cannot_be_read_keeps_the_pod_and_that_is_told(tmp_p
         pod = await finished(world, "q", unknown)
         said = await OwnerStep(world.client, lambda: POLICY, world.clock)(victim(pod))
         assert "Walk r: the server has no kind Walk in example.com/v1; goes at" in said
+        odd = await finished(world, "t", {**RUN, "apiVersion": "../v1"})
+        assert "the server has no kind Run in ../v1" in await OwnerStep(
+            world.client, lambda: POLICY, world.clock
+        )(victim(odd))
         nowhere = {**RUN, "apiVersion": "nowhere.example/v1"}
         pod = await finished(world, "s", nowhere)
         assert "the server has no kind Run in nowhere" in await OwnerStep(
@@ -270,6 +275,22 @@ async def test_the_collector_keeps_a_jobs_pod_while_nobody_counts_and_takes_it_t
             job = await cluster.client.get(JOBS, "sum", "default")
             assert job["status"]["succeeded"] == 2
             assert (await cluster.client.list(PODS, "default")).items == []
+
+
+@virtual_time
+async def test_the_collector_takes_a_pod_when_the_bound_is_over_and_not_at_its_next_try_alone() -> None:
+    async with Cluster(nodes=1, controllers=("job", "scheduler")) as cluster:
+        await uncounted_pod(cluster)
+        first = await jobs_pod(cluster)
+        assert first is not None
+        name = first["metadata"]["name"]
+        async with running(Collector(cluster.client, governed(Settings(), JOBS_GO), clock=cluster.clock)):
+            # It ended at 00:01:00, and may wait for ten minutes.
+            bound = datetime(2030, 1, 1, 0, 11, tzinfo=UTC)
+            await cluster.advance(seconds=(bound - cluster.clock.now()).total_seconds() - 1)
+            assert "deletionTimestamp" not in (await cluster.client.get(PODS, name, "default"))["metadata"]
+            await cluster.advance(seconds=3)
+            assert "deletionTimestamp" in (await cluster.client.get(PODS, name, "default"))["metadata"]
 
 
 @virtual_time

@@ -27,6 +27,7 @@ from podlife.podgc.policies.owner_seen import (
     still_waiting,
 )
 from podlife.podgc.policy import Victim
+from podlife.podgc.steps import Stay
 
 __all__ = ["OwnerStep", "Waiting", "waiting_for_owner"]
 
@@ -66,7 +67,7 @@ class OwnerStep:
         pod = next((each for each in page.items if each.metadata.uid == metadata.uid), None)
         # Gone, or another by now: the deletion finds that out by itself.
         found = None if pod is None else await self._look(pod, wait, _now())
-        return "" if found is None else str(found)
+        return "" if found is None else Stay(str(found), found.until)
 
     async def waiting(self, victims: Sequence[Victim]) -> dict[str, Waiting]:
         """Which of the victims wait for their owner now, by UID: for who only wants to know."""

@@ -17,6 +17,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from podlife.api.codec import Object
+from podlife.api.names import check_dns_label, check_dns_subdomain
 from podlife.api.views import OwnerReference
 from podlife.client import Client, Ref, WithdrawnError
 from podlife.client.views import decode
@@ -104,6 +105,9 @@ class _ResourceList(msgspec.Struct):
 async def _read_kinds(client: Client, api_version: str) -> dict[str, Ref]:
     """The resources of one version of a group by their kind; none where it is not served."""
     group, _, version = api_version.rpartition("/")
+    if (group and check_dns_subdomain(group)) or check_dns_label(version):
+        # Nothing else may stand in a path.
+        return {}
     path = f"/apis/{group}/{version}" if group else f"/api/{version}"
     try:
         reply = await client.request("GET", path)
