@@ -155,8 +155,8 @@ def wrong_kind(notes: Notes, node: Node, path: str, expected: str) -> None:
     if is_told(node):
         return
     if isinstance(node, yaml.ScalarNode) and kind_of(node) == "null":
-        is_is = f"{path} is empty" if path else "this is empty"
-        notes.add(node, f"{is_is}: write {expected.partition(': write ')[2] or expected}, or leave it out")
+        what = f"{path} is empty" if path else "this is empty"
+        notes.add(node, f"{what}: write {expected.partition(': write ')[2] or expected}, or leave it out")
         return
     notes.add(node, f"{path or 'the policy'} is {_kind_of_node(node)} and must be {expected}")
 
