@@ -56,7 +56,8 @@ def format_pod(entry: Entry, output: str, *, has_managed_fields: bool = False) -
 
 def _remarks(entry: Entry) -> Iterator[str]:
     header = entry.header
-    why = f", {header.reason}: {header.why}" if header.reason else ""
+    rule = f" (rule {header.rule})" if header.rule else ""
+    why = f", {header.reason}{rule}: {header.why}" if header.reason else ""
     yield " ".join(f"Archived at {format_time(header.archived_at)}{why}".split())
     yield f"{len(entry.events)} events (--events) and {len(entry.logs)} logs (--logs) are beside it."
     for problem in header.problems:

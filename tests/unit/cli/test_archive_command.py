@@ -59,6 +59,7 @@ def entry(name: str, uid: str, *, hours_ago: float = 1, namespace: str = "defaul
         archived_at=at,
         reason="orphaned",
         why="node n1 no longer exists",
+        rule="nodes",
         phase="Failed",
         node="n1",
         problems=("log of side: 404 no node",),
@@ -136,7 +137,7 @@ def test_the_newest_of_a_name_is_shown_and_the_others_are_named(run: Run, archiv
     assert said.code == 0
     assert yaml.safe_load(said.out)["metadata"] == {"name": "web-0", "namespace": "default", "uid": UIDS[1]}
     assert said.out.startswith("# Archived at 20")
-    assert "orphaned: node n1 no longer exists\n# 2 events" in said.out
+    assert "orphaned (rule nodes): node n1 no longer exists\n# 2 events" in said.out
     assert "# Could not be had: log of side: 404 no node\n" in said.out
     assert said.err == f"podlife: this is the newest of 2; by their UIDs: {UIDS[0]}\n"
 

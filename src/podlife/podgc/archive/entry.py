@@ -39,6 +39,8 @@ class Header(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     # Why the collector took it: the reason's name and its words.
     reason: str = ""
     why: str = ""
+    # The rule of the policy that chose it; empty where there was no policy file.
+    rule: str = ""
     phase: str = ""
     node: str = ""
     # As kind/name; empty where the pod had none.

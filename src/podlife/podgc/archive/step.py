@@ -101,6 +101,7 @@ class ArchiveStep:
             archived_at=self._clock.now(),
             reason=str(victim.reason),
             why=victim.why,
+            rule=victim.rule,
             phase=str((pod.get("status") or {}).get("phase") or ""),
             node=str((pod.get("spec") or {}).get("nodeName") or ""),
             owner=_owner(metadata),
