@@ -41,7 +41,7 @@ from tests.real.cutting_proxy import CuttingProxy
 from tests.real_parts import Server
 
 # Long enough for a busy machine; nothing here waits for it unless it fails.
-PATIENCE_SECONDS = 30
+PATIENCE_SECONDS = 120
 
 
 @pytest.fixture(params=["kube", "podlife_server"])

@@ -128,7 +128,7 @@ async def test_a_watch_from_a_compacted_revision_has_expired(
             made = await client.create(CONFIG_MAPS, {"metadata": {"name": f"m-{number}"}}, "default")
         server.compact(made["metadata"]["resourceVersion"])
         async with (
-            asyncio.timeout(30),
+            asyncio.timeout(120),
             aclosing(client.watch(CONFIG_MAPS, "default", resource_version=start)) as events,
         ):
             with pytest.raises(ExpiredError):

@@ -117,7 +117,7 @@ def ask(server: Server, method: str, path: str, accept: str, body: object = None
         },
     )
     context = ssl.create_default_context(cafile=str(server.ca_file))
-    with urllib.request.urlopen(request, context=context, timeout=30) as answer:
+    with urllib.request.urlopen(request, context=context, timeout=120) as answer:
         return bytes(answer.read())
 
 

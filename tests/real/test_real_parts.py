@@ -13,7 +13,7 @@ from podlife.client import NAMESPACES, PODS, REPLICA_SETS, Bookmark, Client, Fla
 from tests.real.conftest import Kubectl, StartControllerManager
 from tests.real_parts import NotReadyError, Server, Settings, kube_apiserver
 
-PATIENCE_SECONDS = 60
+PATIENCE_SECONDS = 120
 
 
 def test_a_kubeconfig_is_for_its_owner_alone(kube: Server) -> None:

@@ -105,7 +105,7 @@ async def find_pod(client: Client, name: str, namespace: str) -> Object | None:
 
 
 async def until(
-    look: Callable[[], Awaitable[T]], is_done: Callable[[T], bool], *, seconds: float = 30.0
+    look: Callable[[], Awaitable[T]], is_done: Callable[[T], bool], *, seconds: float = 120.0
 ) -> T:
     """Look until what is seen will do, and give it; the last of it is in the failure."""
     deadline = asyncio.get_running_loop().time() + seconds

@@ -80,12 +80,12 @@ async def _watch_theirs(server: Server, world: World, log: Path, passes: int) ->
     async def lines() -> str:
         return await asyncio.to_thread(log.read_text)
 
-    await until(lines, lambda text: _passes(text) >= 1, seconds=60)
+    await until(lines, lambda text: _passes(text) >= 1, seconds=180)
     async with connect(server) as client:
         for state in world.states:
             if state.then is not None:
                 await state.then(client, state)
-    await until(lines, lambda text: _passes(text) >= passes and _is_idle(text), seconds=25 * passes)
+    await until(lines, lambda text: _passes(text) >= passes and _is_idle(text), seconds=120 + 25 * passes)
 
 
 def _passes(text: str) -> int:
@@ -105,5 +105,5 @@ async def _run_ours(server: Server, world: World) -> None:
         for state in world.states:
             if state.then is not None:
                 await state.then(client, state)
-        await until(collector.plan_once, lambda plan: not plan.victims and not plan.later, seconds=60)
+        await until(collector.plan_once, lambda plan: not plan.victims and not plan.later, seconds=180)
         await look_again(collector)

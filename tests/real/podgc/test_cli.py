@@ -22,8 +22,8 @@ from tests.real_parts import Server, part
 
 _NUMBERS = itertools.count(1)
 ELECTION = [
-    "--leader-elect-lease-duration=3s",
-    "--leader-elect-renew-deadline=2s",
+    "--leader-elect-lease-duration=30s",
+    "--leader-elect-renew-deadline=20s",
     "--leader-elect-retry-period=300ms",
 ]
 
@@ -130,7 +130,7 @@ def test_it_is_a_plug_in_of_kubectls(gc_kube: Server) -> None:
         [str(part("kubectl")), "podlife", "gc", "plan", "--kubeconfig", str(gc_kube.kubeconfig)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
         env=os.environ | {"PATH": f"{programs}:{os.environ['PATH']}"},
     )
     assert (result.returncode, result.stderr) == (0, "")

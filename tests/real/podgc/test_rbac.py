@@ -37,8 +37,8 @@ FLAGS = [
     "--period=500ms",
     # What a pod finds in the folder of its service account.
     f"--leader-elect-resource-namespace={NAMESPACE}",
-    "--leader-elect-lease-duration=3s",
-    "--leader-elect-renew-deadline=2s",
+    "--leader-elect-lease-duration=30s",
+    "--leader-elect-renew-deadline=20s",
     "--leader-elect-retry-period=300ms",
     "-v=1",
 ]
