@@ -132,8 +132,7 @@ def _held_back(held_back: Sequence[HeldBack]) -> str:
         refusal = item.refusal
         until = f", until {format_time(refusal.until)}" if refusal.until else ""
         lines.append(f"  {counted(len(item.pods))} by {refusal.guard}{until}: {refusal.why}")
-        if refusal.lifted_by:
-            lines.append(f"    lifted by: {refusal.lifted_by}")
+        lines.append(f"    lifted by {refusal.remedy}")
     return "\n".join(lines) + "\n"
 
 

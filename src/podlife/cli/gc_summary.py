@@ -116,8 +116,8 @@ def _problems(result: Result, connection: Connection) -> Iterator[str]:
         yield f"{counted(len(keys))} not deleted ({_named(keys)}): {why}"
     for item in summary.held_back:
         keys = [pod.key for pod in item.pods]
-        lifted = f"; lifted by: {item.refusal.lifted_by}" if item.refusal.lifted_by else ""
-        yield f"{counted(len(keys))} held back ({_named(keys)}): {item.refusal.why}{lifted}"
+        why = f"{item.refusal.why}; lifted by {item.refusal.remedy}"
+        yield f"{counted(len(keys))} held back ({_named(keys)}): {why}"
     for node, error in summary.unknown_nodes.items():
         yield f"node {node} could not be looked for, its pods stay: {_cause(error, connection)}"
     if changed := summary.outcomes[Outcome.CHANGED]:

@@ -296,7 +296,8 @@ class Sweep:
     async def _try(self, victim: Victim) -> Removal:
         """Remove the victim as the server holds it now, if it has changed since the list."""
         while True:
-            removal = await remove(self._client, victim, self._settings.gates, self._clock, self._steps)
+            steps = (*self._steps, self._gate.last_word)
+            removal = await remove(self._client, victim, self._settings.gates, self._clock, steps)
             if removal.outcome is not Outcome.CHANGED:
                 return removal
             metadata = victim.pod.metadata

@@ -63,7 +63,7 @@ async def test_a_sweep_that_would_wait_long_ends_and_tells_what_is_left(tmp_path
         [problem] = told.problems
         assert problem == (
             "24 pods held back (default/p005, default/p006, default/p007, …): at most 5 pods go in a minute; "
-            "lifted by: waiting; `podlife gc run` goes on by itself"
+            "lifted by time; `podlife gc run` goes on by itself"
         )
         assert told.code == 1
 
@@ -77,9 +77,8 @@ async def test_a_sweep_of_a_mass_takes_none_and_with_force_all(tmp_path: Path) -
         assert len(await world.left()) == 20
         assert not summary.is_complete
         [held] = summary.held_back
-        assert held.refusal.lifted_by.startswith(
-            "podlife gc sweep --force, or kubectl annotate namespace default "
-        )
+        assert held.refusal.lifted_by.startswith("kubectl annotate namespace default ")
+        assert held.refusal.remedy.endswith("or once `podlife gc sweep --force`")
         summary = await sweep(world, settings(share_of_namespace=0.5, is_forced=True))
         assert (await world.left(), summary.is_complete) == (["p019"], True)
 
@@ -125,7 +124,7 @@ async def test_a_plan_tells_what_is_held_by_what_until_when_and_what_lifts_it(tm
             "Nothing to collect now.\n\n"
             "Held back:\n"
             "  2 pods by gc-stop: namespace default has the annotation podlife.dev/gc-stop: an incident\n"
-            "    lifted by: kubectl annotate namespace default podlife.dev/gc-stop-\n"
+            "    lifted by `kubectl annotate namespace default podlife.dev/gc-stop-`\n"
         )
         assert format_plan(plan, "name", world.clock.now()) == ""
         await mark(world, "default", STOP, None)

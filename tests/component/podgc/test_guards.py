@@ -14,6 +14,7 @@ from podlife.events import Recorder
 from podlife.podgc import Collector, Reason, Settings
 from podlife.podgc.policies.guards_marks import FORCE_UNTIL
 from podlife.podgc.policies.model import STOP, Guards, Window
+from podlife.podgc.policy import Victim
 from podlife.wire import Request, Response
 from tests.component.podgc.world import NODE, World, running, serve
 from tests.virtual_time import virtual_time
@@ -259,3 +260,23 @@ async def test_a_force_that_cannot_be_read_forces_nothing(tmp_path: Path) -> Non
         async with running(guarded(world, share_of_namespace=0.1)):
             await asyncio.sleep(60)
             assert len(await world.left()) == 12
+
+
+@virtual_time
+async def test_a_pod_whose_archive_takes_longer_than_the_window_is_not_deleted_outside_it(
+    tmp_path: Path,
+) -> None:
+    async with serve(tmp_path) as world:
+        await world.node()
+        await ended(world, 3)
+
+        async def archive_slowly(victim: Victim) -> str:
+            await asyncio.sleep(400 if victim.pod.metadata.name == "p000" else 1)
+            return ""
+
+        guards = Guards(windows=(Window(start=time(0), end=time(0, 5)),))
+        settings = Settings(threshold=1, guards=guards)
+        collector = Collector(world.client, settings, clock=world.clock, steps=[archive_slowly])
+        async with running(collector):
+            await asyncio.sleep(3600)
+            assert await world.left() == ["p000", "p002"]

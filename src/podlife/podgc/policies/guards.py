@@ -37,11 +37,6 @@ _MINUTE = 60.0
 _ROUNDING = 1e-9
 
 
-# Whoever sweeps by hand makes a pass each time.
-_SOON = "waiting; `podlife gc run` goes on by itself"
-_NEXT = "the next pass, in which it goes on; a sweep is one"
-
-
 class Guard(StrEnum):
     """By the name it has in a policy; a stop by that of its annotation."""
 
@@ -52,6 +47,14 @@ class Guard(StrEnum):
     PER_PASS = "perPass"  # noqa: S105 - it only sounds like a word to get in with
     OBSERVING = "observeOnly"
     PER_MINUTE = "perMinute"
+
+
+_REMEDIES = {
+    Guard.WINDOW: "the next window",
+    Guard.PER_PASS: "the next pass; a sweep is one",
+    Guard.OBSERVING: "guards.observeOnly: false in the policy, and no --observe",
+    Guard.PER_MINUTE: "time; `podlife gc run` goes on by itself",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +68,20 @@ class Moment:
 @dataclass(frozen=True, slots=True)
 class Refusal:
     """`place` is the namespace that it is about, or the cluster; `until` when it ends by itself, where that is known;
-    `lifted_by` what a person can do."""
+    `lifted_by` the command that lifts it, where there is one."""
 
     guard: Guard
     why: str
     place: str = CLUSTER
     until: datetime | None = None
     lifted_by: str = ""
+
+    @property
+    def remedy(self) -> str:
+        """What a person can do, in words."""
+        if self.guard in (Guard.CLUSTER_SHARE, Guard.NAMESPACE_SHARE):
+            return f"`{self.lifted_by}`, or once `podlife gc sweep --force`"
+        return f"`{self.lifted_by}`" if self.lifted_by else _REMEDIES.get(self.guard, "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +222,10 @@ class GuardBook:
             or self._minute_is_full(moment)
         )
 
+    def objection(self, place: str, moment: Moment) -> Refusal | None:
+        """What has come up since a pod was let go that holds it after all; counted it is already."""
+        return self._stopped(place) or self._outside(moment.now) or self._found_mass(place, moment.now)
+
     def room(self, moment: Moment) -> float:
         """How many may be let go at this moment, as far as the minute is concerned."""
         if self.guards.per_minute is None:
@@ -256,34 +270,35 @@ class GuardBook:
 
     def _mass_failure(self, place: str, now: datetime) -> Refusal | None:
         for where, charged in ((CLUSTER, len(self._charged)), (place, self._charges[place])):
-            if self._is_lifted(where, now):
-                continue
+            if not self._is_lifted(where, now) and charged + 1 > self._most(where):
+                self._stop(where, charged + 1)
+        return self._found_mass(place, now)
+
+    def _found_mass(self, place: str, now: datetime) -> Refusal | None:
+        for where in (CLUSTER, place):
             stop = self._stops.get(where)
-            if stop is None and charged + 1 > self._most(where):
-                stop = self._stop(where, charged + 1)
-            if stop is not None:
-                lifted_by = f"podlife gc sweep --force, or {force_command(where, now)}"
-                return Refusal(stop.guard, stop.why, where, lifted_by=lifted_by)
+            if stop is not None and not self._is_lifted(where, now):
+                return Refusal(stop.guard, stop.why, where, lifted_by=force_command(where, now))
         return None
 
     def _pass_is_full(self) -> Refusal | None:
         most = self.guards.per_pass
         if most is None or len(self._charged) < most:
             return None
-        return Refusal(Guard.PER_PASS, f"at most {most} pods go in one pass", lifted_by=_NEXT)
+        return Refusal(Guard.PER_PASS, f"at most {most} pods go in one pass")
 
     def _observing(self) -> Refusal | None:
         if not self.guards.is_observing:
             return None
         told = "observe-only: everything is decided and told, nothing is changed"
-        return Refusal(Guard.OBSERVING, told, lifted_by="guards.observeOnly: false, and no --observe")
+        return Refusal(Guard.OBSERVING, told)
 
     def _minute_is_full(self, moment: Moment) -> Refusal | None:
         if self.room(moment) > 0:
             return None
         until = moment.now + timedelta(seconds=self.next_room_at(moment) - moment.at)
         most = self.guards.per_minute
-        return Refusal(Guard.PER_MINUTE, f"at most {most} pods go in a minute", until=until, lifted_by=_SOON)
+        return Refusal(Guard.PER_MINUTE, f"at most {most} pods go in a minute", until=until)
 
     def _forget_minutes(self, at: float) -> None:
         while self._answered and self._answered[0] + _MINUTE <= at:

@@ -14,6 +14,7 @@ from podlife.errors import PodlifeError
 from podlife.podgc.policies.guards import Guard, GuardBook, Moment, Refusal
 from podlife.podgc.policies.guards_plan import HeldBack
 from podlife.podgc.policies.guards_post import may_be_deleted
+from podlife.podgc.policy import Victim
 from podlife.podgc.removal import Removal
 from podlife.podgc.views import Pod
 
@@ -64,6 +65,13 @@ class Gate:
                 return False
             if not await self._wait(self._book.next_room_at(moment)):
                 return False
+
+    async def last_word(self, victim: Victim) -> str:
+        """A step, the last of them: those before it may take long, and a window may have closed meanwhile."""
+        if self._book is None:
+            return ""
+        refusal = self._book.objection(victim.pod.metadata.namespace, self._moment())
+        return "" if refusal is None else refusal.why
 
     def note(self, pod: Pod, result: Removal | PodlifeError) -> None:
         if self._book is None:

@@ -161,6 +161,13 @@ class GuardPost:
             self._note_refusal(book, victim, refusal, moment)
         return refusal
 
+    async def last_word(self, victim: Victim) -> str:
+        """A step, the last of them: those before it may take long, and a window may have closed meanwhile."""
+        if self._book is None:
+            return ""
+        refusal = self._book.objection(victim.pod.metadata.namespace, self._moment())
+        return "" if refusal is None else refusal.why
+
     def note(self, victim: Victim, result: Removal | PodlifeError) -> bool:
         """What came of it; says whether others may go in its place."""
         book, uid = self._book, victim.pod.metadata.uid
@@ -188,8 +195,7 @@ class GuardPost:
         if key not in self._held:
             if key not in self._held_before and refusal.place not in book.stops:
                 told = {"guard": str(refusal.guard), "namespace": refusal.place}
-                lifted = f" (lifted by: {refusal.lifted_by})" if refusal.lifted_by else ""
-                log.info("pods are held back: %s%s", refusal.why, lifted, extra=told)
+                log.info("pods are held back: %s; lifted by %s", refusal.why, refusal.remedy, extra=told)
             self._held.add(key)
             self._metrics.held_back.add(key)
 
