@@ -8,12 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from prometheus_client import CollectorRegistry
 
+from podlife.cli.gc_metrics import GcMetrics
 from podlife.client import EVENTS, NAMESPACES
 from podlife.events import Recorder
 from podlife.podgc import Collector, Reason, Settings
+from podlife.podgc.governing import governed
 from podlife.podgc.policies.guards_marks import FORCE_UNTIL
-from podlife.podgc.policies.model import STOP, Guards, Window
+from podlife.podgc.policies.model import STOP, Guards, Policy, Window
 from podlife.podgc.policy import Victim
 from podlife.wire import Request, Response
 from tests.component.podgc.world import NODE, World, running, serve
@@ -96,6 +99,13 @@ async def test_no_more_go_in_a_pass_than_may(tmp_path: Path) -> None:
             assert await world.left() == ["p011"]
 
 
+def shown(collector: Collector) -> CollectorRegistry:
+    """Its numbers, as Prometheus reads them."""
+    registry = CollectorRegistry()
+    GcMetrics(collector).register(registry)
+    return registry
+
+
 async def lose_nodes(world: World) -> None:
     """Of twenty pods on five nodes, the twelve on three of them lose theirs."""
     for node in range(5):
@@ -120,7 +130,9 @@ async def test_the_loss_of_most_nodes_takes_no_pod_until_a_person_forces_it(tmp_
             await asyncio.sleep(300)
             assert len(await world.left()) == 20
             assert world.faults.sent("DELETE") == []
-            assert collector.metrics.mass_stops == 1
+            read = shown(collector).get_sample_value
+            assert read("podlife_gc_mass_stops_total") == 1
+            assert read("podlife_gc_guard_holding", {"guard": "shareOfCluster", "namespace": ""}) == 1
             [message] = await told(world, "PodGCStopped")
             assert "a pass would take 12 of the 20 pods of the cluster" in message
             assert f"kubectl annotate namespace kube-system {FORCE_UNTIL}=2030-01-01T01:00:" in message
@@ -129,6 +141,9 @@ async def test_the_loss_of_most_nodes_takes_no_pod_until_a_person_forces_it(tmp_
             await asyncio.sleep(2)
             assert len(await world.left()) == 8
             assert collector.metrics.stops == set()
+            await asyncio.sleep(60)
+            labels = {"guard": "shareOfCluster", "namespace": ""}
+            assert shown(collector).get_sample_value("podlife_gc_guard_holding", labels) is None
             events.cancel()
 
 
@@ -247,6 +262,8 @@ async def test_observe_only_tells_of_each_pod_once_and_changes_nothing(tmp_path:
                 ("default", Reason.TERMINATED): 2,
                 ("default", Reason.UNSCHEDULED): 1,
             }
+            labels = {"namespace": "default", "reason": "terminated"}
+            assert shown(collector).get_sample_value("podlife_gc_observed_total", labels) == 2
             assert len(await told(world, "PodWouldBeCollected")) == 3
             events.cancel()
 
@@ -280,3 +297,33 @@ async def test_a_pod_whose_archive_takes_longer_than_the_window_is_not_deleted_o
         async with running(collector):
             await asyncio.sleep(3600)
             assert await world.left() == ["p000", "p002"]
+
+
+@virtual_time
+async def test_other_guards_that_are_put_in_force_hold_at_once_and_know_what_went_before(
+    tmp_path: Path,
+) -> None:
+    async with serve(tmp_path) as world:
+        await world.node()
+        await ended(world, 20)
+
+        def policy(**guards: Any) -> Settings:
+            return governed(Settings(threshold=1), Policy(guards=Guards(**guards)))
+
+        collector = Collector(world.client, policy(is_observing=True), clock=world.clock)
+        async with running(collector):
+            await asyncio.sleep(30)
+            assert len(await world.left()) == 20
+            collector.put_in_force(policy(per_minute=5))
+            await asyncio.sleep(5)
+            assert len(await world.left()) == 15
+            collector.put_in_force(policy(per_minute=8))
+            await asyncio.sleep(5)
+            # Five of the eight are gone already.
+            assert len(await world.left()) == 12
+            collector.put_in_force(policy(share_of_cluster=0.1))
+            await asyncio.sleep(600)
+            assert len(await world.left()) == 12
+            collector.put_in_force(policy())
+            await asyncio.sleep(5)
+            assert await world.left() == ["p019"]
