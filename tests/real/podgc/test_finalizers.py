@@ -191,7 +191,7 @@ async def until_may(account: Client, rule: Object, *, is_so: bool) -> None:
         allowed: bool = json.loads(reply.body)["status"]["allowed"]
         return allowed is is_so
 
-    await eventually(has_learned, seconds=30)
+    await eventually(has_learned)
 
 
 async def test_the_rights_of_the_component_are_enough_and_none_is_too_many(

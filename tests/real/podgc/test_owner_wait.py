@@ -10,6 +10,7 @@ import pytest
 
 from podlife.client import JOBS, PODS, Client, PatchType, Ref
 from podlife.clock import SystemClock
+from podlife.errors import NotFoundError
 from podlife.podgc import Action, Outcome, Settings, Victim
 from podlife.podgc.governing import governed
 from podlife.podgc.policies.model import OwnerWait, Policy, Rule, Selector
@@ -51,11 +52,14 @@ async def define(client: Client) -> None:
     await client.create(CRDS, {"metadata": {"name": "workflows.argoproj.io"}, "spec": spec})
 
     async def is_served() -> bool:
-        found = await client.get(CRDS, "workflows.argoproj.io")
-        conditions = found.get("status", {}).get("conditions", ())
-        return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)
+        """Which is a moment after its definition says so."""
+        try:
+            await client.list(WORKFLOWS, "owned")
+        except NotFoundError:
+            return False
+        return True
 
-    await eventually(is_served, seconds=30)
+    await eventually(is_served)
 
 
 def owner(ref: Ref, obj: Object) -> Object:
