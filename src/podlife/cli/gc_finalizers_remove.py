@@ -24,7 +24,7 @@ from podlife.podgc.finalizers_removal import FinalizerRemover, Taken, event_of
 from podlife.podgc.finalizers_round import FinalizerRound, RoundResult
 from podlife.podgc.steps import Step
 
-__all__ = ["Wanted", "problems_of", "run_removal", "told_of"]
+__all__ = ["RIGHTS", "Wanted", "problems_of", "run_removal", "told_of"]
 
 RIGHTS = "deploy/gc/finalizers/rbac.yaml"
 _FLUSH_SECONDS = 5.0

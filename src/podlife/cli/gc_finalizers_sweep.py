@@ -8,18 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from podlife.cli.gc_finalizers_remove import problems_of, told_of
+from podlife.cli.connecting import explained
+from podlife.cli.gc_finalizers_remove import RIGHTS, problems_of, told_of
 from podlife.cli.gc_output import counted
-from podlife.client import Client, Connection
+from podlife.client import NAMESPACES, Client, Connection
 from podlife.clock import SystemClock
+from podlife.errors import ApiError, PodlifeError
 from podlife.events import Recorder
 from podlife.podgc import Selection, Settings
 from podlife.podgc.finalizers import HeldPod
 from podlife.podgc.finalizers_policy import remover_under
 from podlife.podgc.finalizers_removal import Taken, event_of
 from podlife.podgc.finalizers_round import FinalizerRound, RoundResult
+from podlife.podgc.policies.guards_marks import Marks, marks_of
 from podlife.podgc.policy import Plan
 from podlife.podgc.steps import Step
+from podlife.podgc.views import Namespace
 
 __all__ = ["FinalizerPart"]
 
@@ -33,7 +37,12 @@ class FinalizerPart:
         self._selection = selection
         self._round: FinalizerRound | None = None
         self._agreed: set[str] | None = None
+        self._failure: PodlifeError | None = None
         self.result = RoundResult()
+
+    @property
+    def is_complete(self) -> bool:
+        return self._failure is None and self.result.is_complete
 
     async def look(self, client: Client) -> list[HeldPod]:
         """Whose finalizers would be taken off as things are."""
@@ -60,7 +69,12 @@ class FinalizerPart:
             regarding, message = event_of(taken)
             recorder.event(regarding, "Normal", "FinalizerRemoved", message)
 
-        pods = await self._round.chosen(self._selection)
+        try:
+            pods = await self._round.chosen(self._selection)
+        except PodlifeError as error:
+            # What was swept before is told all the same.
+            self._failure = error
+            return
         meant = [pod for pod in pods if self._agreed is None or pod.uid in self._agreed]
         self.result = await self._round.run(meant, report)
 
@@ -72,12 +86,24 @@ class FinalizerPart:
         return told_of(self.result)
 
     def problems(self, connection: Connection) -> Iterator[str]:
-        return problems_of(self.result, connection)
+        if (error := self._failure) is not None:
+            why = explained(error, connection, rights=RIGHTS) if isinstance(error, ApiError) else error
+            yield f"no finalizer was taken off: {why}"
+        yield from problems_of(self.result, connection)
 
     async def _begun(self, client: Client, steps: Sequence[Step]) -> FinalizerRound:
         clock = SystemClock()
-        remover = remover_under(lambda: self._settings, client, clock, self._allowed, steps)
+        marks = await self._marks(client)
+        remover = remover_under(
+            lambda: self._settings, client, clock, self._allowed, steps, marks=lambda: marks
+        )
         seconds = self._settings.quarantine_seconds
         once = FinalizerRound(client, clock, remover, quarantine_seconds=seconds)
         await once.begin()
         return once
+
+    async def _marks(self, client: Client) -> Marks:
+        if self._settings.guards is None:
+            return Marks()
+        found = await client.list_all(NAMESPACES, view=Namespace)
+        return marks_of({each.metadata.name: each.metadata.annotations for each in found.items})

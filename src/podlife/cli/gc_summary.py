@@ -34,6 +34,8 @@ class Result:
     marked: dict[tuple[str, ...], list[str]] = field(default_factory=dict)
     # Why pods stay that a step before the deletion kept.
     kept: dict[str, list[str]] = field(default_factory=dict)
+    # What pods wait for that stay until their owner has seen the end.
+    waiting: dict[str, list[str]] = field(default_factory=dict)
     seconds: float = 0.0
     has_waited: bool = False
     has_begun: bool = False
@@ -93,6 +95,8 @@ def _besides(result: Result) -> Iterator[str]:
     for finalizers, keys in result.marked.items():
         held = f"held by {', '.join(finalizers)} ({_named(keys)})"
         yield f"  {counted(len(keys))} deleted before and {held}: marked Failed"
+    for what, keys in result.waiting.items():
+        yield f"  {counted(len(keys))} not to go before the owner has seen the end ({_named(keys)}): {what}"
     outcomes = result.summary.outcomes
     for outcome, text in (
         (Outcome.GONE, "gone already"),

@@ -32,6 +32,7 @@ from podlife.podgc import Selection, Settings
 from podlife.podgc.finalizers import HeldPod
 from podlife.podgc.policies.guards import Moment
 from podlife.podgc.policies.guards_plan import hold_back
+from podlife.podgc.policies.owner_plan import set_waiting_apart
 from podlife.podgc.policy import Plan, Victim, due_now
 from podlife.podgc.removal import Outcome, Removal, event_about, regarding_pod
 from podlife.podgc.sweep import Sweep, plan_once
@@ -100,7 +101,7 @@ def run_sweep(
     if finalizers is not None:
         said += finalizers.said()
         problems += finalizers.problems(job.connection)
-        code = code or int(not finalizers.result.is_complete)
+        code = code or int(not finalizers.is_complete)
     for line in said:
         print(line)
     for problem in problems:
@@ -111,8 +112,14 @@ def run_sweep(
 async def _make_plan(job: _Job) -> tuple[Plan, list[HeldPod]]:
     """With the pods whose finalizers would be taken off."""
     async with connected(job.options, job.connection) as client:
-        plan = await plan_once(client, job.settings, job.selection)
+        plan = await _plan(job, client)
         return plan, [] if job.finalizers is None else await job.finalizers.look(client)
+
+
+async def _plan(job: _Job, client: Client) -> Plan:
+    """Whoever waits for an owner is not to go yet, and no reason to call a sweep incomplete."""
+    plan = await plan_once(client, job.settings, job.selection)
+    return await set_waiting_apart(plan, client, job.settings, SystemClock())
 
 
 def _show(plan: Plan) -> bool:
@@ -148,7 +155,9 @@ def _is_agreed(plan: Plan, finalizers: FinalizerPart | None, held: Sequence[Held
 async def _sweep(job: _Job, agreed: Plan | None, result: Result) -> None:
     started = perf_counter()
     async with connected(job.options, job.connection) as client:
-        plan = await plan_once(client, job.settings, job.selection)
+        plan = await _plan(job, client)
+        for waits in plan.waiting:
+            result.waiting.setdefault(waits.what, []).append(waits.victim.pod.key)
         plan = _both(plan, agreed) if agreed else plan
         stopping = asyncio.Event()
         async with _recorder(client) as recorder, _steps(job, client) as steps:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -19,7 +21,7 @@ from podlife.podgc.removal import Removal
 from podlife.podgc.settings import Reason
 from podlife.podgc.sweep import Sweep
 from podlife.podgc.views import Pod
-from tests.component.cli.commands import eventually
+from tests.component.cli.commands import eventually, podlife
 from tests.real.podgc.cluster import connect, find_pod, make_namespace, make_node
 from tests.real_parts import Server
 
@@ -29,6 +31,12 @@ WORKFLOWS = Ref("argoproj.io", "v1alpha1", "workflows", kind="Workflow")
 POLICY = Policy(
     rules=(Rule("owned", Selector(namespaces=("owned",)), ttl_seconds=0, wait_for_owner=OwnerWait(3600)),)
 )
+FILE = """
+apiVersion: podlife.dev/v1
+kind: PodGCPolicy
+rules:
+  - {name: owned, select: {namespaces: [owned]}, ttlAfterFinished: 0s, waitForOwner: 1h}
+"""
 ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
 
@@ -99,7 +107,9 @@ async def test_a_workflow_is_asked_by_its_own_definition(client: Client) -> None
     assert await said(client, pod) == ""
 
 
-async def test_a_jobs_pod_is_swept_only_when_the_job_has_counted_it(client: Client) -> None:
+async def test_a_jobs_pod_is_swept_only_when_the_job_has_counted_it(
+    gc_kube: Server, client: Client, tmp_path: Path
+) -> None:
     await make_node(client, "node-a")
     template = {"spec": {"containers": [{"name": "c", "image": "i"}], "restartPolicy": "Never"}}
     job = await client.create(JOBS, {"metadata": {"name": "sum"}, "spec": {"template": template}}, "owned")
@@ -121,6 +131,14 @@ async def test_a_jobs_pod_is_swept_only_when_the_job_has_counted_it(client: Clie
 
     assert await sweep() is Outcome.KEPT
     assert "its Job has not counted it yet" in kept[-1]
+    file = tmp_path / "policy.yaml"
+    file.write_text(FILE)
+    flags = ("--policy", str(file), "--kubeconfig", str(gc_kube.kubeconfig))
+    planned = await podlife("gc", "plan", "-n", "owned", *flags)
+    assert re.search(r"owned/sum-1 +owned +59m\S* +its Job has not counted it yet", planned.out), planned
+    swept = await podlife("gc", "sweep", "--yes", "-n", "owned", *flags)
+    assert swept.code == 0, swept
+    assert "1 pod not to go before the owner has seen the end (owned/sum-1)" in swept.out
     uncounted = {"status": {"startTime": "2026-01-01T00:00:00Z", "uncountedTerminatedPods": {}}}
     uncounted["status"]["uncountedTerminatedPods"] = {"succeeded": [pod["metadata"]["uid"]]}
     await client.patch(JOBS, "sum", uncounted, "owned", subresource="status")
