@@ -15,6 +15,7 @@ from podlife.events import Recorder
 from podlife.podgc import Collector, Settings
 from podlife.podgc.finalizers_policy import remover_under
 from podlife.podgc.finalizers_watch import FinalizerWatch
+from podlife.podgc.policies.guards_plan import census_of
 from podlife.podgc.reloading import Reloading
 from podlife.workqueue import Queue
 
@@ -72,7 +73,14 @@ class Collecting:
         self._finalizers: FinalizerWatch | None = None
         if remove_finalizers:
             collector = self._collector
-            remover = remover_under(lambda: collector.settings, client, clock, remove_finalizers, steps)
+            remover = remover_under(
+                lambda: collector.settings,
+                client,
+                clock,
+                remove_finalizers,
+                steps,
+                marks=lambda: census_of(collector.index).marks,
+            )
             self._finalizers = FinalizerWatch(collector, remover, recorder)
 
     @property
@@ -119,7 +127,10 @@ class Collecting:
 
 
 def _told(settings: Settings) -> dict[str, Any]:
+    guards = settings.guards
+    guarded = {} if guards is None else {"observing": guards.is_observing, "forced": settings.is_forced}
     return {
+        **guarded,
         "threshold": settings.threshold,
         "quarantine_seconds": settings.quarantine_seconds,
         "period_seconds": settings.period_seconds,

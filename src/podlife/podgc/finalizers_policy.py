@@ -1,7 +1,7 @@
 """Taking finalizers off under a policy: what it protects is left alone, and its guards hold this back too.
 
-Of the guards those that say when hold: maintenance windows and observe-only. Those that count do not: what is taken off
-belongs to a pod whose deletion was asked for before, and counted then if it was ours.
+Of the guards those that say when hold: stops, maintenance windows and observe-only. Those that count do not: what is
+taken off belongs to a pod whose deletion was asked for before, and counted then if it was ours.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from podlife.client import Client
 from podlife.clock import Clock
 from podlife.podgc.finalizers_removal import FinalizerRemover
 from podlife.podgc.governing import pod_view, protection_of
+from podlife.podgc.policies.guards_marks import Marks
+from podlife.podgc.policies.model import STOP
 from podlife.podgc.policies.windows import is_open
 from podlife.podgc.settings import Settings
 from podlife.podgc.steps import Step
@@ -28,11 +30,14 @@ def remover_under(
     clock: Clock,
     allowed: frozenset[str],
     steps: Sequence[Step] = (),
+    marks: Callable[[], Marks] = Marks,
 ) -> FinalizerRemover:
-    """`settings` gives those in force."""
+    """`settings` gives those in force, `marks` what is written on namespaces."""
 
     def protection(pod: Object) -> str:
         in_force = settings()
+        if in_force.guards is not None and (stop := marks().stop_of(pod["metadata"]["namespace"])):
+            return f"the annotation {STOP} of namespace {stop[0]}: {stop[1] or 'no reason given'}"
         return protection_of(in_force, msgspec.convert(pod, pod_view(in_force)), clock.now())
 
     def hold() -> str:

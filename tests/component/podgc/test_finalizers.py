@@ -25,6 +25,7 @@ from podlife.podgc.finalizers_removal import FinalizerRemover, Taken, event_of
 from podlife.podgc.finalizers_round import FinalizerRound, RoundResult
 from podlife.podgc.finalizers_watch import FinalizerWatch
 from podlife.podgc.governing import governed
+from podlife.podgc.policies.guards_marks import Marks
 from podlife.podgc.policies.model import Guards, Policy, Protection, Window
 from podlife.podgc.policy import Victim
 from podlife.wire import Request, Response
@@ -471,6 +472,11 @@ async def test_a_policy_holds_finalizers_as_it_holds_deletions(tmp_path: Path) -
             assert why in (await under.take_off(pod)).why
         # The last of them, at night.
         await asyncio.sleep(11 * 3600)
+        marks = Marks({"default": "an incident"})
+        stopped = remover_under(
+            lambda: in_force, world.client, world.clock, frozenset({ONE}), marks=lambda: marks
+        )
+        assert "gc-stop of namespace default: an incident" in (await stopped.take_off(pod)).why
         assert (await under.take_off(pod)).taken == (ONE,)
 
 
