@@ -119,7 +119,7 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
 
 def test_the_commands_are_found() -> None:
     """Else there would be nothing to try below, and nobody would notice."""
-    assert (len(SERVERS), len(OTHERS), len(COLLECTOR), len(CONTROLLERS)) == (3, 4, 4, 3)
+    assert (len(SERVERS), len(OTHERS), len(COLLECTOR), len(CONTROLLERS)) == (3, 4, 7, 3)
 
 
 @pytest.mark.parametrize("command", SERVERS)
