@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import aiohttp
 from aiohttp import web
 
-__all__ = ["Answer", "Cut", "Fault", "FaultyProxy", "Hang", "Seen", "Silence", "Truncate", "proxied"]
+__all__ = ["Answer", "Cut", "Fault", "FaultyProxy", "Hang", "Hold", "Seen", "Silence", "Truncate", "proxied"]
 
 _HOP_BY_HOP = {"transfer-encoding", "content-length", "connection", "content-encoding"}
 
@@ -56,6 +56,13 @@ class Hang:
 
 
 @dataclass(frozen=True)
+class Hold:
+    """No answer, and the connection ends when the test says so."""
+
+    until: asyncio.Event
+
+
+@dataclass(frozen=True)
 class Silence:
     """A stream that stays open and says nothing."""
 
@@ -65,7 +72,7 @@ class Truncate:
     """The answer, or the first piece of a stream, ends in the middle as if that were its end."""
 
 
-Fault = Answer | Cut | Hang | Silence | Truncate
+Fault = Answer | Cut | Hang | Hold | Silence | Truncate
 
 
 class FaultyProxy:
@@ -110,7 +117,9 @@ class FaultyProxy:
             return web.Response(status=fault.status, body=fault.body, headers=headers)
         if isinstance(fault, Hang):
             await self._quit.wait()
-        if isinstance(fault, Cut | Hang):
+        if isinstance(fault, Hold):
+            await fault.until.wait()
+        if isinstance(fault, Cut | Hang | Hold):
             if isinstance(fault, Cut) and fault.after:
                 await self._pass_on(request)
             return self._cut(request)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import signal
@@ -19,7 +20,7 @@ from tests.component.cli.commands import (
     started,
 )
 from tests.component.cli.conftest import Server
-from tests.component.cli.faulty_proxy import Answer, Cut, Fault, FaultyProxy, Hang, Seen, Truncate
+from tests.component.cli.faulty_proxy import Answer, Cut, Fault, FaultyProxy, Hang, Hold, Seen, Truncate
 from tests.gc_states import FINALIZER, States
 from tests.real_pki import Pki
 from tests.server_process import running_server
@@ -179,10 +180,12 @@ async def test_on_a_terminal_it_shows_how_far_it_is(
     states: States, through: list[str], proxy: FaultyProxy
 ) -> None:
     await states.terminated("a", "b", "c")
-    proxy.fault = lambda seen: Hang() if seen.method == "DELETE" and seen.path.endswith("/b") else None
-    flags = ["--yes", "--terminated-pod-gc-threshold", "1", "--request-timeout", "1s", *through]
+    held = Hold(asyncio.Event())
+    proxy.fault = lambda seen: held if seen.method == "DELETE" and seen.path.endswith("/b") else None
+    flags = ["--yes", "--terminated-pod-gc-threshold", "1", *through]
     async with on_terminal("gc", "sweep", *flags) as terminal:
         await terminal.wait_for("1/2")
+        held.until.set()
         await terminal.wait_for("1 pod deleted")
         assert await terminal.exit_code() == 1
 
@@ -271,7 +274,7 @@ async def test_a_list_that_cannot_be_had_is_one_line_and_nothing_is_deleted(
 ) -> None:
     await states.out_of_service("stuck")
     proxy.fault = lambda seen: fault if seen.path == PODS else None
-    result = await podlife("gc", "sweep", "--yes", "--request-timeout", "2s", *through)
+    result = await podlife("gc", "sweep", "--yes", "--request-timeout", "6s", *through)
     assert_one_line(result, *words)
     assert proxy.count("DELETE", ".*") == 0
     assert await states.names() == {"stuck"}
@@ -295,7 +298,7 @@ async def test_a_node_that_cannot_be_looked_for_keeps_its_pods(
     """GC-52"""
     await states.orphaned("orphan")
     proxy.fault = lambda seen: fault if seen.path == "/api/v1/nodes/gc-gone" else None
-    flags = ["--quarantine", "0s", "--request-timeout", "2s", *through]
+    flags = ["--quarantine", "0s", "--request-timeout", "6s", *through]
     result = await podlife("gc", "sweep", "--yes", *flags)
     assert (result.code, len(result.err.splitlines())) == (1, 1)
     assert "node gc-gone could not be looked for, its pods stay" in result.err
@@ -400,14 +403,14 @@ async def test_interrupted_it_sends_nothing_more_and_counts_what_is_left(
     """Far more pods than calls at once: those that stand in line must not be sent after Ctrl-C."""
     await states.terminated(*(f"p-{number:02}" for number in range(40)))
     proxy.fault = lambda seen: Hang() if seen.method == "DELETE" else None
-    flags = ["--terminated-pod-gc-threshold", "1", "--request-timeout", "3s", *through]
+    flags = ["--terminated-pod-gc-threshold", "1", "--request-timeout", "8s", *through]
     async with started("gc", "sweep", "--yes", *flags) as sweep:
         await eventually(lambda: proxy.count("DELETE", ONE_POD) == 16)
         result = await sweep.end(signal.SIGINT)
     assert (result.code, result.out) == (130, "Nothing was deleted.\n")
     assert proxy.count("DELETE", ONE_POD) == 16
     failed, left = result.err.splitlines()
-    assert re.search(r"16 pods not deleted \(gc/p-.*, …\): .* did not answer DELETE .*/pods/… in 3 s", failed)
+    assert re.search(r"16 pods not deleted \(gc/p-.*, …\): .* did not answer DELETE .*/pods/… in 8 s", failed)
     assert left == "podlife: interrupted: 23 pods left; started again, it goes on"
 
 
