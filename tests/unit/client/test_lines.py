@@ -39,10 +39,10 @@ def test_a_line_past_the_bound_is_refused_even_if_it_never_ends() -> None:
 
 def test_a_huge_line_in_small_pieces_takes_linear_time() -> None:
     splitter = LineSplitter()
-    began = time.perf_counter()
+    began = time.process_time()
     for _ in range(16 * 1024):
         splitter.feed(b"x" * 1024)
     (line,) = splitter.feed(b"\n")
     assert len(line) == 16 * 1024 * 1024
     # In quadratic time this moves 128 GiB: minutes.
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 20

@@ -168,5 +168,6 @@ def test_selector_is_read_once_however_many_orphans_there_are() -> None:
     started = time.process_time()
     for number in range(1000):
         events.on_add(pod(f"orphan-{number}", labels={"app": "web"}))
-    assert time.process_time() - started < 1
+    # Read for each of them it takes many times as long.
+    assert time.process_time() - started < 3
     assert keys.taken() == {("default", "large")}
