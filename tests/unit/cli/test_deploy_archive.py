@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from podlife.podgc.archive import step
@@ -18,10 +21,29 @@ def documents(path: Path) -> list[dict[str, Any]]:
     return list(yaml.safe_load_all(path.read_text()))
 
 
-def added(path: str) -> Any:
-    [patch] = documents(ARCHIVE / "deployment.yaml")
-    [value] = [each["value"] for each in patch if each["path"] == path]
-    return value
+def added_argument() -> str:
+    [[patch]] = documents(ARCHIVE / "argument.yaml")
+    assert patch["path"] == "/spec/template/spec/containers/0/args/-"
+    return str(patch["value"])
+
+
+@pytest.fixture(
+    scope="module",
+    params=["[archive]", "[archive, policy]", "[policy, archive]", "[owners, policy, archive]"],
+)
+def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The Deployment that kubectl would apply, and with which components."""
+    if shutil.which("kubectl") is None:
+        pytest.skip("kubectl is not installed")
+    copy = tmp_path_factory.mktemp("deploy") / "gc"
+    shutil.copytree(GC, copy)
+    with (copy / "kustomization.yaml").open("a") as file:
+        file.write(f"components: {request.param}\n")
+    made = subprocess.run(
+        ["kubectl", "kustomize", str(copy)], capture_output=True, text=True, timeout=60, check=True
+    )
+    [deployment] = [each for each in yaml.safe_load_all(made.stdout) if each["kind"] == "Deployment"]
+    return {"components": request.param, **deployment}
 
 
 def test_every_file_is_in_the_component() -> None:
@@ -49,23 +71,41 @@ def test_what_a_missing_right_is_told_with_names_the_file_that_has_it() -> None:
     assert str(path) in Path(step.__file__).read_text(encoding="utf-8")
 
 
-def test_the_volume_is_mounted_where_the_flag_points_and_holds_more_than_the_archive_may() -> None:
-    [mount] = added("/spec/template/spec/containers/0/volumeMounts")
-    [volume] = added("/spec/template/spec/volumes")
+def test_the_volume_is_mounted_where_the_flag_points_and_holds_more_than_the_archive_may(
+    built: dict[str, Any],
+) -> None:
     [claim] = documents(ARCHIVE / "claim.yaml")
-    assert (mount["name"], volume["persistentVolumeClaim"]["claimName"]) == (
-        volume["name"],
-        claim["metadata"]["name"],
-    )
-    assert added("/spec/template/spec/containers/0/args/-").startswith(f"--archive={mount['mountPath']}/")
+    pod = built["spec"]["template"]["spec"]
+    [container] = pod["containers"]
+    [volume] = [each for each in pod["volumes"] if each["name"] == "archive"]
+    [mount] = [each for each in container["volumeMounts"] if each["name"] == "archive"]
+    assert volume["persistentVolumeClaim"]["claimName"] == claim["metadata"]["name"]
+    assert f"--archive={mount['mountPath']}/pods" in container["args"]
     assert claim["spec"]["resources"]["requests"]["storage"] == "2Gi"
+
+
+def test_it_takes_nothing_away_whatever_stands_before_or_after_it(built: dict[str, Any]) -> None:
+    [plain] = documents(GC / "deployment.yaml")
+    pod, before = built["spec"]["template"]["spec"], plain["spec"]["template"]["spec"]
+    [container], [plain_container] = pod["containers"], before["containers"]
+    others = ["policy"] if "policy" in built["components"] else []
+    assert sorted(each["name"] for each in pod["volumes"]) == sorted(["archive", *others])
+    assert sorted(each["name"] for each in container["volumeMounts"]) == sorted(["archive", *others])
+    assert container["args"][: len(plain_container["args"])] == plain_container["args"]
+    assert len(container["args"]) == len(plain_container["args"]) + 1 + len(others)
+    assert pod["securityContext"] == {**before["securityContext"], "fsGroup": 65532}
+    assert container["securityContext"] == plain_container["securityContext"]
+
+
+def test_one_at_a_time_writes_to_the_volume(built: dict[str, Any]) -> None:
+    assert (built["spec"]["replicas"], built["spec"]["strategy"]) == (1, {"type": "Recreate"})
 
 
 def test_the_command_takes_the_arguments(tmp_path: Path) -> None:
     """It comes as far as the server, which is not there."""
     [deployment] = documents(GC / "deployment.yaml")
     [container] = deployment["spec"]["template"]["spec"]["containers"]
-    flag = added("/spec/template/spec/containers/0/args/-").replace("/archive", str(tmp_path))
+    flag = added_argument().replace("/archive", str(tmp_path))
     result = podlife(*container["args"], flag, "--listen=127.0.0.1:0", "--server=https://127.0.0.1:1")
     assert result.returncode == 1
     assert "cannot be reached" in result.stderr

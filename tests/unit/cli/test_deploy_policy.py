@@ -15,7 +15,9 @@ from tests.real_parts import ROOT
 FOLDER = ROOT / "deploy" / "gc"
 
 
-@pytest.fixture(scope="module", params=["[policy]", "[owners, policy]", "[archive, policy]"])
+@pytest.fixture(
+    scope="module", params=["[policy]", "[owners, policy]", "[archive, policy]", "[policy, archive]"]
+)
 def built(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[tuple[str, str], dict[str, Any]]:
