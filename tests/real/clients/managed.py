@@ -52,6 +52,9 @@ def manage(folder: Path, content_type: str) -> Iterator[Managed]:
         f"--kube-api-content-type={content_type}",
         f"--terminated-pod-gc-threshold={KEPT}",
         "--leader-elect=true",
+        # One that is late with its lease ends, and a machine may be busy for as long as this.
+        "--leader-elect-lease-duration=60s",
+        "--leader-elect-renew-deadline=50s",
     )
     with podlife_apiserver(folder / "podlife") as server:
         make_namespace(server, ABANDONED)
