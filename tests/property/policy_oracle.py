@@ -162,7 +162,7 @@ class PolicyOracle:
     def is_let_go(self, uid: str) -> str:
         """The rule that lets the pod go now, or ""."""
         pod = self.pods[uid]
-        if self.is_settled(pod) or self.is_spared(pod):
+        if self.is_settled(pod) or self.is_spared(pod) or self.now == float("-inf"):
             return ""
         rule = self.rule_of(pod)
         if rule is None or self.is_excluded(rule, pod):

@@ -41,40 +41,46 @@ label_selectors = st.sampled_from(("app=x", "app!=y", "keep", "!keep", "app in (
 namespace_names = st.sampled_from((("a",), ("prod-*",), ("?",), ("a", "b")))
 
 
-def some(values: st.SearchStrategy[Any], otherwise: Any) -> st.SearchStrategy[Any]:
-    """Mostly nothing is said."""
-    return st.sampled_from((False, False, False, True)).flatmap(
-        lambda is_said: values if is_said else st.just(otherwise)
-    )
+def rarely(values: st.SearchStrategy[Any], otherwise: Any) -> st.SearchStrategy[Any]:
+    return st.integers(0, 5).flatmap(lambda drawn: values if drawn == 5 else st.just(otherwise))
 
 
-selectors = st.builds(
+def one_of_its(kind: type, **fields: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """Says one thing only: what says much holds for nobody."""
+    return st.one_of(*(st.builds(kind, **{name: values}) for name, values in fields.items()))
+
+
+selectors = one_of_its(
     Selector,
-    namespaces=some(namespace_names, ()),
-    namespace_labels=some(st.sampled_from(("env=prod", "env!=prod")).map(parse_label_selector), None),
-    labels=some(label_selectors, None),
-    owner_kinds=some(st.sampled_from((("Job",), ("none",), ("*Set",))), ()),
-    nodes=some(st.just(("n1",)), ()),
-    phases=some(st.sampled_from((("Failed",), ("Succeeded", "Failed"))), ()),
-    reasons=some(st.sampled_from((("Evicted",), ("OutOf*",))), ()),
-    exit_codes=some(st.sampled_from((frozenset((1,)), frozenset((0, 2)))), frozenset()),
+    namespaces=namespace_names,
+    namespace_labels=st.sampled_from(("env=prod", "env!=prod")).map(parse_label_selector),
+    labels=label_selectors,
+    owner_kinds=st.sampled_from((("Job",), ("none",), ("*Set",))),
+    nodes=st.just(("n1",)),
+    phases=st.sampled_from((("Failed",), ("Succeeded", "Failed"))),
+    reasons=st.sampled_from((("Evicted",), ("OutOf*",))),
+    exit_codes=st.sampled_from((frozenset((1,)), frozenset((0, 2)))),
+)
+keeps = st.builds(Keep, st.integers(0, 2), st.sampled_from(Per), st.sampled_from(Order))
+lives = st.sampled_from((0.0, 20.0, 60.0))
+limits = st.one_of(
+    st.fixed_dictionaries({"keep": keeps}),
+    st.fixed_dictionaries({"ttl_seconds": lives}),
+    st.fixed_dictionaries({"keep": keeps, "ttl_seconds": lives, "is_either": st.booleans()}),
+    st.just({"max_terminating_seconds": 30.0}),
 )
 rules = st.builds(
-    Rule,
-    name=st.just(""),
-    selector=selectors,
-    exclude=some(st.lists(selectors, min_size=1, max_size=2).map(tuple), ()),
-    keep=st.none() | st.builds(Keep, st.integers(0, 2), st.sampled_from(Per), st.sampled_from(Order)),
-    ttl_seconds=st.sampled_from((None, 0.0, 20.0, 60.0)),
-    is_either=st.booleans(),
-    max_terminating_seconds=st.sampled_from((None, None, 30.0)),
-    is_on=st.sampled_from((True, True, True, False)),
+    lambda selector, exclude, limits, is_on: Rule("", selector, exclude, **limits, is_on=is_on),
+    st.just(Selector()) | selectors,
+    st.just(()) | st.lists(selectors, max_size=2).map(tuple),
+    limits,
+    rarely(st.just(False), True),
 )
-protections = st.builds(
+protections = one_of_its(
     Protection,
-    namespaces=some(namespace_names, ()),
-    labels=some(st.lists(label_selectors, min_size=1, max_size=1).map(tuple), ()),
-    annotations=some(st.sampled_from(((("hold", None),), (("hold", "yes"),))), ()),
+    namespaces=namespace_names,
+    labels=label_selectors.map(lambda found: (found,)),
+    annotations=st.sampled_from(((("hold", None),), (("hold", "yes"),))),
 )
 
 
@@ -85,15 +91,12 @@ def numbered(found: list[Rule]) -> tuple[Rule, ...]:
 policies = st.builds(
     Policy,
     rules=st.lists(rules, min_size=1, max_size=4).map(numbered),
-    protection=some(protections, Protection()),
+    protection=st.just(Protection()) | protections,
 )
 
-annotations = st.fixed_dictionaries(
+annotations = rarely(
+    st.fixed_dictionaries({}, optional={KEEP_UNTIL: moments | st.just("some day"), "hold": st.just("yes")}),
     {},
-    optional={
-        KEEP_UNTIL: moments | st.just("some day"),
-        "hold": st.sampled_from(("yes", "no")),
-    },
 )
 containers = st.lists(
     st.fixed_dictionaries(
@@ -155,13 +158,16 @@ class Governing(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.now = EPOCH
+        self.now = EPOCH + timedelta(seconds=60)
         self.made = 0
 
     @initialize(
-        policy=policies, first=st.lists(pods, max_size=6), known=st.lists(st.sampled_from(NAMESPACES))
+        policy=policies,
+        first=st.lists(pods, max_size=8),
+        unknown=rarely(st.sampled_from(NAMESPACES), ""),
+        is_told=rarely(st.just(False), True),
     )
-    def begin(self, policy: Policy, first: list[Object], known: list[str]) -> None:
+    def begin(self, policy: Policy, first: list[Object], unknown: str, is_told: bool) -> None:
         self.settings = governed(Settings(threshold=100_000), policy)
         # Nobody has told the time yet.
         self.oracle = PolicyOracle(policy, now=float("-inf"))
@@ -170,10 +176,12 @@ class Governing(RuleBasedStateMachine):
         self.known: dict[str, Pod] = {}
         for node in ("n1", "n2"):
             self.index.put_node(msgspec.convert({"metadata": {"name": node}}, Node))
-        for name in known:
+        for name in {*NAMESPACES} - {unknown}:
             self.put_namespace(name, "")
         for pod in first:
             self.create(pod)
+        if is_told:
+            self.turn(0)
 
     def turn(self, ticks: int) -> None:
         self.now = max(EPOCH, self.now + timedelta(seconds=10 * ticks))
@@ -259,6 +267,7 @@ class Governing(RuleBasedStateMachine):
         """Also back: a clock that was put right."""
         self.turn(ticks)
 
+    @precondition(lambda self: self.oracle.now > 0)
     @rule()
     def pass_time_to_the_next_change(self) -> None:
         """Until the moment that the index names, nothing changes by itself."""

@@ -19,7 +19,7 @@ from sortedcontainers import SortedList
 from podlife.api.codec import format_time
 from podlife.podgc.index import PodIndex, Verdict
 from podlife.podgc.policies.facts import GovernedPod, protection_by, told
-from podlife.podgc.policies.groups import ALWAYS, Due, Groups, after, entry_of, until
+from podlife.podgc.policies.groups import Due, Groups, after, entry_of, is_always, until
 from podlife.podgc.policies.matching import Fit, Matcher
 from podlife.podgc.policies.model import Per, Rule
 from podlife.podgc.settings import RuleReason
@@ -39,7 +39,8 @@ class GovernedIndex(PodIndex):
     def __init__(self, matcher: Matcher, *, marks_failed: bool = True) -> None:
         super().__init__(marks_failed=marks_failed)
         self._matcher = matcher
-        self._now = ALWAYS
+        # Nobody has told yet: nothing is due by the time of day, and every moment is still to come.
+        self._now = -math.inf
         self._fits: dict[str, Fit] = {}
         # By namespace those that have or may get a place, where that may change with their namespace.
         self._members: dict[str, dict[str, GovernedPod]] = {}
@@ -170,7 +171,7 @@ class GovernedIndex(PodIndex):
         if moment is None:
             return None
         rule = self._matcher.rules[place]
-        reason = RuleReason.SURPLUS if moment == ALWAYS else RuleReason.EXPIRED
+        reason = RuleReason.SURPLUS if is_always(moment) else RuleReason.EXPIRED
         return Verdict(pod, rule.name, reason, moment, self._why(place, pod, reason))
 
     def _terminating_too_long(self, place: int, pod: GovernedPod) -> Verdict | None:

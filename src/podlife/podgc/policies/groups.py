@@ -15,13 +15,13 @@ from sortedcontainers import SortedList
 from podlife.podgc.policies.facts import GovernedPod
 from podlife.podgc.policies.model import Order, Per, Rule
 
-__all__ = ["ALWAYS", "Due", "Groups", "after", "entry_of", "until"]
+__all__ = ["Due", "Groups", "after", "entry_of", "is_always", "until"]
 
 Due = tuple[float, str, str, str]
 """A moment, in seconds since 1970, and the pod: its name, so that ties are settled, its UID and its node."""
 
-ALWAYS = -math.inf
-"""The moment of a pod that may go whatever time it is."""
+_LONG_AGO = 1e15
+"""By so much sooner than it ended may a pod go that may go whatever time it is: those that ended first stand first."""
 
 # Most groups are small and there may be many thousands: only a large one is worth a list of lists.
 _LARGE = 1000
@@ -103,6 +103,11 @@ class Groups:
             self.due.discard(entry_of(moment, pod))
 
 
+def is_always(moment: float) -> bool:
+    """Whether a pod with this moment may go whatever time it is."""
+    return moment < 0
+
+
 def until(entries: SortedList[Due], moment: float) -> Iterator[Due]:
     """Those whose moment has come."""
     for entry in entries:
@@ -118,7 +123,7 @@ def after(entries: SortedList[Due], moment: float) -> Iterator[Due]:
 
 def due_moment(rule: Rule, pod: GovernedPod, *, is_surplus: bool) -> float | None:
     if rule.keep is not None and is_surplus and (rule.ttl_seconds is None or rule.is_either):
-        return ALWAYS
+        return pod.completed_at - _LONG_AGO
     if rule.ttl_seconds is None:
         return None
     if rule.keep is not None and not is_surplus and not rule.is_either:

@@ -1,0 +1,233 @@
+"""What a policy decides, one promise at a time, on objects as a server gives them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from podlife.api.codec import Object, format_time
+from podlife.api.selectors import parse_label_selector
+from podlife.podgc import Action, PodIndex, Settings
+from podlife.podgc.governing import evaluate, governed, index_of
+from podlife.podgc.policies import Policy
+from podlife.podgc.policies.model import KEEP_UNTIL, Keep, Order, Per, Protection, Rule, Selector
+from podlife.podgc.policy import standing_of
+
+NOW = datetime(2030, 1, 2, tzinfo=UTC)
+
+
+def ago(seconds: float) -> str:
+    return format_time(NOW - timedelta(seconds=seconds))
+
+
+def pod(name: str, ended_ago: float = 3600, **how: Any) -> Object:
+    metadata: Object = {
+        "name": name,
+        "namespace": how.pop("namespace", "default"),
+        "uid": f"uid-{name}",
+        "creationTimestamp": how.pop("created", ago(86_400)),
+    }
+    status: Object = {"phase": how.pop("phase", "Succeeded"), "reason": how.pop("reason", "")}
+    if (kind := how.pop("owner", "")) != "":
+        metadata["ownerReferences"] = [{"kind": kind, "uid": f"{kind}-1", "controller": True}]
+    if "statuses" in how:
+        status["containerStatuses"] = how.pop("statuses")
+    elif status["phase"] in ("Succeeded", "Failed"):
+        status["containerStatuses"] = [container(ago(ended_ago), how.pop("code", 0))]
+    status["conditions"] = how.pop("conditions", [])
+    spec = {"nodeName": how.pop("node", "node")}
+    return {"metadata": {**metadata, **how}, "spec": spec, "status": status}
+
+
+def container(finished: str | None, code: int = 0) -> Object:
+    return {"state": {"terminated": {"exitCode": code, "finishedAt": finished}}}
+
+
+def chosen(policy: Policy, *pods: Object, threshold: int = 0, **world: Any) -> list[tuple[str, str, str]]:
+    settings = Settings(threshold=threshold)
+    plan = evaluate(policy, pods, world.get("nodes"), world.get("namespaces"), settings, NOW)
+    return [(each.pod.metadata.name, str(each.reason), each.rule) for each in plan.victims]
+
+
+def names(policy: Policy, *pods: Object, **how: Any) -> list[str]:
+    return [name for name, _, _ in chosen(policy, *pods, **how)]
+
+
+def test_a_pod_has_the_first_rule_that_selects_it_and_no_other() -> None:
+    policy = Policy(
+        (
+            Rule("long", Selector(labels=parse_label_selector("app=x")), ttl_seconds=1e6),
+            Rule("short", ttl_seconds=60),
+        )
+    )
+    assert chosen(policy, pod("a", labels={"app": "x"}), pod("b")) == [("b", "expired", "short")]
+
+
+def test_a_rule_that_is_off_selects_nobody() -> None:
+    policy = Policy((Rule("off", ttl_seconds=1e6, is_on=False), Rule("short", ttl_seconds=60)))
+    assert chosen(policy, pod("a")) == [("a", "expired", "short")]
+
+
+def test_what_a_rule_excludes_is_left_alone_by_later_rules_and_by_upstreams_threshold() -> None:
+    exclude = (Selector(labels=parse_label_selector("debug")), Selector(namespaces=("keep-*",)))
+    policy = Policy(
+        (Rule("first", Selector(owner_kinds=("Job",)), exclude, ttl_seconds=60), Rule("all", ttl_seconds=1))
+    )
+    pods = (
+        pod("debugged", owner="Job", labels={"debug": ""}),
+        pod("elsewhere", owner="Job", namespace="keep-me"),
+        pod("plain", owner="Job"),
+        pod("nobodys"),
+    )
+    assert chosen(policy, *pods, threshold=1) == [
+        ("nobodys", "expired", "all"),
+        ("plain", "expired", "first"),
+    ]
+
+
+def test_upstreams_threshold_counts_only_ended_pods_that_no_rule_has_and_nothing_protects() -> None:
+    policy = Policy(
+        (Rule("jobs", Selector(owner_kinds=("Job",)), ttl_seconds=1e6),),
+        Protection(labels=(parse_label_selector("hold"),)),
+    )
+    pods = [pod(name, owner="Job") for name in "ab"] + [pod(name, labels={"hold": ""}) for name in "cd"]
+    assert chosen(policy, *pods, pod("e"), threshold=1) == []
+    assert chosen(policy, *pods, pod("e"), pod("f"), threshold=1) == [
+        ("e", "terminated", "upstream/terminated")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("ended", "is_either", "expected"),
+    [
+        ((100, 200, 5), False, ["b"]),
+        ((100, 200, 50), True, ["b", "a"]),
+        ((1, 2, 3), False, []),
+        ((1, 2, 3), True, ["c"]),
+    ],
+)
+def test_with_two_limits_a_pod_goes_beyond_both_or_where_it_is_said_beyond_one(
+    ended: tuple[float, ...], is_either: bool, expected: list[str]
+) -> None:
+    rule = Rule("both", keep=Keep(2), ttl_seconds=60, is_either=is_either)
+    assert names(Policy((rule,)), *(pod(name, at) for name, at in zip("abc", ended, strict=True))) == expected
+
+
+@pytest.mark.parametrize(
+    ("per", "expected"),
+    [
+        (Per.CLUSTER, ["a", "b", "c", "d"]),
+        (Per.NAMESPACE, ["a", "b", "d"]),
+        (Per.NODE, ["a", "b", "c"]),
+        (Per.OWNER, ["a", "b"]),
+    ],
+)
+def test_the_youngest_of_each_group_stay(per: Per, expected: list[str]) -> None:
+    pods = (
+        pod("a", 50, owner="Job", node="m"),
+        pod("b", 40, owner="Job"),
+        pod("c", 30, node="m"),
+        pod("d", 20, namespace="other", owner="Job"),
+        pod("e", 10, node="m", namespace="other"),
+    )
+    found = names(Policy((Rule("keep", keep=Keep(1, per)),)), *pods)
+    # Nobody's pods count by their namespace.
+    assert found == expected
+
+
+def test_the_youngest_may_be_those_that_were_made_last() -> None:
+    pods = (pod("old", 1, created=ago(1000)), pod("young", 100, created=ago(900)))
+    assert names(Policy((Rule("keep", keep=Keep(1, order_by=Order.CREATION)),)), *pods) == ["old"]
+    assert names(Policy((Rule("keep", keep=Keep(1)),)), *pods) == ["young"]
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"statuses": [container(ago(900)), container(ago(10))]},
+        {"statuses": [container(ago(900)), {**container(None), "lastState": {}}], "conditions": ["Ready"]},
+        {"statuses": [], "conditions": ["DisruptionTarget"]},
+        {"statuses": [], "created": ago(10)},
+        {"statuses": [container(ago(900))], "conditions": [{"type": "Ready", "lastTransitionTime": "?"}]},
+    ],
+    ids=[
+        "latest container",
+        "container whose end is not known",
+        "eviction",
+        "nothing but its making",
+        "no time",
+    ],
+)
+def test_its_end_is_the_latest_moment_that_is_known(how: dict[str, Any]) -> None:
+    how["conditions"] = [
+        {"type": each, "status": "False", "lastTransitionTime": ago(10)} if isinstance(each, str) else each
+        for each in how.get("conditions", [])
+    ]
+    assert names(Policy((Rule("brief", ttl_seconds=60),)), pod("a", **how)) == []
+
+
+@pytest.mark.parametrize(
+    ("selector", "expected"),
+    [
+        (Selector(reasons=("OutOf*",)), ["full"]),
+        (Selector(phases=("Failed",)), ["evicted", "full"]),
+        (Selector(exit_codes=frozenset((137, 1))), ["full"]),
+        (Selector(nodes=("gpu-?",)), ["evicted"]),
+        (Selector(owner_kinds=("none",)), ["evicted", "full"]),
+        (Selector(namespaces=("team-[a]",)), []),
+        (Selector(namespaces=("team-*", "x")), ["done"]),
+    ],
+)
+def test_a_selector_takes_what_all_of_it_holds_for(selector: Selector, expected: list[str]) -> None:
+    pods = (
+        pod("done", namespace="team-a", owner="Job"),
+        pod("evicted", phase="Failed", reason="Evicted", node="gpu-1"),
+        pod("full", phase="Failed", reason="OutOfcpu", code=137),
+    )
+    assert sorted(names(Policy((Rule("rule", selector, ttl_seconds=60),)), *pods)) == expected
+
+
+def test_a_pod_of_a_namespace_that_is_not_known_is_nobodys_victim() -> None:
+    policy = Policy((Rule("brief", ttl_seconds=60),))
+    known = [{"metadata": {"name": "known"}}]
+    pods = (pod("a", namespace="known"), pod("b", namespace="unknown"))
+    assert names(policy, *pods, namespaces=known) == ["a"]
+
+
+def test_a_pod_that_stays_beyond_its_grace_is_marked_first() -> None:
+    policy = Policy((Rule("stuck", max_terminating_seconds=60),))
+    stuck = pod("a", phase="Running", deletionTimestamp=ago(61))
+    recent = pod("b", phase="Running", deletionTimestamp=ago(59))
+    plan = evaluate(policy, [stuck, recent], None, None, Settings(), NOW)
+    assert [(each.pod.metadata.name, each.action) for each in plan.victims] == [("a", Action.MARK_AND_DELETE)]
+
+
+def asked(policy: Policy, asked_about: Object, *others: Object) -> Any:
+    settings = governed(Settings(), policy)
+    index: PodIndex = index_of(settings, [asked_about, *others], None, None, NOW)
+    found = index.pod(asked_about["spec"]["nodeName"], asked_about["metadata"]["uid"])
+    assert found is not None
+    return standing_of(index, settings, found)
+
+
+def test_how_a_pod_stands_tells_its_rule_when_it_goes_and_what_spares_it() -> None:
+    exclude = (Selector(labels=parse_label_selector("debug")),)
+    policy = Policy(
+        (Rule("brief", exclude=exclude, ttl_seconds=60),), Protection(annotations=(("hold", "yes"),))
+    )
+    young = asked(policy, pod("a", 20))
+    assert (young.rule, young.reason, young.due_at) == ("brief", "expired", NOW.timestamp() + 40)
+    assert young.why == f"ended at {ago(20)}, may stay 1m"
+    assert asked(policy, pod("a", labels={"debug": "1"})).excluded_by == "exclude 1 of rule brief"
+    assert asked(policy, pod("a", annotations={"hold": "yes"})).protected_by == "annotation hold=yes"
+    until = asked(policy, pod("a", annotations={KEEP_UNTIL: ago(-60)}))
+    assert until.protected_by == f"annotation {KEEP_UNTIL}, until {ago(-60)}"
+    alive = asked(policy, pod("a", phase="Running"))
+    assert (alive.rule, alive.due_at, alive.protected_by) == ("brief", None, "")
+
+
+def test_without_a_policy_no_victim_names_a_rule() -> None:
+    plan = evaluate(None, [pod("a"), pod("b")], None, None, Settings(threshold=1), NOW)
+    assert [(each.pod.metadata.name, each.rule) for each in plan.victims] == [("a", "")]
