@@ -337,7 +337,7 @@ def namespace_of(name: str, labels: dict[str, str]) -> Namespace:
 
 
 TestGoverning = Governing.TestCase
-TestGoverning.settings = hypothesis_settings(max_examples=100, stateful_step_count=30, deadline=None)
+TestGoverning.settings = hypothesis_settings(max_examples=80, stateful_step_count=30, deadline=None)
 
 
 class Translating(GovernedIndex):
@@ -369,7 +369,7 @@ class CollectingUnderAnEmptyPolicy(Collecting):
 
 TestCollectingUnderAnEmptyPolicy = CollectingUnderAnEmptyPolicy.TestCase
 TestCollectingUnderAnEmptyPolicy.settings = hypothesis_settings(
-    max_examples=40, stateful_step_count=40, deadline=None
+    max_examples=30, stateful_step_count=30, deadline=None
 )
 
 
@@ -378,6 +378,7 @@ def chosen(policy: Policy, cluster: list[Object], now: datetime, threshold: int 
     return {victim.pod.metadata.uid for victim in plan.victims}
 
 
+@hypothesis_settings(max_examples=60)
 @given(policy=policies, cluster=clusters, now=times, data=st.data())
 def test_one_exclude_more_never_deletes_more(
     policy: Policy, cluster: list[Object], now: datetime, data: Any
@@ -392,6 +393,7 @@ def test_one_exclude_more_never_deletes_more(
     assert chosen(replace(policy, rules=rules), cluster, now) <= chosen(policy, cluster, now)
 
 
+@hypothesis_settings(max_examples=60)
 @given(policy=policies, cluster=clusters, now=times, more=protections)
 def test_one_protection_more_never_deletes_more(
     policy: Policy, cluster: list[Object], now: datetime, more: Protection
@@ -404,6 +406,7 @@ def test_one_protection_more_never_deletes_more(
     assert chosen(replace(policy, protection=both), cluster, now) <= chosen(policy, cluster, now)
 
 
+@hypothesis_settings(max_examples=60)
 @given(policy=policies, cluster=clusters, now=times, data=st.data())
 def test_a_pod_that_gets_a_time_to_be_kept_until_is_not_chosen_and_costs_nobody_else_its_life(
     policy: Policy, cluster: list[Object], now: datetime, data: Any
@@ -419,6 +422,7 @@ def test_a_pod_that_gets_a_time_to_be_kept_until_is_not_chosen_and_costs_nobody_
     assert with_it <= chosen(policy, cluster, now)
 
 
+@hypothesis_settings(max_examples=60)
 @given(policy=policies, cluster=clusters, now=times)
 def test_how_a_pod_stands_is_what_the_plan_says(policy: Policy, cluster: list[Object], now: datetime) -> None:
     settings = governed(Settings(threshold=2), policy)
@@ -435,6 +439,7 @@ def test_how_a_pod_stands_is_what_the_plan_says(policy: Policy, cluster: list[Ob
                 assert standing.due_at is None or standing.rule.startswith("upstream/")
 
 
+@hypothesis_settings(max_examples=60)
 @given(policy=policies, cluster=clusters, now=times, back=st.integers(1, 200))
 def test_a_clock_that_jumps_back_lets_nobody_go_whom_that_time_would_not(
     policy: Policy, cluster: list[Object], now: datetime, back: int

@@ -89,7 +89,7 @@ def test_a_hundred_rules_add_no_more_than_a_fifth_to_the_memory_of_a_pod() -> No
     assert bytes_each(governing) <= 1.2 * bytes_each(plain)
 
 
-def bytes_each(settings: Settings, size: int = 12_000) -> float:
+def bytes_each(settings: Settings, size: int = 6_000) -> float:
     """Of pods of which a third have ended, with their place in the index."""
     raw = [wire(number, phase="Running" if number % 3 else "Succeeded") for number in range(size)]
     decoder = msgspec.json.Decoder(pod_view(settings))
