@@ -330,7 +330,8 @@ class Collector:
         if not self._queue.retries((_POD, uid)):
             self.metrics.reaction_seconds.observe(loop.time() - claim.since)
         try:
-            removal = await remove(self._client, victim, self.settings.gates, self._clock, self._steps)
+            steps = self._steps if self.settings.policy is None else (*self._steps, self._decide_again)
+            removal = await remove(self._client, victim, self.settings.gates, self._clock, steps)
         except PodlifeError as error:
             self.note(is_news=self.guards.note(victim, error))
             self._report_failure(victim, error)
@@ -352,6 +353,15 @@ class Collector:
         claim.done_at = loop.time()
         self._queue.forget((_POD, uid))
         self._report(victim, removal)
+
+    async def _decide_again(self, victim: Victim) -> str:
+        """The last step: the others take their time, in which another policy may have come."""
+        if not self.is_fit:
+            return self._caches.trouble or "nothing is heard of the server"
+        self.index.pass_time(self._clock.now())
+        pod = self.index.pod(victim.pod.spec.node_name, victim.pod.metadata.uid)
+        is_meant = pod is None or policy.victim_of(self.index, self.settings, pod) is not None
+        return "" if is_meant else "it was decided otherwise meanwhile"
 
     # Telling
 

@@ -20,6 +20,7 @@ from podlife.podgc.governing import governed
 from podlife.podgc.policies import Policy
 from podlife.podgc.policies.model import KEEP_UNTIL, Keep, Per, Protection, Rule, Selector
 from podlife.podgc.policies.reading import load_policy
+from podlife.podgc.policy import Victim
 from podlife.podgc.reloading import Reloading
 from podlife.wire import Request
 from tests.component.podgc.test_collector import eventually, now, status
@@ -219,6 +220,31 @@ async def test_another_policy_is_put_in_force_without_a_quarantine_that_begins_a
             assert governor.metrics.policy_generation == 2
             assert governor.metrics.deleted_by_rule == {"brief": 1, "upstream/orphaned": 1}
             task.cancel()
+
+
+@virtual_time
+async def test_a_policy_that_comes_while_a_step_takes_its_time_saves_whom_it_protects(tmp_path: Path) -> None:
+    sparing = Policy(TTL.rules, Protection(labels=(parse_label_selector("hold=yes"),)))
+    asked: list[str] = []
+
+    async def take_time(victim: Victim) -> str:
+        if not asked:
+            governor.put_in_force(governed(Settings(), sparing))
+        asked.append(victim.pod.metadata.name)
+        await asyncio.sleep(5)
+        return ""
+
+    async with serve(tmp_path) as world:
+        await world.node()
+        await ended(world, "held", -100, labels={"hold": "yes"})
+        await ended(world, "other", -100)
+        settings = governed(Settings(), TTL)
+        governor = Collector(world.client, settings, clock=world.clock, steps=[take_time])
+        async with running(governor):
+            await eventually(lambda: world.is_gone("other"))
+            await asyncio.sleep(100)
+            assert await world.left() == ["held"]
+            assert asked[0] == "held"
 
 
 @virtual_time
