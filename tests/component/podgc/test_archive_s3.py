@@ -241,3 +241,29 @@ def test_a_bundle_of_authorities_that_is_not_there_is_refused() -> None:
     given = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_CA_BUNDLE": "/nowhere.pem"}
     with pytest.raises(ConfigError, match=r"AWS_CA_BUNDLE '/nowhere\.pem' cannot be read"):
         S3Client(settings_from(given), BUCKET, clock=SystemClock())
+
+
+async def test_what_is_kept_already_is_read_before_it_is_replaced(
+    server: S3Server, archive: S3Archive
+) -> None:
+    assert await archive.get("default", "web", UID) is None
+    entry = make_entry(log_bytes=1000)
+    await archive.put(entry)
+    assert await archive.get("default", "web", UID) == entry
+    server.objects = {key: value[:50] for key, value in server.objects.items()}
+    assert await archive.get("default", "web", UID) is None
+
+    async def forbid(request: web.Request) -> web.StreamResponse:
+        return failure(403, "AccessDenied")
+
+    # With keys that may only put it is as if nothing were there.
+    server.faults = [forbid]
+    assert await archive.get("default", "web", UID) is None
+
+    async def fail(request: web.Request) -> web.StreamResponse:
+        return failure(500, "InternalError")
+
+    # Whether there is something is not known then, and it must not be lost.
+    server.faults = [fail, fail, fail]
+    with pytest.raises(ArchiveError, match="500"):
+        await archive.get("default", "web", UID)

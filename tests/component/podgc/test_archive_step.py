@@ -43,6 +43,9 @@ class Shelf:
         if self.trouble:
             raise ArchiveError(self.trouble)
 
+    async def get(self, namespace: str, name: str, uid: str) -> Entry | None:
+        return self.entries.get(uid)
+
     async def put(self, entry: Entry) -> None:
         self._at_once += 1
         self.most_at_once = max(self.most_at_once, self._at_once)
@@ -407,3 +410,32 @@ async def test_a_dead_node_costs_the_pods_of_others_neither_their_logs_nor_much_
             [log] = entry.logs
             assert (log.text == "well") == entry.header.name.startswith("well-"), log.problem
         assert asyncio.get_running_loop().time() < 60
+
+
+@virtual_time
+async def test_a_pod_that_is_archived_again_keeps_the_logs_and_events_that_are_not_there_any_more(
+    tmp_path: Path,
+) -> None:
+    """Its first deletion was held by a finalizer; by the second its node is gone, and its events have expired."""
+    async with a_world(tmp_path) as (world, shelf, node):
+        pod = await world.pod("web", phase="Failed")
+        await tell(world, pod, "OOMKilling")
+        node.logs["c", False] = b"the reason\n"
+        step = step_of(world, shelf)
+        assert await step(await victim_of(world, "web")) == ""
+        for event in (await world.admin.list(EVENTS, "default")).items:
+            await world.admin.delete(EVENTS, event["metadata"]["name"], "default")
+        await tell(world, pod, "NodeGone")
+        node.logs["c", False] = refusal(404, "NotFound")
+        await asyncio.sleep(4000)
+        assert await step(await victim_of(world, "web")) == ""
+        [entry] = shelf.entries.values()
+        assert [(log.text, log.problem) for log in entry.logs] == [("the reason\n", "")]
+        assert [event["reason"] for event in entry.events] == ["OOMKilling", "NodeGone"]
+        assert entry.header.problems == ()
+        # Of what is still there, the later counts.
+        node.logs["c", False] = b"more of it\n"
+        assert await step(await victim_of(world, "web")) == ""
+        [entry] = shelf.entries.values()
+        assert [log.text for log in entry.logs] == ["more of it\n"]
+        assert len(entry.events) == 2

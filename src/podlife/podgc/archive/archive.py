@@ -22,6 +22,9 @@ class Archive(Protocol):
     async def check(self) -> None:
         """Raises ArchiveError where a `put` would surely fail; cheap, asked before anything is read for an entry."""
 
+    async def get(self, namespace: str, name: str, uid: str) -> Entry | None:
+        """What is kept of the pod already; None for nothing, or nothing that can be read. Raises ArchiveError."""
+
     async def put(self, entry: Entry) -> None:
         """Keep the entry, in place of an older one of the same UID. Raises ArchiveError. Bounded in time."""
 

@@ -18,10 +18,10 @@ from podlife.api.codec import Object
 from podlife.client import EVENTS, Client, ListOptions
 from podlife.errors import ExpiredError
 
-__all__ = ["PodEvents"]
+__all__ = ["MOST_EVENTS", "PodEvents"]
 
 # Of one pod.
-_MOST_EVENTS = 500
+MOST_EVENTS = 500
 # Of a namespace, to be held at once; as the bytes that came, about a kilobyte each.
 _MOST_HELD = 20_000
 _PAGE = 2_000
@@ -68,9 +68,9 @@ class PodEvents:
         if known.events is None:
             return await self._asked(namespace, uid)
         found = known.events.get(uid, [])
-        return [msgspec.json.decode(each, type=Object) for each in found[:_MOST_EVENTS]], len(
+        return [msgspec.json.decode(each, type=Object) for each in found[:MOST_EVENTS]], len(
             found
-        ) > _MOST_EVENTS
+        ) > MOST_EVENTS
 
     def _namespace(self, name: str, now: float) -> _Namespace:
         """What was not asked about lately is forgotten, so that little is held."""
@@ -82,7 +82,7 @@ class PodEvents:
         return known
 
     async def _asked(self, namespace: str, uid: str) -> tuple[Sequence[Object], bool]:
-        options = ListOptions(field_selector=f"involvedObject.uid={uid}", limit=_MOST_EVENTS)
+        options = ListOptions(field_selector=f"involvedObject.uid={uid}", limit=MOST_EVENTS)
         page = await self._client.list(EVENTS, namespace, options=options)
         return page.items, bool(page.continue_token)
 

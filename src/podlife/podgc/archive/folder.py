@@ -23,6 +23,7 @@ from podlife.podgc.archive.files import (
     clear_partial,
     found_in,
     make_namespace_folder,
+    open_entry,
     remove,
     remove_empty_folders,
     rename,
@@ -84,6 +85,15 @@ class ArchiveFolder:
                 ledger.prune(self.limits.since(now), now)
             if not self._has_room(ledger, 1):
                 raise self._full()
+
+    def read(self, place: Place) -> bytes | None:
+        """The entry there, None where there is none. Raises ArchiveError."""
+        with self._told(), self._root() as root:
+            try:
+                with open_entry(root, place) as file:
+                    return file.read()
+            except FileNotFoundError:
+                return None
 
     def put(self, place: Place, data: bytes, now: datetime) -> None:
         """Keep the entry; when this comes back it stays, whatever happens. Raises ArchiveError."""

@@ -6,14 +6,17 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TypeVar
 
 from podlife.clock import Clock
 from podlife.podgc.archive.archive import ArchiveError
-from podlife.podgc.archive.entry import Entry, encode_entry
+from podlife.podgc.archive.entry import DamagedError, Entry, decode_entry, encode_entry
 from podlife.podgc.archive.folder import ArchiveFolder, Limits
 from podlife.podgc.archive.places import place_of
 
 __all__ = ["FolderArchive"]
+
+T = TypeVar("T")
 
 _THREADS = 4
 # Longer than the lock is waited for: a disk that does not answer at all must not hold the collector for ever.
@@ -34,6 +37,10 @@ class FolderArchive:
         now = self._clock.now()
         await self._in_thread(lambda: self.folder.check(now))
 
+    async def get(self, namespace: str, name: str, uid: str) -> Entry | None:
+        place = place_of(namespace, name, uid)
+        return await self._in_thread(lambda: _decoded(self.folder.read(place)))
+
     async def put(self, entry: Entry) -> None:
         header = entry.header
         place = place_of(header.namespace, header.name, header.uid)
@@ -42,12 +49,20 @@ class FolderArchive:
     async def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    async def _in_thread(self, work: Callable[[], None]) -> None:
+    async def _in_thread(self, work: Callable[[], T]) -> T:
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(_MOST_SECONDS):
-                await loop.run_in_executor(self._threads, work)
+                return await loop.run_in_executor(self._threads, work)
         except TimeoutError:
             raise ArchiveError(
                 f"the archive {self.folder.path} cannot be used: its disk has not answered for {_MOST_SECONDS:g} s"
             ) from None
+
+
+def _decoded(data: bytes | None) -> Entry | None:
+    try:
+        return None if data is None else decode_entry(data)
+    except DamagedError:
+        # It is replaced by one that is whole.
+        return None

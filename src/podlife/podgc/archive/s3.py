@@ -17,7 +17,7 @@ from podlife.api.codec import parse_time
 from podlife.podgc.archive.archive import ArchiveError
 from podlife.podgc.archive.entry import DamagedError, Entry, decode_entry, encode_entry, read_header
 from podlife.podgc.archive.places import Place, place_of, place_of_file
-from podlife.podgc.archive.s3_client import S3Client, settings_from
+from podlife.podgc.archive.s3_client import MissingError, S3Client, settings_from
 from podlife.podgc.archive.shelf import Damaged, Item
 
 __all__ = ["S3Archive", "S3Client", "S3Shelf", "settings_from"]
@@ -35,6 +35,13 @@ class S3Archive:
 
     async def check(self) -> None:
         """A bucket is never full."""
+
+    async def get(self, namespace: str, name: str, uid: str) -> Entry | None:
+        try:
+            data = await self._client.get(_key(self._prefix, str(place_of(namespace, name, uid))))
+            return await asyncio.to_thread(decode_entry, data)
+        except (MissingError, DamagedError):
+            return None
 
     async def put(self, entry: Entry) -> None:
         header = entry.header

@@ -23,13 +23,17 @@ from podlife.podgc.archive.sigv4 import Keys, Signable, encoded_path, encoded_qu
 if TYPE_CHECKING:
     import aiohttp
 
-__all__ = ["S3Client", "S3Settings", "bucket_address", "settings_from"]
+__all__ = ["MissingError", "S3Client", "S3Settings", "bucket_address", "settings_from"]
 
 _TRIES = 3
 _MOST_ANSWER_BYTES = 64 << 20
 _MOST_ERROR_BYTES = 64 << 10
 _PASSING = (429, 500, 502, 503, 504)
 _CODE = re.compile(rb"<Code>([A-Za-z0-9.]{1,80})</Code>")
+
+
+class MissingError(ArchiveError):
+    """There is no such object; or none that these keys may see, which a bucket does not tell apart for all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +156,8 @@ class S3Client:
         said = f"{answer.status} {code[1].decode() if code else answer.reason or ''}".strip()
         if answer.status in _PASSING:
             return f"it answers {said}", b""
-        raise self._error(f"it answers {said}{_advice(answer)}")
+        error = self._error(f"it answers {said}{_advice(answer)}")
+        raise MissingError(str(error)) if answer.status in (403, 404) else error
 
     def _connected(self) -> aiohttp.ClientSession:
         if self._session is None:

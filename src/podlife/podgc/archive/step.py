@@ -2,6 +2,7 @@
 
 It is asked just before the deletion and reads the pod anew, so an entry is never older than the decision. A pod that is
 gone, or was made anew under its name, has nothing to archive: the deletion, which names its UID, takes care of that.
+One that is archived again, because it was not deleted at once, loses nothing of what was kept of it before.
 Only so many entries are in the making at a time, since each may hold a megabyte of logs.
 """
 
@@ -17,6 +18,7 @@ from podlife.clock import Clock
 from podlife.errors import ForbiddenError, NotFoundError
 from podlife.podgc.archive.archive import Archive, ArchiveError
 from podlife.podgc.archive.entry import Entry, Header, Log
+from podlife.podgc.archive.joining import joined_events, joined_logs
 from podlife.podgc.archive.reading import LogSettings, PodReader
 from podlife.podgc.policy import Victim
 
@@ -88,6 +90,8 @@ class ArchiveStep:
         logs = await self._reader.logs(pod)
         # After the logs: what the node tells meanwhile is in it.
         events, has_more = await self._reader.events(metadata.namespace, metadata.uid)
+        if (known := await self._archive.get(metadata.namespace, metadata.name, metadata.uid)) is not None:
+            logs, events = joined_logs(known.logs, logs), joined_events(known.events, events)
         header = self._header(victim, pod, logs, _more(has_more, len(events)))
         return Entry(header, pod, tuple(events), logs)
 

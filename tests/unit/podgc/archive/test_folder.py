@@ -21,7 +21,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from podlife.podgc.archive import ArchiveError, ArchiveFolder, Limits
+from podlife.clock import ManualClock
+from podlife.podgc.archive import ArchiveError, ArchiveFolder, FolderArchive, Limits
 from podlife.podgc.archive import files as files_module
 from podlife.podgc.archive.entry import decode_entry, encode_entry
 from podlife.podgc.archive.ledger import FILE, Holdings
@@ -376,3 +377,21 @@ class Keeping(RuleBasedStateMachine):
 
 Keeping.TestCase.settings = settings(deadline=None, max_examples=15, stateful_step_count=25)
 test_the_count_is_always_that_of_the_folder = Keeping.TestCase
+
+
+async def test_what_is_kept_already_is_read_and_what_is_damaged_is_as_nothing(tmp_path: Path) -> None:
+    archive = FolderArchive(tmp_path, clock=ManualClock(NOW))
+    archive.open()
+    entry = make_entry(log_bytes=1000)
+    assert await archive.get("default", "web", UID) is None
+    await archive.put(entry)
+    assert await archive.get("default", "web", UID) == entry
+    assert await archive.get("other", "web", UID) is None
+    [path] = tmp_path.glob("default/*")
+    path.write_bytes(path.read_bytes()[:50])
+    assert await archive.get("default", "web", UID) is None
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(ArchiveError, match="cannot be used"):
+        await archive.get("default", "web", UID)
+    await archive.close()
