@@ -18,6 +18,7 @@ from podlife.errors import TooManyRequestsError
 from podlife.podgc import Action, Outcome, Reason, Settings, Victim
 from podlife.podgc.archive import ArchiveError, ArchiveStep, Entry, LogSettings
 from podlife.podgc.archive import events as events_module
+from podlife.podgc.archive import reading as reading_module
 from podlife.podgc.collector import Collector
 from podlife.podgc.removal import remove
 from podlife.podgc.views import Pod
@@ -65,6 +66,8 @@ class Node:
         self.logs: dict[tuple[str, bool], bytes | Response] = {}
         self.asked: list[dict[str, str]] = []
         self.is_silent = False
+        # Containers whose logs do not come.
+        self.slow: set[str] = set()
         # Pods whose names begin so are on a node that is dead.
         self.dead = "none"
         world.faults.put("GET", LOG, self._answer)
@@ -72,10 +75,14 @@ class Node:
     async def _answer(self, request: Request) -> Response:
         query = dict(parse_qsl(request.query.raw))
         self.asked.append(query)
-        if self.is_silent or f"/pods/{self.dead}" in request.path:
+        if self.is_silent or f"/pods/{self.dead}" in request.path or query["container"] in self.slow:
             await asyncio.sleep(3600)
         log = self.logs.get((query["container"], query.get("previous") == "true"), b"")
-        return log if isinstance(log, Response) else Response(200, log, content_type="text/plain")
+        if isinstance(log, Response):
+            return log
+        # As a kubelet does: the last lines, and of those the first bytes.
+        tail = b"".join(log.splitlines(keepends=True)[-int(query["tailLines"]) :])
+        return Response(200, tail[: int(query["limitBytes"])], content_type="text/plain")
 
 
 @asynccontextmanager
@@ -439,3 +446,72 @@ async def test_a_pod_that_is_archived_again_keeps_the_logs_and_events_that_are_n
         [entry] = shelf.entries.values()
         assert [log.text for log in entry.logs] == ["more of it\n"]
         assert len(entry.events) == 2
+
+
+@virtual_time
+async def test_the_end_of_a_log_is_kept_also_where_its_lines_are_more_than_is_read_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading_module, "_MOST_READ_BYTES", 10_000)
+    async with a_world(tmp_path) as (world, shelf, node):
+        await world.pod("web", phase="Failed")
+        node.logs["c", False] = b"".join(b"line %6d\n" % number for number in range(5000)) + b"the end\n"
+        await step_of(world, shelf, lines=4000, most_bytes=1000)(await victim_of(world, "web"))
+        [[log]] = [entry.logs for entry in shelf.entries.values()]
+        assert log.text.endswith("line   4999\nthe end\n")
+        assert (500 < len(log.text) <= 1000, log.is_cut) == (True, True)
+        assert len(node.asked) == 2
+
+
+@virtual_time
+async def test_one_log_that_is_slow_costs_other_pods_of_its_node_nothing(tmp_path: Path) -> None:
+    async with a_world(tmp_path) as (world, shelf, node):
+        for name in ("one", "two"):
+            await world.pod(name, phase="Failed")
+        await world.plant(
+            "one",
+            spec={"containers": [{"name": "c", "image": "i"}, {"name": "slow", "image": "i"}]},
+            status={"phase": "Failed"},
+        )
+        node.slow, node.logs["c", False] = {"slow"}, b"well"
+        step = step_of(world, shelf, seconds=10.0)
+        for name in ("one", "two"):
+            assert await step(await victim_of(world, name)) == ""
+        one, two = shelf.entries.values()
+        assert [(log.text, log.problem) for log in one.logs] == [
+            ("well", ""),
+            ("", "it was not there within 10 s"),
+        ]
+        assert [(log.text, log.problem) for log in two.logs] == [("well", "")]
+
+
+@pytest.mark.parametrize("often", [20, 0])
+@virtual_time
+async def test_events_that_somebody_made_large_are_kept_only_as_far_as_an_entry_bears_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, often: int
+) -> None:
+    """Asked of the pod alone, and from what is held of its namespace."""
+    monkeypatch.setattr(events_module, "_OFTEN", often)
+    monkeypatch.setattr(events_module, "_MOST_BYTES", 10_000)
+    async with a_world(tmp_path) as (world, shelf, _):
+        pod = await world.pod("web", phase="Failed")
+        for number in range(30):
+            await tell(world, pod, "Large", number)
+        await step_of(world, shelf)(await victim_of(world, "web"))
+        [entry] = shelf.entries.values()
+        assert 0 < len(entry.events) < 30
+        assert entry.header.problems == (f"events: only {len(entry.events)} of them were read",)
+
+
+@virtual_time
+async def test_a_namespace_whose_events_are_too_large_to_hold_is_asked_about_pod_by_pod(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(events_module, "_OFTEN", 0)
+    monkeypatch.setattr(events_module, "_MOST_HELD_BYTES", 100)
+    async with a_world(tmp_path) as (world, shelf, _):
+        await tell(world, await world.pod("web", phase="Failed"), "Failed")
+        await step_of(world, shelf)(await victim_of(world, "web"))
+        [entry] = shelf.entries.values()
+        assert len(entry.events) == 1
+        assert any("involvedObject.uid" in each.query.raw for each in world.faults.sent("GET", "/events"))

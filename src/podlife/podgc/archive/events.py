@@ -22,8 +22,10 @@ __all__ = ["MOST_EVENTS", "PodEvents"]
 
 # Of one pod.
 MOST_EVENTS = 500
-# Of a namespace, to be held at once; as the bytes that came, about a kilobyte each.
-_MOST_HELD = 20_000
+# Events are about a kilobyte each; but whoever makes one may write a megabyte into it.
+_MOST_BYTES = 4 << 20
+# Of a namespace, to be held at once, as the bytes that came.
+_MOST_HELD, _MOST_HELD_BYTES = 20_000, 40 << 20
 _PAGE = 2_000
 # Asked about so often within these seconds, a namespace is read as a whole and answered from for as long.
 _OFTEN, _SECONDS = 20, 10.0
@@ -67,10 +69,7 @@ class PodEvents:
                     await self._read(namespace, known)
         if known.events is None:
             return await self._asked(namespace, uid)
-        found = known.events.get(uid, [])
-        return [msgspec.json.decode(each, type=Object) for each in found[:MOST_EVENTS]], len(
-            found
-        ) > MOST_EVENTS
+        return _bounded(known.events.get(uid, ()))
 
     def _namespace(self, name: str, now: float) -> _Namespace:
         """What was not asked about lately is forgotten, so that little is held."""
@@ -83,8 +82,9 @@ class PodEvents:
 
     async def _asked(self, namespace: str, uid: str) -> tuple[Sequence[Object], bool]:
         options = ListOptions(field_selector=f"involvedObject.uid={uid}", limit=MOST_EVENTS)
-        page = await self._client.list(EVENTS, namespace, options=options)
-        return page.items, bool(page.continue_token)
+        page = await self._client.list(EVENTS, namespace, options=options, view=msgspec.Raw)
+        events, has_more = _bounded(page.items)
+        return events, has_more or bool(page.continue_token)
 
     async def _read(self, namespace: str, known: _Namespace) -> None:
         """Hold all events of the namespace, or none where there are too many."""
@@ -97,15 +97,28 @@ class PodEvents:
 
     async def _all(self, namespace: str) -> dict[str, list[msgspec.Raw]] | None:
         found: dict[str, list[msgspec.Raw]] = {}
-        number = 0
+        number = size = 0
         options = ListOptions(limit=_PAGE)
         async for page in self._client.pages(EVENTS, namespace, options=options, view=msgspec.Raw):
             number += len(page.items)
-            if number > _MOST_HELD:
+            size += sum(len(memoryview(event)) for event in page.items)
+            if number > _MOST_HELD or size > _MOST_HELD_BYTES:
                 return None
             for event in page.items:
                 found.setdefault(_uid_of(event), []).append(event)
         return found
+
+
+def _bounded(events: Sequence[msgspec.Raw]) -> tuple[Sequence[Object], bool]:
+    """As many as are kept of one pod; and whether there are more."""
+    kept: list[msgspec.Raw] = []
+    size = 0
+    for event in events[:MOST_EVENTS]:
+        size += len(memoryview(event))
+        if size > _MOST_BYTES:
+            break
+        kept.append(event)
+    return [msgspec.json.decode(each, type=Object) for each in kept], len(kept) < len(events)
 
 
 def _uid_of(event: msgspec.Raw) -> str:

@@ -2,14 +2,14 @@
 
 The pod and its events must be readable. A log need not be: its node may be gone, its container may never have run. That
 is noted in its place; only what is a matter of rights, or of a server that is overloaded, is raised. All logs of a pod
-together have one deadline and one bound, shared equally, and a node that has let the deadline pass is not asked again
-for a while: of a dead node's hundred pods only the first few wait for it.
+together have one deadline and one bound, shared equally, and a node of which nothing was heard until then is not asked
+again for a while: of a dead node's hundred pods only the first few wait for it.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 
@@ -21,7 +21,7 @@ from podlife.podgc.archive.events import PodEvents
 
 __all__ = ["LogSettings", "PodReader", "Wanted", "logs_of"]
 
-# As much is read of one log at most, to keep the end of it: the lines that are asked for may be of any length.
+# As much is read of one log at a time, to keep the end of it: the lines that are asked for may be of any length.
 _MOST_READ_BYTES = 8 << 20
 _SILENT_SECONDS = 60.0
 _MOST_SILENT = 1000
@@ -46,6 +46,26 @@ class Wanted:
     container: str
     kind: str
     is_previous: bool = False
+
+
+class _Tail:
+    """The end of what came, and how much of it there was."""
+
+    def __init__(self) -> None:
+        self.end = bytearray()
+        self.bytes = 0
+        self.lines = 0
+
+    @property
+    def is_full(self) -> bool:
+        return self.bytes >= _MOST_READ_BYTES
+
+    def add(self, piece: bytes, share: int) -> None:
+        self.bytes += len(piece)
+        self.lines += piece.count(b"\n")
+        self.end += piece
+        # The end is what tells why it ended.
+        del self.end[: max(0, len(self.end) - share)]
 
 
 class PodReader:
@@ -88,37 +108,36 @@ class PodReader:
         late = f"it was not there within {self._settings.seconds:g} s"
         found = {each: _without(each, late) for each in wanted}
         waiting = iter(wanted)
+        has_heard = False
+
+        def hear() -> None:
+            nonlocal has_heard
+            has_heard = True
 
         async def read() -> None:
             for each in waiting:
-                found[each] = await self._read(pod, each, share)
+                found[each] = await self._read(pod, each, share, hear)
 
         try:
             async with asyncio.timeout(self._settings.seconds), asyncio.TaskGroup() as group:
                 for _ in range(min(_AT_ONCE, len(wanted))):
                     group.create_task(read())
         except TimeoutError:
-            self._note_silent(node)
+            # One log that is slow is not a node that is dead: the logs of its other pods may still be had.
+            if not has_heard:
+                self._note_silent(node)
         except ExceptionGroup as failures:
             raise failures.exceptions[0] from None
         return tuple(found.values())
 
-    async def _read(self, pod: Object, wanted: Wanted, share: int) -> Log:
-        options = LogOptions(
-            container=wanted.container,
-            previous=wanted.is_previous,
-            tail_lines=self._settings.lines,
-            limit_bytes=_MOST_READ_BYTES,
-        )
-        metadata = pod["metadata"]
-        kept, size = bytearray(), 0
+    async def _read(self, pod: Object, wanted: Wanted, share: int, hear: Callable[[], None]) -> Log:
+        lines = self._settings.lines
         try:
-            async with aclosing(self._logs.logs(metadata["name"], metadata["namespace"], options)) as pieces:
-                async for piece in pieces:
-                    size += len(piece)
-                    kept += piece
-                    # The end is what tells why it ended.
-                    del kept[: max(0, len(kept) - share)]
+            found = await self._tail(pod, wanted, lines, share, hear)
+            while found.is_full and lines > 1:
+                # A server that has more gives the beginning of the lines it was asked for, and wanted is their end.
+                lines = max(1, min(lines // 2, found.lines * share // found.bytes))
+                found = await self._tail(pod, wanted, lines, share, hear)
         except (ForbiddenError, UnauthorizedError, TooManyRequestsError, WithdrawnError):
             raise
         except PodlifeError as error:
@@ -127,9 +146,26 @@ class PodReader:
             container=wanted.container,
             kind=wanted.kind,  # type: ignore[arg-type]
             is_previous=wanted.is_previous,
-            text=kept.decode(errors="replace"),
-            is_cut=size > len(kept) or size >= _MOST_READ_BYTES,
+            text=found.end.decode(errors="replace"),
+            is_cut=found.bytes > len(found.end) or found.is_full or lines < self._settings.lines,
         )
+
+    async def _tail(
+        self, pod: Object, wanted: Wanted, lines: int, share: int, hear: Callable[[], None]
+    ) -> _Tail:
+        options = LogOptions(
+            container=wanted.container,
+            previous=wanted.is_previous,
+            tail_lines=lines,
+            limit_bytes=_MOST_READ_BYTES,
+        )
+        metadata = pod["metadata"]
+        tail = _Tail()
+        async with aclosing(self._logs.logs(metadata["name"], metadata["namespace"], options)) as pieces:
+            async for piece in pieces:
+                hear()
+                tail.add(piece, share)
+        return tail
 
     def _is_silent(self, node: str) -> bool:
         return self._silent.get(node, 0.0) > asyncio.get_running_loop().time()
