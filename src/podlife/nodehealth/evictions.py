@@ -53,6 +53,8 @@ class Evictions:
         self._waiting: dict[str, tuple[float, int]] = {}
         self._order: SortedDict[tuple[float, int], Eviction] = SortedDict()
         self._due: dict[str, Eviction] = {}
+        # Those that were evicted and are not gone yet: for a taint that is only written anew they do not go twice.
+        self._done: set[str] = set()
         self._added = 0
 
     @property
@@ -95,7 +97,7 @@ class Evictions:
             return Outcome.SOONER if was_waiting else Outcome.NOW
         if seconds == math.inf:
             return Outcome.CANCELLED if self.cancel(uid) else Outcome.UNCHANGED
-        if uid in self._waiting or uid in self._due:
+        if uid in self._waiting or uid in self._due or uid in self._done:
             return Outcome.UNCHANGED
         self._set(pod, now + seconds)
         return Outcome.SET
@@ -103,6 +105,7 @@ class Evictions:
     def cancel(self, uid: str) -> bool:
         """Says whether it was still waiting: of one whose time had come nobody is told (TE-18)."""
         self._due.pop(uid, None)
+        self._done.discard(uid)
         place = self._waiting.pop(uid, None)
         if place is not None:
             del self._order[place]
@@ -123,7 +126,9 @@ class Evictions:
         return self._due.get(uid)
 
     def finish(self, uid: str) -> None:
-        self._due.pop(uid, None)
+        """It was evicted; unless that was cancelled meanwhile, it is not set again before it is cancelled."""
+        if self._due.pop(uid, None) is not None:
+            self._done.add(uid)
 
     def _set(self, pod: Pod, at: float) -> None:
         metadata = pod.metadata

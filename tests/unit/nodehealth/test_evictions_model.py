@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from podlife.nodehealth.evictions import Evictions
+from podlife.nodehealth.evictions import Evictions, Outcome
 from podlife.nodehealth.settings import Settings
 from podlife.nodehealth.tainting_queue import TaintingQueue
 from podlife.nodehealth.tolerating import seconds_to_bear
@@ -33,6 +33,8 @@ class Model:
     pods: dict[str, tuple[Toleration, ...]] = field(default_factory=dict)
     set_for: dict[str, float] = field(default_factory=dict)
     going: set[str] = field(default_factory=set)
+    # Evicted, and not gone yet: a taint that is written anew does not evict them twice.
+    evicted: set[str] = field(default_factory=set)
 
     def look(self, uid: str, now: float) -> None:
         seconds = seconds_to_bear(self.taints, self.pods[uid])
@@ -44,12 +46,13 @@ class Model:
                 self.set_for[uid] = now
         elif seconds == math.inf:
             self.forget(uid)
-        elif uid not in self.set_for and uid not in self.going:
+        elif uid not in self.set_for and uid not in self.going | self.evicted:
             self.set_for[uid] = now + seconds
 
     def forget(self, uid: str) -> None:
         self.set_for.pop(uid, None)
         self.going.discard(uid)
+        self.evicted.discard(uid)
 
 
 class EvictionsMachine(RuleBasedStateMachine):
@@ -98,6 +101,7 @@ class EvictionsMachine(RuleBasedStateMachine):
     @rule(uid=UIDS)
     def eviction_is_done(self, uid: str) -> None:
         self.evictions.finish(uid)
+        self.model.evicted |= self.model.going & {uid}
         self.model.going.discard(uid)
 
     @invariant()
@@ -109,6 +113,24 @@ class EvictionsMachine(RuleBasedStateMachine):
 
 EvictionsMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
 TestEvictions = EvictionsMachine.TestCase
+
+
+def test_a_pod_that_was_evicted_does_not_go_again_for_a_taint_that_is_written_anew() -> None:
+    """Upstream writes a taint again, with another time, when its cache is behind; nobody is told twice."""
+    evictions, going = Evictions(), pod("p1", "n1", toleration("a", 5), uid="p1")
+    tainted = node("n1")
+    for time_added in ("2026-01-01T00:00:00Z", "2026-01-01T00:00:02Z"):
+        tainted.spec = NodeSpec(taints=(Taint("a", effect="NoExecute", time_added=time_added),))
+        evictions.set_taints(tainted)
+        evictions.look(going, 0.0)
+        for eviction in evictions.take_due(5.0):
+            assert time_added == "2026-01-01T00:00:00Z"
+            evictions.finish(eviction.uid)
+    assert evictions.waiting == {}
+    # When the taint was away it is another one.
+    evictions.cancel("p1")
+    assert evictions.look(going, 10.0) is Outcome.SET
+
 
 COUNTS = st.dictionaries(
     st.sampled_from(["", "a", "b", "c"]),
