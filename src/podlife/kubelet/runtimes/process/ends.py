@@ -27,9 +27,9 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-# The kernel tells of a supervisor's end a moment before it lets go of its lock.
-_LOOK_AGAIN_SECONDS = 0.01
-_LOOKS = 100
+# The kernel tells of a supervisor's end a moment before it lets go of its lock; on a machine that is very busy that
+# moment is long, and an end that nobody looks for any more would never be told.
+_LOOK_AGAIN_SECONDS = (*[0.01] * 100, *[1.0] * 60)
 # How long until one is looked at again that could not be: the agent has run out of descriptors, say.
 _BLIND_SECONDS = 1.0
 _CLOSE_SECONDS = 60.0
@@ -152,8 +152,8 @@ class Ends:
                 self.spawn(self._look_again(record), f"look at {record.config.name}")
 
     async def _look_again(self, record: ContainerRecord) -> None:
-        for _ in range(_LOOKS):
-            await asyncio.sleep(_LOOK_AGAIN_SECONDS)
+        for seconds in _LOOK_AGAIN_SECONDS:
+            await asyncio.sleep(seconds)
             if record.state is not ContainerState.RUNNING or record.id not in self._containers:
                 return
             if record.id in self._unseen:
