@@ -62,7 +62,7 @@ class S3Server:
             return failure(404, "NoSuchBucket")
         if request.method == "PUT":
             self.objects[key] = body
-            return web.Response()
+            return web.Response(headers={"ETag": f'"{hashlib.md5(body).hexdigest()}"'})
         return self._listed(dict(parse_qsl(query))) if not key else self._got(key, request)
 
     def _got(self, key: str, request: web.Request) -> web.Response:

@@ -267,3 +267,16 @@ async def test_what_is_kept_already_is_read_before_it_is_replaced(
     server.faults = [fail, fail, fail]
     with pytest.raises(ArchiveError, match="500"):
         await archive.get("default", "web", UID)
+
+
+async def test_a_server_that_says_yes_to_everything_has_kept_nothing(
+    server: S3Server, archive: S3Archive
+) -> None:
+    """As a console or a proxy does that AWS_ENDPOINT_URL names by mistake."""
+
+    async def agree(request: web.Request) -> web.StreamResponse:
+        return web.Response(text="<html>Welcome</html>", content_type="text/html")
+
+    server.faults = [agree]
+    with pytest.raises(ArchiveError, match="does not answer as S3 does: check AWS_ENDPOINT_URL"):
+        await archive.put(make_entry())

@@ -6,6 +6,7 @@ What is being written lies in `.partial`, locked by its writer; what lies there 
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import secrets
@@ -33,6 +34,8 @@ __all__ = [
 ]
 
 PARTIAL = ".partial"
+# It is gone, a file, or a link.
+_NO_FOLDER = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +47,26 @@ class Found:
     moment: float
 
 
-def found_in(root: int, namespace: str = "") -> Iterator[Found]:
-    """All entries, or those of a namespace. What is removed meanwhile is left out."""
+def found_in(root: int, namespace: str = "", *, unread: list[str] | None = None) -> Iterator[Found]:
+    """All entries, or those of a namespace. What is removed meanwhile is left out; a folder that is not ours to read
+    has none of ours, and is named in `unread`. Raises OSError for all that may be ours."""
     for name in [namespace] if namespace else sorted(filter(is_namespace, _names(root))):
-        # Whatever is no folder, or not ours to read, has no entries of ours.
-        with suppress(OSError), _opened(root, name) as folder:
-            for file in _names(folder):
-                place = place_of_file(name, file)
-                if place is not None and (known := _stat_file(folder, file)) is not None:
-                    yield Found(place, known.st_size, known.st_mtime)
+        try:
+            with _opened(root, name) as folder:
+                yield from _found_in_namespace(folder, name)
+        except PermissionError:
+            if unread is not None:
+                unread.append(name)
+        except OSError as error:
+            if error.errno not in _NO_FOLDER:
+                raise
+
+
+def _found_in_namespace(folder: int, name: str) -> Iterator[Found]:
+    for file in _names(folder):
+        place = place_of_file(name, file)
+        if place is not None and (known := _stat_file(folder, file)) is not None:
+            yield Found(place, known.st_size, known.st_mtime)
 
 
 def _open_folder(root: int, name: str) -> int:

@@ -83,8 +83,7 @@ class ArchiveFolder:
         with self._told(), self._root() as root, self._changing(root) as ledger:
             if ledger.may_prune(self.limits, now):
                 ledger.prune(self.limits.since(now), now)
-            if not self._has_room(ledger, 1):
-                raise self._full()
+            self._make_room(ledger, 1, now)
 
     def read(self, place: Place) -> bytes | None:
         """The entry there, None where there is none. Raises ArchiveError."""
@@ -101,8 +100,7 @@ class ArchiveFolder:
             with self._changing(root) as ledger:
                 old = stat_of(root, place)
                 added = len(data) - (old.st_size if old else 0)
-                if not self._has_room(ledger, added):
-                    raise self._full()
+                self._make_room(ledger, added, now)
                 ledger.begin()
                 make_namespace_folder(root, place.namespace)
                 rename(root, partial, place)
@@ -120,6 +118,16 @@ class ArchiveFolder:
         with self._told(), self._root() as root:
             old = [found.bytes for found in found_in(root) if found.moment <= since.timestamp()]
         return len(old), sum(old)
+
+    def _make_room(self, ledger: _Change, added: int, now: datetime) -> None:
+        """Raises ArchiveError when it is full."""
+        if self._has_room(ledger, added):
+            return
+        # Files that somebody has removed by hand are counted until somebody looks.
+        if ledger.was_counted_before(now, _MOST_PRUNE_SECONDS):
+            ledger.prune(self.limits.since(now), now)
+        if not self._has_room(ledger, added):
+            raise self._full()
 
     def _has_room(self, ledger: _Change, added: int) -> bool:
         return added <= 0 or ledger.holdings.bytes + added <= self.limits.most_bytes
@@ -195,11 +203,16 @@ class _Change:
 
     def may_prune(self, limits: Limits, now: datetime) -> bool:
         """Whether there is something too old, as far as is known, and it was not looked for just now."""
-        holdings, moment = self.holdings, now.timestamp()
-        if not limits.most_age_seconds or holdings.oldest is None:
+        oldest = self.holdings.oldest
+        if not limits.most_age_seconds or oldest is None:
             return False
-        is_due = holdings.counted_at is None or abs(moment - holdings.counted_at) >= limits.prune_seconds
-        return is_due and holdings.oldest + limits.most_age_seconds <= moment
+        is_old = oldest + limits.most_age_seconds <= now.timestamp()
+        return is_old and self.was_counted_before(now, limits.prune_seconds)
+
+    def was_counted_before(self, now: datetime, seconds: float) -> bool:
+        """Whether the folder was last counted longer ago than that."""
+        counted_at = self.holdings.counted_at
+        return counted_at is None or abs(now.timestamp() - counted_at) >= seconds
 
     def prune(self, since: datetime | None, now: datetime) -> Pruned:
         self.begin()

@@ -151,6 +151,9 @@ class S3Client:
                 body += piece
             if len(body) > _MOST_ANSWER_BYTES:
                 raise self._error("its answer is larger than any entry")
+            if answer.method == "PUT" and "ETag" not in answer.headers:
+                # A web server that says yes to everything would have kept nothing.
+                raise self._error("it does not answer as S3 does: check AWS_ENDPOINT_URL")
             return "", body
         code = _CODE.search(await answer.content.read(_MOST_ERROR_BYTES))
         said = f"{answer.status} {code[1].decode() if code else answer.reason or ''}".strip()

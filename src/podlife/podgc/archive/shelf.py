@@ -6,6 +6,7 @@ beside the others.
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
@@ -16,7 +17,7 @@ from typing import Protocol
 
 from podlife.podgc.archive.archive import ArchiveError
 from podlife.podgc.archive.entry import DamagedError, Entry, Header, decode_entry, read_header
-from podlife.podgc.archive.files import found_in, open_entry
+from podlife.podgc.archive.files import Found, found_in, open_entry
 from podlife.podgc.archive.places import Place, stem_of
 
 __all__ = ["Damaged", "FolderShelf", "Item", "Shelf", "find"]
@@ -32,6 +33,8 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Damaged:
+    """A file that cannot be read; with no name of a file, a namespace of which nothing can."""
+
     place: Place
     why: str
 
@@ -65,7 +68,7 @@ def _age_order(each: Item | Damaged) -> float:
 
 
 def _is_meant(each: Item | Damaged, wanted: str) -> bool:
-    if each.place.uid == wanted:
+    if each.place.uid == wanted or not each.place.file:
         return True
     return each.header.name == wanted if isinstance(each, Item) else each.place.name == stem_of(wanted)
 
@@ -87,7 +90,8 @@ class FolderShelf:
     async def items(
         self, namespace: str = "", *, since: datetime | None = None, stem: str = "", uid: str = ""
     ) -> AsyncGenerator[Item | Damaged, None]:
-        for found in sorted(found_in(self._root, namespace), key=lambda each: each.place):
+        unread: list[str] = []
+        for found in self._found(namespace, unread):
             moment = datetime.fromtimestamp(found.moment, UTC)
             if not found.place.is_of(stem, uid) or (since is not None and moment < since):
                 continue
@@ -101,6 +105,14 @@ class FolderShelf:
                 yield Damaged(found.place, _why(error))
             else:
                 yield Item(found.place, found.bytes, moment, header)
+        for name in unread:
+            yield Damaged(Place(name, ""), os.strerror(errno.EACCES))
+
+    def _found(self, namespace: str, unread: list[str]) -> list[Found]:
+        try:
+            return sorted(found_in(self._root, namespace, unread=unread), key=lambda each: each.place)
+        except OSError as error:
+            raise ArchiveError(f"the archive {self._path} cannot be read: {error.strerror}") from None
 
     async def read(self, place: Place) -> Entry:
         try:
