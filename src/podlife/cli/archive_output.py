@@ -11,6 +11,7 @@ import msgspec
 
 from podlife.api.codec import Object, format_time
 from podlife.cli.options import format_duration
+from podlife.cli.printable import printable
 from podlife.podgc.archive import Entry, Log
 from podlife.podgc.archive.shelf import Item
 from podlife.podgc.archive.sizes import format_size
@@ -51,7 +52,7 @@ def format_pod(entry: Entry, output: str, *, has_managed_fields: bool = False) -
     pod = entry.pod if has_managed_fields else _without_managers(entry.pod)
     if output == "json":
         return _json(pod)
-    return "".join(f"# {line}\n" for line in _remarks(entry)) + _yaml(pod)
+    return "".join(f"# {printable(line)}\n" for line in _remarks(entry)) + _yaml(pod)
 
 
 def _remarks(entry: Entry) -> Iterator[str]:
@@ -108,7 +109,7 @@ def _title(log: Log) -> str:
     name = f"{log.container} ({log.kind})" if log.kind != "main" else log.container
     name += ", before its restart" if log.is_previous else ""
     name += ", its end only" if log.is_cut else ""
-    return f"{name}: {' '.join(log.problem.split())}" if log.problem else name
+    return printable(f"{name}: {' '.join(log.problem.split())}" if log.problem else name)
 
 
 def _ended(text: str) -> str:
@@ -131,6 +132,7 @@ def _yaml(value: Any) -> str:
 
 
 def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    rows = [tuple(map(printable, row)) for row in rows]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]) - 1)]
     return [
         "   ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]])

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from podlife.cli.options import format_duration
+from podlife.cli.printable import printable
 from podlife.explain import Cause, Explanation, Upcoming, as_dict
 
 __all__ = ["format_explanation", "format_stuck"]
@@ -21,7 +22,7 @@ def format_explanation(found: Explanation, output: str, now: datetime) -> str:
     """In one of the formats of `-o`; each of them is whole lines."""
     if output == "json":
         return json.dumps(as_dict(found), indent=2) + "\n"
-    return "\n".join(_lines(found, now)) + "\n"
+    return "\n".join(map(printable, _lines(found, now))) + "\n"
 
 
 def _lines(found: Explanation, now: datetime) -> Iterator[str]:
@@ -94,7 +95,7 @@ def format_stuck(found: Sequence[Explanation], output: str, now: datetime, unrea
     lines += [f"Could not be read, and may matter: {each}" for each in unread]
     if found:
         lines += ["", "`podlife explain pod NAME -n NAMESPACE` shows what would unblock one."]
-    return "\n".join(lines) + "\n"
+    return "\n".join(map(printable, lines)) + "\n"
 
 
 def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:
