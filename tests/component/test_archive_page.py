@@ -122,7 +122,8 @@ async def test_what_the_page_tells_to_type_keeps_and_shows_what_was_deleted(
     assert [row[place] for place in (0, 1, 3, 4, 5)] == [example[place] for place in (0, 1, 3, 4, 5)]
     assert row[-1] == json.loads(listed_json)[0]["uid"] == before["metadata"]["uid"]
 
-    manifest, logs, one_log, events = await reader.type_all(shows)
+    manifest, logs, one_log, events, explained = await reader.type_all(shows)
+    assert f"podlife archive show {before['metadata']['uid']} --archive {home}/pods" in explained
     assert "terminated: 2 terminated pods, 1 may stay; the oldest go first\n" in manifest
     assert "Could not be had" not in manifest
     assert "exitCode: 3" in manifest

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from podlife.cli.archive_target import ARCHIVE_ENV, parse_target
 from podlife.cli.connecting import ConnectionOptions
 from podlife.cli.options import GoCommand, with_groups
 
@@ -55,6 +56,15 @@ PolicyOption = Annotated[
     ),
 ]
 
+ArchiveOption = Annotated[
+    str,
+    typer.Option(
+        metavar="FOLDER|s3://BUCKET/PREFIX",
+        envvar=ARCHIVE_ENV,
+        help="The archive of podlife's collector: of a pod that is gone, also tell what was kept there.",
+    ),
+]
+
 
 def settings_of(policy: Path | None) -> Settings | None:
     """None without a policy. One that cannot be read ends the command with all that is wrong with it."""
@@ -89,14 +99,16 @@ def pod(
     connection: ConnectionOptions,
     namespace: NamespaceOption = "",
     policy: PolicyOption = None,
+    archive: ArchiveOption = "",
     output: FormatOption = "text",
 ) -> None:
     """What happened to a pod, where it is in its life, why it is stuck, what will act and what would unblock it; who
     deleted it, if it is gone."""
     from podlife.cli.explain_show import show_pod
 
-    settings = settings_of(policy)
-    sys.exit(show_pod(connection, checked_namespace(namespace), _checked_name(name, "pod"), output, settings))
+    wanted = checked_namespace(namespace), _checked_name(name, "pod")
+    target = parse_target(archive) if archive else None
+    sys.exit(show_pod(connection, *wanted, output, settings_of(policy), target))
 
 
 @app.command(cls=GoCommand)

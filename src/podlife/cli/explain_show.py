@@ -8,7 +8,9 @@ from dataclasses import replace
 from datetime import datetime
 
 from podlife.cli import loop
+from podlife.cli.archive_target import Target
 from podlife.cli.connecting import ConnectionOptions, connected, load_connection
+from podlife.cli.explain_archive import with_archived
 from podlife.cli.explain_output import format_explanation, format_stuck
 from podlife.cli.explain_policy import Standings
 from podlife.cli.explain_rules import acting_rules
@@ -36,11 +38,21 @@ _Look = Callable[[Client, Clock], Awaitable[Explanation]]
 
 
 def show_pod(
-    options: ConnectionOptions, namespace: str, name: str, output: str, settings: Settings | None = None
+    options: ConnectionOptions,
+    namespace: str,
+    name: str,
+    output: str,
+    settings: Settings | None = None,
+    archive: Target | None = None,
 ) -> int:
     """The exit code: 0, also for a pod that is stuck; 1 where nothing at all is known of it."""
     namespace = namespace or load_connection(options).namespace
-    return _show(options, lambda client, clock: look_at_pod(client, clock, namespace, name, settings), output)
+
+    async def look(client: Client, clock: Clock) -> Explanation:
+        found = await look_at_pod(client, clock, namespace, name, settings)
+        return found if found.uid or archive is None else await with_archived(found, archive, clock)
+
+    return _show(options, look, output)
 
 
 def show_node(options: ConnectionOptions, name: str, output: str) -> int:

@@ -23,6 +23,7 @@ from podlife.explain.objects import (
     status,
     text,
 )
+from podlife.explain.out_of_service import out_of_service_history, who_tainted
 from podlife.explain.pods import pod_causes
 from podlife.explain.risks import TAINTED
 from podlife.explain.timeline import timeline_of
@@ -44,7 +45,7 @@ def explain_node(world: World, node: Object) -> Explanation:
         uid=text(found, "uid"),
         stage=_stage(world, node),
         causes=(*_causes(world, node), *_pods_held(world)),
-        timeline=timeline_of(node, world.events_of(node)),
+        timeline=timeline_of(node, world.events_of(node), out_of_service_history(node)),
         upcoming=tuple(_leaving(world, node)),
         unread=world.unread,
     )
@@ -94,6 +95,7 @@ def _not_ready(world: World, node: Object) -> Cause:
     said = f"{describe_unready(world, node)}{f': {message}' if message else ''}"
     back = Upcoming("the node's agent", "makes it ready again when it is back; its pods go on")
     if is_out_of_service(node):
+        said += f"; it was set out of service by {who_tainted(node)}"
         drop = commands.remove_taint(name, _taint(node, OUT_OF_SERVICE))
         remedy = Remedy(drop, "Only when the machine is back: its pods are not collected from then on.")
     else:
@@ -117,7 +119,10 @@ def _silent(world: World, node: Object) -> Cause:
 def _back(node: Object) -> Cause:
     """Ready and out of service: nothing is collected, and nothing comes."""
     name, taint = text(metadata(node), "name"), _taint(node, OUT_OF_SERVICE)
-    said = "it is ready again and still out of service: no pod comes to it, and none of its own are collected"
+    said = (
+        "it is ready again and still out of service: no pod comes to it, and none of its own are collected; the taint "
+        f"was set by {who_tainted(node)}"
+    )
     remedy = Remedy(commands.remove_taint(name, taint), "Pods come to it again.")
     return Cause("still-out-of-service", said, moment(taint.get("timeAdded")), (remedy,))
 

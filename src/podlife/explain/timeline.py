@@ -17,9 +17,11 @@ __all__ = ["MOST_HAPPENINGS", "timeline_of", "told_by"]
 MOST_HAPPENINGS = 200
 
 
-def timeline_of(obj: Object, events: Sequence[Object]) -> tuple[Happening, ...]:
+def timeline_of(
+    obj: Object, events: Sequence[Object], more: Iterable[Happening] = ()
+) -> tuple[Happening, ...]:
     """The oldest first; of very many the last."""
-    found = [*_life(obj), *_conditions(obj), *_containers(obj), *(told_by(events))]
+    found = [*_life(obj), *_conditions(obj), *_containers(obj), *told_by(events), *more]
     return tuple(sorted(found, key=lambda each: each.at)[-MOST_HAPPENINGS:])
 
 

@@ -6,17 +6,20 @@ import asyncio
 import json
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 
+import msgspec
 import pytest
 import yaml
 
 from podlife.cli import main
 from podlife.cli.archive_target import Target, parse_target
+from podlife.cli.explain_archive import with_archived
 from podlife.cli.gc_archive import ArchiveOptions
 from podlife.clock import ManualClock, SystemClock
+from podlife.explain import Explanation
 from podlife.podgc.archive import Entry, FolderArchive, Header, Limits, Log, LogSettings
 from tests.unit.cli.test_cli import imports_of
 
@@ -178,6 +181,23 @@ def test_events_are_shown_the_oldest_first(run: Run, archive: Path) -> None:
     assert [each["reason"] for each in found] == ["Started", "Killing"]
 
 
+def test_what_others_wrote_does_nothing_to_a_terminal_and_the_manifest_stays_yaml(
+    run: Run, tmp_path: Path
+) -> None:
+    """Reasons of nodes, and events of whoever may write them."""
+    plain = entry("web-0", UIDS[0])
+    header = msgspec.structs.replace(plain.header, problems=("log of c: \x1b[2J\n\x07no",))
+    events = ({"reason": "Bad\x1b[2J", "message": "\x1b]0;me\x07"},)
+    made = FolderArchive(tmp_path / "archive", Limits(), clock=SystemClock())
+    made.open()
+    asyncio.run(made.put(Entry(header, plain.pod, events, plain.logs)))
+    asyncio.run(made.close())
+    shown, told = run("archive", "show", "web-0").out, run("archive", "show", "web-0", "--events").out
+    assert "\x1b" not in shown + told
+    assert "# Could not be had: log of c: \\x1b[2J \\x07no\n" in shown
+    assert yaml.safe_load(shown)["metadata"]["name"] == "web-0"
+
+
 def test_a_damaged_entry_is_reported_and_the_rest_is_shown(run: Run, archive: Path) -> None:
     path = archive / "default" / f"web-0_{UIDS[1]}.jsonl.gz"
     path.write_bytes(path.read_bytes()[:50])
@@ -205,6 +225,26 @@ def test_a_name_in_two_namespaces_is_asked_back_about(run: Run, archive: Path) -
         "podlife: job is in several namespaces, batch, other: say which with -n\n",
     )
     assert run("archive", "show", "job", "-n", "batch").code == 0
+
+
+async def test_explain_tells_what_was_kept_of_a_pod_that_is_gone(archive: Path) -> None:
+    gone = Explanation("Pod", "web-0", "default", stage="gone")
+    found = await with_archived(gone, Target(archive), SystemClock())
+    assert [each.what.rpartition("; ")[2] for each in found.timeline] == [
+        f"`podlife archive show {uid} --archive {archive}`" for uid in UIDS[:2]
+    ]
+    assert "orphaned: node n1 no longer exists" in found.timeline[0].what
+    for other in (replace(gone, namespace="batch"), replace(gone, name="web")):
+        assert await with_archived(other, Target(archive), SystemClock()) == other
+    # One that cannot be read does not keep the rest from being told.
+    [path] = archive.glob(f"*/*{UIDS[1]}*")
+    path.write_bytes(b"no")
+    found = await with_archived(gone, Target(archive), SystemClock())
+    assert (len(found.timeline), len(found.unread)) == (1, 1)
+    found = await with_archived(gone, Target(archive / "none"), SystemClock())
+    assert found.unread == (
+        f"there is no archive in {archive / 'none'}: name its folder with --archive or PODLIFE_ARCHIVE",
+    )
 
 
 def test_prune_removes_what_is_older_and_says_how_much(run: Run, archive: Path) -> None:

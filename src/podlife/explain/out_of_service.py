@@ -1,0 +1,50 @@
+"""What podlife's out-of-service controller has written onto a node: that it set the taint, and when. Pure.
+
+Anybody may write an annotation: it is believed only for the node with the UID that it names, and the taint is the
+controller's only if it was added at the moment that it names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from podlife.api.codec import Object, decode_object
+from podlife.explain.findings import Happening
+from podlife.explain.objects import metadata, moment, text
+from podlife.explain.world import OUT_OF_SERVICE, taints_of
+
+__all__ = ["out_of_service_history", "who_tainted"]
+
+_ANNOTATION = "podlife.dev/out-of-service"
+_TAINTED = "tainted"
+_WORDS = {
+    _TAINTED: "set out of service",
+    "freed": "the out-of-service taint was taken off: nothing was left on it",
+    "returned": "it had come back from being out of service",
+}
+
+
+def who_tainted(node: Object) -> str:
+    """Who has set the out-of-service taint of the node, as far as that is written down."""
+    record = _record(node)
+    times = [moment(each.get("timeAdded")) for each in taints_of(node) if each.get("key") == OUT_OF_SERVICE]
+    at = moment(record.get("at"))
+    if text(record, "state") == _TAINTED and at is not None and at in times:
+        return f"{text(record, 'by')} at {at:%Y-%m-%d %H:%M:%SZ}, who takes it off again"
+    return "somebody, who has to take it off again"
+
+
+def out_of_service_history(node: Object) -> Iterator[Happening]:
+    record = _record(node)
+    at, words = moment(record.get("at")), _WORDS.get(text(record, "state"))
+    if at is not None and words is not None:
+        yield Happening(at, words, text(record, "by"))
+
+
+def _record(node: Object) -> Object:
+    found = metadata(node)
+    try:
+        record = decode_object(text(found.get("annotations") or {}, _ANNOTATION).encode())
+    except ValueError:
+        return {}
+    return record if record.get("uid") == found.get("uid") else {}
