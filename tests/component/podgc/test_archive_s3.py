@@ -137,7 +137,25 @@ async def test_a_server_that_does_not_answer_is_not_waited_for(server: S3Server)
         await over.wait()
 
     server.faults = [hang] * 3
-    archive = S3Archive(client_of(server, try_seconds=0.2, seconds=20.0), "")
+    # When all that it may take is over as well, that is told instead: so however long this process is kept waiting,
+    # it must not come to that.
+    archive = S3Archive(client_of(server, try_seconds=0.2, seconds=3600.0), "")
+    try:
+        with pytest.raises(ArchiveError, match=r"it has not answered within 0\.2 s"):
+            await archive.put(make_entry())
+    finally:
+        over.set()
+        await archive.close()
+
+
+async def test_all_tries_together_have_a_bound_that_is_told(server: S3Server) -> None:
+    over = asyncio.Event()
+
+    async def hang(request: web.Request) -> None:
+        await over.wait()
+
+    server.faults = [hang] * 3
+    archive = S3Archive(client_of(server, try_seconds=3600.0, seconds=0.2), "")
     try:
         with pytest.raises(ArchiveError, match=r"it has not answered within 0\.2 s"):
             await archive.put(make_entry())
