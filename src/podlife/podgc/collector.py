@@ -31,7 +31,8 @@ from podlife.podgc.metrics import Metrics
 from podlife.podgc.policies.guards_post import GuardPost, is_for_all
 from podlife.podgc.policies.owner import OwnerStep
 from podlife.podgc.policy import Action, Plan, Victim
-from podlife.podgc.removal import Outcome, Removal, event_about, regarding_pod, remove
+from podlife.podgc.removal import Outcome, remove
+from podlife.podgc.reporting import Reporter
 from podlife.podgc.settings import Reason, Selection, Settings
 from podlife.podgc.steps import Stay, Step
 from podlife.podgc.views import Pod
@@ -78,10 +79,11 @@ class Collector:
         self.index = index_for(self.settings)
         self._client = client
         self._clock = clock or SystemClock()
-        self._recorder = recorder
+        self._reporter = Reporter(self.metrics, recorder)
         self.guards = GuardPost(self.settings, self._clock, self.metrics, recorder)
         # Whoever waits for an owner is not archived yet.
         owner = OwnerStep(client, lambda: self.settings.policy, self._clock)
+        self._own_steps = steps
         self._steps = (owner, *steps, self.guards.last_word)
         self._caches = Caches(client, self.settings)
         limiter = ExponentialLimiter[Key](_RETRY_SECONDS, _MOST_RETRY_SECONDS)
@@ -113,7 +115,9 @@ class Collector:
         selection: Selection | None = None,
     ) -> sweep.Summary:
         """Collect once what a list of everything shows; see `podlife.podgc.sweep`."""
-        job = sweep.Sweep(self._client, self.settings, self._clock, report=self._report, steps=self._steps)
+        job = sweep.Sweep(
+            self._client, self.settings, self._clock, report=self._reporter.done, steps=self._own_steps
+        )
         return await job.run(on_progress, selection)
 
     async def run(self) -> None:
@@ -334,7 +338,7 @@ class Collector:
             removal = await remove(self._client, victim, self.settings.gates, self._clock, steps)
         except PodlifeError as error:
             self.note(is_news=self.guards.note(victim, error))
-            self._report_failure(victim, error)
+            self._reporter.failed(victim, error)
             self._queue.add_rate_limited((_POD, uid))
             return
         self.note(is_news=self.guards.note(victim, removal))
@@ -343,7 +347,7 @@ class Collector:
             self._queue.add_rate_limited((_POD, uid))
             return
         if removal.outcome is Outcome.KEPT:
-            self._report_kept(victim, removal.why)
+            self._reporter.kept(victim, removal.why)
             self._queue.add_rate_limited((_POD, uid))
             if isinstance(removal.why, Stay):
                 # Not later than that; the intervals may have grown beyond it.
@@ -352,7 +356,7 @@ class Collector:
             return
         claim.done_at = loop.time()
         self._queue.forget((_POD, uid))
-        self._report(victim, removal)
+        self._reporter.done(victim, removal)
 
     async def _decide_again(self, victim: Victim) -> str:
         """The last step: the others take their time, in which another policy may have come."""
@@ -362,29 +366,3 @@ class Collector:
         pod = self.index.pod(victim.pod.spec.node_name, victim.pod.metadata.uid)
         is_meant = pod is None or policy.victim_of(self.index, self.settings, pod) is not None
         return "" if is_meant else "it was decided otherwise meanwhile"
-
-    # Telling
-
-    def _report(self, victim: Victim, removal: Removal) -> None:
-        metadata = victim.pod.metadata
-        told = {"pod": victim.pod.key, "uid": metadata.uid, "reason": str(victim.reason)}
-        log.info("%s: %s", removal.outcome, victim.pod.key, extra={**told, "why": victim.why})
-        if removal.outcome.is_deletion:
-            self.metrics.deleted[metadata.namespace, victim.reason] += 1
-            if victim.rule:
-                self.metrics.deleted_by_rule[victim.rule] += 1
-        if self._recorder is not None and (event := event_about(victim, removal)) is not None:
-            regarding, message = event
-            self._recorder.event(regarding, "Normal", "PodGarbageCollected", message)
-
-    def _report_kept(self, victim: Victim, why: str) -> None:
-        told = {"pod": victim.pod.key, "uid": victim.pod.metadata.uid, "reason": str(victim.reason)}
-        log.warning("pod %s stays: %s", victim.pod.key, why, extra=told)
-        if self._recorder is not None:
-            self._recorder.event(regarding_pod(victim), "Warning", "PodNotCollected", f"podlife-gc: {why}")
-
-    def _report_failure(self, victim: Victim, error: PodlifeError) -> None:
-        metadata = victim.pod.metadata
-        self.metrics.errors[metadata.namespace, victim.reason] += 1
-        told = {"pod": victim.pod.key, "uid": metadata.uid, "reason": str(victim.reason)}
-        log.warning("pod %s was not deleted: %s", victim.pod.key, error, extra=told)
