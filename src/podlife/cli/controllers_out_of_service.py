@@ -28,6 +28,7 @@ OUT_OF_SERVICE = "out-of-service"
 
 # How long between two looks at all nodes, where there is time.
 _MOST_PERIOD_SECONDS = 5.0
+_NUMBER = re.compile(r"[0-9]{1,6}")
 _PERCENT = re.compile(r"([0-9]+(?:\.[0-9]+)?)%")
 
 
@@ -55,13 +56,13 @@ def _share(text: str) -> str:
 
 
 def _share_or_number(text: str) -> str:
-    if _percent(text) is None and not text.isdecimal():
+    if _percent(text) is None and not _NUMBER.fullmatch(text):
         raise typer.BadParameter(f"{text!r} is neither a share nor a number of nodes: write it as 50% or 3")
     return text
 
 
 def _all_or_number(text: str) -> str:
-    if text != "all" and (not text.isdecimal() or int(text) < 1):
+    if text != "all" and (not _NUMBER.fullmatch(text) or int(text) < 1):
         raise typer.BadParameter(
             f"{text!r} is neither all nor a number of fence checks: write all, or 1 or more"
         )

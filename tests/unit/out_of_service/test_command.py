@@ -129,6 +129,8 @@ def test_every_flag_reaches_the_controller() -> None:
         (["--out-of-service-most-share=101%"], "'101%' is no share"),
         (["--out-of-service-min-healthy=-1"], "'-1' is neither a share nor a number of nodes"),
         (["--out-of-service-min-healthy=half"], "'half' is neither"),
+        ([f"--out-of-service-min-healthy={'9' * 5000}"], "is neither a share nor a number of nodes"),
+        ([f"--fence-require={'9' * 5000}"], "is neither all nor a number of fence checks"),
     ],
 )
 def test_a_flag_that_cannot_be_is_one_line(refused: Refused, flags: list[str], line: str) -> None:

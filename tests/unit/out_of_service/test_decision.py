@@ -157,6 +157,20 @@ def test_who_is_out_already_counts_whoever_set_the_taint(taint: Whose) -> None:
     assert among(away(), away("n2", taint=taint)).reason is Reason.TOO_MANY
 
 
+def test_who_was_freed_counts_until_it_is_ready_again() -> None:
+    """Or a pod that kills its node, and moves on, would be given one node after the other."""
+    freed = record(State.FREED, 86_400)
+    assert among(away(), away("n2", record=freed, held=None, verdict=None)).reason is Reason.TOO_MANY
+    assert among(away(), replace(READY, name="n2", record=freed)).step is Step.SET
+
+
+def test_a_node_whose_contents_cannot_be_read_counts_as_the_others_do() -> None:
+    """A server that answers for one of many dead nodes does not make a single one of them."""
+    assert among(away(), away("n2", held=None)).reason is Reason.TOO_MANY
+    assert among(away(), away("n2", held=None, verdict=None)).reason is Reason.TOO_MANY
+    assert among(away(), away("n2", held=None, verdict=verdict(Result.NOT_DEAD))).step is Step.SET
+
+
 def test_a_node_that_was_not_asked_about_yet_counts_and_one_that_lives_does_not() -> None:
     assert among(away(), away("n2", verdict=None)).reason is Reason.TOO_MANY
     assert among(away(), away("n2", verdict=verdict(Result.NOT_DEAD))).step is Step.SET
@@ -192,6 +206,13 @@ def test_a_cluster_of_one_node_is_left_alone() -> None:
 )
 def test_a_share_is_rounded_to_the_safe_side(portion: Portion, total: int, most: int, least: int) -> None:
     assert (portion.at_most(total), portion.at_least(total)) == (most, least)
+
+
+@pytest.mark.parametrize("seconds", [10.0, 60.0])
+def test_what_is_on_a_node_is_still_known_when_the_slowest_check_has_answered(seconds: float) -> None:
+    """Or nobody is ever tainted while there are always others to ask about."""
+    chosen = replace(SETTINGS, fence_timeout_seconds=seconds)
+    assert chosen.look_seconds > seconds + chosen.period_seconds
 
 
 def test_two_refusals_are_the_same_when_only_their_numbers_differ() -> None:

@@ -75,8 +75,15 @@ def decide(nodes: Sequence[NodeFacts], settings: OutOfServiceSettings, now: Mome
     """By the name of the node."""
     decided = {node.name: _decide_alone(node, settings, now) for node in nodes}
     candidates = [node for node in nodes if decided[node.name] is None]
-    together = _decide_together(nodes, candidates, settings, now.loop)
+    suspects = [node for node in nodes if _is_suspect(node, decided[node.name])]
+    together = _decide_together(nodes, candidates, suspects, settings, now.loop)
     return {name: decision or together[name] for name, decision in decided.items()}
+
+
+def _is_suspect(node: NodeFacts, decision: Decision | None) -> bool:
+    """Whether only the others, the fence checks and what is on it can keep it from being tainted: one whose contents
+    cannot be read just now is no less dead than the others."""
+    return decision is None or (decision.step is Step.LOOK and node.taint is Whose.NOBODYS)
 
 
 # One by itself
@@ -160,7 +167,11 @@ def _refuse(reason: Reason, said: str, details: Iterable[str] = ()) -> Decision:
 
 
 def _decide_together(
-    nodes: Sequence[NodeFacts], candidates: Sequence[NodeFacts], settings: OutOfServiceSettings, now: float
+    nodes: Sequence[NodeFacts],
+    candidates: Sequence[NodeFacts],
+    suspects: Sequence[NodeFacts],
+    settings: OutOfServiceSettings,
+    now: float,
 ) -> Mapping[str, Decision]:
     healthy, needed = sum(node.is_ready for node in nodes), settings.min_healthy.at_least(len(nodes))
     if healthy < needed:
@@ -169,16 +180,16 @@ def _decide_together(
             f"(--out-of-service-min-healthy={settings.min_healthy}): nobody is tainted"
         )
         return {node.name: _refuse(Reason.TOO_FEW_HEALTHY, said) for node in candidates}
-    storm = _storm(nodes, candidates, settings)
+    storm = _storm(nodes, suspects, settings)
     return {node.name: _judge(node.verdict, settings, now, storm) for node in candidates}
 
 
 def _storm(
-    nodes: Sequence[NodeFacts], candidates: Sequence[NodeFacts], settings: OutOfServiceSettings
+    nodes: Sequence[NodeFacts], suspects: Sequence[NodeFacts], settings: OutOfServiceSettings
 ) -> Decision | None:
     """Who is not known to live counts as dead: a storm that is still being found out about is one."""
-    dead = sum(node.verdict is None or node.verdict.is_confirmed(settings.require) for node in candidates)
-    out = sum(node.taint is not Whose.NOBODYS for node in nodes)
+    dead = sum(node.verdict is None or node.verdict.is_confirmed(settings.require) for node in suspects)
+    out = sum(map(_is_out, nodes))
     most = settings.most.at_most(len(nodes))
     if out + dead <= most:
         return None
@@ -187,6 +198,13 @@ def _storm(
         f"{dead} nodes look dead and {out} are out of service already, at most {most} of {len(nodes)} may be at once "
         f"(--out-of-service-most-share={settings.most}): nobody is tainted; if they are dead, set the taint by hand",
     )
+
+
+def _is_out(node: NodeFacts) -> bool:
+    """Also without the taint, until it is ready again: or whatever kills one node after the other would have them all,
+    each alone."""
+    is_freed = node.record is not None and node.record.state is State.FREED
+    return node.taint is not Whose.NOBODYS or (is_freed and not node.is_ready)
 
 
 def _judge(

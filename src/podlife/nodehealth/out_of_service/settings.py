@@ -52,8 +52,8 @@ class OutOfServiceSettings:
 
     @property
     def look_seconds(self) -> float:
-        """What is on a node is not asked for more often than this."""
-        return 2 * self.period_seconds
+        """What is on a node is not asked for more often than this; and is still known when the checks have answered."""
+        return 2 * self.period_seconds + self.fence_timeout_seconds
 
     @property
     def fresh_seconds(self) -> float:
