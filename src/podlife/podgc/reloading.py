@@ -2,7 +2,8 @@
 
 It guarantees that a file which cannot be read or is no policy changes nothing, and is told of once, with every mistake
 and its line. A file is known by its place, size and time, since a ConfigMap swaps whole folders; whether it says
-something else, by its content.
+something else, by its content. One that is still being written is none yet: the beginning of a policy is often a policy
+too, without the guards and protections that come after it. So a file is read when it has stayed as it is for a look.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ __all__ = ["PolicyFile", "Reloading"]
 
 log = logging.getLogger(__name__)
 
-_LOOK_SECONDS = 3.0
+_LOOK_SECONDS = 2.0
 # The API takes no longer messages in an event.
 _MOST_TOLD = 1000
 
@@ -35,7 +36,9 @@ class PolicyFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        # Of the file that was read, and of the one that was there at the last look.
         self._mark: _Mark | None = None
+        self._seen: _Mark | None = None
         self._digest = b""
         # What is wrong with what stands in it, and what was told last.
         self._mistakes = ""
@@ -48,13 +51,17 @@ class PolicyFile:
     def look(self) -> Policy | None:
         """What stands in the file, if that is news; raises PolicyError if it is no policy, once."""
         mark = _mark_of(self.path)
-        if mark is not None and mark == self._mark:
+        seen, self._seen = self._seen, mark
+        if mark is not None and (mark == self._mark or mark != seen):
             return None
         try:
             data = read_policy_file(self.path)
         except PolicyError as error:
             self._mark = None
             self._tell(error)
+            return None
+        if mark is None or _mark_of(self.path) != mark:
+            # It has changed meanwhile.
             return None
         self._mark, digest = mark, hashlib.sha256(data).digest()
         if digest == self._digest:

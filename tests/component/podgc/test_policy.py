@@ -223,6 +223,34 @@ async def test_another_policy_is_put_in_force_without_a_quarantine_that_begins_a
 
 
 @virtual_time
+async def test_a_policy_that_is_still_being_written_is_not_put_in_force(tmp_path: Path) -> None:
+    """Its beginning is a policy as well, and one that protects nobody yet."""
+    path = tmp_path / "policy.yaml"
+    protection = "protect:\n  annotations: [hold]\n"
+    put(path, BRIEF.replace("60s", "24h"))
+    async with serve(tmp_path) as world:
+        await world.node()
+        await ended(world, "a", -100, annotations={"hold": ""})
+        governor = collector(world, load_policy(path))
+        reloading = Reloading(governor, path, Settings())
+        async with running(governor), asyncio.TaskGroup() as group:
+            task = group.create_task(reloading.run())
+            await asyncio.sleep(10.1)
+            with path.open("w") as file:
+                for piece in (BRIEF, *protection.splitlines(keepends=True)):
+                    file.write(piece)
+                    file.flush()
+                    # Longer than between two looks would be a file that nobody can know to be unfinished.
+                    await asyncio.sleep(1.9)
+            await asyncio.sleep(60)
+            assert await world.left() == ["a"]
+            assert governor.metrics.policy_generation == 2
+            assert governor.settings.policy is not None
+            assert governor.settings.policy.protection.annotations == (("hold", None),)
+            task.cancel()
+
+
+@virtual_time
 async def test_a_policy_that_comes_while_a_step_takes_its_time_saves_whom_it_protects(tmp_path: Path) -> None:
     sparing = Policy(TTL.rules, Protection(labels=(parse_label_selector("hold=yes"),)))
     asked: list[str] = []
