@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 
 from hypothesis import HealthCheck, settings
@@ -12,6 +13,9 @@ settings.load_profile("any-speed")
 
 
 def pytest_configure() -> None:
+    # What whoever runs the tests has set for commands of their own: no test may write to their archive.
+    for name in ("PODLIFE_ARCHIVE", "PODLIFE_GC_POLICY"):
+        os.environ.pop(name, None)
     # Tests that are run in the background, or to outlive their terminal, have these signals ignored, and every program
     # that they start would inherit that: here what is tested begins as from a shell.
     signal.signal(signal.SIGINT, signal.default_int_handler)
