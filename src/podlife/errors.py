@@ -85,6 +85,11 @@ class ForbiddenError(ApiError):
 class NotFoundError(ApiError):
     code, reason = 404, "NotFound"
 
+    def is_about(self, name: str) -> bool:
+        """Whether the server says of the object of this name that it is not there. A proxy on the way that knows no
+        such page, or a server that does not serve the whole kind, answers 404 too, and says nothing of the object."""
+        return bool(self.details.get("name") == name)
+
 
 class ConflictError(ApiError):
     """The object changed, or is not the one that was meant: somebody else was faster."""

@@ -154,10 +154,9 @@ class FinalizerRemover:
             return "it never had a node that could be gone"
         try:
             await self._client.get(NODES, node, view=MetadataOnly)
-        except NotFoundError:
-            return ""
         except PodlifeError as error:
-            return f"node {node} could not be looked for: {error}"
+            is_gone = isinstance(error, NotFoundError) and error.is_about(node)
+            return "" if is_gone else f"node {node} could not be looked for: {error}"
         return f"its node {node} exists: what set the finalizer may still do its work"
 
     async def _job_counts(self, found: Object) -> str:

@@ -162,8 +162,14 @@ async def test_a_node_that_cannot_be_asked_for_leaves_the_pod_as_it_is(tmp_path:
         async def forbidden(request: Request) -> Response:
             return refusal(403, "Forbidden")
 
-        world.faults.put("GET", f"/nodes/{GONE_NODE}$", forbidden)
-        assert f"node {GONE_NODE} could not be looked for" in (await remover(world).take_off(pod)).why
+        async def lost(request: Request) -> Response:
+            # From a proxy on the way: it does not know the page, and nothing of nodes.
+            return Response(404, b"<html>no such page</html>")
+
+        for answer in (forbidden, lost):
+            world.faults.clear()
+            world.faults.put("GET", f"/nodes/{GONE_NODE}$", answer)
+            assert f"node {GONE_NODE} could not be looked for" in (await remover(world).take_off(pod)).why
         assert await finalizers_of(world) == [ONE]
 
 

@@ -65,7 +65,9 @@ class Runs:
         self.reads += 1
         if self.refusal is not None:
             return self.refusal
-        return refusal(404, "NotFound") if self.run is None else Response(200, json.dumps(self.run).encode())
+        if self.run is None:
+            return refusal(404, "NotFound", details={"name": "r"})
+        return Response(200, json.dumps(self.run).encode())
 
 
 async def finished(world: World, name: str = "p", owner: Object | None = RUN, **how: Any) -> Object:
@@ -111,6 +113,19 @@ async def test_the_bound_lets_the_pod_go_whatever_its_owner_does(tmp_path: Path)
         assert "has not counted it" in await step(victim(pod))
         await asyncio.sleep(1)
         assert await step(victim(pod)) == ""
+
+
+@virtual_time
+@pytest.mark.parametrize("body", [b"<html>no such page</html>", b"404 page not found\n"])
+async def test_a_404_that_does_not_say_that_the_owner_is_gone_keeps_the_pod(
+    tmp_path: Path, body: bytes
+) -> None:
+    """A proxy on the way, or a kind that is not served any more or not yet."""
+    async with serve(tmp_path) as world:
+        runs = Runs(world)
+        runs.refusal = Response(404, body)
+        step = OwnerStep(world.client, lambda: POLICY, world.clock)
+        assert "Run r: it cannot be read (404" in await step(victim(await finished(world)))
 
 
 @virtual_time

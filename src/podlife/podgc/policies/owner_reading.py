@@ -71,8 +71,10 @@ class OwnerReader:
             raise
         except TimeoutError:
             return "", Answer(trouble=f"it cannot be read (no answer within {_READ_SECONDS:g} s)")
-        except NotFoundError:
-            return "", Answer(is_gone=True)
+        except NotFoundError as error:
+            if error.is_about(owner.name):
+                return "", Answer(is_gone=True)
+            return "", Answer(trouble="it cannot be read (404, which does not name it)")
         except ApiError as error:
             return "", Answer(trouble=f"it cannot be read ({error.code} {error.reason})")
         except (PodlifeError, ValueError) as error:
