@@ -138,10 +138,13 @@ class PolicyOracle:
 
     def is_surplus(self, rule: Rule, pod: Object) -> bool:
         assert rule.keep is not None
+        if "deletionTimestamp" in pod["metadata"]:
+            return False
         group = [
             other
             for uid, other in self.pods.items()
             if has_ended(other)
+            and "deletionTimestamp" not in other["metadata"]
             and not self.is_settled(other)
             and uid not in self.leaving
             and not self.is_spared(other)

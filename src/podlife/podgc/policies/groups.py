@@ -1,7 +1,9 @@
 """Ended pods by the rule they have: in the order in which they go, with the moment from which each may.
 
 It guarantees that a pod which comes or goes costs O(log n), and that those that are due stand at the front of one list.
-A pod that its rule keeps has no moment. It knows no clock: whether a moment has come is for others to say.
+A pod that its rule keeps has no moment. One that is being deleted ends on its way out, the last of all: it is none of
+those that are kept, for it would take the place of another and be gone; nor is a `keep` a reason to hurry it. It knows
+no clock: whether a moment has come is for others to say.
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ class Groups:
     def add(self, place: int, pod: GovernedPod) -> None:
         """The pod has ended and has the rule at this place."""
         rule = self._rules[place]
-        if rule.keep is None:
+        if rule.keep is None or pod.is_terminating:
             self._put(rule, pod, is_surplus=False)
             return
         groups, key, entry = self._groups[place], _group_key(rule, pod), _order_entry(rule, pod)
@@ -55,7 +57,7 @@ class Groups:
 
     def discard(self, place: int, pod: GovernedPod) -> None:
         rule = self._rules[place]
-        if rule.keep is None:
+        if rule.keep is None or pod.is_terminating:
             self._take(rule, pod, is_surplus=False)
             return
         groups, key, entry = self._groups[place], _group_key(rule, pod), _order_entry(rule, pod)
@@ -76,7 +78,7 @@ class Groups:
 
     def is_surplus(self, place: int, pod: GovernedPod) -> bool:
         rule = self._rules[place]
-        if rule.keep is None:
+        if rule.keep is None or pod.is_terminating:
             return False
         group = self._groups[place].get(_group_key(rule, pod), [])
         return _position(group, _order_entry(rule, pod)) < len(group) - rule.keep.count

@@ -137,6 +137,25 @@ def test_the_youngest_of_each_group_stay(per: Per, expected: list[str]) -> None:
     assert found == expected
 
 
+def test_a_pod_that_is_being_deleted_takes_the_place_of_none_that_stays() -> None:
+    """It ends as it goes, the last of all: for that moment it would count as the youngest."""
+    leaving = pod("leaving", 1, deletionTimestamp=ago(2), deletionGracePeriodSeconds=30)
+    both = Rule("both", keep=Keep(2), ttl_seconds=60)
+    for rule in (Rule("keep", keep=Keep(2)), both):
+        assert names(Policy((rule,)), pod("a"), pod("b"), leaving) == []
+        assert names(Policy((rule,)), pod("a", 3602), pod("b"), pod("c"), leaving) == ["a"]
+
+
+def test_a_pod_that_is_being_deleted_and_does_not_go_is_left_to_the_limits_of_time() -> None:
+    stuck = pod("stuck", 90, deletionTimestamp=ago(120), deletionGracePeriodSeconds=30)
+    others = (pod("a"), pod("b"))
+    assert names(Policy((Rule("keep", keep=Keep(2)),)), stuck, *others) == []
+    either = Rule("either", keep=Keep(2), ttl_seconds=60, is_either=True)
+    assert chosen(Policy((either,)), stuck) == [("stuck", "expired", "either")]
+    rule = Rule("both", keep=Keep(2), max_terminating_seconds=100)
+    assert chosen(Policy((rule,)), stuck, *others) == [("stuck", "stuck-terminating", "both")]
+
+
 def test_the_youngest_may_be_those_that_were_made_last() -> None:
     pods = (pod("old", 1, created=ago(1000)), pod("young", 100, created=ago(900)))
     assert names(Policy((Rule("keep", keep=Keep(1, order_by=Order.CREATION)),)), *pods) == ["old"]
