@@ -57,7 +57,9 @@ def _left_behind(world: World, pod: Object, reason: str) -> Cause:
     )
     coming = collecting(world, pod)
     remedy = Remedy(commands.delete(pod), "What its status tells about the failure is gone with it.")
-    since = ended_at(pod) or moment(metadata(pod).get("creationTimestamp"))
+    # A pod that was refused has nothing but when its node took note of it.
+    noted = moment(status(pod).get("startTime"))
+    since = ended_at(pod) or noted or moment(metadata(pod).get("creationTimestamp"))
     return Cause("left-behind", said, since, (remedy,), coming)
 
 

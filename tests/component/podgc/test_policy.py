@@ -182,6 +182,21 @@ async def test_a_sweep_does_what_its_plan_shows_and_names_the_rule_of_each(tmp_p
         assert await world.left() == ["second", "young"]
 
 
+@virtual_time
+async def test_a_pod_that_its_node_has_refused_ended_then_and_not_when_it_was_made(tmp_path: Path) -> None:
+    """An agent that refuses a pod writes down no container and no condition: only when it took note of the pod."""
+    async with serve(tmp_path) as world:
+        await world.node()
+        # Pending for days before it got its node.
+        await world.pod("refused", phase="Pending")
+        status: Object = {"phase": "Failed", "reason": "OutOfcpu", "startTime": after_start(0)}
+        await world.plant("refused", status=status)
+        async with running(collector(world, TTL)):
+            await asyncio.sleep(59)
+            assert await world.left() == ["refused"]
+            await eventually(lambda: world.is_gone("refused"), seconds=5)
+
+
 BRIEF = """\
 apiVersion: podlife.dev/v1
 kind: PodGCPolicy

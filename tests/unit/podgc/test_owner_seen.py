@@ -165,6 +165,7 @@ def test_waiting_runs_from_the_latest_moment_at_which_the_pod_may_have_ended() -
     assert ended({"conditions": ready}, creationTimestamp=at(1)) == 70
     assert ended({"containerStatuses": [{"state": None}, {}]}, creationTimestamp=at(1)) == 1
     assert ended({}, creationTimestamp=at(1), deletionTimestamp=at(2)) == 2
+    assert ended({"startTime": at(40)}, creationTimestamp=at(1)) == 40
 
 
 JSON = st.recursive(

@@ -79,6 +79,7 @@ class _Metadata(PodMetadata, rename="camel", gc=False):
 
 
 class _Status(PodStatus, rename="camel", gc=False):
+    start_time: datetime | None = None
     container_statuses: tuple[_Container, ...] = ()
     init_container_statuses: tuple[_Container, ...] = ()
 
@@ -128,6 +129,11 @@ class GovernedPod(Pod, gc=False, kw_only=True):
             self.owner = intern(owner.uid)
         if status.phase in ("Succeeded", "Failed"):
             self.ended_at = max((*_finished(ends), *_changed(status.conditions)), default=0.0)
+            if not self.ended_at and status.start_time is not None:
+                # Refused by its node, which writes down nothing else: that was then, however long it had been pending.
+                self.ended_at = max(
+                    status.start_time, metadata.deletion_timestamp or status.start_time
+                ).timestamp()
         lean: Any = self
         lean.metadata, lean.status = metadata.lean(), status.lean()
 

@@ -116,6 +116,7 @@ class _Condition(msgspec.Struct, rename="camel"):
 
 class _Status(msgspec.Struct, rename="camel"):
     phase: str = ""
+    start_time: datetime | None = None
     init_container_statuses: tuple[_Container, ...] | None = None
     container_statuses: tuple[_Container, ...] | None = None
     conditions: tuple[_Condition, ...] | None = None
@@ -153,7 +154,7 @@ def ended_at(pod: EndedPod) -> datetime:
     ends += [each.last_transition_time for each in status.conditions or () if each.type in _ENDINGS]
     known = [each for each in ends if each is not None]
     if not known:
-        stamps = (metadata.deletion_timestamp, metadata.creation_timestamp)
+        stamps = (metadata.deletion_timestamp, metadata.creation_timestamp, status.start_time)
         known = [each for each in stamps if each is not None]
     return max(known, default=datetime.min.replace(tzinfo=UTC))
 
