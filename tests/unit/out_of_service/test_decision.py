@@ -101,6 +101,22 @@ def test_what_comes_next_for_a_node_that_is_away(changed: dict[str, Any], step: 
     assert among(away(**changed)).step is step
 
 
+def test_a_confirmation_counts_only_if_the_agent_was_not_heard_since() -> None:
+    """Where the time that a node has is shorter than the time that a confirmation counts."""
+    settings = replace(SETTINGS, after_seconds=3.0, fence_every_seconds=10.0)
+    spoke = {"silent_seconds": 4.0}
+    assert (
+        among(away(**spoke, verdict=verdict(Result.DEAD, seconds_ago=4)), settings=settings).step is Step.SET
+    )
+    assert (
+        among(away(**spoke, verdict=verdict(Result.DEAD, seconds_ago=5)), settings=settings).step is Step.WAIT
+    )
+    assert (
+        among(away(**spoke, verdict=verdict(Result.DEAD, seconds_ago=10)), settings=settings).step
+        is Step.CHECK
+    )
+
+
 def test_a_clock_that_is_ahead_prolongs_no_cool_down_beyond_its_length() -> None:
     decision = among(away(record=record(State.RETURNED, -7 * 86_400)))
     assert decision.reason is Reason.COOL_DOWN
@@ -228,7 +244,7 @@ def test_two_refusals_are_the_same_when_only_their_numbers_differ() -> None:
 # Each a node that is to be tainted, but for one or two things: so that what is decided hangs on every one of them.
 _CHANGES: dict[str, list[Any]] = {
     "not_ready_seconds": [0.0, 299.9, 1e6],
-    "silent_seconds": [0.0, 299.9, 1e6],
+    "silent_seconds": [0.0, 10.0, 299.9, 1e6],
     "lease_seconds": [40.0, 600.0],
     "verdict": [
         None,
@@ -259,6 +275,7 @@ _PORTIONS = st.builds(Portion, percent=st.sampled_from([5.0, 20.0, 34.0, 50.0, 1
 )
 _SETTINGS = st.builds(
     OutOfServiceSettings,
+    after_seconds=st.sampled_from([300.0, 300.0, 1.0]),
     most=_PORTIONS,
     min_healthy=_PORTIONS,
     require=st.sampled_from([None, None, 1, 2]),
@@ -281,6 +298,7 @@ def test_whatever_the_facts_nobody_is_tainted_who_must_not_be(
         assert node.silent_seconds >= node.lease_seconds
         assert node.verdict is not None
         assert NOW.loop - node.verdict.came_at <= chosen.fresh_seconds
+        assert NOW.loop - node.verdict.asked_at <= node.silent_seconds
         confirming = sum(answer.result is Result.DEAD for answer in node.verdict.answers)
         assert confirming >= (chosen.require or len(node.verdict.answers)) >= 1
         assert chosen.with_control_plane or not node.is_control_plane

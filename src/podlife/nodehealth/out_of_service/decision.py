@@ -1,9 +1,10 @@
 """Who is declared out of service, who is not and why, and whose taint comes off. Pure: frozen facts in, decisions out.
 
 It guarantees, whatever the facts: a node that is ready is never tainted; nobody is tainted who was not confirmed dead
-by as many fence checks as are required, a moment ago; nobody whose agent speaks; never more nodes are out of service at
-once than may be, and where more are dead than that, or too few are well, nobody is tainted; a taint that is not ours
-is never taken off. Every node that is not tainted though it has been away for long has its reason.
+by as many fence checks as are required, a moment ago and after its agent was last heard; nobody whose agent speaks;
+never more nodes are out of service at once than may be, and where more are dead than that, or too few are well, nobody
+is tainted; a taint that is not ours is never taken off. Every node that is not tainted though it has been away for long
+has its reason.
 """
 
 from __future__ import annotations
@@ -181,7 +182,7 @@ def _decide_together(
         )
         return {node.name: _refuse(Reason.TOO_FEW_HEALTHY, said) for node in candidates}
     storm = _storm(nodes, suspects, settings)
-    return {node.name: _judge(node.verdict, settings, now, storm) for node in candidates}
+    return {node.name: _judge(node, settings, now, storm) for node in candidates}
 
 
 def _storm(
@@ -207,12 +208,13 @@ def _is_out(node: NodeFacts) -> bool:
     return node.taint is not Whose.NOBODYS or (is_freed and not node.is_ready)
 
 
-def _judge(
-    verdict: Verdict | None, settings: OutOfServiceSettings, now: float, storm: Decision | None
-) -> Decision:
+def _judge(node: NodeFacts, settings: OutOfServiceSettings, now: float, storm: Decision | None) -> Decision:
+    verdict = node.verdict
     if verdict is None:
         return Decision(Step.CHECK)
-    is_fresh = now - verdict.came_at <= settings.fresh_seconds
+    # What was said before the agent was last heard says nothing.
+    was_silent = now - verdict.asked_at <= node.silent_seconds
+    is_fresh = was_silent and now - verdict.came_at <= settings.fresh_seconds
     is_due = now - verdict.asked_at >= settings.fence_every_seconds
     if not verdict.is_confirmed(settings.require):
         return Decision(Step.CHECK) if is_due else _unconfirmed(verdict, settings)
