@@ -492,7 +492,7 @@ async def test_events_that_somebody_made_large_are_kept_only_as_far_as_an_entry_
 ) -> None:
     """Asked of the pod alone, and from what is held of its namespace."""
     monkeypatch.setattr(events_module, "_OFTEN", often)
-    monkeypatch.setattr(events_module, "_MOST_BYTES", 10_000)
+    monkeypatch.setattr(events_module, "MOST_EVENT_BYTES", 10_000)
     async with a_world(tmp_path) as (world, shelf, _):
         pod = await world.pod("web", phase="Failed")
         for number in range(30):

@@ -18,12 +18,12 @@ from podlife.api.codec import Object
 from podlife.client import EVENTS, Client, ListOptions
 from podlife.errors import ExpiredError
 
-__all__ = ["MOST_EVENTS", "PodEvents"]
+__all__ = ["MOST_EVENTS", "MOST_EVENT_BYTES", "PodEvents"]
 
 # Of one pod.
 MOST_EVENTS = 500
 # Events are about a kilobyte each; but whoever makes one may write a megabyte into it.
-_MOST_BYTES = 4 << 20
+MOST_EVENT_BYTES = 4 << 20
 # Of a namespace, to be held at once, as the bytes that came.
 _MOST_HELD, _MOST_HELD_BYTES = 20_000, 40 << 20
 _PAGE = 2_000
@@ -115,7 +115,7 @@ def _bounded(events: Sequence[msgspec.Raw]) -> tuple[Sequence[Object], bool]:
     size = 0
     for event in events[:MOST_EVENTS]:
         size += len(memoryview(event))
-        if size > _MOST_BYTES:
+        if size > MOST_EVENT_BYTES:
             break
         kept.append(event)
     return [msgspec.json.decode(each, type=Object) for each in kept], len(kept) < len(events)

@@ -7,10 +7,11 @@ be gone and its logs with it, and its events have expired: what was kept of them
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 
 from podlife.api.codec import Object, encode
 from podlife.podgc.archive.entry import Log
-from podlife.podgc.archive.events import MOST_EVENTS
+from podlife.podgc.archive.events import MOST_EVENT_BYTES, MOST_EVENTS
 
 __all__ = ["joined_events", "joined_logs"]
 
@@ -28,9 +29,12 @@ def _whose(log: Log) -> tuple[str, str, bool]:
 
 
 def joined_events(old: Sequence[Object], new: Sequence[Object]) -> list[Object]:
-    """Each event once, as it is now; the latest of them where there are too many."""
+    """Each event once, as it is now; the latest of them where they are too many."""
     seen = {_name(event) for event in new}
-    return [*(event for event in old if _name(event) not in seen), *new][-MOST_EVENTS:]
+    found = [*(event for event in old if _name(event) not in seen), *new][-MOST_EVENTS:]
+    sizes = accumulate(len(encode(event)) for event in reversed(found))
+    number = sum(size <= MOST_EVENT_BYTES for size in sizes)
+    return found[len(found) - number :]
 
 
 def _name(event: Object) -> str:
