@@ -32,8 +32,10 @@ def ended_at(pod: Object) -> datetime | None:
 
 def finished_causes(world: World, pod: Object) -> Iterator[Cause]:
     yield from _not_counted(world, pod)
-    reason = text(status(pod), "reason")
-    if text(status(pod), "phase") == "Failed" and reason:
+    reason, standing = text(status(pod), "reason"), world.rules.standing(pod)
+    # What a policy keeps is told by that, with the command that lifts it: nobody has left it behind.
+    is_kept = standing is not None and standing.is_kept
+    if text(status(pod), "phase") == "Failed" and reason and not is_kept:
         yield _left_behind(world, pod, reason)
 
 

@@ -59,6 +59,12 @@ class Standing:
     # Whether its rule waits for owners.
     waits_for_owner: bool = False
 
+    @property
+    def is_kept(self) -> bool:
+        """Whether the policy keeps it, though others would have it go."""
+        is_excluded = bool(self.excluded_by) and not self.reason
+        return bool(self.protected_by) or is_excluded or self.guard is not None or self.owner is not None
+
 
 def _never(pod: Object, node: Object | None) -> Collecting | None:
     return None

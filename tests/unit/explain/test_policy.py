@@ -124,3 +124,26 @@ def test_an_excluded_pod_is_left_alone_and_told_by_which_exclude() -> None:
     [cause] = found.causes
     assert (cause.name, cause.is_stuck) == ("excluded", False)
     assert told(found) == [("leaves it alone: exclude 1 of rule jobs", None)]
+
+
+@pytest.mark.parametrize(
+    ("standing", "causes"),
+    [
+        (None, ["left-behind"]),
+        (Standing("jobs", reason="expired", why="x", due_at=FIVE), ["left-behind"]),
+        (Standing(protected_by="namespace shop"), ["protected"]),
+        (Standing("jobs", excluded_by="exclude 1 of rule jobs"), ["excluded"]),
+        (Standing("jobs", reason="expired", why="x", due_at=NOW, guard=Held("too many")), ["held-by-guard"]),
+        (
+            Standing("jobs", reason="expired", why="x", due_at=NOW, owner=Held("Job sum", until=FIVE)),
+            ["waits-for-owner"],
+        ),
+    ],
+)
+def test_a_pod_that_the_policy_keeps_was_not_left_behind(
+    standing: Standing | None, causes: list[str]
+) -> None:
+    """Whoever follows the command that clears such pods away must not clear away what is protected."""
+    pod = ended()
+    pod["status"] = {"phase": "Failed", "reason": "Evicted"}
+    assert [each.name for each in explained(standing, pod).causes] == causes
