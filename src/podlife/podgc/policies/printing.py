@@ -175,7 +175,8 @@ def rule_in_words(rule: Rule) -> str:
         said.append(f"{_who(rule, 'ended pods')} {_limits(rule)}")
     if rule.max_terminating_seconds is not None:
         long = format_length(rule.max_terminating_seconds)
-        who = "they" if said else _who(rule, "pods")
+        # Not only those that have ended.
+        who = _who(rule, "pods")
         said.append(f"{who} go when they were deleted and are still there {long} after their grace")
     off = "" if rule.is_on else " (off)"
     return f"rule {rule.name}{off}: {'; '.join(said)}"
@@ -222,8 +223,11 @@ def _owned(kinds: Sequence[str]) -> str:
 
 def _limits(rule: Rule) -> str:
     long = None if rule.ttl_seconds is None else format_length(rule.ttl_seconds)
-    if rule.keep is None:
+    is_none_kept = rule.keep is not None and rule.keep.count == 0
+    if rule.keep is None or (is_none_kept and long is not None and not rule.is_either):
         said = f"go {long} after their end"
+    elif is_none_kept:
+        said = "go at once"
     elif long is None:
         said = f"go, but {_kept(rule.keep)}"
     elif rule.is_either:
@@ -244,8 +248,6 @@ def _kept(keep: Keep) -> str:
         Per.NODE: "of each node",
     }
     last = "that ended last" if keep.order_by is Order.COMPLETION else "that were created last"
-    if keep.count == 0:
-        return "none stays"
     return f"the {keep.count} {last} {groups[keep.per]} stay{'s' if keep.count == 1 else ''}"
 
 

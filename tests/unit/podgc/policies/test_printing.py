@@ -49,7 +49,9 @@ def test_every_part_of_a_policy_has_its_words() -> None:
 
 def test_the_limits_of_a_rule_are_told_apart() -> None:
     everywhere = "rule a: ended pods in every namespace"
-    assert words_of("keep: {count: 0}") == f"{everywhere} go, but none stays"
+    assert words_of("keep: {count: 0}") == f"{everywhere} go at once"
+    assert words_of("keep: {count: 0}, ttlAfterFinished: 1h") == f"{everywhere} go 1h after their end"
+    assert words_of("keep: {count: 0}, ttlAfterFinished: 1h, collectWhen: any") == f"{everywhere} go at once"
     assert (
         words_of("keep: {count: 1, per: node}")
         == f"{everywhere} go, but the 1 that ended last of each node stays"
@@ -59,9 +61,10 @@ def test_the_limits_of_a_rule_are_told_apart() -> None:
         == f"{everywhere} go 0s after their end, but the 2 that ended last in the whole cluster stay "
         "for as long as they are that"
     )
+    # Pods that run go by the second as well.
     assert words_of("ttlAfterFinished: 1h, maxTerminating: 5m") == (
         f"{everywhere} go 1h after their end; "
-        "they go when they were deleted and are still there 5m after their grace"
+        "pods in every namespace go when they were deleted and are still there 5m after their grace"
     )
     assert words_of("maxTerminating: 0s, select: {ownerKind: [none], namespaces: {labels: a=b}}") == (
         "rule a: pods owned by nobody in namespaces with labels a=b go when they were deleted and are "
