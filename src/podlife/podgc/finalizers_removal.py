@@ -95,8 +95,8 @@ class FinalizerRemover:
                 return self._told(pod, taken=chosen, left=_others(found, chosen))
             if why := await reason_to_stay(self._steps, _victim(pod, found)):
                 return self._told(pod, why=why)
-            # What came before may have taken its time.
-            if why := await self._node_is_there(pod.node):
+            # That may have taken its time: a node may be back, a window closed, and somebody may have said stop.
+            if why := await self._reason_to_stay(pod, found):
                 return self._told(pod, why=why)
             try:
                 answer = await self._patch(found, chosen)

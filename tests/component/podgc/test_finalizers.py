@@ -306,6 +306,32 @@ async def test_a_node_that_comes_back_while_the_pod_is_archived_keeps_the_finali
         assert await finalizers_of(world) == [ONE]
 
 
+@virtual_time
+async def test_a_stop_or_the_end_of_a_window_while_the_pod_is_archived_keeps_the_finalizer(
+    tmp_path: Path,
+) -> None:
+    async with serve(tmp_path) as world:
+        await held(world)
+        pod = await one(world)
+
+        async def slow(victim: Victim) -> str:
+            await asyncio.sleep(60)
+            return ""
+
+        # It is midnight.
+        guards = Guards(windows=(Window(start=time(0), end=time(0, 1)),))
+        settings = governed(Settings(), Policy(guards=guards))
+        windowed = remover_under(lambda: settings, world.client, world.clock, frozenset((ONE,)), [slow])
+        assert (await windowed.take_off(pod)).why == "no maintenance window is open"
+        async with asyncio.TaskGroup() as group:
+            taking = group.create_task(remover(world, steps=[slow]).take_off(pod))
+            await asyncio.sleep(30)
+            mark: Object = {"metadata": {"annotations": {"podlife.dev/gc-stop": "audit"}}}
+            await world.admin.patch(NAMESPACES, "default", mark)
+        assert "namespace default is marked to be left alone (audit)" in taking.result().why
+        assert await finalizers_of(world) == [ONE]
+
+
 # Once
 
 
