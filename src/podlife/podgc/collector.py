@@ -291,19 +291,19 @@ class Collector:
         loop = asyncio.get_running_loop()
         try:
             await self._client.get(NODES, name, view=MetadataOnly)
-        except NotFoundError:
+        except PodlifeError as error:
+            if not (isinstance(error, NotFoundError) and error.is_about(name)):
+                self.metrics.node_checks["error"] += 1
+                self.index.doubt_missing(name, loop.time())
+                told = "node %s could not be looked for, its pods stay: %s"
+                log.warning(told, name, error, extra={"node": name})
+                return
             self.metrics.node_checks["gone"] += 1
             if not self.is_fit:
                 # It may have come back since, and nobody would have told.
                 self.index.doubt_missing(name, loop.time())
             elif self.index.confirm_missing(name, loop.time()):
                 log.info("node %s no longer exists: its pods are collected", name, extra={"node": name})
-        except PodlifeError as error:
-            self.metrics.node_checks["error"] += 1
-            self.index.doubt_missing(name, loop.time())
-            log.warning(
-                "node %s could not be looked for, its pods stay: %s", name, error, extra={"node": name}
-            )
         else:
             self.metrics.node_checks["found"] += 1
             self.index.doubt_missing(name, loop.time())
@@ -321,6 +321,7 @@ class Collector:
         if victim is None:
             # A node came back, somebody else deleted, the threshold is met: it is nobody's victim any more.
             self._give_up(uid)
+            self._queue.forget((_POD, uid))
             return
         if self.guards.admit(victim) is not None:
             # Not held when it was handed out: the next look sees to it.

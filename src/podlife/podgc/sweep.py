@@ -26,8 +26,9 @@ from podlife.errors import NotFoundError, PodlifeError
 from podlife.podgc import policy
 from podlife.podgc.governing import index_for, pod_view, reason_to_keep
 from podlife.podgc.index import PodIndex
-from podlife.podgc.policies.guards import Moment
+from podlife.podgc.policies.guards import GuardBook, Moment
 from podlife.podgc.policies.guards_gate import Gate
+from podlife.podgc.policies.guards_marks import Marks, marks_of
 from podlife.podgc.policies.guards_plan import HeldBack, book_for, census_of
 from podlife.podgc.policies.owner import OwnerStep
 from podlife.podgc.policy import Later, Plan, Victim
@@ -112,8 +113,7 @@ async def read(client: Client, settings: Settings) -> PodIndex:
     pods = await client.list_all(PODS, options=options, view=pod_view(settings))
     nodes = await client.list_all(NODES, options=options, view=Node)
     if settings.policy is not None or settings.guards is not None:
-        namespaces = await client.list_all(NAMESPACES, options=options, view=Namespace)
-        for namespace in namespaces.items:
+        for namespace in await _list_namespaces(client):
             index.put_namespace(namespace)
     now = asyncio.get_running_loop().time()
     for node in nodes.items:
@@ -121,6 +121,11 @@ async def read(client: Client, settings: Settings) -> PodIndex:
     for pod in pods.items:
         index.add_pod(pod, now)
     return index
+
+
+async def _list_namespaces(client: Client) -> Sequence[Namespace]:
+    page = await client.list_all(NAMESPACES, options=ListOptions(limit=_PAGE), view=Namespace)
+    return page.items
 
 
 async def _chooser(client: Client, selection: Selection) -> Callable[[Pod], bool]:
@@ -157,7 +162,7 @@ class Sweep:
         self._progress = Progress()
         self._summary = Summary()
         self._is_stopping = asyncio.Event()
-        self._gate = Gate(None, clock, wait=self._wait_for_room, left=lambda: self._still_to_do)
+        self._gate = self._gate_with(None)
 
     @property
     def summary(self) -> Summary:
@@ -183,12 +188,25 @@ class Sweep:
         if plan is None:
             plan = await plan_once(self._client, self._settings, selection, self._clock)
         book = book_for(self._settings, plan, Moment(started, self._clock.now()))
-        self._gate = Gate(book, self._clock, wait=self._wait_for_room, left=lambda: self._still_to_do)
+        self._gate = self._gate_with(book)
         try:
             await self._carry_out(plan, started)
         finally:
             self._summary.held_back = self._gate.held_back
         return self._summary
+
+    def _gate_with(self, book: GuardBook | None) -> Gate:
+        return Gate(
+            book,
+            self._clock,
+            wait=self._wait_for_room,
+            left=lambda: self._still_to_do,
+            read_marks=self._read_marks,
+        )
+
+    async def _read_marks(self) -> Marks:
+        namespaces = await _list_namespaces(self._client)
+        return marks_of({each.metadata.name: each.metadata.annotations for each in namespaces})
 
     async def _carry_out(self, plan: Plan, started: float) -> None:
         await self._remove_all(plan.victims)
@@ -230,13 +248,14 @@ class Sweep:
                 await self._client.get(NODES, later.node, view=MetadataOnly)
             except WithdrawnError:
                 return
-            except NotFoundError:
-                why = f"node {later.node} no longer exists"
-                orphans.extend(
-                    policy.victim_for(self._settings, pod, later.reason, why) for pod in later.pods
-                )
             except PodlifeError as error:
-                self._summary.unknown_nodes[later.node] = error
+                if isinstance(error, NotFoundError) and error.is_about(later.node):
+                    why = f"node {later.node} no longer exists"
+                    orphans.extend(
+                        policy.victim_for(self._settings, pod, later.reason, why) for pod in later.pods
+                    )
+                else:
+                    self._summary.unknown_nodes[later.node] = error
             del undecided[later.node]
 
         await self._for_each(missing, look)
@@ -264,16 +283,11 @@ class Sweep:
         return len(waiting)
 
     async def _remove(self, victim: Victim) -> None:
-        if await self._gate.admit(victim.pod):
-            await self._remove_admitted(victim)
-        elif self._is_stopping.is_set():
-            self._summary.left += 1
-        else:
-            self._tell(done=self._progress.done + 1)
-
-    async def _remove_admitted(self, victim: Victim) -> None:
         for failures in range(1, _MOST_TRIES + 1):
             try:
+                if not await self._gate.admit(victim.pod):
+                    self._leave()
+                    return
                 removal = await self._try(victim)
             except WithdrawnError:
                 self._gate.note_unsent(victim.pod)
@@ -292,6 +306,13 @@ class Sweep:
                 self._report(victim, removal)
                 self._tell(done=self._progress.done + 1)
                 return
+
+    def _leave(self) -> None:
+        """A pod that is held: by a guard, which tells of it, or because the sweep is told to stop."""
+        if self._is_stopping.is_set():
+            self._summary.left += 1
+        else:
+            self._tell(done=self._progress.done + 1)
 
     async def _try(self, victim: Victim) -> Removal:
         """Remove the victim as the server holds it now, if it has changed since the list."""

@@ -96,6 +96,21 @@ async def test_a_live_look_that_errors_touches_nobody_and_a_whole_quarantine_beg
 
 
 @virtual_time
+async def test_a_404_that_does_not_name_the_node_says_nothing_of_it(tmp_path: Path) -> None:
+    """GC-53: a proxy that knows no such page answers so for every node."""
+    async with serve(tmp_path) as world:
+        await world.pod("a", node=GONE_NODE)
+        world.faults.put("GET", f"/nodes/{GONE_NODE}$", lambda _: status(404))
+        collector = world.collector()
+        async with running(collector):
+            await asyncio.sleep(200)
+            assert await world.left() == ["a"]
+            assert collector.metrics.node_checks["gone"] == 0
+            world.faults.clear()
+            await eventually(lambda: world.is_gone("a"), seconds=60)
+
+
+@virtual_time
 async def test_a_pod_created_again_under_its_name_between_decision_and_deletion_lives(tmp_path: Path) -> None:
     async with serve(tmp_path) as world:
         await world.node()

@@ -12,12 +12,13 @@ from podlife.cli.gc_progress import describe
 from podlife.cli.gc_summary import Result, tell
 from podlife.client import Connection
 from podlife.podgc import Outcome, Progress, Settings
-from podlife.podgc.policies.guards import Moment
+from podlife.podgc.policies.guards import Guard, Moment
 from podlife.podgc.policies.guards_marks import FORCE_UNTIL
 from podlife.podgc.policies.guards_plan import hold_back, tighter
 from podlife.podgc.policies.model import STOP, Guards, Window
 from podlife.podgc.policy import Plan
 from podlife.podgc.sweep import Summary, Sweep, plan_once
+from podlife.wire import Request, Response
 from tests.component.podgc.test_guards import ended, lose_nodes, mark
 from tests.component.podgc.world import World, serve
 from tests.virtual_time import virtual_time
@@ -145,3 +146,37 @@ def test_flags_only_ever_tighten_what_a_policy_allows() -> None:
     assert tighter(Guards(per_minute=10), policy) == Guards(per_minute=10, per_pass=500, share_of_cluster=0.1)
     loose = tighter(Guards(per_minute=1000, is_observing=True), policy)
     assert loose == Guards(per_minute=100, per_pass=500, share_of_cluster=0.1, is_observing=True)
+
+
+@virtual_time
+async def test_a_stop_holds_in_a_sweep_that_is_under_way_too(tmp_path: Path) -> None:
+    """A sweep waits for room in the minute and for quarantines: somebody may see meanwhile that it must not go on."""
+    async with serve(tmp_path) as world:
+        await world.node()
+        await ended(world, 12)
+        async with asyncio.TaskGroup() as group:
+            sweeping = group.create_task(sweep(world, settings(per_minute=5)))
+            await asyncio.sleep(30)
+            await mark(world, "kube-system", STOP, "wait")
+        summary = sweeping.result()
+        assert len(await world.left()) == 7
+        assert not summary.is_complete
+        assert [(held.refusal.guard, len(held.pods)) for held in summary.held_back] == [(Guard.STOP, 6)]
+
+
+@virtual_time
+async def test_a_sweep_that_cannot_know_whether_it_is_stopped_does_not_go_on(tmp_path: Path) -> None:
+    async with serve(tmp_path) as world:
+        await world.node()
+        await ended(world, 12)
+
+        async def refuse(request: Request) -> Response:
+            return Response(403, b'{"kind":"Status","apiVersion":"v1","status":"Failure"}')
+
+        async with asyncio.TaskGroup() as group:
+            sweeping = group.create_task(sweep(world, settings(per_minute=5)))
+            await asyncio.sleep(30)
+            world.faults.put("GET", "/namespaces$", refuse)
+        summary = sweeping.result()
+        assert len(await world.left()) == 7
+        assert not summary.is_complete

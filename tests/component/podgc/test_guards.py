@@ -327,3 +327,24 @@ async def test_other_guards_that_are_put_in_force_hold_at_once_and_know_what_wen
             collector.put_in_force(policy())
             await asyncio.sleep(5)
             assert await world.left() == ["p019"]
+
+
+@virtual_time
+async def test_observe_only_that_is_put_in_force_holds_whom_a_step_has_not_let_go_yet(tmp_path: Path) -> None:
+    async with serve(tmp_path) as world:
+        await world.node()
+        await ended(world, 3)
+
+        async def archive_slowly(victim: Victim) -> str:
+            await asyncio.sleep(30)
+            return ""
+
+        def policy(**guards: Any) -> Settings:
+            return governed(Settings(threshold=1), Policy(guards=Guards(**guards)))
+
+        collector = Collector(world.client, policy(), clock=world.clock, steps=[archive_slowly])
+        async with running(collector):
+            await asyncio.sleep(5)
+            collector.put_in_force(policy(is_observing=True))
+            await asyncio.sleep(600)
+            assert len(await world.left()) == 3

@@ -88,6 +88,17 @@ async def test_pods_of_a_node_that_could_not_be_looked_for_stay_and_the_sweep_is
 
 
 @virtual_time
+async def test_a_404_that_does_not_name_the_node_saves_its_pods(tmp_path: Path) -> None:
+    """A proxy that knows no such page answers so for every node."""
+    async with serve(tmp_path) as world:
+        await world.pod("orphan", node=GONE_NODE)
+        world.faults.put("GET", f"/nodes/{GONE_NODE}$", lambda _: status(404))
+        summary = await world.collector().sweep_once()
+        assert await world.left() == ["orphan"]
+        assert set(summary.unknown_nodes) == {GONE_NODE}
+
+
+@virtual_time
 async def test_a_selection_takes_a_part_of_what_is_planned_for_the_whole_cluster(tmp_path: Path) -> None:
     async with serve(tmp_path) as world:
         await build(world)

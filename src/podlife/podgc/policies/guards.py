@@ -224,7 +224,12 @@ class GuardBook:
 
     def objection(self, place: str, moment: Moment) -> Refusal | None:
         """What has come up since a pod was let go that holds it after all; counted it is already."""
-        return self._stopped(place) or self._outside(moment.now) or self._found_mass(place, moment.now)
+        return (
+            self._stopped(place)
+            or self._outside(moment.now)
+            or self._found_mass(place, moment.now)
+            or self._observing()
+        )
 
     def room(self, moment: Moment) -> float:
         """How many may be let go at this moment, as far as the minute is concerned."""

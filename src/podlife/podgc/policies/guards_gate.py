@@ -1,6 +1,8 @@
 """Where the guards stand in a sweep: nobody goes past it who is held, and who must only wait a little does.
 
-A sweep is one pass. For room in the minute it waits if all that is left can go soon, else what is left is told.
+A sweep is one pass. For room in the minute it waits if all that is left can go soon, else what is left is told. What
+people write on namespaces is read again while it lasts, so that a stop holds it a few seconds later; where that cannot
+be read, nobody goes.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from collections.abc import Awaitable, Callable
 from podlife.clock import Clock
 from podlife.errors import PodlifeError
 from podlife.podgc.policies.guards import Guard, GuardBook, Moment, Refusal
+from podlife.podgc.policies.guards_marks import Marks
 from podlife.podgc.policies.guards_plan import HeldBack
 from podlife.podgc.policies.guards_post import may_be_deleted
 from podlife.podgc.policy import Victim
@@ -22,11 +25,15 @@ __all__ = ["Gate"]
 
 # Longer than this nobody is kept at a terminal.
 _MOST_WAITING_SECONDS = 120.0
+# How long what was read of the namespaces is believed.
+_MARKS_SECONDS = 5.0
+# All who wait for it share one answer, and one that does not come.
+_TROUBLE_SECONDS = 0.5
 
 
 class Gate:
     """`wait` waits until a moment of the loop's time, or until the sweep is told to stop; `left` is how many pods are
-    still to be dealt with."""
+    still to be dealt with; `read_marks` asks the server, and raises PodlifeError. The book has what it says now."""
 
     def __init__(
         self,
@@ -35,11 +42,16 @@ class Gate:
         *,
         wait: Callable[[float], Awaitable[bool]],
         left: Callable[[], int],
+        read_marks: Callable[[], Awaitable[Marks]],
     ) -> None:
         self._book = book
         self._clock = clock
         self._wait = wait
         self._left = left
+        self._read_marks = read_marks
+        self._marked_at = asyncio.get_running_loop().time() if book is not None else 0.0
+        self._marking = asyncio.Lock()
+        self._trouble: PodlifeError | None = None
         self._waits: bool | None = None
         self._held: dict[tuple[Guard, str], tuple[Refusal, list[Pod]]] = {}
 
@@ -52,10 +64,11 @@ class Gate:
         self._waits = None
 
     async def admit(self, pod: Pod) -> bool:
-        """Whether the pod goes; `note` is to be called then."""
+        """Whether the pod goes; `note` is to be called then. Raises PodlifeError where nobody can tell."""
         if self._book is None:
             return True
         while True:
+            await self._refresh(self._book)
             moment = self._moment()
             refusal = self._book.admit(pod, moment)
             if refusal is None:
@@ -70,6 +83,7 @@ class Gate:
         """A step, the last of them: those before it may take long, and a window may have closed meanwhile."""
         if self._book is None:
             return ""
+        await self._refresh(self._book)
         refusal = self._book.objection(victim.pod.metadata.namespace, self._moment())
         return "" if refusal is None else refusal.why
 
@@ -84,6 +98,22 @@ class Gate:
     def note_unsent(self, pod: Pod) -> None:
         if self._book is not None:
             self._book.note_not_deleted(pod.metadata.uid)
+
+    async def _refresh(self, book: GuardBook) -> None:
+        loop = asyncio.get_running_loop()
+        async with self._marking:
+            if self._trouble is not None and loop.time() < self._marked_at + _TROUBLE_SECONDS:
+                raise self._trouble
+            if self._trouble is None and loop.time() < self._marked_at + _MARKS_SECONDS:
+                return
+            try:
+                book.mark(await self._read_marks())
+                self._trouble = None
+            except PodlifeError as error:
+                self._trouble = error
+                raise
+            finally:
+                self._marked_at = loop.time()
 
     def _is_short(self, book: GuardBook, moment: Moment) -> bool:
         if self._waits is None:
