@@ -38,10 +38,20 @@ def _one_of(words: tuple[str, ...]) -> Callable[[str], str]:
     return parse
 
 
+def _file_name(text: str) -> str:
+    # A variable of a script that is not set; without a file it would be another policy, or nothing would be compared.
+    if not text:
+        raise typer.BadParameter("the name of the file is empty: name a file, or leave it out")
+    return text
+
+
 FileArgument = Annotated[
-    str,
+    str | None,
     typer.Argument(
-        metavar="[FILE]", help="A policy, in place of --policy; - is standard input.", show_default=False
+        metavar="[FILE]",
+        parser=_file_name,
+        help="A policy, in place of --policy; - is standard input.",
+        show_default=False,
     ),
 ]
 FormOption = Annotated[
@@ -77,13 +87,13 @@ def check(
 @with_groups
 def show(
     policy: PolicyOptions,
-    file: FileArgument = "",
+    file: FileArgument = None,
     output: FormOption = "text",
 ) -> None:
     """Show the policy in force with all that it does not say: what is left out of the file, and the flags."""
     from podlife.cli.gc_policy_show import show_policy
 
-    sys.exit(show_policy(policy, file, output))
+    sys.exit(show_policy(policy, file or "", output))
 
 
 @app.command("test")
@@ -91,7 +101,7 @@ def show(
 def try_out(
     policy: PolicyOptions,
     connection: ConnectionOptions,
-    file: FileArgument = "",
+    file: FileArgument = None,
     pods: Annotated[
         list[str] | None,
         typer.Option(
@@ -104,19 +114,20 @@ def try_out(
         str, typer.Option(metavar="TIME", show_default="now", help="At what time, as 2030-01-01T00:00:00Z.")
     ] = "",
     expect: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="FILE",
+            parser=_file_name,
             help="Lines NAMESPACE/NAME RULE, as -o list prints them: show only what differs, and end with 1 if "
             "something does.",
         ),
-    ] = "",
+    ] = None,
     output: PlanOption = "table",
 ) -> None:
     """Show what the policy would delete, and by which rule. Changes nothing."""
     from podlife.cli.gc_policy_trial import Trial, run_trial
 
-    trial = Trial(file, pods or (), _parse_now(now), expect, output)
+    trial = Trial(file or "", pods or (), _parse_now(now), expect or "", output)
     sys.exit(run_trial(trial, policy, connection))
 
 

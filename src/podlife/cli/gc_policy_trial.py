@@ -103,11 +103,13 @@ async def _plan(
 
 
 def _from_files(names: Sequence[str], settings: Settings, now: datetime) -> Plan:
-    objects: dict[str, list[Object]] = {kind: [] for kind in _KINDS}
+    found: dict[str, dict[tuple[str, ...], Object]] = {kind: {} for kind in _KINDS}
     for name in names:
         for kind, item in _objects(_read(name), name):
-            if kind in objects:
-                objects[kind].append(item)
+            if kind in found:
+                # One that is in two files is one.
+                found[kind][_key(item)] = item
+    objects = {kind: list(items.values()) for kind, items in found.items()}
     if not objects["Pod"]:
         raise ConfigError(
             f"{', '.join(names)}: there are no pods: write what `kubectl get pods -A -o json` prints"
@@ -127,6 +129,12 @@ def _from_files(names: Sequence[str], settings: Settings, now: datetime) -> Plan
             f"{', '.join(names)}: one of the objects is not as a server gives it: {error}"
         ) from None
     return replace(plan_of(index, settings, 0.0), census=census_of(index))
+
+
+def _key(item: Object) -> tuple[str, ...]:
+    metadata = item.get("metadata")
+    fields = metadata if isinstance(metadata, dict) else {}
+    return tuple(str(fields.get(field) or "") for field in ("namespace", "name"))
 
 
 def _tell(text: str) -> None:

@@ -196,6 +196,22 @@ def test_pods_come_in_any_form_that_kubectl_prints(form: str, good: Path) -> Non
     assert run("test", good, "--pods", "-", *NOW, "-o", "list", given=text)[1] == "team/old failed\n"
 
 
+def test_a_pod_that_is_in_two_files_counts_once(good: Path, pods: Path) -> None:
+    shown = run("test", good, "--pods", pods, "--pods", pods, *NOW)[1]
+    assert "1 pod to collect now" in shown
+
+
+@pytest.mark.parametrize(
+    "arguments", [("show", ""), ("test", "", "--pods", "-"), ("test", "-", "--expect", "")]
+)
+def test_the_name_of_a_variable_that_is_not_set_is_no_other_policy_and_no_success(
+    arguments: tuple[str, ...],
+) -> None:
+    code, said, complained = run(*arguments)
+    assert (code, said) == (2, "")
+    assert "the name of the file is empty" in complained
+
+
 def test_what_is_not_in_the_file_is_told_and_taken_to_be_there(good: Path, pods: Path) -> None:
     complained = run("test", good, "--pods", pods, *NOW)[2]
     assert complained.splitlines() == [
