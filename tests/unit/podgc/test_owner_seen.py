@@ -81,6 +81,7 @@ GOING_ON = {
     "a phase": {"phase": "Running"},
     "a condition that says no": condition("Succeeded", "False"),
     "ready": condition("Ready", "True", "Running"),
+    "not ready, and may try again": condition("Ready", "False", "Failed"),
     "of an older generation": {"phase": "Failed", "observedGeneration": 1},
     "an empty time": {"completionTime": None},
 }

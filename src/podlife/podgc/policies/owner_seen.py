@@ -79,6 +79,8 @@ _PHASES = (
 _ENDINGS = ("Ready", "ContainersReady", "DisruptionTarget")
 _END_TIMES = ("completionTime", "completionTimestamp", "completedAt", "finishedAt", "endTime")
 _END_CONDITIONS = frozenset(("complete", "completed", "succeeded", "failed", "finished"))
+# What is not ready for one of these reasons has ended. One that has failed may only be about to try again.
+_NOT_READY_ANY_MORE = frozenset(("complete", "completed", "finished", "succeeded"))
 # Here a condition that is False is an end as well: Succeeded is Unknown for as long as it runs.
 _THREE_VALUED = "tekton.dev"
 
@@ -253,7 +255,7 @@ def _end_by_condition(status: Object, ended: tuple[str, ...]) -> str:
         type_, reason = str(each.get("type") or ""), str(each.get("reason") or "")
         if type_.lower() in _END_CONDITIONS and each.get("status") in ended:
             return f"says {type_}={each['status']}"
-        if type_ == "Ready" and reason.lower() in _ENDED_WORDS:
+        if type_ == "Ready" and reason.lower() in _NOT_READY_ANY_MORE:
             return f"says {type_}={each.get('status')} ({reason})"
     return ""
 
