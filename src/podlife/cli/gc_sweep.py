@@ -30,8 +30,8 @@ from podlife.errors import ConfigError
 from podlife.events import Recorder
 from podlife.podgc import Selection, Settings
 from podlife.podgc.finalizers import HeldPod
-from podlife.podgc.policies.guards import Moment
-from podlife.podgc.policies.guards_plan import hold_back
+from podlife.podgc.policies.guards import Guard, Moment
+from podlife.podgc.policies.guards_plan import hold_back, without_held
 from podlife.podgc.policies.owner_plan import set_waiting_apart
 from podlife.podgc.policy import Plan, Victim, due_now
 from podlife.podgc.removal import Outcome, Removal, event_about, regarding_pod
@@ -91,6 +91,7 @@ def run_sweep(
                 # Whoever waits for the sweep must see that there was none.
                 print("Nothing was deleted.")
                 return 1
+            agreed = without_held(agreed, shown.held_back)
             if finalizers is not None:
                 finalizers.agree(held, agreed)
         loop.run(_sweep(job, agreed, result))
@@ -134,6 +135,8 @@ def _show(plan: Plan) -> bool:
 def _is_agreed(plan: Plan, finalizers: FinalizerPart | None, held: Sequence[HeldPod]) -> bool:
     number, later = len(plan.victims), sum(len(item.pods) for item in plan.later)
     parts = [f"{counted(number)} now ({reasons_of(plan.victims)})"] if number else []
+    if waiting := sum(len(item.pods) for item in plan.held_back if item.refusal.guard is Guard.PER_MINUTE):
+        parts.append(f"up to {waiting} more as the minute has room")
     if later:
         parts.append(f"{counted(later)} after quarantine")
     asked = [f"Delete {' and '.join(parts)}"] if parts else []

@@ -126,6 +126,20 @@ async def test_on_a_terminal_it_asks_first(
     assert await states.names() == left
 
 
+async def test_whom_the_minute_has_no_room_for_yet_is_asked_about_too(
+    states: States, admin: list[str]
+) -> None:
+    """A sweep waits for room: who says yes says it to all of them."""
+    for name in ("stuck", "stuck-too"):
+        await states.out_of_service(name)
+    async with on_terminal("gc", "sweep", "--max-per-minute", "1", *admin) as terminal:
+        await terminal.wait_for(
+            "Delete 1 pod now (1 out-of-service) and up to 1 more as the minute has room? [y/N]"
+        )
+        terminal.type("n\n")
+        assert await terminal.exit_code() == 1
+
+
 async def test_with_nothing_to_collect_nothing_is_asked(states: States, admin: list[str]) -> None:
     await states.pod("alive")
     async with on_terminal("gc", "sweep", *admin) as terminal:

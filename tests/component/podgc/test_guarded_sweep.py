@@ -10,11 +10,11 @@ from typing import Any
 from podlife.cli.gc_output import format_plan, plan_as_dict
 from podlife.cli.gc_progress import describe
 from podlife.cli.gc_summary import Result, tell
-from podlife.client import Connection
+from podlife.client import NAMESPACES, Connection
 from podlife.podgc import Outcome, Progress, Settings
 from podlife.podgc.policies.guards import Guard, Moment
 from podlife.podgc.policies.guards_marks import FORCE_UNTIL
-from podlife.podgc.policies.guards_plan import hold_back, tighter
+from podlife.podgc.policies.guards_plan import hold_back, tighter, without_held
 from podlife.podgc.policies.model import STOP, Guards, Window
 from podlife.podgc.policy import Plan
 from podlife.podgc.sweep import Summary, Sweep, plan_once
@@ -180,3 +180,21 @@ async def test_a_sweep_that_cannot_know_whether_it_is_stopped_does_not_go_on(tmp
         summary = sweeping.result()
         assert len(await world.left()) == 7
         assert not summary.is_complete
+
+
+@virtual_time
+async def test_whoever_agrees_to_what_is_shown_agrees_to_none_that_is_held_but_for_the_minute(
+    tmp_path: Path,
+) -> None:
+    async with serve(tmp_path) as world:
+        await world.node()
+        await world.admin.create(NAMESPACES, {"metadata": {"name": "stopped"}})
+        await mark(world, "stopped", STOP, "wait")
+        await ended(world, 4)
+        await ended(world, 3, namespace="stopped")
+        how = settings(per_minute=2)
+        plan = await plan_once(world.client, how, clock=world.clock)
+        agreed = without_held(plan, (await shown(world, how)).held_back)
+        assert {victim.pod.metadata.namespace for victim in plan.victims} == {"default", "stopped"}
+        assert {victim.pod.metadata.namespace for victim in agreed.victims} == {"default"}
+        assert len(agreed.victims) > 2

@@ -7,18 +7,18 @@ missing too, which go when its quarantine ends.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from podlife.podgc.index import PodIndex
 from podlife.podgc.policies.guards import Guard, GuardBook, Moment, Refusal
 from podlife.podgc.policies.guards_marks import Marks, marks_of
 from podlife.podgc.policies.model import Guards
-from podlife.podgc.policy import Plan, Victim
+from podlife.podgc.policy import Plan, Victim, part_of
 from podlife.podgc.settings import Settings
 from podlife.podgc.views import Pod
 
-__all__ = ["Census", "HeldBack", "book_for", "census_of", "hold_back", "tighter"]
+__all__ = ["Census", "HeldBack", "book_for", "census_of", "hold_back", "tighter", "without_held"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +85,18 @@ def hold_back(plan: Plan, settings: Settings, moment: Moment) -> Plan:
             _note(held, refusal, pod)
     found = tuple(HeldBack(refusal, tuple(pods)) for refusal, pods in held.values())
     return replace(plan, victims=tuple(goes), held_back=found)
+
+
+def without_held(plan: Plan, held_back: Iterable[HeldBack]) -> Plan:
+    """What of the plan somebody agrees to who was shown what is held back of it: not those that are, also if nothing
+    holds them any more when it is carried out. For room in the minute a sweep only waits."""
+    held = {
+        pod.metadata.uid
+        for item in held_back
+        if item.refusal.guard is not Guard.PER_MINUTE
+        for pod in item.pods
+    }
+    return part_of(plan, lambda pod: pod.metadata.uid not in held)
 
 
 _LASTING = (Guard.STOP, Guard.CLUSTER_SHARE, Guard.NAMESPACE_SHARE)
