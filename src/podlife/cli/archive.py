@@ -39,21 +39,24 @@ def _one_of(formats: tuple[str, ...]) -> typer.models.OptionInfo:
 @dataclass(frozen=True, slots=True)
 class WhereOptions:
     archive: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="FOLDER|s3://BUCKET/PREFIX",
             envvar=ARCHIVE_ENV,
             show_default="~/.local/state/podlife/archive",
             help="Where the archive is.",
         ),
-    ] = ""
+    ] = None
 
     def target(self) -> Target:
-        return parse_target(self.archive or default_folder())
+        return parse_target(default_folder() if self.archive is None else self.archive)
 
 
 NamespaceOption = Annotated[
     str, typer.Option("-n", "--namespace", metavar="NAME", help="Only pods of this namespace.")
+]
+EverywhereOption = Annotated[
+    bool, typer.Option("-A", "--all-namespaces", help="Pods of every namespace, as without -n.")
 ]
 
 
@@ -62,6 +65,7 @@ NamespaceOption = Annotated[
 def list_(
     where: WhereOptions,
     namespace: NamespaceOption = "",
+    all_namespaces: EverywhereOption = False,
     since: Annotated[
         float | None,
         typer.Option(metavar="DURATION", parser=parse_age, help="Only what was archived within this time."),
@@ -71,6 +75,8 @@ def list_(
     """List what there is, the newest first."""
     from podlife.cli.archive_show import show_list
 
+    if namespace and all_namespaces:
+        raise typer.BadParameter("one namespace (-n) and every namespace (-A) exclude each other")
     sys.exit(show_list(where.target(), checked_namespace(namespace), since, output))
 
 
@@ -109,7 +115,7 @@ def show(
     from podlife.cli.archive_show import Wish, show_entry
 
     wish = Wish(parts.part(), parts.container, output or "", has_managed_fields=show_managed_fields)
-    sys.exit(show_entry(where.target(), _checked_pod(pod), checked_namespace(namespace), wish))
+    sys.exit(show_entry(where.target(), *_checked_pod(pod, checked_namespace(namespace)), wish))
 
 
 @app.command(cls=GoCommand)
@@ -130,11 +136,17 @@ def prune(
     sys.exit(prune_folder(where.target(), older_than, is_dry_run=dry_run))
 
 
-def _checked_pod(text: str) -> str:
+def _checked_pod(text: str, namespace: str) -> tuple[str, str]:
+    """Name and namespace. As `list -o name` shows it, default/pod/web, or as kubectl does, pod/web."""
     from podlife.api.names import check_dns_subdomain
 
-    # As kubectl shows it: pod/web.
-    name = text.removeprefix("pod/")
-    if problems := check_dns_subdomain(name.lower()):
-        raise typer.BadParameter(f"{text!r} is neither a name nor a UID of a pod: {problems[0]}")
-    return name
+    *where, name = text.split("/")
+    if where[1:] == ["pod"]:
+        if namespace not in ("", where[0]):
+            raise typer.BadParameter(f"{text!r} is not in namespace {namespace}: leave out -n")
+        namespace = checked_namespace(where[0])
+    elif where not in ([], ["pod"]) or check_dns_subdomain(name.lower()):
+        raise typer.BadParameter(
+            f"{text!r} is neither a name nor a UID of a pod: `podlife archive list` shows both"
+        )
+    return name, namespace

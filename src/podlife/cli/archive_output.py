@@ -55,12 +55,17 @@ def format_pod(entry: Entry, output: str, *, has_managed_fields: bool = False) -
     return "".join(f"# {printable(line)}\n" for line in _remarks(entry)) + _yaml(pod)
 
 
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def _remarks(entry: Entry) -> Iterator[str]:
     header = entry.header
     rule = f" (rule {header.rule})" if header.rule else ""
     why = f", {header.reason}{rule}: {header.why}" if header.reason else ""
     yield " ".join(f"Archived at {format_time(header.archived_at)}{why}".split())
-    yield f"{len(entry.events)} events (--events) and {len(entry.logs)} logs (--logs) are beside it."
+    events, logs = _counted(len(entry.events), "event"), _counted(len(entry.logs), "log")
+    yield f"{events} (--events) and {logs} (--logs) beside it."
     for problem in header.problems:
         yield " ".join(f"Could not be had: {problem}".split())
 

@@ -48,9 +48,11 @@ class Target:
 
 def parse_target(text: str) -> Target:
     """Raises BadParameter."""
+    if not text:
+        raise typer.BadParameter("--archive is empty: name a folder, or write s3://BUCKET/PREFIX")
     scheme, mark, rest = text.partition("://")
     if not mark:
-        if text.strip() != text or not text:
+        if text.strip() != text:
             raise typer.BadParameter(
                 f"--archive {text!r} is no folder: name one, or write s3://BUCKET/PREFIX"
             )

@@ -72,14 +72,15 @@ class Archiving:
 class ArchiveOptions:
     """What is kept of a pod before it is deleted; without --archive, nothing."""
 
+    # None is not said; said and empty, as a script's variable may be, must not delete what was to be kept.
     archive: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="FOLDER|s3://BUCKET/PREFIX",
             envvar=ARCHIVE_ENV,
             help="Keep manifest, events and the end of the logs there before a pod is deleted; else it stays.",
         ),
-    ] = ""
+    ] = None
     archive_max_size: Annotated[
         int | None,
         typer.Option(
@@ -116,7 +117,7 @@ class ArchiveOptions:
             "--archive-log-lines": self.archive_log_lines,
         }
         said = [name for name, value in given.items() if value is not None]
-        if not self.archive:
+        if self.archive is None:
             if said:
                 raise typer.BadParameter(
                     f"{said[0]} says nothing without an archive: name one with --archive"

@@ -35,6 +35,12 @@ def parse_quarantine(text: str | float) -> float:
     return seconds
 
 
+def _parse_policy(text: str | Path) -> Path:
+    if not str(text).strip():
+        raise typer.BadParameter("it is empty: name a file, or leave it out to decide as Kubernetes does")
+    return Path(text)
+
+
 @dataclass(frozen=True, slots=True)
 class SelectionOptions:
     """Which of the pods that are to be collected; which those are is always decided over the whole cluster."""
@@ -84,6 +90,7 @@ class PolicyOptions:
         typer.Option(
             metavar="FILE",
             envvar="PODLIFE_GC_POLICY",
+            parser=_parse_policy,
             show_default="upstream's",
             help="Rules, protections and guards; `podlife gc policy` is about such files.",
         ),

@@ -125,7 +125,10 @@ def parse_duration(text: str | float) -> float:
         return 0.0
     match = _DURATION.fullmatch(text)
     if match is None:
-        raise typer.BadParameter(f"{text!r} is not a duration: write it as 40s, 1m30s or 500ms")
+        # Policies have days; Go's durations end with hours.
+        days = re.fullmatch(r"([0-9]{1,5})([dw])", text)
+        hours = f"{int(days[1]) * (24 if days[2] == 'd' else 168)}h" if days else ""
+        raise typer.BadParameter(f"{text!r} is not a duration: write {hours or 'it as 40s, 1m30s or 500ms'}")
     seconds = sum(float(number) * _UNIT_SECONDS[unit] for number, unit in _PART.findall(match[2]))
     if seconds >= _MOST_SECONDS:
         raise typer.BadParameter(f"{text!r} is longer than anybody waits: write at most 2562047h")

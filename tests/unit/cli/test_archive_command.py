@@ -145,6 +145,18 @@ def test_the_newest_of_a_name_is_shown_and_the_others_are_named(run: Run, archiv
     assert said.err == f"podlife: this is the newest of 2; by their UIDs: {UIDS[0]}\n"
 
 
+def test_a_pod_is_found_by_what_the_list_calls_it(run: Run, archive: Path) -> None:
+    for name in run("archive", "list", "-A", "-o", "name").out.splitlines():
+        assert run("archive", "show", name).code == 0
+    assert "is neither a name nor a UID of a pod" in run("archive", "show", "batch/job").err
+
+
+def test_nothing_is_said_of_an_archive_that_is_not_there(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A variable that is set to nothing is none, as a flag that is left out."""
+    monkeypatch.setenv("PODLIFE_ARCHIVE", "")
+    assert "says nothing without an archive" in run("gc", "run", "--archive-max-age=1h").err
+
+
 def test_a_pod_is_found_by_its_uid_and_by_a_name_too_long_for_a_file(run: Run, archive: Path) -> None:
     said = run("archive", "show", UIDS[0], "-o", "json", "--show-managed-fields")
     assert json.loads(said.out)["metadata"]["managedFields"] == [{"manager": "kubelet"}]
@@ -279,7 +291,13 @@ def test_prune_removes_what_is_older_and_says_how_much(run: Run, archive: Path) 
         (["gc", "sweep", "--yes", "--archive", "/a", "--archive-max-size", "0"], "'0' is no size"),
         (["gc", "sweep", "--yes", "--archive", "/a", "--archive-max-age=-1h"], "lies in the future"),
         (["gc", "run", "--archive", "/a", "--archive-log-lines=-1"], "is not a whole number from 0"),
-        (["gc", "run", "--archive=", "--archive-max-age=1h"], "says nothing without an archive"),
+        (["gc", "run", "--archive=", "--archive-max-age=1h"], "--archive is empty: name a folder"),
+        (["gc", "sweep", "--yes", "--archive", ""], "--archive is empty: name a folder"),
+        (["archive", "list", "--archive", ""], "--archive is empty: name a folder"),
+        (["archive", "prune", "--older-than", "2w"], "write 336h"),
+        (["gc", "run", "--archive", "/a", "--archive-max-age", "30d"], "write 720h"),
+        (["archive", "list", "-A", "-n", "shop"], "exclude each other"),
+        (["archive", "show", "shop/pod/web", "-n", "other"], "is not in namespace other: leave out -n"),
         (["gc", "run", "--archive=s3://bucket", "--archive-max-size=1Gi"], "is said by its lifecycle rule"),
     ],
 )

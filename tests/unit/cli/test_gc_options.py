@@ -67,6 +67,7 @@ def test_a_gate_is_switched_by_its_upstream_name() -> None:
         (["plan", "-l", "a=(b"], "cannot be read"),
         (["plan", "-n", ""], "-n is empty: name a namespace"),
         (["plan", "-l", " "], "-l is empty: name labels"),
+        (["plan", "--policy", ""], "it is empty: name a file"),
         (["plan", "--collect", ","], "--collect is empty: there are terminated"),
         (["plan", "--quarantine", "-5s"], "'-5s' lies in the past"),
         (["plan", "--quarantine", "9999999999h"], "longer than anybody waits"),
