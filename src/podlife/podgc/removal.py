@@ -122,7 +122,10 @@ def event_about(victim: Victim, removal: Removal) -> tuple[Mapping[str, str], st
     if not removal.outcome.is_deletion:
         return None
     metadata = victim.pod.metadata
-    message = f"podlife-gc deleted pod {metadata.name} ({victim.reason}): {victim.why}"
+    # Upstream's have the reason itself as their name.
+    is_own = bool(victim.rule) and not victim.rule.startswith("upstream/")
+    rule = f", rule {victim.rule}" if is_own else ""
+    message = f"podlife-gc deleted pod {metadata.name} ({victim.reason}{rule}): {victim.why}"
     if removal.outcome is Outcome.HELD:
         message = f"{message}; it is held by {', '.join(removal.finalizers)}"
     if removal.owner is None:

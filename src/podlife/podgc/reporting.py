@@ -44,4 +44,5 @@ class Reporter:
 
 
 def _told(victim: Victim) -> dict[str, str]:
-    return {"pod": victim.pod.key, "uid": victim.pod.metadata.uid, "reason": str(victim.reason)}
+    rule = {"rule": victim.rule} if victim.rule else {}
+    return {"pod": victim.pod.key, "uid": victim.pod.metadata.uid, "reason": str(victim.reason), **rule}

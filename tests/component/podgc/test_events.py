@@ -9,6 +9,9 @@ from podlife.api.codec import Object
 from podlife.client import EVENTS, REPLICA_SETS
 from podlife.events import Recorder
 from podlife.podgc import Collector, Settings
+from podlife.podgc.governing import governed
+from podlife.podgc.policies import Policy
+from podlife.podgc.policies.model import Rule, Selector
 from tests.component.podgc.world import World, running, serve
 from tests.virtual_time import virtual_time
 
@@ -70,3 +73,18 @@ async def test_the_namespace_of_a_pod_without_an_owner_is_told_with_what_holds_i
         about = event["involvedObject"]
         assert (about["kind"], about["name"]) == ("Namespace", "default")
         assert event["message"].endswith("was never scheduled; it is held by example.com/hold")
+
+
+@virtual_time
+async def test_the_rule_of_the_policy_is_named_and_upstreams_is_the_reason_alone(tmp_path: Path) -> None:
+    policy = Policy((Rule("brief", Selector(phases=("Failed",)), ttl_seconds=0),))
+    async with serve(tmp_path) as world:
+        await world.node()
+        await world.pod("a", phase="Failed")
+        await world.pod("b", node="", is_terminating=True)
+        events = await collect_and_tell(world, governed(Settings(), policy))
+        told = sorted(event["message"].partition(":")[0] for event in events)
+        assert told == [
+            "podlife-gc deleted pod a (expired, rule brief)",
+            "podlife-gc deleted pod b (unscheduled)",
+        ]
