@@ -104,6 +104,16 @@ async def test_a_rule_without_the_wait_and_upstreams_reasons_ask_nobody(tmp_path
 
 
 @virtual_time
+async def test_an_end_at_the_end_of_all_time_is_waited_for_and_ends_nothing_else(tmp_path: Path) -> None:
+    async with serve(tmp_path) as world:
+        Runs(world)
+        ended = {"type": "Ready", "status": "False", "lastTransitionTime": "9999-12-31T23:59:59Z"}
+        pod = await world.pod("p", phase="Succeeded", owner=RUN, conditions=[ended])
+        step = OwnerStep(world.client, lambda: POLICY, world.clock)
+        assert "Run r has not ended yet" in await step(victim(pod))
+
+
+@virtual_time
 async def test_the_bound_lets_the_pod_go_whatever_its_owner_does(tmp_path: Path) -> None:
     async with serve(tmp_path) as world:
         Runs(world)

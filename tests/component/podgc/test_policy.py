@@ -183,6 +183,20 @@ async def test_a_sweep_does_what_its_plan_shows_and_names_the_rule_of_each(tmp_p
 
 
 @virtual_time
+@pytest.mark.parametrize("until", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "tomorrow"])
+async def test_a_time_to_keep_a_pod_that_is_none_keeps_it_and_stops_nobody(
+    tmp_path: Path, until: str
+) -> None:
+    async with serve(tmp_path) as world:
+        await world.node()
+        await ended(world, "kept", -100, annotations={KEEP_UNTIL: until})
+        await ended(world, "other", -100)
+        async with running(collector(world, TTL)):
+            await asyncio.sleep(100)
+            assert await world.left() == ["kept"]
+
+
+@virtual_time
 async def test_a_pod_that_its_node_has_refused_ended_then_and_not_when_it_was_made(tmp_path: Path) -> None:
     """An agent that refuses a pod writes down no container and no condition: only when it took note of the pod."""
     async with serve(tmp_path) as world:

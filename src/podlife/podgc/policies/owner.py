@@ -11,7 +11,7 @@ import asyncio
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from podlife.api.codec import format_time
 from podlife.client import PODS, Client, ListOptions
@@ -119,11 +119,19 @@ async def waiting_for_owner(
     reader: OwnerReader, pod: EndedPod, wait: OwnerWait, now: datetime, read_at: float
 ) -> Waiting | None:
     """None when the pod may go: its owner has seen the end, or had its time. `read_at` is when the pod was read."""
-    until = ended_at(pod) + timedelta(seconds=wait.at_most_seconds)
+    until = _after(ended_at(pod), wait.at_most_seconds)
     if until <= now or is_told(pod):
         return None
     what = pending_on(pod) or await _asked(reader, pod, read_at)
     return Waiting(what, until) if what else None
+
+
+def _after(moment: datetime, seconds: float) -> datetime:
+    """Whoever may write a status may write any moment into it."""
+    try:
+        return moment + timedelta(seconds=seconds)
+    except OverflowError:
+        return datetime.max.replace(tzinfo=UTC)
 
 
 async def _asked(reader: OwnerReader, pod: EndedPod, read_at: float) -> str:
