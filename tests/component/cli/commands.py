@@ -1,4 +1,5 @@
-"""`podlife` as a user runs it, in a process of its own, while the test goes on."""
+"""`podlife` as a user runs it, in a process of its own, while the test goes on. Most are forked from one that has
+imported everything (`warm`)."""
 
 from __future__ import annotations
 
@@ -10,9 +11,12 @@ import pty
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+from tests.component.cli import warm
+from tests.component.cli.warm import WarmProcess
 
 __all__ = [
     "Result",
@@ -30,6 +34,11 @@ __all__ = [
 
 # How long anything may take that is waited for.
 SECONDS = 180.0
+
+Process = asyncio.subprocess.Process | WarmProcess
+
+# Commands that are one process and start no other of their kind: these do not import everything anew each time.
+_WARM = ("archive", "controllers", "explain", "gc", "node", "sim")
 
 
 @dataclass(frozen=True)
@@ -61,7 +70,7 @@ def last_words(result: Result) -> str:
 class Running:
     """A command that runs; its standard error is its log."""
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
+    def __init__(self, process: Process) -> None:
         self._process = process
         self.log = ""
 
@@ -87,7 +96,7 @@ class Running:
         return Result(self._process.returncode, out.decode(), self.log)
 
 
-def _signal(process: asyncio.subprocess.Process, number: int) -> None:
+def _signal(process: Process, number: int) -> None:
     """The process's own method would take the exit code of one that has just ended away from its watcher."""
     with contextlib.suppress(ProcessLookupError):
         os.kill(process.pid, number)
@@ -105,28 +114,51 @@ def _environment(**more: str) -> dict[str, str]:
 @asynccontextmanager
 async def started(*arguments: str, **environment: str) -> AsyncIterator[Running]:
     """The command, running for as long as the block lasts and not longer."""
-    process = await asyncio.create_subprocess_exec(
+    async with _process(arguments, _environment(**environment)) as process:
+        yield Running(process)
+
+
+@asynccontextmanager
+async def _process(
+    arguments: tuple[str, ...], environment: dict[str, str], terminal: int | None = None
+) -> AsyncIterator[Process]:
+    process: Process
+    if arguments[0] in _WARM:
+        process, ends = await warm.start(arguments, environment, terminal)
+    else:
+        null, pipe = asyncio.subprocess.DEVNULL, asyncio.subprocess.PIPE
+        files = (null, pipe, pipe) if terminal is None else (terminal,) * 3
+        process, ends = await _cold(arguments, environment, files), contextlib.ExitStack()
+    with ends:
+        try:
+            yield process
+        finally:
+            if process.returncode is None:
+                _signal(process, signal.SIGKILL)
+                await process.communicate()
+
+
+async def _cold(
+    arguments: tuple[str, ...], environment: dict[str, str], files: tuple[int, int, int]
+) -> asyncio.subprocess.Process:
+    """A process that imports what it needs by itself."""
+    stdin, stdout, stderr = files
+    return await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
         "podlife",
         *arguments,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        env=_environment(**environment),
+        stdin=stdin,
+        stdout=stdout,
+        stderr=stderr,
+        env=environment,
     )
-    try:
-        yield Running(process)
-    finally:
-        if process.returncode is None:
-            _signal(process, signal.SIGKILL)
-            await process.communicate()
 
 
 class Terminal:
     """A command that believes to run on a terminal; `shown` is what stands there."""
 
-    def __init__(self, process: asyncio.subprocess.Process, number: int) -> None:
+    def __init__(self, process: Process, number: int) -> None:
         self._process = process
         self._number = number
         self.shown = ""
@@ -164,27 +196,14 @@ class Terminal:
 @asynccontextmanager
 async def on_terminal(*arguments: str) -> AsyncIterator[Terminal]:
     """The command on a terminal of its own, for as long as the block lasts."""
-    ours, theirs = pty.openpty()
-    try:
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "podlife",
-            *arguments,
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
-            env=_environment(TERM="xterm"),
-        )
-        os.close(theirs)
+    async with AsyncExitStack() as stack:
+        ours, theirs = pty.openpty()
+        stack.callback(os.close, ours)
         try:
-            yield Terminal(process, ours)
+            process = await stack.enter_async_context(_process(arguments, _environment(TERM="xterm"), theirs))
         finally:
-            if process.returncode is None:
-                _signal(process, signal.SIGKILL)
-                await process.wait()
-    finally:
-        os.close(ours)
+            os.close(theirs)
+        yield Terminal(process, ours)
 
 
 async def podlife(*arguments: str, **environment: str) -> Result:
