@@ -13,7 +13,7 @@ from podlife.api.selectors import parse_label_selector
 from podlife.explain import commands
 from podlife.explain.findings import Cause, Remedy, Upcoming
 from podlife.explain.finished import KEEP_UNTIL, ended_at, protection_causes
-from podlife.explain.objects import deleted_at, has_ended, is_terminating, metadata, moment, text
+from podlife.explain.objects import deleted_at, has_ended, is_terminating, metadata, moment, spec, text
 from podlife.explain.world import Held, Standing, World
 
 __all__ = ["policy_causes", "policy_upcoming"]
@@ -36,7 +36,8 @@ def policy_causes(world: World, pod: Object) -> Iterator[Cause]:
     if standing.protected_by:
         yield _protected(pod, standing.protected_by)
     elif standing.excluded_by and not standing.reason:
-        yield _excluded(pod, standing.excluded_by)
+        if not _is_upstreams(world, pod):
+            yield _excluded(pod, standing.excluded_by)
     elif standing.guard is not None:
         yield _guarded(pod, standing, standing.guard)
     elif standing.owner is not None:
@@ -49,10 +50,12 @@ def policy_upcoming(world: World, pod: Object) -> Iterator[Upcoming]:
         return
     if standing.protected_by:
         yield Upcoming(_COLLECTOR, f"leaves it alone: protected by {standing.protected_by}")
-    elif standing.excluded_by and not standing.reason:
-        yield Upcoming(_COLLECTOR, f"leaves it alone: {standing.excluded_by}")
     elif standing.reason and standing.reason not in _TOLD:
         yield _goes(world, standing)
+    elif _is_upstreams(world, pod):
+        return
+    elif standing.excluded_by and not standing.reason:
+        yield Upcoming(_COLLECTOR, f"leaves it alone: {standing.excluded_by}")
     elif standing.rule:
         yield Upcoming(
             _COLLECTOR, f"has it under rule {standing.rule}, which lets it go at no time as things are"
@@ -71,6 +74,13 @@ def _goes(world: World, standing: Standing) -> Upcoming:
     elif standing.waits_for_owner:
         unless = ", unless its owner has not seen the end by then"
     return Upcoming(_COLLECTOR, f"deletes it {by} ({standing.reason}: {standing.why}){unless}", at)
+
+
+def _is_upstreams(world: World, pod: Object) -> bool:
+    """Whether it goes by one of upstream's reasons, now or soon: only a protection keeps a pod from those, and no rule
+    and no exclude. That it does is told where they are asked."""
+    is_known = world.nodes is not None or not text(spec(pod), "nodeName")
+    return is_known and world.rules.collect(pod, world.node_of(pod)) is not None
 
 
 def _is_for_collector(world: World, pod: Object) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from podlife.explain import Explanation, Held, Rules, Standing, World, explain_pod
+from podlife.explain import Collecting, Explanation, Held, Rules, Standing, World, explain_pod
 
 Object = dict[str, Any]
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
@@ -147,3 +147,16 @@ def test_a_pod_that_the_policy_keeps_was_not_left_behind(
     pod = ended()
     pod["status"] = {"phase": "Failed", "reason": "Evicted"}
     assert [each.name for each in explained(standing, pod).causes] == causes
+
+
+@pytest.mark.parametrize(
+    "standing", [Standing("jobs"), Standing("jobs", excluded_by="exclude 1 of rule jobs")]
+)
+def test_a_pod_that_goes_by_upstreams_reason_is_not_called_left_alone(standing: Standing) -> None:
+    """A rule keeps nobody whose node is gone, and neither does an exclude."""
+    orphaned = Collecting("orphaned", "node n1 is missing", 60.0)
+    rules = Rules(collect=lambda pod, node: orphaned, standing=lambda pod: standing)
+    found = explain_pod(World(NOW, rules, nodes={}, leases={}), ended())
+    assert told(found) == []
+    assert [each.what for each in found.upcoming] == ["deletes it (orphaned): node n1 is missing"]
+    assert [each.name for each in found.causes if each.name == "excluded"] == []
