@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 __all__ = ["ConnectionOptions", "connected", "explained", "load_connection"]
 
 _GC_RIGHTS = "deploy/gc/rbac.yaml"
+# What only a policy or a guard reads is a part of its own there.
+_GC_PARTS = {"namespaces": "deploy/gc/policy/rbac.yaml"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +132,8 @@ def _missing_right(message: str, rights: str) -> str:
     group = f".{match['group']}" if match["group"] else ""
     where = f"in namespace {match['namespace']}" if match["namespace"] else "in the whole cluster"
     role = "Role" if match["namespace"] else "ClusterRole"
+    if rights == _GC_RIGHTS:
+        rights = _GC_PARTS.get(match["resource"], rights)
     return (
         f"user {match['user']} may not {match['verb']} {match['resource']}{group} {where} (403): grant the verb "
         f"{match['verb']} on {match['resource']}{group} by a {role}; {rights} has all that is needed"

@@ -71,7 +71,11 @@ def run_removal(
         return _INTERRUPTED
     for line in told_of(result, is_dry=wanted.is_dry):
         print(line)
-    problems = [f"pod {namespace}/{name} is not held by a finalizer" for name in absent]
+    problems = [
+        f"no pod {namespace}/{name} is held by a finalizer: `podlife gc finalizers` shows which are, -n names another "
+        "namespace"
+        for name in absent
+    ]
     problems += problems_of(result, connection)
     for problem in problems:
         print(f"podlife: {problem}", file=sys.stderr)

@@ -9,6 +9,7 @@ from typing import Any
 
 from podlife.api.codec import format_time
 from podlife.cli.options import format_duration
+from podlife.podgc.policies.guards import Guard
 from podlife.podgc.policies.guards_plan import HeldBack
 from podlife.podgc.policy import Later, Plan, Upcoming, Victim, Waits
 from podlife.podgc.views import Pod
@@ -28,10 +29,11 @@ def format_plan(plan: Plan, output: str, now: datetime, *, is_one_namespace: boo
         import yaml
 
         return yaml.safe_dump(plan_as_dict(plan), sort_keys=False)
-    victims = _victims(plan.victims, now, is_wide=output == "wide")
+    is_wide = output == "wide"
+    victims = _victims(plan.victims, now, is_wide=is_wide)
     later = _later(plan.later, plan.upcoming)
     waiting = _waiting(plan.waiting, now)
-    parts = [victims, _held_back(plan.held_back), waiting, later, _held(plan.held, now)]
+    parts = [victims, _held_back(plan.held_back, is_wide=is_wide), waiting, later, _held(plan.held, now)]
     return "\n".join(part for part in parts if part)
 
 
@@ -124,7 +126,7 @@ def _held(held: Sequence[Pod], now: datetime) -> str:
     return f"{_columns(rows)}\n{rest}\n"
 
 
-def _held_back(held_back: Sequence[HeldBack]) -> str:
+def _held_back(held_back: Sequence[HeldBack], *, is_wide: bool) -> str:
     if not held_back:
         return ""
     lines = ["Held back:"]
@@ -133,6 +135,9 @@ def _held_back(held_back: Sequence[HeldBack]) -> str:
         until = f", until {format_time(refusal.until)}" if refusal.until else ""
         lines.append(f"  {counted(len(item.pods))} by {refusal.guard}{until}: {refusal.why}")
         lines.append(f"    lifted by {refusal.remedy}")
+        # Whoever is to lift it has to see whom that concerns; what is only observed stands in the table.
+        if is_wide and refusal.guard is not Guard.OBSERVING:
+            lines += [f"    {pod.key}" for pod in item.pods]
     return "\n".join(lines) + "\n"
 
 

@@ -35,6 +35,13 @@ CONNECTION = Connection("https://host:6443", origin="context 'dev' in /home/me/.
             ),
         ),
         (
+            'User "eve" cannot list resource "namespaces" in API group "" at the cluster scope',
+            (
+                "user eve may not list namespaces in the whole cluster (403): grant the verb list on namespaces by a "
+                "ClusterRole; deploy/gc/policy/rbac.yaml has all that is needed"
+            ),
+        ),
+        (
             (
                 'pods "p" is forbidden: User "eve" cannot patch resource "pods/status" in API group "" '
                 'in the namespace "ns": RBAC: clusterrole "x" not found'

@@ -10,6 +10,8 @@ import yaml
 
 from podlife.cli.gc_output import counted, format_plan
 from podlife.podgc import Reason
+from podlife.podgc.policies.guards import Guard, Refusal
+from podlife.podgc.policies.guards_plan import HeldBack
 from podlife.podgc.policy import Action, Later, Plan, Victim
 from podlife.podgc.views import Pod, PodMetadata, PodSpec, PodStatus
 
@@ -73,6 +75,17 @@ def test_a_wide_table_also_shows_where_it_is_and_what_is_done_to_it() -> None:
         "2",
         "too",
         "many",
+    ]
+
+
+def test_a_wide_table_names_whom_a_guard_holds_back() -> None:
+    held = HeldBack(Refusal(Guard.STOP, "stopped", "ns", lifted_by="kubectl x"), (pod("a"), pod("b")))
+    seen = HeldBack(Refusal(Guard.OBSERVING, "only looking"), (pod("c"),))
+    plan = Plan(held_back=(held, seen))
+    assert "ns/a" not in format_plan(plan, "table", NOW)
+    assert [line for line in format_plan(plan, "wide", NOW).splitlines() if "ns/" in line] == [
+        "    ns/a",
+        "    ns/b",
     ]
 
 

@@ -156,6 +156,13 @@ def _problem(error: yaml.MarkedYAMLError) -> str:
         return "a second document begins here: write one policy into one file"
     if "cannot start any token" in problem or "found undefined" in problem:
         return f"this is no YAML: {problem}: put the text in quotes"
+    # In the words of whoever writes a file: what a parser calls blocks and streams is an indent, and its end.
+    if "<stream end>" in problem or "unexpected end of stream" in problem:
+        return "this is no YAML: the file ends before a bracket or a quote is closed: close it"
+    if "expected <block end>" in problem:
+        return "this is no YAML: what begins here is indented otherwise than its neighbours: indent it as they are"
+    if "mapping values are not allowed" in problem:
+        return "this is no YAML: no key may stand here: begin a line with it, or put the text in quotes"
     return f"this is no YAML: {problem}"
 
 

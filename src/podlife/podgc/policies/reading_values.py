@@ -32,6 +32,8 @@ T = TypeVar("T")
 Field = Callable[[Notes, Node, str], object]
 
 _MOST_SHOWN = 60
+# How like a known word another is that most likely means it (weekday does not mean Wed), and how much of one is enough.
+_LIKENESS, _SHORTEST = 0.65, 3
 _TAG = "tag:yaml.org,2002:"
 
 
@@ -188,8 +190,15 @@ def _unknown(path: str, key: str, known: Collection[str]) -> str:
     return f"{path} is not known: {_meant(key, known)}"
 
 
+def _is_begun(one: str, other: str) -> bool:
+    return one.startswith(other) or other.startswith(one)
+
+
 def _meant(word: str, known: Collection[str]) -> str:
-    """The nearest word there is, or all of them."""
+    """The nearest word there is, or the only one that begins alike, or all of them."""
     folded = {each.lower(): each for each in known}
-    close = difflib.get_close_matches(word.lower()[:_MOST_SHOWN], folded, 1)
+    asked = word.lower()[:_MOST_SHOWN]
+    close = difflib.get_close_matches(asked, folded, 1, _LIKENESS)
+    begun = [each for each in folded if min(len(asked), len(each)) >= _SHORTEST and _is_begun(asked, each)]
+    close = close or (begun if len(begun) == 1 else [])
     return f"write {folded[close[0]]}" if close else f"there is {', '.join(known)}"

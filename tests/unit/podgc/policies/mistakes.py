@@ -17,7 +17,10 @@ LIMIT = "ttlAfterFinished: 1h"
 # What follows apiVersion and kind, and how what is told of it begins, after the name of the file.
 MISTAKES = [
     # What is no YAML, or more than YAML needs to be.
-    ("a: [", "3:5: this is no YAML: "),
+    ("a: [", "3:5: this is no YAML: the file ends before a bracket or a quote is closed: close it"),
+    ('a: "b', "3:6: this is no YAML: the file ends before a bracket or a quote is closed: close it"),
+    ("rules:\n  - name: a\n   keep: b", "5:4: this is no YAML: what begins here is indented otherwise than its"),
+    ("a: b: c", "3:5: this is no YAML: no key may stand here: begin a line with it, or put the text in quotes"),
     ("rules:\n\t- a", "4:1: a tab stands here: YAML is indented with spaces"),
     ("---\na: b", "3:1: a second document begins here: write one policy into one file"),
     ("rules: @x", "3:8: this is no YAML: found character '@' that cannot start any token: put the text in quotes"),
@@ -31,6 +34,7 @@ MISTAKES = [
     ("hello: []", "3:1: hello is not known: there is apiVersion, kind, upstream, protect, rules, guards"),
     ("rules: []\nrules: []", "4:1: rules is there twice, first in line 3: leave one of them out"),
     ("guards: {perminute: 3}", "3:10: guards.perminute is not known: write perMinute"),
+    (rule("ttl: 1h"), "3:11: rules[0].ttl is not known: write ttlAfterFinished"),
     (rule(f"selector: {{}}, {LIMIT}"), "3:11: rules[0].selector is not known: write select"),
     ("? [a]\n: b", "3:3: a key of the policy must be a word, one of apiVersion, "),
     # Kinds of values.
@@ -87,6 +91,8 @@ MISTAKES = [
     ('guards: {windows: [{to: "6:00"}]}', "3:25: guards.windows[0].to '6:00' is no time: write \"06:00\""),
     ('guards: {windows: [{from: "24:00"}]}', "3:27: guards.windows[0].from '24:00' is no time: write hours and minutes "),
     ('guards: {windows: [{from: "08:00", to: "08:00"}]}', "3:36: guards.windows[0] begins and ends at the same time: for whole days leave out from and to"),
+    ("guards: {windows: [{days: [Wednesday]}]}", "3:28: guards.windows[0].days[0] 'Wednesday' is not known: write Wed"),
+    ("guards: {windows: [{days: [weekday]}]}", "3:28: guards.windows[0].days[0] 'weekday' is not known: there is Mon"),
     ("guards: {windows: [{days: [Monday]}]}", "3:28: guards.windows[0].days[0] 'Monday' is not known: write Mon"),
     ("guards: {windows: [{days: []}]}", "3:27: guards.windows[0].days is an empty list: leave it out for every day"),
     ("guards: {windows: [{timezone: Berlin}]}", "3:31: guards.windows[0].timezone 'Berlin' is no time zone: write Europe/Berlin"),
