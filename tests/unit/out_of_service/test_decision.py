@@ -205,6 +205,12 @@ def test_where_too_few_nodes_are_ready_nobody_is_tainted_nor_asked_about() -> No
     assert among(away(), ready=3, settings=by_number).step is Step.SET
 
 
+def test_where_too_few_nodes_are_ready_it_is_not_even_looked_at_what_is_on_the_others() -> None:
+    assert among(away(held=None, verdict=None), ready=0).reason is Reason.TOO_FEW_HEALTHY
+    # But for those that are out already: their taint may have to come off.
+    assert among(away(held=None, taint=Whose.OURS), ready=0).step is Step.LOOK
+
+
 def test_a_cluster_of_one_node_is_left_alone() -> None:
     assert among(away(), ready=0).reason is Reason.TOO_FEW_HEALTHY
 

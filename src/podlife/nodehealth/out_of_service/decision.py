@@ -77,8 +77,8 @@ def decide(nodes: Sequence[NodeFacts], settings: OutOfServiceSettings, now: Mome
     decided = {node.name: _decide_alone(node, settings, now) for node in nodes}
     candidates = [node for node in nodes if decided[node.name] is None]
     suspects = [node for node in nodes if _is_suspect(node, decided[node.name])]
-    together = _decide_together(nodes, candidates, suspects, settings, now.loop)
-    return {name: decision or together[name] for name, decision in decided.items()}
+    alone = {name: decision for name, decision in decided.items() if decision is not None}
+    return {**alone, **_decide_together(nodes, candidates, suspects, settings, now.loop)}
 
 
 def _is_suspect(node: NodeFacts, decision: Decision | None) -> bool:
@@ -180,7 +180,8 @@ def _decide_together(
             f"only {healthy} of {len(nodes)} nodes are ready, at least {needed} have to be "
             f"(--out-of-service-min-healthy={settings.min_healthy}): nobody is tainted"
         )
-        return {node.name: _refuse(Reason.TOO_FEW_HEALTHY, said) for node in candidates}
+        # Nor is it looked at what is on them: a server that has lost most nodes has enough to do.
+        return {node.name: _refuse(Reason.TOO_FEW_HEALTHY, said) for node in suspects}
     storm = _storm(nodes, suspects, settings)
     return {node.name: _judge(node, settings, now, storm) for node in candidates}
 
