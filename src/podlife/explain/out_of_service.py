@@ -16,6 +16,7 @@ from podlife.explain.world import OUT_OF_SERVICE, taints_of
 __all__ = ["out_of_service_history", "who_tainted"]
 
 _ANNOTATION = "podlife.dev/out-of-service"
+_BY = "podlife-out-of-service"
 _TAINTED = "tainted"
 _WORDS = {
     _TAINTED: "set out of service",
@@ -30,7 +31,7 @@ def who_tainted(node: Object) -> str:
     times = [moment(each.get("timeAdded")) for each in taints_of(node) if each.get("key") == OUT_OF_SERVICE]
     at = moment(record.get("at"))
     if text(record, "state") == _TAINTED and at is not None and at in times:
-        return f"{text(record, 'by')} at {at:%Y-%m-%d %H:%M:%SZ}, who takes it off again"
+        return f"{_BY} at {at:%Y-%m-%d %H:%M:%SZ}, who takes it off again"
     return "somebody, who has to take it off again"
 
 
@@ -38,7 +39,7 @@ def out_of_service_history(node: Object) -> Iterator[Happening]:
     record = _record(node)
     at, words = moment(record.get("at")), _WORDS.get(text(record, "state"))
     if at is not None and words is not None:
-        yield Happening(at, words, text(record, "by"))
+        yield Happening(at, words, _BY)
 
 
 def _record(node: Object) -> Object:
@@ -47,4 +48,4 @@ def _record(node: Object) -> Object:
         record = decode_object(text(found.get("annotations") or {}, _ANNOTATION).encode())
     except ValueError:
         return {}
-    return record if record.get("uid") == found.get("uid") else {}
+    return record if (record.get("by"), record.get("uid")) == (_BY, found.get("uid")) else {}

@@ -52,6 +52,7 @@ def test_what_became_of_it_is_told_later(state: State) -> None:
         '{"uid": "n-1"}',
         '{"uid": "n-1", "state": "tainted", "at": 7}',
         replace(RECORD, uid="n-2"),
+        RECORD.text().replace(BY, "me"),
     ],
 )
 def test_what_the_controller_has_not_written_for_this_node_says_nothing(record: Record | str) -> None:
