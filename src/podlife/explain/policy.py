@@ -14,6 +14,7 @@ from podlife.explain import commands
 from podlife.explain.findings import Cause, Remedy, Upcoming
 from podlife.explain.finished import KEEP_UNTIL, ended_at, protection_causes
 from podlife.explain.objects import deleted_at, has_ended, is_terminating, metadata, moment, spec, text
+from podlife.explain.risks import FORCED
 from podlife.explain.world import Held, Standing, World
 
 __all__ = ["policy_causes", "policy_upcoming"]
@@ -34,12 +35,12 @@ def policy_causes(world: World, pod: Object) -> Iterator[Cause]:
     if not _is_for_collector(world, pod) and KEEP_UNTIL not in _annotations(pod):
         return
     if standing.protected_by:
-        yield _protected(pod, standing.protected_by)
+        yield _protected(world, pod, standing.protected_by)
     elif standing.excluded_by and not standing.reason:
         if not _is_upstreams(world, pod):
-            yield _excluded(pod, standing.excluded_by)
+            yield _excluded(world, pod, standing.excluded_by)
     elif standing.guard is not None:
-        yield _guarded(pod, standing, standing.guard)
+        yield _guarded(world, pod, standing, standing.guard)
     elif standing.owner is not None:
         yield _waiting(pod, standing, standing.owner)
 
@@ -87,14 +88,21 @@ def _is_for_collector(world: World, pod: Object) -> bool:
     return has_ended(pod) or is_terminating(pod) or world.is_node_gone(pod)
 
 
-def _protected(pod: Object, by: str) -> Cause:
+def _deleted(world: World, pod: Object, risk: str) -> Remedy:
+    """By hand. One that was asked to end already, or has nobody who would end it, only goes without a grace."""
+    if is_terminating(pod) or (world.is_node_gone(pod) and not has_ended(pod)):
+        return Remedy(commands.delete(pod, 0), f"{risk} {FORCED}")
+    return Remedy(commands.delete(pod), risk)
+
+
+def _protected(world: World, pod: Object, by: str) -> Cause:
     until = moment(_annotations(pod).get(KEEP_UNTIL)) if KEEP_UNTIL in by else None
     wait = (Upcoming(_COLLECTOR, "may collect it from then on", until),) if until is not None else ()
     said = f"protected from podlife's collector by {by}"
-    return Cause("protected", said, _since(pod), (_unprotect(pod, by),), wait, is_stuck=False)
+    return Cause("protected", said, _since(pod), (_unprotect(world, pod, by),), wait, is_stuck=False)
 
 
-def _unprotect(pod: Object, by: str) -> Remedy:
+def _unprotect(world: World, pod: Object, by: str) -> Remedy:
     """Taken off where it is the pod's own; what the policy says of others is not changed by a command."""
     what, _, rest = by.partition(" ")
     words = [text(metadata(pod), "name"), *commands.namespace_flag(pod)]
@@ -109,7 +117,7 @@ def _unprotect(pod: Object, by: str) -> Remedy:
             commands.kubectl("label", "pod", *words, f"{key}-"),
             "The collector may delete it from then on; others may select pods by the label too.",
         )
-    return Remedy(commands.delete(pod), _BY_HAND)
+    return _deleted(world, pod, _BY_HAND)
 
 
 def _label_to_take(selector: str, labels: dict[str, str]) -> str:
@@ -125,16 +133,16 @@ def _label_to_take(selector: str, labels: dict[str, str]) -> str:
     return ""
 
 
-def _excluded(pod: Object, by: str) -> Cause:
+def _excluded(world: World, pod: Object, by: str) -> Cause:
     said = f"left alone by podlife's collector: {by} takes it out"
-    return Cause("excluded", said, _since(pod), (Remedy(commands.delete(pod), _BY_HAND),), is_stuck=False)
+    return Cause("excluded", said, _since(pod), (_deleted(world, pod, _BY_HAND),), is_stuck=False)
 
 
-def _guarded(pod: Object, standing: Standing, guard: Held) -> Cause:
+def _guarded(world: World, pod: Object, standing: Standing, guard: Held) -> Cause:
     said = f"podlife's collector would delete it ({_named(standing)}), and is held back: {guard.why}"
     remedies = [Remedy(guard.lifted_by, "All that is held back by it goes, and not this pod alone.")]
     remedies = remedies if guard.lifted_by else []
-    remedies.append(Remedy(commands.delete(pod), "Past the guard, which is there for a reason."))
+    remedies.append(_deleted(world, pod, "Past the guard, which is there for a reason."))
     wait = Upcoming(_COLLECTOR, "goes on", guard.until)
     upcoming = () if guard.until is None else (wait,)
     return Cause(

@@ -160,3 +160,26 @@ def test_a_pod_that_goes_by_upstreams_reason_is_not_called_left_alone(standing: 
     assert told(found) == []
     assert [each.what for each in found.upcoming] == ["deletes it (orphaned): node n1 is missing"]
     assert [each.name for each in found.causes if each.name == "excluded"] == []
+
+
+@pytest.mark.parametrize(
+    "standing",
+    [
+        Standing("jobs", reason="stuck-terminating", why="x", due_at=NOW, guard=Held("no window is open")),
+        Standing(protected_by="namespace shop"),
+        Standing("jobs", excluded_by="exclude 1 of rule jobs"),
+    ],
+)
+def test_a_pod_that_was_deleted_already_is_deleted_by_hand_without_a_grace(standing: Standing) -> None:
+    """Asked once more to end with its grace, it would stay as it is."""
+    pod = ended(deletionTimestamp="2030-01-01T11:00:00Z", deletionGracePeriodSeconds=30)
+    pod["status"] = {"phase": "Running"}
+    [cause] = [
+        each
+        for each in explained(standing, pod).causes
+        if each.name in ("held-by-guard", "protected", "excluded")
+    ]
+    assert '"gracePeriodSeconds":0' in cause.remedies[-1].command
+    assert "two may run at once" in cause.remedies[-1].risk
+    [cause] = explained(standing, ended()).causes
+    assert "gracePeriodSeconds" not in cause.remedies[-1].command
