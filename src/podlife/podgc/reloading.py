@@ -3,7 +3,7 @@
 It guarantees that a file which cannot be read or is no policy changes nothing, and is told of once, with every mistake
 and its line. A file is known by its place, size and time, since a ConfigMap swaps whole folders; whether it says
 something else, by its content. One that is still being written is none yet: the beginning of a policy is often a policy
-too, without the guards and protections that come after it. So a file is read when it has stayed as it is for a look.
+too, without the guards and protections that come after it. So what a file says has to stand for a look.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ class PolicyFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        # Of the file that was read, and of the one that was there at the last look.
         self._mark: _Mark | None = None
-        self._seen: _Mark | None = None
+        # Of what was taken or refused, and of what stood there at the last look.
         self._digest = b""
+        self._seen = b""
         # What is wrong with what stands in it, and what was told last.
         self._mistakes = ""
         self._told = ""
@@ -51,23 +51,23 @@ class PolicyFile:
     def look(self) -> Policy | None:
         """What stands in the file, if that is news; raises PolicyError if it is no policy, once."""
         mark = _mark_of(self.path)
-        seen, self._seen = self._seen, mark
-        if mark is not None and (mark == self._mark or mark != seen):
+        if mark is not None and mark == self._mark:
             return None
         try:
             data = read_policy_file(self.path)
         except PolicyError as error:
-            self._mark = None
+            self._mark, self._seen = None, b""
             self._tell(error)
             return None
-        if mark is None or _mark_of(self.path) != mark:
-            # It has changed meanwhile.
-            return None
-        self._mark, digest = mark, hashlib.sha256(data).digest()
+        digest = hashlib.sha256(data).digest()
         if digest == self._digest:
             # As it was, after it could not be read for a while.
-            self._told = self._mistakes
+            self._mark, self._seen, self._told = mark, b"", self._mistakes
             return None
+        if digest != self._seen:
+            self._seen = digest
+            return None
+        self._mark = mark
         self._digest = digest
         try:
             policy = read_policy_bytes(data, str(self.path))
