@@ -156,7 +156,12 @@ def _new_partial(root: int) -> tuple[str, int]:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     while True:
         path = f"{PARTIAL}/{secrets.token_hex(8)}"
-        file = os.open(path, flags, 0o600, dir_fd=root)
+        try:
+            file = os.open(path, flags, 0o600, dir_fd=root)
+        except FileNotFoundError:
+            # Somebody has emptied the archive.
+            _make_partial(root)
+            continue
         # Whoever clears what was left over sees by the lock that this is not; before it was locked it could not.
         fcntl.flock(file, fcntl.LOCK_EX)
         if os.fstat(file).st_nlink:
@@ -166,12 +171,16 @@ def _new_partial(root: int) -> tuple[str, int]:
 
 def clear_partial(root: int) -> None:
     """Make the folder for it, if need be, and remove from it what was left over."""
-    with suppress(FileExistsError):
-        os.mkdir(PARTIAL, 0o700, dir_fd=root)
+    _make_partial(root)
     with _opened(root, PARTIAL) as folder:
         for name in _names(folder):
             with suppress(OSError):
                 _clear(folder, name)
+
+
+def _make_partial(root: int) -> None:
+    with suppress(FileExistsError):
+        os.mkdir(PARTIAL, 0o700, dir_fd=root)
 
 
 def _clear(folder: int, name: str) -> None:

@@ -453,3 +453,21 @@ async def test_a_folder_that_cannot_be_counted_is_not_taken_for_empty(
     with pytest.raises(ArchiveError, match="Too many open files"):
         [each async for each in shelf.items()]
     await shelf.close()
+
+
+def test_an_archive_that_somebody_has_emptied_takes_entries_again_and_one_that_is_gone_does_not(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "archive"
+    folder = opened(path)
+    put(folder)
+    for each in path.iterdir():
+        shutil.rmtree(each) if each.is_dir() else each.unlink()
+    size = put(folder, uid=uid(1))
+    assert list(files_in(path).values()) == [size]
+    assert (holdings(path).entries, holdings(path).bytes) == (1, size)
+    shutil.rmtree(path)
+    # It may have been a disk that is not there just now.
+    with pytest.raises(ArchiveError, match="No such file or directory"):
+        put(folder, uid=uid(2))
+    assert not path.exists()
