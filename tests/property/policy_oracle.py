@@ -47,8 +47,9 @@ def completion(pod: Object) -> float:
         if condition["type"] in ("Ready", "ContainersReady", "DisruptionTarget")
     ]
     metadata = pod["metadata"]
-    others = (metadata.get("deletionTimestamp"), metadata["creationTimestamp"])
-    return max(moments or [seconds(moment) for moment in others if moment])
+    if not moments and "deletionTimestamp" in metadata:
+        moments.append(seconds(metadata["deletionTimestamp"]))
+    return max(*moments, seconds(metadata["creationTimestamp"]), 0.0)
 
 
 def has_ended(pod: Object) -> bool:

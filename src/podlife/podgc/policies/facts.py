@@ -139,9 +139,10 @@ class GovernedPod(Pod, gc=False, kw_only=True):
 
     @property
     def completed_at(self) -> float:
-        """When it ended, in seconds since 1970: the latest moment that is known, which is the safe one."""
+        """When it ended, in seconds since 1970: the latest moment that is known, which is the safe one. Its node has
+        a clock of its own, which may be years behind: no pod has ended before it was made."""
         if self.ended_at:
-            return self.ended_at
+            return max(self.ended_at, self.created_at)
         metadata = self.metadata
         moments = (metadata.creation_timestamp, metadata.deletion_timestamp)
         return max((moment.timestamp() for moment in moments if moment is not None), default=0.0)

@@ -184,6 +184,8 @@ class GuardBook:
     def note_deleted(self, uid: str, moment: Moment) -> None:
         """The server has taken the deletion, or has not said that it did not."""
         if self._under_way.pop(uid, None) is not None:
+            # Here too: without a bound of the minute nobody asks for its room.
+            self._forget_minutes(moment.at)
             self._answered.append(moment.at)
 
     def note_not_deleted(self, uid: str) -> None:

@@ -156,8 +156,10 @@ def ended_at(pod: EndedPod) -> datetime:
     ends += [each.last_transition_time for each in status.conditions or () if each.type in _ENDINGS]
     known = [each for each in ends if each is not None]
     if not known:
-        stamps = (metadata.deletion_timestamp, metadata.creation_timestamp, status.start_time)
-        known = [each for each in stamps if each is not None]
+        known = [each for each in (metadata.deletion_timestamp, status.start_time) if each is not None]
+    if metadata.creation_timestamp is not None:
+        # A node's clock may be far behind.
+        known.append(metadata.creation_timestamp)
     return max(known, default=datetime.min.replace(tzinfo=UTC))
 
 

@@ -170,6 +170,7 @@ def test_the_youngest_may_be_those_that_were_made_last() -> None:
         {"statuses": [], "conditions": ["DisruptionTarget"]},
         {"statuses": [], "created": ago(10)},
         {"statuses": [container(ago(900))], "conditions": [{"type": "Ready", "lastTransitionTime": "?"}]},
+        {"statuses": [container("1970-01-01T00:05:00Z")], "created": ago(10)},
     ],
     ids=[
         "latest container",
@@ -177,6 +178,7 @@ def test_the_youngest_may_be_those_that_were_made_last() -> None:
         "eviction",
         "nothing but its making",
         "no time",
+        "node whose clock is behind",
     ],
 )
 def test_its_end_is_the_latest_moment_that_is_known(how: dict[str, Any]) -> None:
