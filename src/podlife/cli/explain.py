@@ -57,7 +57,7 @@ PolicyOption = Annotated[
 ]
 
 ArchiveOption = Annotated[
-    str,
+    str | None,
     typer.Option(
         metavar="FOLDER|s3://BUCKET/PREFIX",
         envvar=ARCHIVE_ENV,
@@ -99,7 +99,7 @@ def pod(
     connection: ConnectionOptions,
     namespace: NamespaceOption = "",
     policy: PolicyOption = None,
-    archive: ArchiveOption = "",
+    archive: ArchiveOption = None,
     output: FormatOption = "text",
 ) -> None:
     """What happened to a pod, where it is in its life, why it is stuck, what will act and what would unblock it; who
@@ -107,7 +107,7 @@ def pod(
     from podlife.cli.explain_show import show_pod
 
     wanted = checked_namespace(namespace), _checked_name(name, "pod")
-    target = parse_target(archive) if archive else None
+    target = None if archive is None else parse_target(archive)
     sys.exit(show_pod(connection, *wanted, output, settings_of(policy), target))
 
 

@@ -17,6 +17,8 @@ from podlife.cli import main
         (["explain", "pod", "web", "-n", "a_b"], "'a_b' is no name of a namespace"),
         (["explain", "node", "a/b"], "'a/b' is no name of a node"),
         (["explain", "pod"], "NAME is missing"),
+        (["explain", "pod", "web", "--archive="], "--archive is empty: name a folder"),
+        (["explain", "pod", "web", "--archive=ftp://x"], "is neither a folder nor a bucket"),
         (["stuck", "-A", "-n", "x"], "exclude each other"),
     ],
 )
