@@ -26,6 +26,9 @@ _REASONS = {
     "SuccessfulDelete": "its controller",
 }
 
+# What clients put before the last of many that are alike.
+_COMBINED = "(combined from similar events): "
+
 
 def who_deleted(pod: Object, events: Iterable[Object], went_with: str = "") -> str:
     """A line about it; "" for a pod that nobody has deleted. `went_with` is what else was deleted, if it is known."""
@@ -46,7 +49,8 @@ def who_deleted(pod: Object, events: Iterable[Object], went_with: str = "") -> s
 def why_gone(events: Iterable[Object]) -> str:
     """From events alone, the last that tells."""
     for event in reversed(list(events)):
-        reason, message = text(event, "reason"), " ".join(text(event, "message").split())
+        reason = text(event, "reason")
+        message = " ".join(text(event, "message").split()).removeprefix(_COMBINED)
         if message.startswith("Cancelling deletion"):
             continue
         if message.startswith("podlife-gc deleted pod"):

@@ -39,6 +39,14 @@ def test_of_a_pod_that_nothing_tells_of_nothing_is_told() -> None:
     assert (found.causes, found.timeline, found.deletion) == ((), (), "")
 
 
+def test_the_last_of_many_deletions_that_are_told_in_one_event_is_known() -> None:
+    said = "podlife-gc deleted pod web (terminated): too many"
+    event = an_event(
+        "PodGarbageCollected", f"(combined from similar events): {said}", kind="Namespace", name="shop"
+    )
+    assert explain_absent(a_world(), "shop", "web", [event]).deletion == f"by podlife gc: {said}"
+
+
 def test_an_eviction_that_was_called_off_deleted_nobody() -> None:
     called_off = an_event("TaintManagerEviction", "Cancelling deletion of Pod shop/web")
     assert explain_absent(a_world(), "shop", "web", [called_off]).deletion == ""
