@@ -14,6 +14,7 @@ import logging
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
 
 from podlife.aio import wait_until_set
@@ -335,7 +336,9 @@ class Collector:
         if not self._queue.retries((_POD, uid)):
             self.metrics.reaction_seconds.observe(loop.time() - claim.since)
         try:
-            steps = self._steps if self.settings.policy is None else (*self._steps, self._decide_again)
+            steps = self._steps
+            if self.settings.policy is not None:
+                steps = (*steps, partial(self._decide_again, self.settings))
             removal = await remove(self._client, victim, self.settings.gates, self._clock, steps)
         except PodlifeError as error:
             self.note(is_news=self.guards.note(victim, error))
@@ -359,10 +362,12 @@ class Collector:
         self._queue.forget((_POD, uid))
         self._reporter.done(victim, removal)
 
-    async def _decide_again(self, victim: Victim) -> str:
-        """The last step: the others take their time, in which another policy may have come."""
+    async def _decide_again(self, settings: Settings, victim: Victim) -> str:
+        """The last step: the others take their time. They went by `settings`; another policy asks others of them."""
         if not self.is_fit:
             return self._caches.trouble or "nothing is heard of the server"
+        if settings is not self.settings:
+            return "another policy is in force by now, which decides anew"
         self.index.pass_time(self._clock.now())
         pod = self.index.pod(victim.pod.spec.node_name, victim.pod.metadata.uid)
         is_meant = pod is None or policy.victim_of(self.index, self.settings, pod) is not None

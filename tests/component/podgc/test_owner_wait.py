@@ -104,6 +104,28 @@ async def test_a_rule_without_the_wait_and_upstreams_reasons_ask_nobody(tmp_path
 
 
 @virtual_time
+async def test_a_policy_that_waits_and_comes_while_a_step_takes_its_time_is_heeded(tmp_path: Path) -> None:
+    patient = Policy((Rule("all", ttl_seconds=0, wait_for_owner=OwnerWait(600)),))
+
+    async def take_time(victim: Victim) -> str:
+        collector.put_in_force(governed(Settings(), patient))
+        await asyncio.sleep(5)
+        return ""
+
+    async with serve(tmp_path) as world:
+        Runs(world)
+        await world.node()
+        await finished(world)
+        settings = governed(Settings(), Policy((Rule("all", ttl_seconds=0),)))
+        collector = Collector(world.client, settings, clock=world.clock, steps=[take_time])
+        async with running(collector):
+            await asyncio.sleep(500)
+            assert await world.left() == ["p"]
+            await asyncio.sleep(150)
+            assert await world.left() == []
+
+
+@virtual_time
 async def test_an_end_at_the_end_of_all_time_is_waited_for_and_ends_nothing_else(tmp_path: Path) -> None:
     async with serve(tmp_path) as world:
         Runs(world)
