@@ -31,7 +31,9 @@ def format_plan(plan: Plan, output: str, now: datetime, *, is_one_namespace: boo
         return yaml.safe_dump(plan_as_dict(plan), sort_keys=False)
     is_wide = output == "wide"
     victims = _victims(plan.victims, now, is_wide=is_wide)
-    later = _later(plan.later, plan.upcoming)
+    # What rules let go later is counted over all pods, whoever was chosen.
+    where = " in every namespace" if is_one_namespace else ""
+    later = _later(plan.later, plan.upcoming, where)
     waiting = _waiting(plan.waiting, now)
     parts = [victims, _held_back(plan.held_back, is_wide=is_wide), waiting, later, _held(plan.held, now)]
     return "\n".join(part for part in parts if part)
@@ -90,7 +92,7 @@ def _victims(victims: Sequence[Victim], now: datetime, *, is_wide: bool) -> str:
     return f"{_columns(rows)}\n{total}\n"
 
 
-def _later(later: Sequence[Later], upcoming: Sequence[Upcoming]) -> str:
+def _later(later: Sequence[Later], upcoming: Sequence[Upcoming], where: str) -> str:
     if not later and not upcoming:
         return ""
     rows = [["LATER", "PODS", "REASON", "WHY"]]
@@ -99,7 +101,7 @@ def _later(later: Sequence[Later], upcoming: Sequence[Upcoming]) -> str:
         rows.append([when, str(len(item.pods)), str(item.reason), item.why])
     for each in upcoming:
         when = f"in {format_duration(each.seconds)}"
-        why = f"by rule {each.rule}, first {each.next[0].pod.key}"
+        why = f"by rule {each.rule}{where}, first {each.next[0].pod.key}"
         rows.append([when, str(each.count), str(each.reason), why])
     return _columns(rows)
 

@@ -1,4 +1,4 @@
-"""How far a sweep is: a bar with rate and time left on a terminal, nothing anywhere else."""
+"""How far a sweep is: a bar with rate and time left on a terminal; anywhere else a line for each long wait."""
 
 from __future__ import annotations
 
@@ -10,14 +10,17 @@ from time import perf_counter
 from podlife.cli.gc_output import counted
 from podlife.podgc.sweep import Progress
 
-__all__ = ["describe", "shown_progress"]
+__all__ = ["describe", "shown_progress", "told_waits"]
+
+# Whoever reads a build log wonders no earlier why nothing happens.
+_LONG_SECONDS = 5.0
 
 
 @contextmanager
 def shown_progress() -> Iterator[Callable[[Progress], None]]:
     """What to call with every progress, for as long as the block lasts."""
     if not sys.stderr.isatty():
-        yield lambda _: None
+        yield told_waits(lambda line: print(f"podlife: {line}", file=sys.stderr, flush=True))
         return
     from rich import progress as rich
     from rich.console import Console
@@ -48,6 +51,19 @@ def shown_progress() -> Iterator[Callable[[Progress], None]]:
             )
 
         yield show
+
+
+def told_waits(say: Callable[[str], None]) -> Callable[[Progress], None]:
+    """Says once of each kind of wait what is waited for, if it is long."""
+    told: set[bool] = set()
+
+    def show(progress: Progress) -> None:
+        is_long = progress.waiting_seconds >= _LONG_SECONDS and not progress.is_stopping
+        if is_long and progress.is_minute not in told:
+            told.add(progress.is_minute)
+            say(describe(progress))
+
+    return show
 
 
 def describe(progress: Progress) -> str:

@@ -10,9 +10,11 @@ import yaml
 
 from podlife.cli.gc_output import counted, format_plan
 from podlife.podgc import Reason
+from podlife.podgc.index import Verdict
 from podlife.podgc.policies.guards import Guard, Refusal
 from podlife.podgc.policies.guards_plan import HeldBack
-from podlife.podgc.policy import Action, Later, Plan, Victim
+from podlife.podgc.policy import Action, Later, Plan, Upcoming, Victim
+from podlife.podgc.settings import RuleReason
 from podlife.podgc.views import Pod, PodMetadata, PodSpec, PodStatus
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
@@ -87,6 +89,17 @@ def test_a_wide_table_names_whom_a_guard_holds_back() -> None:
         "    ns/a",
         "    ns/b",
     ]
+
+
+def test_what_comes_later_by_rules_is_said_to_be_of_every_namespace_where_one_is_shown() -> None:
+    soon = Upcoming(
+        "jobs", RuleReason.EXPIRED, 7, 60.0, (Verdict(pod("x"), "jobs", RuleReason.EXPIRED, 0.0, "why"),)
+    )
+    plan = Plan(upcoming=(soon,))
+    assert "by rule jobs, first ns/x" in format_plan(plan, "table", NOW)
+    assert "by rule jobs in every namespace, first ns/x" in format_plan(
+        plan, "table", NOW, is_one_namespace=True
+    )
 
 
 def test_nothing_to_do_is_one_friendly_line() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from podlife.cli.gc_progress import describe
+from podlife.cli.gc_progress import describe, told_waits
 from podlife.cli.gc_summary import Result, tell
 from podlife.client import Connection
 from podlife.errors import UnreachableError
@@ -92,3 +92,17 @@ def test_what_fails_alike_is_one_line() -> None:
 )
 def test_the_bar_says_what_it_waits_for(progress: Progress, text: str) -> None:
     assert describe(progress) == text
+
+
+def test_where_there_is_no_terminal_each_kind_of_long_wait_is_told_once() -> None:
+    said: list[str] = []
+    show = told_waits(said.append)
+    for progress in (
+        Progress(waiting_seconds=1, waiting_pods=2),
+        Progress(waiting_seconds=40, waiting_pods=2),
+        Progress(waiting_seconds=30, waiting_pods=2),
+        Progress(waiting_seconds=60, waiting_pods=4, is_minute=True),
+        Progress(3, 3),
+    ):
+        show(progress)
+    assert said == ["Quarantine of 2 pods ends in 40 s", "No more may go in a minute: 4 pods wait 60 s"]
