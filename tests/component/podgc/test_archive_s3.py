@@ -206,7 +206,8 @@ async def test_an_answer_that_points_elsewhere_is_not_followed(server: S3Server,
 async def test_nobody_there_is_told(server: S3Server) -> None:
     settings = settings_from({**server.environment, "AWS_ENDPOINT_URL": "http://127.0.0.1:1"})
     archive = S3Archive(S3Client(settings, BUCKET, clock=SystemClock()), "")
-    with pytest.raises(ArchiveError, match="it cannot be reached"):
+    told = r"it cannot be reached: connection refused; check http://127.0.0.1:1 \(AWS_ENDPOINT_URL\)"
+    with pytest.raises(ArchiveError, match=told):
         await archive.put(make_entry())
     await archive.close()
 

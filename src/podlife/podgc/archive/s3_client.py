@@ -64,6 +64,13 @@ def settings_from(environment: Mapping[str, str]) -> S3Settings:
     return S3Settings(keys, region, endpoint.rstrip("/"), environment.get("AWS_CA_BUNDLE", ""))
 
 
+def _why_not(error: Exception) -> str:
+    # In the words of the library it is an ssl:default that was called, also where there is none.
+    if isinstance(getattr(error, "os_error", error), ConnectionRefusedError):
+        return "connection refused"
+    return " ".join(str(error).split()) or type(error).__name__
+
+
 def _check_endpoint(endpoint: str) -> None:
     try:
         parts = urlsplit(endpoint)
@@ -142,7 +149,7 @@ class S3Client:
         except TimeoutError:
             return f"it has not answered within {settings.try_seconds:g} s", b""
         except (aiohttp.ClientError, OSError) as error:
-            return f"it cannot be reached: {' '.join(str(error).split()) or type(error).__name__}", b""
+            return f"it cannot be reached: {_why_not(error)}; check {self._base} (AWS_ENDPOINT_URL)", b""
 
     async def _judged(self, answer: aiohttp.ClientResponse) -> tuple[str, bytes]:
         if 200 <= answer.status < 300:
