@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Container, Iterator
 from datetime import datetime
-from itertools import chain
 from typing import cast
 
 from sortedcontainers import SortedList
@@ -131,12 +130,11 @@ class GovernedIndex(PodIndex):
         return self._now
 
     def verdicts(self, skip: Container[str] = ()) -> Iterator[Verdict]:
-        for entry in chain(until(self._groups.due, self._now), until(self._stuck, self._now)):
-            _, _, uid, node = entry
-            verdict = None if uid in skip else self.verdict_on(self._pods[node][uid])
-            # One that is due for two reasons is told of where it stands for the first of them.
-            if verdict is not None and verdict.due_at == entry[0]:
-                yield verdict
+        for entries in (self._groups.due, self._stuck):
+            for _, _, uid, node in until(entries, self._now):
+                verdict = None if uid in skip else self.verdict_on(self._pods[node][uid])
+                if verdict is not None and self._list_of(verdict) is entries:
+                    yield verdict
 
     def verdict_on(self, pod: Pod) -> Verdict | None:
         verdict = self.verdict_to_come(pod)
@@ -152,11 +150,15 @@ class GovernedIndex(PodIndex):
         return min((each for each in found if each is not None), key=lambda each: each.due_at, default=None)
 
     def verdicts_to_come(self) -> Iterator[Verdict]:
-        for entry in chain(after(self._groups.due, self._now), after(self._stuck, self._now)):
-            moment, _, uid, node = entry
-            verdict = self.verdict_to_come(self._pods[node][uid])
-            if verdict is not None and verdict.due_at == moment:
-                yield verdict
+        for entries in (self._groups.due, self._stuck):
+            for _, _, uid, node in after(entries, self._now):
+                verdict = self.verdict_to_come(self._pods[node][uid])
+                if verdict is not None and self._list_of(verdict) is entries:
+                    yield verdict
+
+    def _list_of(self, verdict: Verdict) -> SortedList[Due]:
+        """One that is due for two reasons is told of where it stands for the first of them."""
+        return self._stuck if verdict.reason is RuleReason.STUCK_TERMINATING else self._groups.due
 
     @property
     def next_due_at(self) -> float:

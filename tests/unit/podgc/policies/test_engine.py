@@ -5,15 +5,16 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
 import pytest
 
 from podlife.api.codec import Object, format_time
 from podlife.api.selectors import parse_label_selector
 from podlife.podgc import Action, PodIndex, Settings
-from podlife.podgc.governing import evaluate, governed, index_of
+from podlife.podgc.governing import evaluate, governed, index_of, pod_view
 from podlife.podgc.policies import Policy
 from podlife.podgc.policies.model import KEEP_UNTIL, Keep, Order, Per, Protection, Rule, Selector
-from podlife.podgc.policy import standing_of
+from podlife.podgc.policy import standing_of, victim_of, victims
 
 NOW = datetime(2030, 1, 2, tzinfo=UTC)
 
@@ -231,6 +232,39 @@ def asked(policy: Policy, asked_about: Object, *others: Object) -> Any:
     found = index.pod(asked_about["spec"]["nodeName"], asked_about["metadata"]["uid"])
     assert found is not None
     return standing_of(index, settings, found)
+
+
+def test_a_pod_that_is_due_for_two_reasons_at_the_same_moment_goes_once() -> None:
+    rule = Rule("both", ttl_seconds=60, max_terminating_seconds=60)
+    twice = pod("a", statuses=[], deletionTimestamp=ago(100), deletionGracePeriodSeconds=30)
+    assert chosen(Policy((rule,)), twice) == [("a", "expired", "both")]
+
+
+def test_a_pod_that_the_collector_makes_failed_on_its_way_out_takes_the_place_of_none_that_stays() -> None:
+    """Until it is gone, or stays after all: from then on it has ended like others."""
+    settings = governed(Settings(), Policy((Rule("keep", keep=Keep(2)),)))
+    index = index_of(settings, [pod("a"), pod("b"), pod("orphan", phase="Running")], None, None, NOW)
+    running = index.pod("node", "uid-orphan")
+    assert running is not None
+    index.begin_removal(running)
+    failed = msgspec.convert(pod("orphan", 1, phase="Failed"), pod_view(settings))
+    index.update_pod(running, failed, 0.0)
+    assert list(victims(index, settings)) == []
+    index.end_removal("node", "uid-orphan")
+    assert [each.pod.metadata.name for each in victims(index, settings)] == ["a"]
+
+
+def test_a_pod_that_is_being_removed_is_no_victim_of_a_rule_besides() -> None:
+    settings = governed(Settings(), Policy((Rule("brief", ttl_seconds=60),)))
+    index = index_of(settings, [pod("a", phase="Running")], None, None, NOW)
+    running = index.pod("node", "uid-a")
+    assert running is not None
+    index.begin_removal(running)
+    failed = msgspec.convert(pod("a", 90, phase="Failed"), pod_view(settings))
+    index.update_pod(running, failed, 0.0)
+    assert victim_of(index, settings, failed) is None
+    index.end_removal("node", "uid-a")
+    assert victim_of(index, settings, failed) is not None
 
 
 def test_how_a_pod_stands_tells_its_rule_when_it_goes_and_what_spares_it() -> None:

@@ -46,6 +46,7 @@ def let_go(book: GuardBook, count: int, place: str = "a", moment: Moment | None 
 def test_one_under_way_counts_until_a_minute_after_its_answer() -> None:
     guarded = book(per_minute=1)
     assert ask(guarded, "slow") is None
+    assert ask(guarded, "slow", moment=at(400)) is None
     assert ask(guarded, "other", moment=at(500)) is Guard.PER_MINUTE
     guarded.note_deleted("slow", at(600))
     assert guarded.next_room_at(at(600)) == 660
@@ -202,8 +203,8 @@ def test_a_person_lifts_a_share_for_as_long_as_was_said(by: str) -> None:
     if by in where:
         assert ask(guarded, "x") is Guard.NAMESPACE_SHARE
         guarded.mark(Marks(forced_until={where[by]: at(100).now}))
-    assert let_go(guarded, 5, moment=at(99))
     guarded.judge({"a": 6}, at(99))
+    assert let_go(guarded, 5, moment=at(99))
     assert not guarded.stops
     if by in where:
         assert ask(guarded, "x", moment=at(100)) is Guard.NAMESPACE_SHARE
