@@ -41,7 +41,7 @@ def run_collector(
         step = archiving.step(client, archive, clock) if archiving and archive else None
         return Collecting(client, settings, clock, recorder, step, remove_finalizers, following)
 
-    run_service(Service("podlife-gc", "deploy/gc/rbac.yaml", make, _told(settings)), options)
+    run_service(Service("podlife-gc", "deploy/gc/rbac.yaml", make, _told(settings, following)), options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,10 +126,13 @@ class Collecting:
             FinalizerMetrics(self._finalizers).register(registry)
 
 
-def _told(settings: Settings) -> dict[str, Any]:
-    guards = settings.guards
+def _told(settings: Settings, following: Following | None) -> dict[str, Any]:
+    """Which file it is that decides is the first thing that is asked when too much or too little goes."""
+    guards, policy = settings.guards, settings.policy
+    rules = {"policy": str(following.path), "rules": len(policy.rules)} if following and policy else {}
     guarded = {} if guards is None else {"observing": guards.is_observing, "forced": settings.is_forced}
     return {
+        **rules,
         **guarded,
         "threshold": settings.threshold,
         "quarantine_seconds": settings.quarantine_seconds,

@@ -50,6 +50,17 @@ def left(states: States, *names: str) -> Any:
     return are_left
 
 
+async def test_it_tells_which_policy_it_decides_by(server: Server, tmp_path: Path) -> None:
+    file = tmp_path / "policy.yaml"
+    file.write_text(
+        "apiVersion: podlife.dev/v1\nkind: PodGCPolicy\nrules: [{name: old, ttlAfterFinished: 1d}]\n"
+    )
+    async with collecting("--policy", str(file), "--no-leader-elect", *server.admin) as run:
+        result = await run.end()
+    [line] = [json.loads(line) for line in result.err.splitlines() if "watching over" in line]
+    assert (line["policy"], line["rules"]) == (str(file), 1)
+
+
 async def test_what_becomes_collectable_is_collected_for_all_four_reasons(
     server: Server, states: States, client: Client
 ) -> None:
