@@ -29,7 +29,7 @@ STEADY_SECONDS = 60.0
 def seeds() -> list[int]:
     if one := os.environ.get("PODLIFE_CHAOS_SEED"):
         return [int(one)]
-    first, _, last = (os.environ.get("PODLIFE_CHAOS_SEEDS") or "6").rpartition("-")
+    first, _, last = (os.environ.get("PODLIFE_CHAOS_SEEDS") or "3").rpartition("-")
     return list(range(int(first), int(last) + 1)) if first else list(range(int(last)))
 
 

@@ -37,12 +37,12 @@ from tests.workloads.objects import labelled_pod
 async def test_more_pods_than_one_status_may_name_are_all_counted() -> None:
     server = await start()
     async with world_of(server) as world, census(server) as pods:
-        await world.create(JOBS, job(completions=1100, parallelism=1100))
+        await world.create(JOBS, job(completions=600, parallelism=600))
         async with controlling(server):
-            await world.until_pods(1100)
+            await world.until_pods(600)
             world.node.let(DONE)
             await world.until("the Job is Complete", has_condition(world, "Complete"), seconds=300)
-        assert world.status(JOBS, "work")["succeeded"] == 1100 == len(pods.ends)
+        assert world.status(JOBS, "work")["succeeded"] == 600 == len(pods.ends)
 
 
 # Refused
