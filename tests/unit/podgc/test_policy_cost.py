@@ -90,9 +90,14 @@ def test_a_hundred_rules_add_no_more_than_a_fifth_to_the_memory_of_a_pod() -> No
 
 
 def bytes_each(settings: Settings, size: int = 6_000) -> float:
-    """Of pods of which a third have ended, with their place in the index."""
+    """Of pods of which a third have ended, with their place in the index. What is made once, whatever comes after, is
+    made before: which test ran first must not matter."""
     raw = [wire(number, phase="Running" if number % 3 else "Succeeded") for number in range(size)]
     decoder = msgspec.json.Decoder(pod_view(settings))
+    warm = index_of(settings, 0, ended=0)
+    for each in raw:
+        warm.add_pod(decoder.decode(each), 0.0)
+    del warm
     index = index_of(settings, 0, ended=0)
     tracemalloc.start()
     try:

@@ -267,6 +267,21 @@ def test_a_pod_that_is_being_removed_is_no_victim_of_a_rule_besides() -> None:
     assert victim_of(index, settings, failed) is not None
 
 
+@pytest.mark.parametrize(
+    ("how", "seconds"),
+    [
+        ({"ended_ago": 20}, 40),
+        ({"annotations": {KEEP_UNTIL: ago(-50)}}, 50),
+        ({"phase": "Running", "deletionTimestamp": ago(10), "deletionGracePeriodSeconds": 30}, 20),
+    ],
+    ids=["its time to live ends", "its protection ends", "its grace is long over"],
+)
+def test_time_alone_changes_something_next_when(how: dict[str, Any], seconds: float) -> None:
+    policy = Policy((Rule("brief", ttl_seconds=60, max_terminating_seconds=30),))
+    index = index_of(governed(Settings(), policy), [pod("a", **how)], None, None, NOW)
+    assert index.next_due_at == NOW.timestamp() + seconds
+
+
 def test_how_a_pod_stands_tells_its_rule_when_it_goes_and_what_spares_it() -> None:
     exclude = (Selector(labels=parse_label_selector("debug")),)
     policy = Policy(
