@@ -5,7 +5,9 @@ from __future__ import annotations
 import gc
 import os
 import signal
+from collections.abc import Generator
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # How long an example takes says how busy the machine is. What else holds (in CI the same examples every time) stays.
@@ -24,7 +26,13 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
-def pytest_collection_finish() -> None:
-    # Thousands of tests and what they import stay until the end: no look for garbage goes through them again.
-    gc.collect()
-    gc.freeze()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    # Thousands of tests and what they import stay until the end: no look for garbage goes through them, now or later.
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.collect()
+        gc.freeze()
