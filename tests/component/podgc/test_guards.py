@@ -15,6 +15,7 @@ from podlife.client import EVENTS, NAMESPACES
 from podlife.events import Recorder
 from podlife.podgc import Collector, Reason, Settings
 from podlife.podgc.governing import governed
+from podlife.podgc.policies import guards_post
 from podlife.podgc.policies.guards_marks import FORCE_UNTIL
 from podlife.podgc.policies.model import STOP, Guards, Policy, Window
 from podlife.podgc.policy import Victim
@@ -348,3 +349,22 @@ async def test_observe_only_that_is_put_in_force_holds_whom_a_step_has_not_let_g
             collector.put_in_force(policy(is_observing=True))
             await asyncio.sleep(600)
             assert len(await world.left()) == 3
+
+
+@virtual_time
+async def test_the_more_are_stopped_the_more_rarely_they_are_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Twenty at two a second: the next look comes ten seconds after the first, whatever happens meanwhile."""
+    monkeypatch.setattr(guards_post, "_JUDGED_PER_SECOND", 2)
+    async with serve(tmp_path) as world:
+        await world.node()
+        await world.admin.create(NAMESPACES, {"metadata": {"name": "other"}})
+        await ended(world, 21)
+        async with running(guarded(world, share_of_namespace=0.5)):
+            await asyncio.sleep(3)
+            await world.pod("stuck", namespace="other", node="", is_terminating=True)
+            await asyncio.sleep(6)
+            assert len(await world.left()) == 22
+            await asyncio.sleep(2)
+            assert len(await world.left()) == 21

@@ -2,7 +2,8 @@
 
 What an event-driven collector can know: every pod that is to go now, and every pod whose node is missing, so that the
 loss of many nodes is seen before the first quarantine ends. A pass is a period; shares are judged when it begins and
-whenever something has become collectable, at most once a second, and nothing new is handed to the workers in between.
+whenever something has become collectable, at most once a second, more rarely the more are wanted (each is looked at,
+and a mass that is stopped stays wanted), and nothing new is handed to the workers in between.
 What comes after a judgement and in the same pass is counted one by one: the share is never exceeded, but up to it pods
 may be gone by the time that the mass is seen.
 
@@ -38,6 +39,8 @@ log = logging.getLogger(__name__)
 
 # The least time between two judgements: what comes together is judged together.
 _JUDGE_SECONDS = 1.0
+# So many are looked at in a second at most, on the average: other work has to go on.
+_JUDGED_PER_SECOND = 5000
 # The two clocks need not agree to the last digit.
 _LEAST_SECONDS = 0.01
 
@@ -63,6 +66,7 @@ class GuardPost:
         self._observed: set[str] = set()
         self._has_new_marks = True
         self._judged_at = self._lifts_at = -math.inf
+        self._judge_seconds = _JUDGE_SECONDS
         self._told_stops: dict[str, MassStop] = {}
         self._held: set[tuple[Guard, str]] = set()
         self._held_before: set[tuple[Guard, str]] = set()
@@ -112,7 +116,7 @@ class GuardPost:
         if book is None or not book.has_shares:
             return True
         moment = self._moment()
-        if is_pass or moment.at >= self._judged_at + _JUDGE_SECONDS:
+        if is_pass or moment.at >= self._judged_at + self._judge_seconds:
             wanted = Counter(
                 pod.metadata.namespace
                 for pod in policy.wanted(index, settings)
@@ -120,10 +124,11 @@ class GuardPost:
             )
             book.judge(wanted, moment)
             self._judged_at = moment.at
+            self._judge_seconds = max(_JUDGE_SECONDS, wanted.total() / _JUDGED_PER_SECOND)
             self._tell_stops(book)
             return True
         if not is_more:
-            self._lifts_at = min(self._lifts_at, self._judged_at + _JUDGE_SECONDS)
+            self._lifts_at = min(self._lifts_at, self._judged_at + self._judge_seconds)
         return is_more
 
     def holds(self, victim: Victim) -> Refusal | None:
