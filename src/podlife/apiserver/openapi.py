@@ -2,17 +2,19 @@
 
 They are the real API server's, cut down to what is served here (`podlife.api.schema.documents`). In memory they
 are kept compressed only, each from the first time it is asked for, and go out so to every client that takes gzip.
-Only JSON is spoken: kubectl asks for it, and who insists on protobuf is told 406, as for any unknown type.
+They are JSON, and the one of version 2 also protobuf, for clients that insist on it; any other type is told 406.
 """
 
 from __future__ import annotations
 
 import gzip
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
+from dataclasses import replace
 from functools import cache
 
-from podlife.api.codec import encode
+from podlife.api.codec import decode_object, encode
 from podlife.api.schema import documents
+from podlife.apiserver import openapi_protobuf as protobuf
 from podlife.errors import NotFoundError
 from podlife.wire import Request, Response
 
@@ -28,7 +30,8 @@ def answer(request: Request) -> Response:
     """Answer a GET below /openapi. Raises NotFoundError for a document that does not exist."""
     path = request.path.removeprefix(_PREFIX).rstrip("/")
     headers = {name.lower(): value for name, value in request.headers.items()}
-    if not _takes_json(headers.get("accept", "")):
+    is_protobuf = path == "v2" and _takes(headers.get("accept", ""), protobuf.ASKED_FOR)
+    if not is_protobuf and not _takes_json(headers.get("accept", "")):
         return Response(406, headers={"Vary": "Accept"})
     if path == _INDEX:
         return Response(body=_index(), headers={"Vary": "Accept"})
@@ -46,14 +49,17 @@ def answer(request: Request) -> Response:
         known["Cache-Control"] = "public, immutable"
     if headers.get("if-none-match") == tag:
         return Response(304, headers=known)
-    return _document(path, headers, known)
+    if is_protobuf:
+        return replace(_sent(_protobuf(), headers, known), content_type=protobuf.MEDIA_TYPE)
+    return _sent(_compressed(path), headers, known)
 
 
 def _takes_json(accept: str) -> bool:
-    if not accept:
-        return True
-    offers = (offer.partition(";")[0].strip() for offer in accept.split(","))
-    return any(offer in ("*/*", "application/*", "application/json") for offer in offers)
+    return not accept or _takes(accept, ("*/*", "application/*", "application/json"))
+
+
+def _takes(accept: str, types: Container[str]) -> bool:
+    return any(offer.partition(";")[0].strip() in types for offer in accept.split(","))
 
 
 @cache
@@ -72,8 +78,13 @@ def _compressed(path: str) -> bytes:
     return gzip.compress(documents.document(path) or b"", _GZIP_LEVEL, mtime=0)
 
 
-def _document(path: str, headers: Mapping[str, str], known: dict[str, str]) -> Response:
-    body = _compressed(path)
+@cache
+def _protobuf() -> bytes:
+    written = protobuf.write_document(decode_object(documents.document("v2") or b"{}"))
+    return gzip.compress(written, _GZIP_LEVEL, mtime=0)
+
+
+def _sent(body: bytes, headers: Mapping[str, str], known: dict[str, str]) -> Response:
     if "gzip" in headers.get("accept-encoding", ""):
         return Response(body=body, headers={**known, "Content-Encoding": "gzip"})
     return Response(body=gzip.decompress(body), headers=known)

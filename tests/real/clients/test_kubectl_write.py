@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from podlife.api.codec import Object
 from tests.real.clients import objects
 from tests.real.clients.pair import Pair, manifest
 
@@ -56,6 +57,20 @@ def test_apply_keeps_several_objects_and_says_which_of_them_fail(pair: Pair) -> 
     bad = objects.pod("bad", restartPolicy="Sometimes")
     pair("apply", "-f", "-", stdin=manifest(objects.config_map("a"), bad, objects.config_map("b")), code=1)
     said = pair("get", "cm,pods", "-o", "name", "--field-selector", "metadata.name!=kube-root-ca.crt")
+    assert said.out.split() == ["configmap/a", "configmap/b"]
+
+
+def test_a_list_of_objects_in_one_document_is_validated_and_stored(pair: Pair) -> None:
+    def listed(*items: Object) -> str:
+        return manifest({"apiVersion": "v1", "kind": "List", "items": list(items)})
+
+    pair("create", "-f", "-", stdin=listed(objects.config_map("a"), objects.pod("p")))
+    pair("apply", "-f", "-", stdin=listed(objects.config_map("b"), objects.deployment("web")))
+    assert pair.get("deployment", "web")["spec"]["replicas"] == 1
+    wrong = objects.pod("q", restartPolcy="Never")
+    said = pair("apply", "-f", "-", stdin=listed(objects.config_map("c"), wrong), code=1)
+    assert 'unknown field "restartPolcy" in io.k8s.api.core.v1.PodSpec' in said.err
+    said = pair("get", "cm", "-o", "name", "--field-selector", "metadata.name!=kube-root-ca.crt")
     assert said.out.split() == ["configmap/a", "configmap/b"]
 
 

@@ -3,7 +3,7 @@ import json
 
 import pytest
 
-from podlife.apiserver import openapi
+from podlife.apiserver import openapi, openapi_protobuf
 from podlife.apiserver.resources import RESOURCES
 from podlife.errors import NotFoundError
 from podlife.wire import Query, Request, Response
@@ -51,9 +51,9 @@ def test_an_old_hash_leads_to_the_new_address() -> None:
     assert answer.headers["Location"] == address("api/v1")
 
 
-@pytest.mark.parametrize("path", ["/openapi/v2", "/openapi/v3", "/openapi/v3/api/v1"])
-def test_only_json_is_spoken(path: str) -> None:
-    proto = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+@pytest.mark.parametrize("path", ["/openapi/v3", "/openapi/v3/api/v1"])
+def test_of_version_3_only_json_is_spoken(path: str) -> None:
+    proto = "application/com.github.proto-openapi.spec.v3.v1.0+protobuf"
     assert get(path, Accept=proto).status == 406
     assert get(path, Accept=f"{proto};q=1, application/json;q=0.5").status == 200
     assert get(path, Accept="*/*").status == 200
@@ -90,3 +90,48 @@ def test_every_patch_and_create_takes_field_validation() -> None:
     assert isinstance(body, bytes)
     item = json.loads(body)["paths"]["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"]
     assert "fieldValidation" in {parameter["name"] for parameter in item["patch"]["parameters"]}
+
+
+@pytest.mark.parametrize("sign", [".", "@"])
+def test_version_2_is_protobuf_for_who_insists_on_it(sign: str) -> None:
+    proto = f"application/com.github.proto-openapi.spec.v2{sign}v1.0+protobuf"
+    answer = get("/openapi/v2", Accept=proto)
+    assert (answer.status, answer.content_type) == (200, openapi_protobuf.MEDIA_TYPE)
+    assert isinstance(answer.body, bytes)
+    document = dict(read(answer.body))
+    assert document[1] == b"2.0"
+    named = [dict(read(entry)) for _, entry in read(document[9])]
+    schemas = {entry[1].decode(): dict(read(entry[2])) for entry in named}
+    plain = get("/openapi/v2").body
+    assert isinstance(plain, bytes)
+    assert list(schemas) == list(json.loads(plain)["definitions"])
+    config_map = schemas["io.k8s.api.core.v1.ConfigMap"]
+    fields = {dict(read(entry))[1] for _, entry in read(config_map[25])}
+    assert fields == {b"apiVersion", b"binaryData", b"data", b"immutable", b"kind", b"metadata"}
+    extension = dict(read(config_map[31]))
+    assert extension[1] == b"x-kubernetes-group-version-kind"
+    assert json.loads(dict(read(extension[2]))[2]) == [{"group": "", "kind": "ConfigMap", "version": "v1"}]
+
+
+def read(message: bytes) -> list[tuple[int, bytes]]:
+    """The fields of a message all of which are bytes."""
+    found, at = [], 0
+
+    def varint() -> int:
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = message[at]
+            value |= (byte & 0x7F) << shift
+            at, shift = at + 1, shift + 7
+            if byte < 0x80:
+                return value
+
+    while at < len(message):
+        tag = varint()
+        assert tag & 7 == 2
+        size = varint()
+        found.append((tag >> 3, message[at : at + size]))
+        at += size
+    assert at == len(message)
+    return found
