@@ -1,6 +1,7 @@
 """docs/write-a-policy.md: what it tells people to type, typed in order in a shell, on a server in a process of its own.
 
-Only the time at which pods are judged is changed on the way: the page cannot know when its reader takes them.
+Only the time at which pods are judged is changed on the way: the page cannot know when its reader takes them. The
+pods are made now, and what is typed is typed a day later, when they have ended: no pod has ended before it was made.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 import yaml
@@ -46,6 +47,23 @@ asyncio.run(main())
 """
 
 
+# Read by every program that Python starts, before the program: so commands have a clock of their own.
+LATER = timedelta(days=1)
+A_DAY_LATER = """
+from datetime import timedelta
+from podlife.clock import SystemClock
+
+def later(self, now=SystemClock.now):
+    return now(self) + timedelta(days=1)
+
+SystemClock.now = later
+"""
+
+
+def later() -> datetime:
+    return SystemClock().now() + LATER
+
+
 def blocks(language: str = "") -> list[str]:
     found = re.findall(r"^```(\w*)\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
     return [text for name, text in found if name == language]
@@ -54,7 +72,7 @@ def blocks(language: str = "") -> list[str]:
 def pod(
     namespace: str, name: str, ended_ago: timedelta, reason: str = "", job: str = ""
 ) -> dict[str, object]:
-    ended = (SystemClock().now() - ended_ago).strftime("%Y-%m-%dT%H:%M:%SZ")
+    ended = (later() - ended_ago).strftime("%Y-%m-%dT%H:%M:%SZ")
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": job, "uid": job, "controller": True}
     end = {"terminated": {"exitCode": 1, "finishedAt": ended}}
     container = {"name": "c", "image": "i", "imageID": "", "ready": False, "restartCount": 0, "state": end}
@@ -87,6 +105,9 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
         subprocess.run(
             program, input=json.dumps(PODS), text=True, check=True, timeout=60, env=reader.environment
         )
+        clock = tmp_path_factory.mktemp("clock")
+        (clock / "sitecustomize.py").write_text(A_DAY_LATER)
+        reader.environment["PYTHONPATH"] = str(clock)
         yield reader
 
 
@@ -97,7 +118,7 @@ def typed(reader: Reader, block: str) -> str:
 
 def test_the_page_from_top_to_bottom(reader: Reader) -> None:
     check, plan, act, take, hold = blocks()
-    now = (SystemClock().now() + timedelta(seconds=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    now = (later() + timedelta(seconds=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
     assert typed(reader, check) == f"policy.yaml: good: 2 rules\n{blocks('text')[0]}"
     shown = typed(reader, plan)
     assert "NAMESPACE   NAME      RULE      REASON" in shown
