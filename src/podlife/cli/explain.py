@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from podlife.cli.archive_target import ARCHIVE_ENV, parse_target
 from podlife.cli.connecting import ConnectionOptions
@@ -17,7 +18,22 @@ if TYPE_CHECKING:
 
 __all__ = ["FormatOption", "NamespaceOption", "PolicyOption", "app", "checked_namespace", "settings_of"]
 
+# As kubectl calls them.
+_KINDS = {"pods": "pod", "po": "pod", "nodes": "node", "no": "node"}
+
+
+class _KindGroup(TyperGroup):
+    """pod/web is pod web, as it is to kubectl."""
+
+    # Any: which classes these are depends on the version of typer.
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        kind, mark, name = args[0].partition("/")
+        words = [_KINDS.get(kind, kind), *([name] if mark else []), *args[1:]]
+        return super().resolve_command(ctx, words)
+
+
 app = typer.Typer(
+    cls=_KindGroup,
     help="Why a pod or a node is where it is, what will act on it, and what would unblock it. Only reads.",
     no_args_is_help=True,
     rich_markup_mode=None,

@@ -13,6 +13,10 @@ from podlife.cli import main
     ("arguments", "words"),
     [
         (["explain", "pod", "Web"], "'Web' is no name of a pod"),
+        (["explain", "pod/Web"], "'Web' is no name of a pod"),
+        (["explain", "pods", "Web"], "'Web' is no name of a pod"),
+        (["explain", "no/Web", "-o", "json"], "'Web' is no name of a node"),
+        (["explain", "web/pod"], "there is no command 'web'"),
         (["explain", "pod", "web", "-o", "xml"], "'xml' is no way to show it: there are text, json"),
         (["explain", "pod", "web", "-n", "a_b"], "'a_b' is no name of a namespace"),
         (["explain", "node", "a/b"], "'a/b' is no name of a node"),

@@ -168,7 +168,12 @@ def protection_by(fit: Fit, pod: GovernedPod, now: float) -> str:
         return fit.protected_by or pod.facts.protected_by
     # Before an index is told the time every moment is still to come, but for one that there is none of.
     if pod.keep_until and pod.keep_until > now:
-        return f"annotation {KEEP_UNTIL}, until {told(pod.keep_until)}"
+        until = (
+            "for ever: its value is no time"
+            if pod.keep_until == math.inf
+            else f"until {told(pod.keep_until)}"
+        )
+        return f"annotation {KEEP_UNTIL}, {until}"
     return ""
 
 
