@@ -123,7 +123,8 @@ async def _process(
     arguments: tuple[str, ...], environment: dict[str, str], terminal: int | None = None
 ) -> AsyncIterator[Process]:
     process: Process
-    if arguments[0] in _WARM:
+    # With a path of its own it is to import other things than the warm one has.
+    if arguments[0] in _WARM and environment.get("PYTHONPATH") == os.environ.get("PYTHONPATH"):
         process, ends = await warm.start(arguments, environment, terminal)
     else:
         null, pipe = asyncio.subprocess.DEVNULL, asyncio.subprocess.PIPE

@@ -12,13 +12,13 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import pytest
 import yaml
 
-from podlife.clock import SystemClock
 from podlife.podgc.policies.reading import read_policy
+from tests.a_day_later import a_day_later, environment_of
 from tests.component.test_pages import started
 from tests.component.test_readme import Reader, read_until
 from tests.real_parts import ROOT
@@ -47,23 +47,6 @@ asyncio.run(main())
 """
 
 
-# Read by every program that Python starts, before the program: so commands have a clock of their own.
-LATER = timedelta(days=1)
-A_DAY_LATER = """
-from datetime import timedelta
-from podlife.clock import SystemClock
-
-def later(self, now=SystemClock.now):
-    return now(self) + timedelta(days=1)
-
-SystemClock.now = later
-"""
-
-
-def later() -> datetime:
-    return SystemClock().now() + LATER
-
-
 def blocks(language: str = "") -> list[str]:
     found = re.findall(r"^```(\w*)\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
     return [text for name, text in found if name == language]
@@ -72,7 +55,7 @@ def blocks(language: str = "") -> list[str]:
 def pod(
     namespace: str, name: str, ended_ago: timedelta, reason: str = "", job: str = ""
 ) -> dict[str, object]:
-    ended = (later() - ended_ago).strftime("%Y-%m-%dT%H:%M:%SZ")
+    ended = (a_day_later() - ended_ago).strftime("%Y-%m-%dT%H:%M:%SZ")
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": job, "uid": job, "controller": True}
     end = {"terminated": {"exitCode": 1, "finishedAt": ended}}
     container = {"name": "c", "image": "i", "imageID": "", "ready": False, "restartCount": 0, "state": end}
@@ -105,9 +88,7 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
         subprocess.run(
             program, input=json.dumps(PODS), text=True, check=True, timeout=60, env=reader.environment
         )
-        clock = tmp_path_factory.mktemp("clock")
-        (clock / "sitecustomize.py").write_text(A_DAY_LATER)
-        reader.environment["PYTHONPATH"] = str(clock)
+        reader.environment |= environment_of(tmp_path_factory.mktemp("clock"))
         yield reader
 
 
@@ -118,7 +99,7 @@ def typed(reader: Reader, block: str) -> str:
 
 def test_the_page_from_top_to_bottom(reader: Reader) -> None:
     check, plan, act, take, hold = blocks()
-    now = (later() + timedelta(seconds=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    now = (a_day_later() + timedelta(seconds=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
     assert typed(reader, check) == f"policy.yaml: good: 2 rules\n{blocks('text')[0]}"
     shown = typed(reader, plan)
     assert "NAMESPACE   NAME      RULE      REASON" in shown

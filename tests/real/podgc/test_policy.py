@@ -13,7 +13,7 @@ import pytest
 
 from podlife.api.codec import format_time
 from podlife.client import PODS, Client, PatchType
-from podlife.clock import SystemClock
+from tests.a_day_later import a_day_later, environment_of
 from tests.component.cli.commands import eventually, podlife, started
 from tests.gc_states import States
 from tests.real.podgc.cluster import connect
@@ -71,7 +71,7 @@ async def ended(
 ) -> None:
     reason = how.pop("reason", "")
     await states.pod(name, phase=phase, reason=reason, **how)
-    finished = format_time(SystemClock().now() - timedelta(minutes=minutes_ago))
+    finished = format_time(a_day_later() - timedelta(minutes=minutes_ago))
     terminated = {"exitCode": 1, "finishedAt": finished, "startedAt": finished, "reason": "Error"}
     statuses = [
         {
@@ -126,8 +126,11 @@ async def test_a_plan_names_the_rule_of_each_and_a_sweep_does_what_it_shows(
     states: States, admin: list[str], tmp_path: Path
 ) -> None:
     await everything(states)
-    flags = ["--policy", str(write(tmp_path / "policy.yaml", states)), *admin]
-    plan = json.loads((await podlife("gc", "plan", "-o", "json", *flags)).out)
+    flags, clock = (
+        ["--policy", str(write(tmp_path / "policy.yaml", states)), *admin],
+        environment_of(tmp_path),
+    )
+    plan = json.loads((await podlife("gc", "plan", "-o", "json", *flags, **clock)).out)
     assert [(pod["name"], pod["rule"], pod["reason"]) for pod in plan["victims"]] == [
         ("job-0", "jobs", "surplus"),
         ("job-1", "jobs", "surplus"),
@@ -136,7 +139,7 @@ async def test_a_plan_names_the_rule_of_each_and_a_sweep_does_what_it_shows(
     [upcoming] = plan["upcoming"]
     assert (upcoming["rule"], upcoming["next"][0]["name"]) == ("evicted", "evicted-young")
     assert 400 < upcoming["inSeconds"] < 540
-    swept = await podlife("gc", "sweep", "--yes", *flags)
+    swept = await podlife("gc", "sweep", "--yes", *flags, **clock)
     assert (swept.code, swept.err) == (0, "")
     assert swept.out.startswith("3 pods deleted (2 surplus, 1 expired)")
     assert await states.names() == LEFT
@@ -147,7 +150,7 @@ async def test_a_running_collector_follows_its_file_and_collects_what_stays_beyo
 ) -> None:
     path = write(tmp_path / "policy.yaml", states, ttl="24h")
     flags = ["--policy", str(path), "--period", "1h", "--no-leader-elect", *admin]
-    async with started("gc", "run", *flags) as run:
+    async with started("gc", "run", *flags, **environment_of(tmp_path)) as run:
         await everything(states)
         await states.pod("stuck")
         await states.delete("stuck", grace_seconds=1)
