@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,7 +13,7 @@ from podlife.api.codec import Object, format_time
 from podlife.api.selectors import parse_label_selector
 from podlife.podgc import Action, PodIndex, Settings
 from podlife.podgc.governing import evaluate, governed, index_of, pod_view
-from podlife.podgc.policies import Policy
+from podlife.podgc.policies import Policy, groups
 from podlife.podgc.policies.model import KEEP_UNTIL, Keep, Order, Per, Protection, Rule, Selector
 from podlife.podgc.policy import standing_of, victim_of, victims
 
@@ -88,6 +89,22 @@ def test_what_a_rule_excludes_is_left_alone_by_later_rules_and_by_upstreams_thre
     ]
 
 
+def test_each_rule_has_excludes_of_its_own() -> None:
+    first = Rule("first", Selector(owner_kinds=("Job",)), (Selector(nodes=("m",)),), ttl_seconds=60)
+    debug, held = (Selector(labels=parse_label_selector(each)) for each in ("debug", "held"))
+    policy = Policy((first, Rule("second", exclude=(debug, held), ttl_seconds=60)))
+    pods = (
+        pod("a", owner="Job", labels={"debug": "", "held": ""}),
+        pod("b", owner="Job", node="m"),
+        pod("c", node="m"),
+        pod("d", labels={"debug": ""}),
+        pod("e", labels={"held": ""}),
+    )
+    assert names(policy, *pods) == ["a", "c"]
+    assert asked(policy, pods[1]).excluded_by == "exclude 1 of rule first"
+    assert asked(policy, pods[4]).excluded_by == "exclude 2 of rule second"
+
+
 def test_upstreams_threshold_counts_only_ended_pods_that_no_rule_has_and_nothing_protects() -> None:
     policy = Policy(
         (Rule("jobs", Selector(owner_kinds=("Job",)), ttl_seconds=1e6),),
@@ -136,6 +153,14 @@ def test_the_youngest_of_each_group_stay(per: Per, expected: list[str]) -> None:
     found = names(Policy((Rule("keep", keep=Keep(1, per)),)), *pods)
     # Nobody's pods count by their namespace.
     assert found == expected
+
+
+def test_a_large_group_is_decided_about_like_a_small_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    pods = [pod(str(number), 100 - number) for number in range(8)]
+    policy = Policy((Rule("keep", keep=Keep(3)),))
+    expected = names(policy, *pods)
+    monkeypatch.setattr(groups, "_LARGE", 2)
+    assert names(policy, *pods[::-1]) == names(policy, *pods) == expected == list("01234")
 
 
 def test_a_pod_that_is_being_deleted_takes_the_place_of_none_that_stays() -> None:
@@ -271,15 +296,23 @@ def test_a_pod_that_is_being_removed_is_no_victim_of_a_rule_besides() -> None:
     ("how", "seconds"),
     [
         ({"ended_ago": 20}, 40),
+        # It goes now, and no time need pass for that.
+        ({"ended_ago": 60}, math.inf),
         ({"annotations": {KEEP_UNTIL: ago(-50)}}, 50),
         ({"phase": "Running", "deletionTimestamp": ago(10), "deletionGracePeriodSeconds": 30}, 20),
     ],
-    ids=["its time to live ends", "its protection ends", "its grace is long over"],
+    ids=["its time to live ends", "nothing is to come", "its protection ends", "its grace is long over"],
 )
 def test_time_alone_changes_something_next_when(how: dict[str, Any], seconds: float) -> None:
     policy = Policy((Rule("brief", ttl_seconds=60, max_terminating_seconds=30),))
     index = index_of(governed(Settings(), policy), [pod("a", **how)], None, None, NOW)
     assert index.next_due_at == NOW.timestamp() + seconds
+
+
+def test_a_protection_until_a_moment_is_over_at_that_moment() -> None:
+    policy = Policy((Rule("brief", ttl_seconds=60),))
+    assert names(policy, pod("a", annotations={KEEP_UNTIL: ago(0)})) == ["a"]
+    assert names(policy, pod("a", annotations={KEEP_UNTIL: ago(-1)})) == []
 
 
 def test_how_a_pod_stands_tells_its_rule_when_it_goes_and_what_spares_it() -> None:
