@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from podlife.client import NAMESPACES, NODES, PODS, Client
-from podlife.clock import SystemClock
+from tests.a_day_later import a_day_later, environment_of
 from tests.component.cli.commands import eventually, started
 from tests.real.podgc.cluster import connect
 from tests.real_parts import ROOT, Server, part
@@ -45,6 +45,9 @@ class Shell:
             "KUBECONFIG": str(server.kubeconfig),
             "HOME": str(home),
         }
+        (clock := home / "clock").mkdir()
+        self.clock = environment_of(clock)
+        self.environment |= self.clock
 
     def type(self, lines: str) -> str:
         result = subprocess.run(
@@ -73,8 +76,8 @@ def shell(tmp_path: Path, gc_kube: Server) -> Shell:
 
 
 async def ended(client: Client, *names: str, namespace: str = "shop", reason: str = "Evicted") -> None:
-    """Pods that were evicted an hour ago."""
-    moment = (SystemClock().now() - timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    """Pods that were evicted an hour before what is typed."""
+    moment = (a_day_later() - timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
     end = {"terminated": {"exitCode": 137, "finishedAt": moment}}
     status = {"name": "c", "image": "i", "imageID": "", "ready": False, "restartCount": 0, "state": end}
     containers = {"nodeName": "n1", "containers": [{"name": "c", "image": "i"}]}
@@ -123,11 +126,12 @@ async def test_the_page_from_top_to_bottom(client: Client, shell: Shell) -> None
 
 async def _mess(client: Client, shell: Shell) -> None:
     """Nearly all of a namespace goes only when a person has said so."""
-    (force,) = re.findall(r"`(podlife gc sweep [^`]*--force)`", PAGE)
+    (look,) = re.findall(r"`(podlife gc sweep [^`]*--force --dry-run)`", PAGE)
     await ended(client, *(f"mess-{number}" for number in range(15)))
     shell.type("podlife gc sweep --policy policy.yaml --yes || true")
     assert len(await pods(client)) == 17
-    shell.type(f"{force} --yes")
+    assert "15 pods to collect now" in shell.type(look)
+    shell.type(f"{look.removesuffix(' --dry-run')} --yes")
     assert await pods(client) == ["web-0", "web-1"]
 
 
@@ -142,7 +146,7 @@ async def _runs_as_the_account(client: Client, shell: Shell) -> None:
     await ended(client, "soon")
     kubeconfig = shell.environment["KUBECONFIG"]
     more = ("--as", ACCOUNT, "--kubeconfig", kubeconfig, "--leader-elect-resource-namespace=podlife-system")
-    async with started(*flags, *more) as collector:
+    async with started(*flags, *more, **shell.clock) as collector:
 
         async def is_gone() -> bool:
             return "soon" not in await pods(client)
