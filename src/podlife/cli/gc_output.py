@@ -12,6 +12,7 @@ from podlife.cli.options import format_duration
 from podlife.podgc.policies.guards import Guard
 from podlife.podgc.policies.guards_plan import HeldBack
 from podlife.podgc.policy import Later, Plan, Upcoming, Victim, Waits
+from podlife.podgc.settings import Reason, RuleReason
 from podlife.podgc.views import Pod
 
 __all__ = ["counted", "format_plan", "plan_as_dict", "reasons_of"]
@@ -44,9 +45,9 @@ def counted(number: int, noun: str = "pod") -> str:
 
 
 def reasons_of(victims: Iterable[Victim]) -> str:
-    """How many for which reason, in the order in which they are looked at."""
-    counts = Counter(str(victim.reason) for victim in victims)
-    return ", ".join(f"{number} {reason}" for reason, number in counts.items())
+    """How many for which reason, in the order in which they are looked at, whoever comes first here."""
+    counts = Counter(victim.reason for victim in victims)
+    return ", ".join(f"{counts[reason]} {reason}" for reason in (*Reason, *RuleReason) if counts[reason])
 
 
 def _name(pod: Pod, is_one_namespace: bool) -> str:

@@ -15,6 +15,7 @@ import msgspec
 from podlife.api.codec import Object
 from podlife.api.views import Node
 from podlife.podgc.index import PodIndex
+from podlife.podgc.keeping import kept_by
 from podlife.podgc.policies.engine import GovernedIndex
 from podlife.podgc.policies.facts import GovernedPod, protection_by, view_for
 from podlife.podgc.policies.guards_plan import tighter
@@ -58,17 +59,17 @@ def index_for(settings: Settings) -> PodIndex:
 def protection_of(settings: Settings, pod: Pod, now: datetime) -> str:
     """What protects a pod that is in no index, or ""."""
     if settings.policy is None:
-        return ""
+        return kept_by(pod.kept_until, now.timestamp())
     fit = matcher_of(settings.policy).fit_of(pod.metadata.namespace, {})
     return protection_by(fit, cast(GovernedPod, pod), now.timestamp())
 
 
 def reason_to_keep(settings: Settings, victim: Victim, pod: Pod, now: datetime) -> str:
     """Why a victim that is another by now must be decided about anew, or "": nothing else is known than the pod."""
-    if settings.policy is None:
-        return ""
     if protection := protection_of(settings, pod, now):
         return f"protected meanwhile by {protection}"
+    if settings.policy is None:
+        return ""
     old, new = cast(GovernedPod, victim.pod), cast(GovernedPod, pod)
     is_same = (old.facts, old.completed_at, old.owner) == (new.facts, new.completed_at, new.owner)
     if isinstance(victim.reason, RuleReason) and not is_same:

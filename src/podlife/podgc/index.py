@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from sortedcontainers import SortedList
 
 from podlife.api.views import Node
+from podlife.podgc.keeping import kept_by
 from podlife.podgc.settings import RuleReason
 from podlife.podgc.views import Namespace, Pod
 
@@ -82,6 +83,8 @@ class PodIndex:
         self._count = 0
         self._counts: dict[str, int] = {}
         self._namespaces: dict[str, Namespace] = {}
+        # The time, in seconds since 1970; before it is told every moment is still to come.
+        self._now = 0.0
 
     # Events
 
@@ -231,18 +234,19 @@ class PodIndex:
         """The pod, unless it is gone or settled."""
         return self._pods.get(node, _NO_PODS).get(uid)
 
-    # Questions to a policy: without one nobody is spared, and nothing is decided but upstream's way.
+    # Questions to a policy: without one only its own annotation spares a pod, and all is decided upstream's way.
 
     def pass_time(self, now: datetime) -> None:
         """What time it is from now on, for what is decided by the time of day."""
+        self._now = now.timestamp()
 
     def is_spared(self, pod: Pod) -> bool:
         """Whether no reason whatever is enough to collect it."""
-        return False
+        return pod.kept_until > self._now
 
     def protection_of(self, pod: Pod) -> str:
         """What spares it, in words."""
-        return ""
+        return kept_by(pod.kept_until, self._now)
 
     def verdicts(self, skip: Container[str] = ()) -> Iterable[Verdict]:
         """What the rules of a policy let go now but for these UIDs, whatever upstream's reasons say, the first due

@@ -179,7 +179,12 @@ def victims(index: PodIndex, settings: Settings, skip: Container[str] = ()) -> I
         for pod in pods:
             if pod.metadata.uid in skip:
                 continue
-            if reason is Reason.TERMINATED or reason_of(index, settings, pod) is reason:
+            if reason is Reason.TERMINATED:
+                # That it is among the first is how it was found. A spared one costs no other its life.
+                is_meant = not index.is_spared(pod)
+            else:
+                is_meant = reason_of(index, settings, pod) is reason
+            if is_meant:
                 yield victim_for(settings, pod, reason, _why(index, settings, pod, reason))
     for verdict in index.verdicts(skip):
         if reason_of(index, settings, verdict.pod) is None:

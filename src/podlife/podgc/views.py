@@ -13,10 +13,17 @@ from sys import intern
 import msgspec
 
 from podlife.api.views import Metadata
+from podlife.podgc.keeping import KEEP_UNTIL, seconds_of
 
 __all__ = ["Condition", "Deleted", "Namespace", "Pod", "PodMetadata", "PodSpec", "PodStatus"]
 
 DISRUPTION_TARGET = "DisruptionTarget"
+
+
+class Notes(msgspec.Struct, gc=False):
+    """What podlife itself wants to know of a pod's annotations."""
+
+    keep_until: str | None = msgspec.field(name=KEEP_UNTIL, default=None)
 
 
 class PodMetadata(msgspec.Struct, rename="camel", gc=False):
@@ -29,9 +36,13 @@ class PodMetadata(msgspec.Struct, rename="camel", gc=False):
     deletion_timestamp: datetime | None = None
     deletion_grace_period_seconds: int | None = None
     finalizers: tuple[str, ...] = ()
+    # None for nearly every pod: also where there are others.
+    annotations: Notes | None = None
 
     def __post_init__(self) -> None:
         self.namespace = intern(self.namespace)
+        if isinstance(self.annotations, Notes) and self.annotations.keep_until is None:
+            self.annotations = None
         if self.finalizers:
             self.finalizers = tuple(intern(finalizer) for finalizer in self.finalizers)
 
@@ -83,6 +94,12 @@ class Pod(msgspec.Struct, gc=False):
     @property
     def key(self) -> str:
         return f"{self.metadata.namespace}/{self.metadata.name}"
+
+    @property
+    def kept_until(self) -> float:
+        """Until when its own annotation protects it, in seconds since 1970; 0 for not at all."""
+        notes = self.metadata.annotations
+        return 0.0 if notes is None else seconds_of(notes.keep_until or "")
 
     @property
     def is_terminating(self) -> bool:

@@ -17,7 +17,8 @@ from sortedcontainers import SortedList
 
 from podlife.api.codec import format_time
 from podlife.podgc.index import PodIndex, Verdict
-from podlife.podgc.policies.facts import GovernedPod, protection_by, told
+from podlife.podgc.keeping import told
+from podlife.podgc.policies.facts import GovernedPod, protection_by
 from podlife.podgc.policies.groups import Due, Groups, after, entry_of, is_always, until
 from podlife.podgc.policies.matching import Fit, Matcher
 from podlife.podgc.policies.model import Per, Rule

@@ -7,21 +7,19 @@ pod's view is made for one policy: another one needs the pods read anew.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import lru_cache
 from sys import intern
 from typing import Any, ClassVar, cast
 
 import msgspec
 
-from podlife.api.codec import format_time, parse_time
+from podlife.podgc.keeping import KEEP_UNTIL, kept_by, seconds_of
 from podlife.podgc.policies.matching import NO_OWNER, Facts, Fit, Matcher
-from podlife.podgc.policies.model import KEEP_UNTIL
 from podlife.podgc.views import DISRUPTION_TARGET, Condition, Pod, PodMetadata, PodStatus
 
-__all__ = ["GovernedPod", "protection_by", "told", "view_for"]
+__all__ = ["GovernedPod", "protection_by", "view_for"]
 
 # Conditions whose change tells of the end, where no container does.
 _ENDINGS = ("Ready", "ContainersReady", DISRUPTION_TARGET)
@@ -57,7 +55,7 @@ class _Container(msgspec.Struct, rename="camel", gc=False):
 
 class _Metadata(PodMetadata, rename="camel", gc=False):
     labels: dict[str, str] | None = None
-    annotations: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None  # type: ignore[assignment]  # all of them, not only ours
     owner_references: tuple[_Owner, ...] = ()
 
     @property
@@ -124,7 +122,7 @@ class GovernedPod(Pod, gc=False, kw_only=True):
             frozenset(end.exit_code for end in ends),
         )
         if KEEP_UNTIL in annotations:
-            self.keep_until = _seconds(annotations[KEEP_UNTIL])
+            self.keep_until = seconds_of(annotations[KEEP_UNTIL])
         if owner is not None and matcher.asks_owner:
             self.owner = intern(owner.uid)
         if status.phase in ("Succeeded", "Failed"):
@@ -167,22 +165,7 @@ def protection_by(fit: Fit, pod: GovernedPod, now: float) -> str:
     if fit.protected_by or pod.facts.protected_by:
         return fit.protected_by or pod.facts.protected_by
     # Before an index is told the time every moment is still to come, but for one that there is none of.
-    if pod.keep_until and pod.keep_until > now:
-        until = (
-            "for ever: its value is no time"
-            if pod.keep_until == math.inf
-            else f"until {told(pod.keep_until)}"
-        )
-        return f"annotation {KEEP_UNTIL}, {until}"
-    return ""
-
-
-def told(moment: float) -> str:
-    """For people; a moment that never comes too."""
-    try:
-        return format_time(datetime.fromtimestamp(moment, UTC))
-    except (ValueError, OverflowError, OSError):
-        return "the end of time"
+    return kept_by(pod.keep_until, now)
 
 
 def _finished(ends: Iterable[_Terminated]) -> Iterable[float]:
@@ -194,12 +177,4 @@ def _finished(ends: Iterable[_Terminated]) -> Iterable[float]:
 def _changed(conditions: Iterable[Condition]) -> Iterable[float]:
     for each in conditions:
         if each.type in _ENDINGS and each.last_transition_time:
-            yield _seconds(each.last_transition_time)
-
-
-def _seconds(text: str) -> float:
-    """A time that cannot be read never comes."""
-    try:
-        return parse_time(text).timestamp()
-    except ValueError:
-        return math.inf
+            yield seconds_of(each.last_transition_time)

@@ -12,6 +12,7 @@ from datetime import time
 from enum import StrEnum
 
 from podlife.api.selectors import LabelSelector
+from podlife.podgc.keeping import KEEP_UNTIL
 from podlife.podgc.settings import Reason
 
 __all__ = [
@@ -29,9 +30,6 @@ __all__ = [
     "Selector",
     "Window",
 ]
-
-KEEP_UNTIL = "podlife.dev/keep-until"
-"""On a pod: an RFC 3339 time before which nothing collects it; a value that cannot be read means for ever."""
 
 OWNER_HAS_SEEN = "podlife.dev/owner-has-seen"
 """On a pod: its owner says that it has taken note of the end. Any value but "false"."""

@@ -1,0 +1,77 @@
+"""A pod that somebody wants to keep, where there is no policy: it stays, and costs no other its life."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from podlife.api.codec import format_time
+from podlife.client import PODS
+from podlife.podgc import Outcome
+from podlife.podgc.keeping import KEEP_UNTIL
+from podlife.wire import Request
+from tests.component.podgc.world import GONE_NODE, START, World, running, serve
+from tests.virtual_time import virtual_time
+
+
+async def keep(world: World, name: str, until: str) -> None:
+    await world.admin.patch(PODS, name, {"metadata": {"annotations": {KEEP_UNTIL: until}}}, "default")
+
+
+async def build(world: World) -> None:
+    await world.node()
+    for name in ("oldest", "old", "young"):
+        await world.pod(name, phase="Succeeded")
+    await world.pod("orphan", node=GONE_NODE)
+    await world.pod("unscheduled", phase="Pending", node="", is_terminating=True)
+
+
+@virtual_time
+@pytest.mark.parametrize("until", ["2099-01-01T00:00:00Z", "a while"])
+async def test_a_kept_pod_is_nobodys_victim_and_none_goes_in_its_place(tmp_path: Path, until: str) -> None:
+    async with serve(tmp_path) as world:
+        await build(world)
+        for name in ("oldest", "orphan", "unscheduled"):
+            await keep(world, name, until)
+        plan = await world.collector(threshold=1).plan_once()
+        assert [victim.pod.metadata.name for victim in plan.victims] == ["old"]
+        assert plan.later == ()
+        async with running(world.collector(threshold=1)):
+            await asyncio.sleep(300)
+            assert await world.left() == ["oldest", "orphan", "unscheduled", "young"]
+
+
+@virtual_time
+async def test_a_kept_pod_goes_when_its_time_is_over_or_its_annotation_is_gone(tmp_path: Path) -> None:
+    async with serve(tmp_path) as world:
+        await build(world)
+        await keep(world, "oldest", format_time(START + timedelta(minutes=5)))
+        await keep(world, "orphan", "2099-01-01T00:00:00Z")
+        async with running(world.collector(threshold=1)):
+            await asyncio.sleep(290)
+            assert await world.left() == ["oldest", "orphan", "young"]
+            await asyncio.sleep(40)
+            assert await world.left() == ["orphan", "young"]
+            patch = {"metadata": {"annotations": {KEEP_UNTIL: None}}}
+            await world.admin.patch(PODS, "orphan", patch, "default")
+            await asyncio.sleep(60)
+            assert await world.left() == ["young"]
+
+
+@virtual_time
+async def test_a_pod_that_is_kept_after_a_sweep_has_planned_stays_if_it_has_changed(tmp_path: Path) -> None:
+    async with serve(tmp_path) as world:
+        await world.node()
+        await world.pod("unscheduled", phase="Pending", node="", is_terminating=True)
+
+        async def keep_it(_: Request) -> None:
+            world.faults.clear()
+            await keep(world, "unscheduled", "2099-01-01T00:00:00Z")
+
+        world.faults.put("PATCH", "/pods/unscheduled/status$", keep_it)
+        summary = await world.collector().sweep_once()
+        assert summary.outcomes[Outcome.KEPT] == 1
+        assert await world.left() == ["unscheduled"]
