@@ -114,7 +114,7 @@ async def test_a_node_whose_agent_renews_its_lease_is_never_tainted() -> None:
         assert await nodes_out(cluster) == []
         assert fence.asked == []
         [said] = await refusals(cluster, "n1")
-        assert "by its lease or its status: it lives" in said
+        assert "by its lease and its status, for" in said
 
 
 @virtual_time

@@ -124,10 +124,12 @@ def _kept(node: NodeFacts, settings: OutOfServiceSettings, now: Moment) -> Decis
     record = node.record
     if node.taint is Whose.SOMEBODY_ELSES:
         return _refuse(Reason.TAINTED_ALREADY, "somebody else has set the taint, who will take it off, too")
-    if node.silent_seconds < max(settings.after_seconds, node.lease_seconds):
+    needed = max(settings.after_seconds, node.lease_seconds)
+    if node.silent_seconds < needed:
         return _refuse(
             Reason.AGENT_SPEAKS,
-            f"its agent was heard {node.silent_seconds:.0f} s ago, by its lease or its status: it lives",
+            f"its agent is known to be silent, by its lease and its status, for {node.silent_seconds:.0f} s, "
+            f"and has to be for {needed:.0f} s: until then it may live",
         )
     if node.is_control_plane and not settings.with_control_plane:
         return _refuse(
