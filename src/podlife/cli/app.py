@@ -35,9 +35,15 @@ app.add_typer(apiserver.app, name="apiserver")
 app.add_typer(controllers.app, name="controllers")
 
 
+@app.command("version")
+def show_version() -> None:
+    """Show the version, as --version does."""
+    print(f"podlife {__version__}")
+
+
 def _show_version(wanted: bool) -> None:
     if wanted:
-        print(f"podlife {__version__}")
+        show_version()
         raise typer.Exit
 
 

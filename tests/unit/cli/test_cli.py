@@ -46,8 +46,9 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_the_version_is_one_line() -> None:
-    result = podlife("--version")
+@pytest.mark.parametrize("how", ["--version", "version"])
+def test_the_version_is_one_line(how: str) -> None:
+    result = podlife(how)
     assert (result.returncode, result.stdout) == (0, "podlife 0.1.0\n")
 
 
