@@ -141,7 +141,7 @@ async def test_a_plan_names_the_rule_of_each_and_a_sweep_does_what_it_shows(
     assert 400 < upcoming["inSeconds"] < 540
     swept = await podlife("gc", "sweep", "--yes", *flags, **clock)
     assert (swept.code, swept.err) == (0, "")
-    assert swept.out.startswith("3 pods deleted (2 surplus, 1 expired)")
+    assert swept.out.startswith("3 pods deleted (1 expired, 2 surplus)")
     assert await states.names() == LEFT
 
 
