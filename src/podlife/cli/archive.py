@@ -11,7 +11,7 @@ import typer
 from podlife.cli.archive_target import ARCHIVE_ENV, Target, default_folder, parse_target
 from podlife.cli.explain import checked_namespace
 from podlife.cli.gc_archive import parse_age
-from podlife.cli.options import GoCommand, with_groups
+from podlife.cli.options import GoCommand, format_option, with_groups
 
 __all__ = ["app"]
 
@@ -20,20 +20,6 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
-
-_LISTS, _SHOWS = ("table", "json", "name"), ("yaml", "json")
-
-
-def _one_of(formats: tuple[str, ...]) -> typer.models.OptionInfo:
-    def parse(text: str) -> str:
-        if text not in formats:
-            raise typer.BadParameter(f"{text!r} is no way to show it: there are {', '.join(formats)}")
-        return text
-
-    option: typer.models.OptionInfo = typer.Option(
-        "-o", "--output", metavar="|".join(formats), parser=parse, help="How to show it."
-    )
-    return option
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +56,7 @@ def list_(
         float | None,
         typer.Option(metavar="DURATION", parser=parse_age, help="Only what was archived within this time."),
     ] = None,
-    output: Annotated[str, _one_of(_LISTS)] = "table",
+    output: Annotated[str, format_option("table", "json", "name")] = "table",
 ) -> None:
     """List what there is, the newest first."""
     from podlife.cli.archive_show import show_list
@@ -109,7 +95,7 @@ def show(
     show_managed_fields: Annotated[
         bool, typer.Option("--show-managed-fields", help="Show in the manifest who managed which field.")
     ] = False,
-    output: Annotated[str | None, _one_of(_SHOWS)] = None,
+    output: Annotated[str | None, format_option("yaml", "json")] = None,
 ) -> None:
     """Show the manifest of a pod as it was, its events or its logs; of several pods of one name, the newest."""
     from podlife.cli.archive_show import Wish, show_entry

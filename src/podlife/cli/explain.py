@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 
 from podlife.cli.archive_target import ARCHIVE_ENV, parse_target
 from podlife.cli.connecting import ConnectionOptions
-from podlife.cli.options import GoCommand, with_groups
+from podlife.cli.options import GoCommand, format_option, with_groups
 
 if TYPE_CHECKING:
     from podlife.podgc import Settings
@@ -39,19 +39,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-_FORMATS = ("text", "json")
-
-
-def _parse_format(text: str) -> str:
-    if text not in _FORMATS:
-        raise typer.BadParameter(f"{text!r} is no way to show it: there are {', '.join(_FORMATS)}")
-    return text
-
-
-FormatOption = Annotated[
-    str,
-    typer.Option("-o", "--output", metavar="|".join(_FORMATS), parser=_parse_format, help="How to show it."),
-]
+FormatOption = Annotated[str, format_option("text", "json")]
 NamespaceOption = Annotated[
     str,
     typer.Option(

@@ -16,7 +16,14 @@ from podlife.cli.gc_finalizers import FinalizerOptions
 from podlife.cli.gc_guard_options import GuardOptions
 from podlife.cli.gc_options import PolicyOptions, SelectionOptions
 from podlife.cli.logs import VerbosityOption
-from podlife.cli.options import GoCommand, ListenOption, parse_address, parse_duration, with_groups
+from podlife.cli.options import (
+    GoCommand,
+    ListenOption,
+    format_option,
+    parse_address,
+    parse_duration,
+    with_groups,
+)
 
 __all__ = ["app"]
 
@@ -29,19 +36,7 @@ app.add_typer(gc_policy.app, name="policy")
 app.add_typer(gc_finalizers.app, name="finalizers")
 
 
-_FORMATS = ("table", "wide", "json", "yaml", "name")
-
-
-def _parse_format(text: str) -> str:
-    if text not in _FORMATS:
-        raise typer.BadParameter(f"{text!r} is no way to show it: there are {', '.join(_FORMATS)}")
-    return text
-
-
-FormatOption = Annotated[
-    str,
-    typer.Option("-o", "--output", metavar="|".join(_FORMATS), parser=_parse_format, help="How to show it."),
-]
+FormatOption = Annotated[str, format_option("table", "wide", "json", "yaml", "name")]
 
 
 @app.command(cls=GoCommand)

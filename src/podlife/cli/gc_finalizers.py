@@ -12,7 +12,7 @@ from podlife.cli.connecting import ConnectionOptions
 from podlife.cli.explain import checked_namespace
 from podlife.cli.gc_archive import ArchiveOptions
 from podlife.cli.gc_options import parse_quarantine
-from podlife.cli.options import GoCommand, with_groups, words
+from podlife.cli.options import GoCommand, format_option, with_groups, words
 
 __all__ = ["FinalizerOptions", "app", "checked_finalizers"]
 
@@ -22,19 +22,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-_FORMATS = ("table", "json")
-
-
-def _parse_format(text: str) -> str:
-    if text not in _FORMATS:
-        raise typer.BadParameter(f"{text!r} is no way to show it: there are {', '.join(_FORMATS)}")
-    return text
-
-
-FormatOption = Annotated[
-    str,
-    typer.Option("-o", "--output", metavar="|".join(_FORMATS), parser=_parse_format, help="How to show it."),
-]
+FormatOption = Annotated[str, format_option("table", "json")]
 NamespaceOption = Annotated[
     str | None, typer.Option("-n", "--namespace", metavar="NAME", help="Only pods of this namespace.")
 ]

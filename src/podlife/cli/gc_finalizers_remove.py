@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from podlife.aio import cancel_and_wait, spawn
 from podlife.cli import loop
 from podlife.cli.connecting import ConnectionOptions, connected, explained, load_connection
 from podlife.cli.gc_archive import Archiving
 from podlife.cli.gc_finalizers_show import format_held
+from podlife.cli.gc_once import archiving_steps, recording
 from podlife.cli.gc_output import counted
-from podlife.client import Client, Connection
+from podlife.client import Connection
 from podlife.clock import SystemClock
 from podlife.errors import ApiError, ConfigError
-from podlife.events import Recorder
 from podlife.podgc.archive import Archive
 from podlife.podgc.finalizers import HeldPod, held_pods
 from podlife.podgc.finalizers_removal import FinalizerRemover, Taken, event_of
 from podlife.podgc.finalizers_round import FinalizerRound, RoundResult
-from podlife.podgc.steps import Step
 
 __all__ = ["RIGHTS", "Wanted", "problems_of", "run_removal", "told_of"]
 
@@ -105,8 +102,8 @@ async def _removed(
     clock = SystemClock()
     async with (
         connected(options, connection, rights=RIGHTS) as client,
-        _recorder(client) as recorder,
-        _steps(client, archiving, archive) as steps,
+        recording(client) as recorder,
+        archiving_steps(client, archiving, archive) as steps,
     ):
 
         def report(taken: Taken) -> None:
@@ -122,30 +119,6 @@ async def _removed(
             result = await once.run(pods, None if wanted.is_dry else report)
         await recorder.flush(seconds=_FLUSH_SECONDS)
         return result
-
-
-@asynccontextmanager
-async def _steps(
-    client: Client, archiving: Archiving | None, archive: Archive | None
-) -> AsyncIterator[Sequence[Step]]:
-    if archiving is None or archive is None:
-        yield ()
-        return
-    step = archiving.step(client, archive, SystemClock())
-    try:
-        yield (step,)
-    finally:
-        await step.close()
-
-
-@asynccontextmanager
-async def _recorder(client: Client) -> AsyncIterator[Recorder]:
-    recorder = Recorder(client, "podlife-gc", clock=SystemClock())
-    task = spawn(recorder.run(), name="events", on_failure=lambda _: None)
-    try:
-        yield recorder
-    finally:
-        await cancel_and_wait(task)
 
 
 def told_of(result: RoundResult, *, is_dry: bool = False) -> Iterator[str]:

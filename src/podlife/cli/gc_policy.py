@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from podlife.cli.connecting import ConnectionOptions
 from podlife.cli.gc_options import PolicyOptions
-from podlife.cli.options import with_groups
+from podlife.cli.options import format_option, with_groups
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -22,20 +21,6 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
-
-_FORMS = ("text", "yaml", "json")
-
-
-_PLANS = ("table", "wide", "json", "yaml", "name", "list")
-
-
-def _one_of(words: tuple[str, ...]) -> Callable[[str], str]:
-    def parse(text: str) -> str:
-        if text not in words:
-            raise typer.BadParameter(f"{text!r} is no way to show it: there are {', '.join(words)}")
-        return text
-
-    return parse
 
 
 def _file_name(text: str) -> str:
@@ -54,18 +39,11 @@ FileArgument = Annotated[
         show_default=False,
     ),
 ]
-FormOption = Annotated[
-    str,
-    typer.Option("-o", "--output", metavar="|".join(_FORMS), parser=_one_of(_FORMS), help="How to show it."),
-]
+FormOption = Annotated[str, format_option("text", "yaml", "json")]
 PlanOption = Annotated[
     str,
-    typer.Option(
-        "-o",
-        "--output",
-        metavar="|".join(_PLANS),
-        parser=_one_of(_PLANS),
-        help="How to show it; list is for --expect.",
+    format_option(
+        "table", "wide", "json", "yaml", "name", "list", help_="How to show it; list is for --expect."
     ),
 ]
 

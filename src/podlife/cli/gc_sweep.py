@@ -10,8 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import TYPE_CHECKING
@@ -21,6 +20,7 @@ from podlife.cli import loop
 from podlife.cli.connecting import ConnectionOptions, connected, load_connection
 from podlife.cli.gc_archive import Archiving
 from podlife.cli.gc_finalizers_sweep import FinalizerPart
+from podlife.cli.gc_once import archiving_steps, recording
 from podlife.cli.gc_output import counted, format_plan, reasons_of
 from podlife.cli.gc_progress import shown_progress
 from podlife.cli.gc_summary import Result, tell
@@ -38,7 +38,7 @@ from podlife.podgc.removal import Outcome, Removal, event_about, regarding_pod
 from podlife.podgc.sweep import Sweep, plan_once
 
 if TYPE_CHECKING:
-    from podlife.podgc.archive import Archive, ArchiveStep
+    from podlife.podgc.archive import Archive
 
 __all__ = ["run_sweep"]
 
@@ -163,7 +163,10 @@ async def _sweep(job: _Job, agreed: Plan | None, result: Result) -> None:
             result.waiting.setdefault(waits.what, []).append(waits.victim.pod.key)
         plan = _both(plan, agreed) if agreed else plan
         stopping = asyncio.Event()
-        async with _recorder(client) as recorder, _steps(job, client) as steps:
+        async with (
+            recording(client) as recorder,
+            archiving_steps(client, job.archiving, job.archive) as steps,
+        ):
 
             def report(victim: Victim, removal: Removal) -> None:
                 result.note(victim, removal)
@@ -210,30 +213,6 @@ def _both(now: Plan, agreed: Plan) -> Plan:
         victims=tuple(victim for victim in now.victims if victim.pod.metadata.uid in uids),
         later=tuple(item for item in later if item.pods),
     )
-
-
-@asynccontextmanager
-async def _steps(job: _Job, client: Client) -> AsyncIterator[Sequence[ArchiveStep]]:
-    """What is done before each deletion."""
-    if job.archiving is None or job.archive is None:
-        yield ()
-        return
-    step = job.archiving.step(client, job.archive, SystemClock())
-    try:
-        yield (step,)
-    finally:
-        await step.close()
-
-
-@asynccontextmanager
-async def _recorder(client: Client) -> AsyncIterator[Recorder]:
-    """Tells who deleted what, and why; that it cannot is no reason not to sweep."""
-    recorder = Recorder(client, "podlife-gc", clock=SystemClock())
-    task = spawn(recorder.run(), name="events", on_failure=lambda _: None)
-    try:
-        yield recorder
-    finally:
-        await cancel_and_wait(task)
 
 
 async def _flush(recorder: Recorder, stopping: asyncio.Event) -> None:

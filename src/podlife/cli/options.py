@@ -21,6 +21,7 @@ __all__ = [
     "GoCommand",
     "ListenOption",
     "format_duration",
+    "format_option",
     "parse_address",
     "parse_boolean",
     "parse_duration",
@@ -194,3 +195,14 @@ def parse_address(text: str) -> tuple[str, int]:
     if not colon or not port.isdecimal() or int(port) > 65_535:
         raise typer.BadParameter(f"--listen {text!r} is no address: write HOST:PORT, as 127.0.0.1:8080")
     return host, int(port)
+
+
+def format_option(*formats: str, help_: str = "How to show it.") -> Any:
+    """How a command shows what it has found: `-o`, with these words."""
+
+    def parse(text: str) -> str:
+        if text not in formats:
+            raise typer.BadParameter(f"{text!r} is no way to show it: there are {', '.join(formats)}")
+        return text
+
+    return typer.Option("-o", "--output", metavar="|".join(formats), parser=parse, help=help_)
