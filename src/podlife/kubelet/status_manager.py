@@ -162,10 +162,10 @@ class StatusManager:
     def forget_all_but(self, uids: Collection[str]) -> None:
         """Pods that the agent no longer has leave no status behind."""
         for uid in [uid for uid in self._entries if uid not in uids]:
-            self._forget(uid)
+            self.forget(uid)
 
-    def _forget(self, uid: str) -> None:
-        """With what was sent: versions begin anew for whoever comes back under this UID."""
+    def forget(self, uid: str) -> None:
+        """With what was sent: versions begin again for a pod that comes back under this UID."""
         self._sent_versions.pop(self._target(uid), None)
         self._entries.pop(uid, None)
         self._agreed.pop(uid, None)
@@ -314,14 +314,14 @@ class StatusManager:
             target = shown["metadata"]["uid"]
             if target != self._target(uid):
                 # Deleted, and made again: what is known here is of another pod.
-                self._forget(uid)
+                self.forget(uid)
                 return
             if self._tells_ends or not (entry.is_finished and is_deleting(shown)):
                 shown = await self._patch(uid, entry, shown)
             self._sent_versions[target] = entry.version
             if _can_be_deleted(shown, entry, tells_ends=self._tells_ends):
                 await self._client.delete(entry.namespace, entry.name, uid=target)
-                self._forget(uid)
+                self.forget(uid)
         except NotFoundError:
             log.debug("Pod %s/%s is gone already", entry.namespace, entry.name)
         except PodlifeError as error:

@@ -20,15 +20,25 @@ class Admitter:
         self._taken = Taken()
         self._pods: dict[str, NodePod] = {}
 
+    @property
+    def pods(self) -> frozenset[str]:
+        """UIDs of the pods that have a place."""
+        return frozenset(self._pods)
+
     def admit(self, pod: NodePod) -> Refusal | None:
         """Why it is refused; otherwise it has a place from now on."""
         if pod.uid in self._pods:
             return None
         refused = refusal(pod, self._node(), self._taken)
         if refused is None:
+            self.take(pod)
+        return refused
+
+    def take(self, pod: NodePod) -> None:
+        """It has a place without being asked: it takes up what it has until nothing of it runs (HC-17)."""
+        if pod.uid not in self._pods:
             self._pods[pod.uid] = pod
             self._taken.add(pod)
-        return refused
 
     def release(self, uid: str) -> None:
         pod = self._pods.pop(uid, None)

@@ -75,6 +75,7 @@ class Changes:
         self.relisted_at: float | None = None
         self._relisted = asyncio.Event()
         self._complaint = ""
+        self._relist_waiters: list[asyncio.Future[None]] = []
         cache.on_wanted = self.ask
 
     @property
@@ -106,6 +107,13 @@ class Changes:
         self._is_relist_wanted = True
         self._wakeup.set()
 
+    async def relist(self) -> None:
+        """Look at everything once more, now. Raises `ContainerRuntimeError` if that fails."""
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._relist_waiters.append(waiter)
+        self.ask_all()
+        await waiter
+
     async def wait_for_relist(self, *, seconds: float | None = None) -> None:
         """Until everything was seen once, but no longer than this."""
         if seconds is None:
@@ -134,6 +142,9 @@ class Changes:
                         self._take(event)
             except ContainerRuntimeError as error:
                 log.debug("the runtime tells of no events: %s", error)
+            except Exception:
+                # A defect of the runtime's client costs its events, not the node: everything is listed every second.
+                log.exception("runtime events failed, reconnecting")
             finally:
                 self.is_evented = False
             await asyncio.sleep(RELIST_SECONDS)
@@ -177,12 +188,16 @@ class Changes:
 
     async def _relist(self) -> None:
         at = self._seconds()
+        waiters, self._relist_waiters = self._relist_waiters, []
         try:
             sandboxes = await _bounded(self._runtime.list_sandboxes())
             containers = await _bounded(self._runtime.list_containers())
         except ContainerRuntimeError as error:
             self._complain(str(error))
             asyncio.get_running_loop().call_later(RELIST_SECONDS, self.ask_all)
+            for waiter in waiters:
+                if not waiter.done():
+                    waiter.set_exception(error)
             return
         seen = _by_pod(sandboxes, containers)
         for uid in dict.fromkeys((*seen, *self._cache)):
@@ -193,6 +208,9 @@ class Changes:
         self._complaint = ""
         self.relisted_at = at
         self._relisted.set()
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
 
     def _complain(self, text: str) -> None:
         """Once, not with every try."""
@@ -225,7 +243,11 @@ class Changes:
         is_asked_for = uid in self._to_sync
         self._to_sync.discard(uid)
         if found or (is_asked_for and (observed.sandboxes or observed.containers)):
-            self._told(uid, tuple(found))
+            try:
+                self._told(uid, tuple(found))
+            except Exception:
+                # It concerns this pod alone: the others are looked at all the same.
+                log.exception("changes of pod %s could not be handled", uid)
 
 
 def _by_pod(
@@ -245,3 +267,9 @@ async def _bounded(asked: Awaitable[T]) -> T:
             return await asked
     except TimeoutError:
         raise RuntimeUnavailableError(f"the runtime gave no answer in {_READ_SECONDS:g} s") from None
+    except ContainerRuntimeError:
+        raise
+    except Exception as error:
+        # A defect of the runtime's client must not end the agent: it is retried like any failed look.
+        log.exception("unexpected error from the runtime")
+        raise RuntimeUnavailableError(f"unexpected error from the runtime: {error!r}") from error

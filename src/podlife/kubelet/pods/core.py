@@ -17,6 +17,7 @@ from podlife.kubelet.pods.admitting import Admitter
 from podlife.kubelet.pods.cache import PodCache
 from podlife.kubelet.pods.changes import Changes
 from podlife.kubelet.pods.container_config import ConfigMaker
+from podlife.kubelet.pods.container_gc import ContainerGC, Leftovers
 from podlife.kubelet.pods.housekeeping import Housekeeping, Rooms
 from podlife.kubelet.pods.images import Images
 from podlife.kubelet.pods.killing import Killer
@@ -77,19 +78,19 @@ class PodCore:
         self.cache = PodCache()
         self.changes = Changes(around.runtime, self.cache, seconds=self._seconds, told=self._take_changes)
         steps = PodSteps(self._parts(self._syncer()))
-        self.workers: Workers = PodWorkers(steps, self.cache, around.recorder, seconds=self._seconds)
+        self.workers: Workers = PodWorkers(
+            steps, self.cache, around.recorder, seconds=self._seconds, failed=self._take_failure
+        )
         around.known.could_run = self.workers.could_have_running_containers
         self.loop = PodLoop(
             around.known,
             self.workers,
             around.manager,
             self.telling,
-            admit=self._admitter.admit,
+            admitter=self._admitter,
             tidy=self._tidy,
         )
-        self.housekeeping = Housekeeping(
-            self._rooms(), is_complete=lambda: self.loop.is_complete, collect=self._collect_waits
-        )
+        self.housekeeping = Housekeeping(self._rooms(), ContainerGC(self._leftovers()))
 
     async def run(self) -> None:
         """Until it is cancelled."""
@@ -147,14 +148,27 @@ class PodCore:
             known=around.known,
             workers=self.workers,
             cache=self.cache,
-            runtime=around.runtime,
             manager=around.manager,
             statuses=self._statuses,
             probes=around.probes,
-            volumes=around.volumes,
-            killer=self._killer,
             mirrors=around.mirrors,
             admitter=self._admitter,
+            relist=self.changes.relist,
+            add=self.loop.add,
+            is_complete=lambda: self.loop.is_complete,
+            collect_waits=self._collect_waits,
+        )
+
+    def _leftovers(self) -> Leftovers:
+        around = self._around
+        return Leftovers(
+            known=around.known,
+            workers=self.workers,
+            cache=self.cache,
+            runtime=around.runtime,
+            volumes=around.volumes,
+            killer=self._killer,
+            statuses=self._statuses,
             logs=self._logs,
         )
 
@@ -178,6 +192,11 @@ class PodCore:
     def _note_due(self, uid: str, at: float) -> None:
         if self.loop.deadlines.due_at(uid) is None:
             self.loop.deadlines.put(uid, at)
+
+    def _take_failure(self, uid: str) -> None:
+        """A pod that left the configuration is ended by housekeeping alone (PW-101)."""
+        if uid not in self._around.known:
+            self._tidy(uid)
 
     def _tidy(self, uid: str | None) -> None:
         self.housekeeping.tidy(uid)

@@ -7,14 +7,16 @@ update at once. A change of nothing but a pod's status is mostly the agent's own
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ParamSpec
 
 from podlife.kubelet.lifecycle.admission import Refusal, rejected_status
 from podlife.kubelet.lifecycle.objects import condition_of, is_mirror, is_terminal_phase
 from podlife.kubelet.lifecycle.observed import ObservedPod
 from podlife.kubelet.lifecycle.probes import ProbeResult, ProbeType
 from podlife.kubelet.lifecycle.relist import Change, ChangeKind
+from podlife.kubelet.pods.admitting import Admitter
 from podlife.kubelet.pods.known_pods import KnownPods
 from podlife.kubelet.pods.pod import NodePod, RunningPod
 from podlife.kubelet.pods.sources import PodSource
@@ -25,8 +27,10 @@ from podlife.kubelet.status_manager import StatusManager
 
 __all__ = ["PodLoop", "Workers"]
 
+log = logging.getLogger(__name__)
+
+Q = ParamSpec("Q")
 Workers = PodWorkers[NodePod, ObservedPod, RunningPod]
-Admit = Callable[[NodePod], Refusal | None]
 
 # What of a pod's metadata says how it is to be run.
 _METADATA = ("labels", "annotations", "deletionTimestamp", "deletionGracePeriodSeconds")
@@ -42,7 +46,7 @@ class PodLoop:
         manager: StatusManager,
         telling: Telling,
         *,
-        admit: Admit,
+        admitter: Admitter,
         tidy: Callable[[str | None], None],
     ) -> None:
         self.wakeup = asyncio.Event()
@@ -59,7 +63,7 @@ class PodLoop:
         self._workers = workers
         self._manager = manager
         self._telling = telling
-        self._admit = admit
+        self._admitter = admitter
         self._tidy = tidy
 
     async def run(self) -> None:
@@ -78,9 +82,9 @@ class PodLoop:
             for source in sources:
                 removed, put = source.take()
                 for uid in removed:
-                    self._take_removal(uid, source.last_state(uid))
+                    _handle(uid, self._take_removal, uid, source.last_state(uid), has_all)
                 for pod in put:
-                    self._take(pod)
+                    _handle(pod.uid, self._take, pod)
             if has_all and not self.is_complete:
                 self.is_complete = True
                 self._tidy(None)
@@ -88,7 +92,7 @@ class PodLoop:
     async def _look_again_for_ever(self, timetable: Timetable) -> None:
         while True:
             for uid in await timetable.wait():
-                self.sync(uid)
+                _handle(uid, self.sync, uid)
 
     # Pods that are wanted
 
@@ -97,10 +101,10 @@ class PodLoop:
         if is_mirror(pod):
             self._take_mirror(pod)
         elif old is None:
-            self._take_addition(pod)
+            self.add(pod)
         else:
             self._known.put(pod)
-            if _is_to_be_looked_at(old, pod):
+            if self._has_worker(pod) and _is_to_be_looked_at(old, pod):
                 self._update(UpdateType.UPDATE, pod)
 
     def _take_mirror(self, mirror: NodePod) -> None:
@@ -112,18 +116,38 @@ class PodLoop:
             self._manager.note_mirror(static.uid)
             self._update(UpdateType.UPDATE, static)
 
-    def _take_addition(self, pod: NodePod) -> None:
-        """A pod that has ended, or is to, is not asked whether there is room for it (ST-19)."""
+    def add(self, pod: NodePod) -> bool:
+        """Create a pod if there is room for it; says whether it was admitted. One that has ended, or is to, is not
+        asked (ST-19), but keeps its place as long as something of it runs (HC-17)."""
         self._known.put(pod)
-        is_admitted = self._workers.is_termination_requested(pod.uid) or is_terminal_phase(pod.status.phase)
-        refused = None if is_admitted else self._admit(pod)
-        if refused is None:
-            self._update(UpdateType.CREATE, pod)
-            return
-        self._telling.pod(pod, refused.reason, refused.message, is_warning=True)
-        self._manager.set_status(pod, rejected_status(refused))
+        uid = pod.uid
+        is_ending = self._workers.is_termination_requested(uid) or is_terminal_phase(pod.status.phase)
+        refused = None if is_ending else self._admission(pod)
+        if refused is not None:
+            self._telling.pod(pod, refused.reason, refused.message, is_warning=True)
+            self._manager.set_status(pod, rejected_status(refused))
+            # An agent before may have started it.
+            self._tidy(uid)
+            return False
+        self._update(UpdateType.CREATE, pod)
+        if is_ending and self._workers.could_have_running_containers(uid):
+            self._admitter.take(pod)
+        return True
 
-    def _take_removal(self, uid: str, last: NodePod | None) -> None:
+    def _admission(self, pod: NodePod) -> Refusal | None:
+        try:
+            return self._admitter.admit(pod)
+        except Exception as error:
+            # What cannot be judged is refused, in upstream's words; the other pods are admitted all the same.
+            log.exception("admission of pod %s/%s failed", *pod.key)
+            return Refusal("UnexpectedAdmissionError", f"unexpected error during admission: {error!r}")
+
+    def _has_worker(self, pod: NodePod) -> bool:
+        """One that was refused has none, and gets none by the status it was given; only to be deleted for good."""
+        return self._workers.state(pod.uid) is not None or pod.metadata.deletion_timestamp is not None
+
+    def _take_removal(self, uid: str, last: NodePod | None, has_all: bool) -> None:
+        """While a source is not ready nothing is ended: housekeeping does that when all are (HC-19)."""
         pod = self._known.remove(uid)
         if pod is None:
             return
@@ -135,7 +159,7 @@ class PodLoop:
             if static is not None:
                 self._update(UpdateType.UPDATE, static)
             return
-        if self._workers.state(uid) is not None:
+        if has_all and self._workers.state(uid) is not None:
             self._update(UpdateType.KILL, pod)
         self.deadlines.forget(uid)
         self._tidy(uid)
@@ -143,9 +167,9 @@ class PodLoop:
     # What happens to them
 
     def sync(self, uid: str) -> None:
-        """Look at this pod again, if it is still wanted."""
+        """Look at this pod again, if it is still wanted and was admitted."""
         pod = self._known.pod(uid)
-        if pod is not None:
+        if pod is not None and self._has_worker(pod):
             self._update(UpdateType.SYNC, pod)
 
     def take_changes(self, uid: str, changes: tuple[Change, ...]) -> None:
@@ -169,6 +193,14 @@ class PodLoop:
         asked_at = asyncio.get_running_loop().time()
         mirror = self._known.mirror_of(pod)
         self._workers.update_pod(PodUpdate(type_, pod, mirror=mirror, asked_at=asked_at))
+
+
+def _handle(uid: str, handler: Callable[Q, object], *arguments: Q.args, **options: Q.kwargs) -> None:
+    """What goes wrong with one pod must not end the agent of the others."""
+    try:
+        handler(*arguments, **options)
+    except Exception:
+        log.exception("pod %s could not be handled", uid)
 
 
 def _is_to_be_looked_at(old: NodePod, new: NodePod) -> bool:

@@ -59,8 +59,13 @@ Q = ParamSpec("Q")
 _BATCH = 100
 
 
+def _ignore(uid: str) -> None: ...
+
+
 class PodWorkers(Queries[P, R], Generic[P, S, R]):
-    """`seconds` tells the workers' own time, the event loop's unless given; `chance` a number between 0 and 1."""
+    """`seconds` tells the workers' own time, the event loop's unless given; `chance` a number between 0 and 1.
+    `failed` is called with the UID of each pod whose step failed: nobody else retries one that left the node's
+    configuration (PW-101)."""
 
     def __init__(
         self,
@@ -71,6 +76,7 @@ class PodWorkers(Queries[P, R], Generic[P, S, R]):
         delays: Delays | None = None,
         seconds: Callable[[], float] | None = None,
         chance: Callable[[], float] = random.random,
+        failed: Callable[[str], None] = _ignore,
     ) -> None:
         super().__init__()
         self.metrics = Metrics()
@@ -82,6 +88,7 @@ class PodWorkers(Queries[P, R], Generic[P, S, R]):
         self._delays = delays or Delays()
         self._seconds = seconds or self._first_seconds
         self._chance = chance
+        self._failed = failed
         self._ready: deque[Worker[P, R]] = deque()
         self._wakeup = asyncio.Event()
         self._is_closed = False
@@ -239,6 +246,7 @@ class PodWorkers(Queries[P, R], Generic[P, S, R]):
             return
         self.metrics.failures += 1
         log.error("%s: the %s step failed and is tried again: %r", worker.uid, work.stage.value, error)
+        _call_safely(self._failed, worker.uid)
 
     def _tell_failed_status(self, work: Work[P, R], error: StatusError) -> None:
         if work.update.pod is not None:
