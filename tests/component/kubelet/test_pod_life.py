@@ -72,7 +72,7 @@ async def test_nothing_is_left_of_a_pod_that_is_gone() -> None:
         assert (len(agent.known), len(agent.core.workers), list(agent.core.cache)) == (0, 0, [])
         assert agent.core._statuses._failures == {}
         assert agent.core._killer._hooked == {}
-        assert agent.core._admitter._pods == {}
+        assert agent.core._admitter.pods == frozenset()
 
 
 @virtual_time
@@ -319,7 +319,11 @@ async def test_the_numbers_of_a_node_are_those_of_its_pods() -> None:
             "kubelet_running_pods 1.0",
             'kubelet_running_containers{container_state="running"} 1.0',
             'kubelet_desired_pods{static=""} 1.0',
-            "kubelet_working_pods 1.0",
+            'kubelet_active_pods{static=""} 1.0',
+            'kubelet_working_pods{config="desired",lifecycle="sync",static=""} 1.0',
+            'kubelet_working_pods{config="runtime_only",lifecycle="terminating",static="unknown"} 0.0',
+            'kubelet_restarted_pods_total{static="true"} 0.0',
+            "kubelet_orphaned_runtime_pods_total 0.0",
             "kubelet_containers_per_pod_count_count 1.0",
         ):
             assert line in shown.splitlines(), shown

@@ -1,4 +1,4 @@
-"""Every rule of the pod workers is carried by a test of this package that names it."""
+"""Every rule of the pod workers and of the housekeeping around them has a test in this package that names it."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ from tests.conformance.every_rule import Suite
 
 
 def test_every_rule_has_its_test_and_every_name_is_a_rules() -> None:
-    Suite(__file__, __package__, r"PW-\d\d\d?").check()
+    Suite(__file__, __package__, r"(?:PW|HC)-\d\d\d?").check()

@@ -6,9 +6,10 @@ it may be a pod which has not been told of yet, after it there is no such pod.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import Generic
 
+from podlife.kubelet.podworkers.housekeeping import KnownPod, known_pod
 from podlife.kubelet.podworkers.state import PodState
 from podlife.kubelet.podworkers.static_names import StaticNames
 from podlife.kubelet.podworkers.updates import P, R
@@ -39,6 +40,12 @@ class Queries(Generic[P, R]):
         """All that is remembered of the pod; nothing if it is not known."""
         worker = self._workers.get(uid)
         return None if worker is None else worker.state
+
+    def known_pods(self, desired: Container[str]) -> dict[str, KnownPod]:
+        """What `sync_known_pods` would tell of each, without changing any."""
+        return {
+            uid: known_pod(each.state, is_orphan=uid not in desired) for uid, each in self._workers.items()
+        }
 
     def is_working(self, uid: str) -> bool:
         """A step is running, or about to."""

@@ -1,0 +1,227 @@
+"""Housekeeping over real pod workers, with steps, a runtime and an API server that a test directs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from datetime import UTC, datetime
+from typing import Any, cast
+
+from prometheus_client import CollectorRegistry
+
+from podlife.clock import ManualClock
+from podlife.errors import NotFoundError
+from podlife.kubelet.lifecycle.observed import ObservedPod
+from podlife.kubelet.pods.absent import NoProbes, NoVolumes
+from podlife.kubelet.pods.admitting import Admitter
+from podlife.kubelet.pods.cache import PodCache
+from podlife.kubelet.pods.container_gc import ContainerGC, Leftovers
+from podlife.kubelet.pods.core import PodCore
+from podlife.kubelet.pods.export import pod_families
+from podlife.kubelet.pods.housekeeping import Housekeeping, Rooms
+from podlife.kubelet.pods.killing import Killer
+from podlife.kubelet.pods.known_pods import KnownPods
+from podlife.kubelet.pods.logs_on_disk import LogFolders
+from podlife.kubelet.pods.loop import PodLoop, Workers
+from podlife.kubelet.pods.pod import NodePod
+from podlife.kubelet.pods.statuses import Statuses
+from podlife.kubelet.pods.telling import Telling
+from podlife.kubelet.podworkers import KillOptions, PodState, PodUpdate, PodWorkers, UpdateType
+from podlife.kubelet.runtime import Runtime, SandboxConfig, SandboxState, SandboxStatus
+from podlife.kubelet.status_manager import StatusManager
+from tests.conformance.podworkers.world import Recorder, Steps
+
+Object = dict[str, Any]
+START = datetime(2030, 1, 1, tzinfo=UTC)
+NODE: Object = {"metadata": {"name": "n1"}, "status": {"allocatable": {"pods": "110"}}}
+
+
+def node_pod(
+    uid: str = "u",
+    *,
+    name: str = "",
+    phase: str = "",
+    grace: int | None = 30,
+    source: str = "",
+    is_deleted: bool = False,
+    version: str = "",
+) -> NodePod:
+    metadata: Object = {"name": name or uid, "namespace": "ns", "uid": uid, "annotations": {}}
+    if source:
+        metadata["annotations"]["kubernetes.io/config.source"] = source
+    if version:
+        metadata["annotations"]["version"] = version
+    if is_deleted:
+        metadata.update(deletionTimestamp="2030-01-01T00:00:00Z", deletionGracePeriodSeconds=5)
+    spec: Object = {"containers": [{"name": "main", "image": "app"}]}
+    if grace is not None:
+        spec["terminationGracePeriodSeconds"] = grace
+    return NodePod({"metadata": metadata, "spec": spec, "status": {"phase": phase} if phase else {}})
+
+
+def static_pod(uid: str, *, name: str = "same", grace: int | None = 30) -> NodePod:
+    return node_pod(uid, name=name, source="file", grace=grace)
+
+
+def mirror_pod(uid: str = "mirror", *, name: str = "same") -> NodePod:
+    annotations = {"kubernetes.io/config.mirror": "digest", "kubernetes.io/config.source": "file"}
+    metadata = {"name": name, "namespace": "ns", "uid": uid, "annotations": annotations}
+    return NodePod({"metadata": metadata, "spec": {"containers": []}, "status": {}})
+
+
+class Mirrors:
+    def __init__(self) -> None:
+        self.deleted: list[tuple[str, str]] = []
+        self.is_server_away = False
+
+    async def ensure(self, pod: Any, mirror: Any) -> None: ...
+
+    async def delete(self, full_name: str, uid: str) -> bool:
+        if not self.is_server_away:
+            self.deleted.append((full_name, uid))
+        return not self.is_server_away
+
+
+class _NoServer:
+    async def get(self, namespace: str, name: str) -> Object:
+        raise NotFoundError("pod", name)
+
+    async def patch_status(self, namespace: str, name: str, patch: Object) -> Object:
+        raise NotFoundError("pod", name)
+
+    async def delete(self, namespace: str, name: str, *, uid: str) -> None: ...
+
+
+class CleanupWorld:
+    """`async with world:` runs the workers; a test makes each pass of housekeeping itself."""
+
+    def __init__(self) -> None:
+        self.steps = Steps(is_plain=False)
+        self.known = KnownPods()
+        self.cache = PodCache()
+        self.mirrors = Mirrors()
+        self.list_error: Exception | None = None
+        self.tidied: list[str | None] = []
+        clock, telling, probes = ManualClock(START), Telling(Recorder()), NoProbes()
+        self.manager = StatusManager(_NoServer(), self.known, clock)
+        self.statuses = Statuses(self.manager, probes, telling, clock, runtime_name="sim", host_ips=())
+        self.admitter = Admitter(lambda: NODE)
+        self.workers: Workers = PodWorkers(self.steps, self.cache, Recorder())
+        self.loop = PodLoop(
+            self.known,
+            self.workers,
+            self.manager,
+            telling,
+            admitter=self.admitter,
+            tidy=self.tidied.append,
+        )
+        self.housekeeping = Housekeeping(self._rooms(), self._gc(telling))
+        # What metrics ask of the core besides.
+        self.changes = self
+        self._run: asyncio.Task[None] | None = None
+
+    def _rooms(self) -> Rooms:
+        return Rooms(
+            known=self.known,
+            workers=self.workers,
+            cache=self.cache,
+            manager=self.manager,
+            statuses=self.statuses,
+            probes=NoProbes(),
+            mirrors=self.mirrors,
+            admitter=self.admitter,
+            relist=self._relist,
+            add=self.loop.add,
+            is_complete=lambda: True,
+            collect_waits=lambda: None,
+        )
+
+    def _gc(self, telling: Telling) -> ContainerGC:
+        # It is never run here: no verb of the runtime is asked for.
+        runtime, hooks = cast(Runtime, None), cast(Any, None)
+        killer = Killer(runtime, hooks, telling)
+        return ContainerGC(
+            Leftovers(
+                self.known,
+                self.workers,
+                self.cache,
+                runtime,
+                NoVolumes(),
+                killer,
+                self.statuses,
+                LogFolders(None),
+            )
+        )
+
+    async def _relist(self) -> None:
+        if self.list_error is not None:
+            raise self.list_error
+        # The list finds everything as it was put.
+        self.cache.put_all_at(asyncio.get_running_loop().time())
+
+    async def __aenter__(self) -> CleanupWorld:
+        self._run = asyncio.get_running_loop().create_task(self.workers.run())
+        await self.settle()
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        assert self._run is not None
+        self._run.cancel()
+        await asyncio.wait([self._run])
+        assert self.steps.overlaps == []
+
+    async def settle(self) -> None:
+        """Until nothing happens any more by itself; steps see a runtime that was looked at since the last."""
+        for _ in range(5):
+            await asyncio.sleep(0.001)
+            self.cache.put_all_at(asyncio.get_running_loop().time())
+        await asyncio.sleep(0.001)
+
+    async def clean_up(self) -> None:
+        await self.housekeeping.clean_up()
+        await self.settle()
+
+    async def started(self, *pods: NodePod) -> None:
+        """Wanted, admitted and synced once; what happened so far is not told of again."""
+        for each in pods:
+            assert self.loop.add(each)
+        await self.settle()
+        self.steps.calls.clear()
+
+    def kill(self, pod: NodePod, grace_seconds: int | None = None) -> None:
+        kill = KillOptions(grace_seconds=grace_seconds)
+        self.workers.update_pod(PodUpdate(UpdateType.KILL, pod, kill=kill))
+
+    def run_in_runtime(self, uid: str) -> None:
+        """The runtime has a ready sandbox of it."""
+        status = SandboxStatus(f"s-{uid}", SandboxConfig(uid, "ns", uid), SandboxState.READY, START)
+        self.cache.put(uid, ObservedPod((status,)), asyncio.get_running_loop().time())
+
+    def stop_in_runtime(self, uid: str) -> None:
+        self.cache.put(uid, ObservedPod(), asyncio.get_running_loop().time())
+
+    def fail(self, step: str, uid: str) -> None:
+        self.steps.errors[step, uid] = RuntimeError("no")
+
+    def recover(self) -> None:
+        self.steps.errors.clear()
+
+    def state(self, uid: str = "u") -> PodState[Any, Any]:
+        state = self.workers.state(uid)
+        assert state is not None, f"{uid} is not known"
+        return state
+
+    # Metrics
+
+    def counts(self) -> tuple[int, Counter[str]]:
+        return 0, Counter()
+
+    def metric(self, name: str, **labels: str) -> float:
+        registry = CollectorRegistry()
+        registry.register(self)  # type: ignore[arg-type] # it only asks for `collect`
+        value = registry.get_sample_value(name, labels)
+        assert value is not None, f"{name}{labels} is not there"
+        return value
+
+    def collect(self) -> Any:
+        return pod_families(cast(PodCore, self), self.known)
