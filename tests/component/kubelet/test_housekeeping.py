@@ -134,6 +134,20 @@ def test_a_removal_that_hangs_delays_no_kill(broken: Broken, monkeypatch: pytest
     run()
 
 
+@virtual_time
+async def test_the_newest_sandbox_of_a_wanted_pod_is_kept_even_if_it_is_stopped_and_empty() -> None:
+    async with node_world() as world:
+        world.machine.image_errors["registry.example/app:1"] = "no such image"
+        await world.create(pod(activeDeadlineSeconds=20))
+        await world.until_phase("Failed")
+        assert [each.state for each in world.machine.sandboxes.values()] == ["NotReady"]
+        await asyncio.sleep(700)
+        assert len(world.machine.sandboxes) == 1
+        await world.delete()
+        await world.until_gone()
+        await until(lambda: not world.machine.sandboxes, seconds=10)
+
+
 # Places
 
 

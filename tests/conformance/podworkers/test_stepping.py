@@ -271,3 +271,24 @@ async def test_workers_that_end_stop_their_steps_and_leave_nothing(world: World)
     assert [call.step for call in world.steps.cancelled] == ["sync"]
     assert sum(world.steps.running.values()) == 0
     assert len(world.workers.retries) == 0, "nothing is tried again"
+
+
+@virtual_time
+@pytest.mark.parametrize("step", ["terminating", "sync"])
+async def test_the_next_step_sees_an_update_that_came_while_the_last_one_ran(world: World, step: str) -> None:
+    """PW-84, PW-26: the transition of its own queues what the step saw, unless something newer waits."""
+    async with world:
+        if step == "terminating":
+            await world.started(pod(version="1"))
+        else:
+            world.steps.terminal.add("u")
+        gate = world.hold(step)
+        world.tell(KILL if step == "terminating" else CREATE, pod(version="1"))
+        await world.settle()
+        world.tell(UPDATE, pod(version="2"))
+        await world.settle()
+        gate.set()
+        await world.settle()
+        assert [call.step for call in world.steps.calls][-1] == "terminated"
+        seen = [each[0].metadata.annotations["version"] for each in world.steps.seen]
+        assert seen == (["1", "2"] if step == "terminating" else ["1", "2", "2"])
