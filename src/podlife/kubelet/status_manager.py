@@ -266,7 +266,9 @@ class StatusManager:
         targets = {uid: self._target(uid) for uid in self._entries}
         alive = set(targets.values())
         self._sent_versions = {uid: each for uid, each in self._sent_versions.items() if uid in alive}
-        await self._sync([uid for uid, target in targets.items() if target and self._is_due(uid, target)])
+        await self._sync(
+            [uid for uid, target in targets.items() if target and self._has_to_be_sent(uid, target)]
+        )
 
     def _target(self, uid: str) -> str:
         """The UID at the API server; empty for a static pod without mirror (SM-13)."""
@@ -275,6 +277,14 @@ class StatusManager:
             return uid
         mirror = self._pods.mirror_of(pod)
         return "" if mirror is None else str(mirror["metadata"]["uid"])
+
+    def _has_to_be_sent(self, uid: str, target: str) -> bool:
+        try:
+            return self._is_due(uid, target)
+        except Exception:
+            # It concerns this pod alone: the others are compared all the same.
+            log.exception("status of pod %s could not be compared with the API server's", uid)
+            return False
 
     def _is_due(self, uid: str, target: str) -> bool:
         entry, pod = self._entries[uid], self._pods.pod(uid)
@@ -325,7 +335,12 @@ class StatusManager:
         except NotFoundError:
             log.debug("Pod %s/%s is gone already", entry.namespace, entry.name)
         except PodlifeError as error:
-            log.warning("The status of pod %s/%s waits: %s", entry.namespace, entry.name, error)
+            log.warning(
+                "status update for pod %s/%s failed, will retry: %s", entry.namespace, entry.name, error
+            )
+        except Exception:
+            # It concerns this pod alone: the others' statuses are sent all the same.
+            log.exception("status update for pod %s/%s failed, will retry", entry.namespace, entry.name)
 
     async def _patch(self, uid: str, entry: _Entry, shown: Object) -> Object:
         old = shown.get("status") or {}

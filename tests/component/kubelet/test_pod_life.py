@@ -124,6 +124,16 @@ async def test_a_pod_that_was_active_for_longer_than_it_may_has_failed() -> None
 
 
 @virtual_time
+async def test_a_deadline_that_is_shortened_while_the_pod_runs_counts_at_once() -> None:
+    async with node_world() as world:
+        await world.create(pod(activeDeadlineSeconds=1000))
+        await world.until_phase("Running")
+        shorter = {"spec": {"activeDeadlineSeconds": 20}}
+        await world.client.patch(PODS, "web", shorter, "default")
+        await world.until_phase("Failed", seconds=25)
+
+
+@virtual_time
 async def test_a_deadline_counts_from_the_first_start_also_for_an_agent_that_came_later() -> None:
     async with node_world() as world:
         await world.create(pod(activeDeadlineSeconds=60))

@@ -108,7 +108,13 @@ def _with_whole_seconds(value: Mapping[str, Any]) -> Object:
 
 
 def _without_fraction(time: str | None) -> str | None:
-    return time if not time or len(time) == len("2006-01-02T15:04:05Z") else format_time(parse_time(time))
+    """A time that other components wrote and that cannot be read stays as it is."""
+    if not time or len(time) == len("2006-01-02T15:04:05Z"):
+        return time
+    try:
+        return format_time(parse_time(time))
+    except ValueError:
+        return time
 
 
 def cut_message(message: str, bound: int) -> str:

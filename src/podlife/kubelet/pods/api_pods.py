@@ -31,11 +31,19 @@ async def follow_pods(client: Client, node_name: str, source: PodSource) -> None
         follower = _Follower(source)
         try:
             await follower.follow(client, node_name)
-        except PodlifeError as error:
+        except Exception as error:
+            # Pods run on, whatever is wrong with what the server says.
             # Once for each reason: a watch that ends is an everyday thing, and a server that is away is away for long.
             is_new = not follower.has_synced and str(error) != complaint
-            level = logging.WARNING if is_new else logging.DEBUG
-            log.log(level, "the pods of node %s are asked for again: %s", node_name, error)
+            is_expected = isinstance(error, PodlifeError)
+            level = logging.WARNING if is_new or not is_expected else logging.DEBUG
+            log.log(
+                level,
+                "watch of pods on node %s ended, retrying: %s",
+                node_name,
+                error,
+                exc_info=not is_expected,
+            )
             complaint = "" if follower.has_synced else str(error)
         delay = _FIRST_DELAY_SECONDS if follower.has_synced else min(delay * 2, _MOST_DELAY_SECONDS)
         # Many nodes lose one server at the same moment.

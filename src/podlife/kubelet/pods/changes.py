@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeVar
 
 from podlife.aio import wait_until_set
+from podlife.errors import PodlifeError
 from podlife.kubelet.lifecycle.constants import RELIST_SECONDS, RELIST_UNHEALTHY_SECONDS
 from podlife.kubelet.lifecycle.observed import ObservedPod
 from podlife.kubelet.lifecycle.relist import (
@@ -108,7 +109,7 @@ class Changes:
         self._wakeup.set()
 
     async def relist(self) -> None:
-        """Look at everything once more, now. Raises `ContainerRuntimeError` if that fails."""
+        """Look at everything once more, now. Raises why that failed."""
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._relist_waiters.append(waiter)
         self.ask_all()
@@ -192,8 +193,8 @@ class Changes:
         try:
             sandboxes = await _bounded(self._runtime.list_sandboxes())
             containers = await _bounded(self._runtime.list_containers())
-        except ContainerRuntimeError as error:
-            self._complain(str(error))
+        except Exception as error:  # noqa: BLE001 - a defect of the runtime's client must not end the agent
+            self._complain(_reason(error))
             asyncio.get_running_loop().call_later(RELIST_SECONDS, self.ask_all)
             for waiter in waiters:
                 if not waiter.done():
@@ -215,7 +216,7 @@ class Changes:
     def _complain(self, text: str) -> None:
         """Once, not with every try."""
         if text != self._complaint:
-            log.warning("the runtime could not be looked at, which is tried again: %s", text)
+            log.warning("runtime relist failed, retrying: %s", text)
         self._complaint = text
 
     async def _read(self, uid: str) -> None:
@@ -223,7 +224,7 @@ class Changes:
         try:
             sandboxes = await _bounded(self._runtime.list_sandboxes(pod_uid=uid))
             containers = await _bounded(self._runtime.list_containers(pod_uid=uid))
-        except ContainerRuntimeError as error:
+        except Exception as error:  # noqa: BLE001 - as above
             self._cache.put_error(uid, error, at)
             asyncio.get_running_loop().call_later(RELIST_SECONDS, self.ask, uid)
             return
@@ -261,15 +262,13 @@ def _by_pod(
     return {uid: ObservedPod.of(*each) for uid, each in found.items()}
 
 
+def _reason(error: Exception) -> str:
+    return str(error) if isinstance(error, PodlifeError) else repr(error)
+
+
 async def _bounded(asked: Awaitable[T]) -> T:
     try:
         async with asyncio.timeout(_READ_SECONDS):
             return await asked
     except TimeoutError:
         raise RuntimeUnavailableError(f"the runtime gave no answer in {_READ_SECONDS:g} s") from None
-    except ContainerRuntimeError:
-        raise
-    except Exception as error:
-        # A defect of the runtime's client must not end the agent: it is retried like any failed look.
-        log.exception("unexpected error from the runtime")
-        raise RuntimeUnavailableError(f"unexpected error from the runtime: {error!r}") from error

@@ -190,7 +190,9 @@ class PodCore:
             self.changes.reinspect(uid)
 
     def _note_due(self, uid: str, at: float) -> None:
-        if self.loop.deadlines.due_at(uid) is None:
+        due = self.loop.deadlines.due_at(uid)
+        # A deadline may be shortened while the pod runs.
+        if due is None or at < due:
             self.loop.deadlines.put(uid, at)
 
     def _take_failure(self, uid: str) -> None:

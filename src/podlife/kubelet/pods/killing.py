@@ -119,8 +119,9 @@ class Killer:
                 await self._hooks.run(pod, container, container_id, handler, pod_ip=pod_ip)
         except TimeoutError:
             log.warning("the preStop hook of container %s took all of its grace", container["name"])
-        except HookError as error:
-            log.warning("the preStop hook of container %s failed: %s", container["name"], error)
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with the hook, the container has to end
+            why = str(error) if isinstance(error, HookError) else repr(error)
+            log.warning("preStop hook of container %s failed: %s", container["name"], why)
             self._telling.container(pod, container, *FAILED_PRE_STOP_HOOK, is_warning=True)
         return budget.without(loop.time() - began)
 

@@ -155,11 +155,13 @@ class Starter:
             return
         try:
             await self._tools.hooks.run(pod, container, container_id, handler, pod_ip=place.pod_ip)
-        except HookError as error:
-            log.warning("the postStart hook of container %s failed: %s", container["name"], error)
+        except Exception as error:
+            # Whatever is wrong with the hook, the container must not run on without it.
+            why = str(error) if isinstance(error, HookError) else repr(error)
+            log.warning("postStart hook of container %s failed: %s", container["name"], why)
             self._warn(pod, container, *FAILED_POST_START_HOOK)
             await self._kill(pod, container_id, place)
-            failure = StartFailure("PostStartHookError", str(error))
+            failure = StartFailure("PostStartHookError", why)
             raise StartError(container["name"], failure) from error
 
     async def _kill(self, pod: Pod, container_id: str, place: Place) -> None:

@@ -120,8 +120,15 @@ class Statuses:
 
 
 def _deadline(pod: Pod, status: Mapping[str, Any]) -> datetime | None:
+    """None where there is none, where it lies after the last year that a clock can show, or where the start that the
+    pod came with cannot be read."""
     seconds, start = pod["spec"].get("activeDeadlineSeconds"), status.get("startTime")
-    return None if seconds is None or not start else parse_time(start) + timedelta(seconds=seconds)
+    if seconds is None or not start:
+        return None
+    try:
+        return parse_time(start) + timedelta(seconds=seconds)
+    except (OverflowError, ValueError):
+        return None
 
 
 def _ends_of_logs(pod: Pod, observed: ObservedPod) -> dict[str, str]:

@@ -1,0 +1,246 @@
+"""Values at the edge of what the API allows, and defects in parts of the agent: they cost one pod at most, never the
+agent."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from podlife.client import PODS
+from podlife.kubelet import status_manager
+from podlife.kubelet.hooks import HookRunner
+from podlife.kubelet.pods import admitting, api_pods
+from podlife.kubelet.runtime import ExecResult
+from podlife.kubelet.runtimes.sim import Behaviour, SimRuntime
+from tests.component.kubelet.node_world import container, node_world, pod
+from tests.virtual_time import virtual_time
+
+INT32, INT64 = 2**31 - 1, 2**63 - 1
+PROBE = {
+    "exec": {"command": ["true"]},
+    "initialDelaySeconds": INT32,
+    "periodSeconds": INT32,
+    "timeoutSeconds": INT32,
+    "failureThreshold": INT32,
+}
+
+
+# Values
+
+
+@virtual_time
+async def test_a_pod_with_the_longest_times_there_are_runs_and_is_deleted() -> None:
+    async with node_world() as world:
+        main = container(
+            livenessProbe={**PROBE, "terminationGracePeriodSeconds": INT64},
+            startupProbe=PROBE,
+            lifecycle={"preStop": {"sleep": {"seconds": 300_000_000_000}}},
+        )
+        sidecar = container("proxy", restartPolicy="Always")
+        await world.create(
+            pod(
+                containers=[main],
+                initContainers=[sidecar],
+                terminationGracePeriodSeconds=300_000_000_000,
+                activeDeadlineSeconds=INT32,
+            )
+        )
+        await world.until_phase("Running")
+        await world.delete(grace_seconds=5)
+        assert await world.until_gone() < 10
+
+
+@virtual_time
+async def test_a_container_found_ill_ends_at_once_however_long_its_grace_is() -> None:
+    async with node_world() as world:
+        world.behaviours["main"] = Behaviour(exec=lambda command: ExecResult(1, b"", b""))
+        probe = {"exec": {"command": ["false"]}, "periodSeconds": 1, "failureThreshold": 1}
+        await world.create(
+            pod(containers=[container(livenessProbe=probe)], terminationGracePeriodSeconds=INT64)
+        )
+        await world.until(
+            lambda each: any(
+                one["restartCount"] > 0 for one in each["status"].get("containerStatuses") or ()
+            ),
+            seconds=30,
+        )
+
+
+@virtual_time
+async def test_a_time_that_cannot_be_read_in_a_condition_of_another_component_ends_no_agent() -> None:
+    async with node_world() as world:
+        await world.create(pod())
+        await world.until_phase("Running")
+        condition = {"type": "example.com/gate", "status": "True"}
+        condition["lastTransitionTime"] = "0001-01-01T00:00:00+14:00"
+        assert world.agent is not None
+        shown = await world.get()
+        shown["status"]["conditions"].append(condition)
+        # As kube-apiserver could hand it on: the source of pods has it, not the embedded server.
+        world.agent.api_pods.put(shown)
+        await asyncio.sleep(30)
+        await world.create(pod("other"))
+        await world.until_phase("Running", "other")
+
+
+@virtual_time
+@pytest.mark.parametrize("start", ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z"])
+async def test_a_pod_that_claims_to_have_begun_at_the_edge_of_time_is_no_burden(start: str) -> None:
+    async with node_world(is_begun=False) as world:
+        await world.create(pod(activeDeadlineSeconds=INT32))
+        claim = {"status": {"phase": "Pending", "startTime": start}}
+        await world.client.patch(PODS, "web", claim, "default", subresource="status")
+        await world.begin()
+        # One that began in the first year is past any deadline, one of the last never is.
+        await world.until_phase("Failed" if start.startswith("0001") else "Running")
+        await world.create(pod("other"))
+        await world.until_phase("Running", "other")
+
+
+# Defects
+
+
+def test_a_pod_whose_status_cannot_be_made_ready_to_send_keeps_no_other_from_being_sent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    merge = status_manager.merged_status
+    is_broken = True
+
+    def fail(shown: Any, *arguments: Any, **options: Any) -> Any:
+        if is_broken and shown["metadata"]["name"] == "bad":
+            raise RuntimeError("a defect")
+        return merge(shown, *arguments, **options)
+
+    monkeypatch.setattr(status_manager, "merged_status", fail)
+
+    @virtual_time
+    async def run() -> None:
+        nonlocal is_broken
+        async with node_world() as world:
+            await world.create(pod("bad"))
+            await asyncio.sleep(30)
+            await world.create(pod())
+            await world.until_phase("Running")
+            is_broken = False
+            await world.until_phase("Running", "bad", seconds=15)
+
+    run()
+
+
+def test_a_pod_that_admission_fails_on_is_refused_and_the_others_are_taken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    judge = admitting.refusal
+
+    def fail(pod: Any, *arguments: Any) -> Any:
+        if pod["metadata"]["name"] == "bad":
+            raise RuntimeError("a defect")
+        return judge(pod, *arguments)
+
+    monkeypatch.setattr(admitting, "refusal", fail)
+
+    @virtual_time
+    async def run() -> None:
+        async with node_world() as world:
+            await world.create(pod("bad"))
+            await world.create(pod())
+            await world.until_phase("Running")
+            refused = await world.until_phase("Failed", "bad")
+            assert refused["status"]["reason"] == "UnexpectedAdmissionError"
+
+    run()
+
+
+@pytest.mark.parametrize("verb", ["list_sandboxes", "list_containers", "events"])
+def test_an_agent_outlives_a_runtime_that_fails_in_a_way_nobody_expects(
+    verb: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = getattr(SimRuntime, verb)
+    is_broken = True
+
+    def fail(*arguments: Any, **options: Any) -> Any:
+        if is_broken:
+            raise ZeroDivisionError("a defect")
+        return real(*arguments, **options)
+
+    monkeypatch.setattr(SimRuntime, verb, fail)
+
+    @virtual_time
+    async def run() -> None:
+        nonlocal is_broken
+        async with node_world() as world:
+            await world.create(pod())
+            await asyncio.sleep(20)
+            is_broken = False
+            await world.until_phase("Running")
+
+    run()
+
+
+def test_a_container_ends_even_if_its_pre_stop_hook_fails_in_a_way_nobody_expects(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def fail(self: HookRunner, *arguments: Any, **options: Any) -> None:
+        raise ZeroDivisionError("a defect")
+
+    monkeypatch.setattr(HookRunner, "run", fail)
+
+    @virtual_time
+    async def run() -> None:
+        async with node_world() as world:
+            hook = {"lifecycle": {"preStop": {"exec": {"command": ["bye"]}}}}
+            await world.create(pod(containers=[container(**hook)]))
+            await world.until_phase("Running")
+            await world.delete()
+            assert await world.until_gone() < 5
+            await asyncio.sleep(1)
+            assert "FailedPreStopHook" in [reason for reason, _, _ in await world.events()]
+
+    run()
+
+
+def test_a_container_whose_post_start_hook_fails_in_a_way_nobody_expects_is_killed_and_shows_why(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def fail(self: HookRunner, *arguments: Any, **options: Any) -> None:
+        raise ZeroDivisionError("a defect")
+
+    monkeypatch.setattr(HookRunner, "run", fail)
+
+    @virtual_time
+    async def run() -> None:
+        async with node_world() as world:
+            hook = {"lifecycle": {"postStart": {"exec": {"command": ["hello"]}}}}
+            await world.create(pod(containers=[container(**hook)], restartPolicy="Never"))
+            await world.until_phase("Failed")
+            await asyncio.sleep(1)
+            assert "FailedPostStartHook" in [reason for reason, _, _ in await world.events()]
+
+    run()
+
+
+def test_an_agent_goes_on_following_its_pods_after_a_defect(monkeypatch: pytest.MonkeyPatch) -> None:
+    put = api_pods.PodSource.put
+    is_broken = False
+
+    def fail(self: api_pods.PodSource, obj: Any) -> None:
+        if is_broken:
+            raise ZeroDivisionError("a defect")
+        put(self, obj)
+
+    monkeypatch.setattr(api_pods.PodSource, "put", fail)
+
+    @virtual_time
+    async def run() -> None:
+        nonlocal is_broken
+        async with node_world() as world:
+            await asyncio.sleep(5)
+            is_broken = True
+            await world.create(pod())
+            await asyncio.sleep(20)
+            is_broken = False
+            await world.until_phase("Running")
+
+    run()
