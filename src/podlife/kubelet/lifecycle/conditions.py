@@ -29,6 +29,7 @@ __all__ = [
     "pod_scheduled",
     "ready",
     "ready_to_start_containers",
+    "resize_pending",
     "with_condition",
 ]
 
@@ -165,6 +166,13 @@ def all_containers_restarting(pod: Pod, phase: str, *, is_restarting: bool) -> O
         "reason": "RestartAllContainersStarted",
         "message": "container exited with restart policy rule",
     }
+
+
+def resize_pending(pod: Pod, names: Sequence[str]) -> Object:
+    """Of a pod with containers that run with other resources than it asks for by now."""
+    said = _names("in-place resize is not supported by this node", names)[0]
+    message = f"{said} will have its new resources when it is restarted"
+    return _condition(pod, "PodResizePending", True, "Infeasible", message)
 
 
 def with_condition(conditions: Iterable[Mapping[str, Any]], condition: Mapping[str, Any]) -> list[Object]:

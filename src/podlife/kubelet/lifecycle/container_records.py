@@ -1,6 +1,7 @@
-"""What a container is labelled with in the runtime, so that an agent that knows nothing else can end it well (KC-02).
+"""What a container is labelled with in the runtime, so that an agent that knows nothing else can end it well (KC-02),
+and knows what it was started with.
 
-The keys are those that kubelets write: tools that look into the runtime know them.
+The keys are those that kubelets write, where there are such: tools that look into the runtime know them.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 from podlife.api.codec import Object
 from podlife.kubelet.lifecycle.objects import Container, Pod
 
-__all__ = ["annotations_of", "labels_of", "restore"]
+__all__ = ["annotations_of", "labels_of", "resources_at_start", "restore"]
 
 _POD_NAME = "io.kubernetes.pod.name"
 _POD_NAMESPACE = "io.kubernetes.pod.namespace"
@@ -26,6 +27,7 @@ _DELETION_GRACE = "io.kubernetes.pod.deletionGracePeriod"
 _GRACE = "io.kubernetes.pod.terminationGracePeriod"
 _PRE_STOP = "io.kubernetes.container.preStopHandler"
 _PORTS = "io.kubernetes.container.ports"
+_RESOURCES = "podlife.dev/resources"
 
 
 def labels_of(pod: Pod, container: Container) -> dict[str, str]:
@@ -52,6 +54,7 @@ def annotations_of(pod: Pod, container: Container, *, spec_hash: str, restart_co
         _RESTARTS: str(restart_count),
         _MESSAGE_PATH: container.get("terminationMessagePath") or "",
         _MESSAGE_POLICY: container.get("terminationMessagePolicy") or "",
+        _RESOURCES: json.dumps(container.get("resources") or {}),
         **{key: str(value) for key, value in numbers.items() if value is not None},
         **{key: json.dumps(value) for key, value in objects.items() if value},
     }
@@ -80,6 +83,13 @@ def restore(labels: Mapping[str, str], annotations: Mapping[str, str]) -> tuple[
     if grace is not None:
         spec["terminationGracePeriodSeconds"] = grace
     return {"metadata": metadata, "spec": spec}, container
+
+
+def resources_at_start(container: Container, annotations: Mapping[str, str]) -> Object:
+    """The requests and limits that an instance of the container was started with: those of the pod may have been
+    resized since. An instance that does not say has those of its pod."""
+    found: Object | None = _read(annotations, _RESOURCES, dict)
+    return found if found is not None else dict(container.get("resources") or {})
 
 
 def _read(annotations: Mapping[str, str], key: str, type_: type) -> Any:

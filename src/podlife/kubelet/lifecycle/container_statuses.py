@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from podlife.api.codec import Object, format_time
+from podlife.kubelet.lifecycle.container_records import resources_at_start
 from podlife.kubelet.lifecycle.objects import (
     Container,
     Pod,
@@ -146,6 +147,7 @@ def _told(seen: Seen, container: Container, known: ContainerStatus, old: Mapping
         if is_lost
         else _state(seen, container, known, container_id),
         "lastState": {},
+        **_resources(container, known),
     }
     # A restart in place removes what ended, so its end is only known from before.
     if old_kind == "terminated" and old.get("containerID") != container_id:
@@ -156,6 +158,13 @@ def _told(seen: Seen, container: Container, known: ContainerStatus, old: Mapping
     if known.state is ContainerState.RUNNING and is_same and old.get("started") is not None:
         status["started"] = old["started"]
     return status
+
+
+def _resources(container: Container, known: ContainerStatus) -> Object:
+    """Those that the instance runs with; a resize of its pod changes neither before it is started again."""
+    resources = resources_at_start(container, known.config.annotations)
+    allocated = resources.get("requests")
+    return {"resources": resources, **({"allocatedResources": allocated} if allocated else {})}
 
 
 def _state(seen: Seen, container: Container, known: ContainerStatus, container_id: str) -> Object:

@@ -12,6 +12,7 @@ from typing import Any
 
 from podlife.api.codec import Object
 from podlife.kubelet.lifecycle import conditions
+from podlife.kubelet.lifecycle.container_records import resources_at_start
 from podlife.kubelet.lifecycle.container_statuses import Seen, container_statuses
 from podlife.kubelet.lifecycle.objects import (
     Pod,
@@ -110,9 +111,22 @@ def _conditions(seen: Seen, old: Mapping[str, Any], status: Mapping[str, Any]) -
         conditions.containers_ready(pod, statuses, phase),
         conditions.pod_scheduled(pod),
     ]
+    if resized := _resized(seen):
+        found.append(conditions.resize_pending(pod, resized))
     if could_restart_all(pod):
         found.append(conditions.all_containers_restarting(pod, phase, is_restarting=seen.is_restarting_all))
     return found
+
+
+def _resized(seen: Seen) -> list[str]:
+    """Containers that run with other resources than their pod asks for by now."""
+    return [
+        each["name"]
+        for each in (*init_containers_of(seen.pod), *containers_of(seen.pod))
+        if (newest := seen.observed.newest.get(each["name"])) is not None
+        and newest.is_running
+        and resources_at_start(each, newest.config.annotations) != (each.get("resources") or {})
+    ]
 
 
 def _addresses(seen: Seen, old: Mapping[str, Any], node: NodeFacts) -> Object:

@@ -33,6 +33,7 @@ _TIMED = (
     "PodScheduled",
     DISRUPTION_TARGET,
     "AllContainersRestarting",
+    "PodResizePending",
 )
 # Written by others into the same status.
 FOREIGN = (
