@@ -9,7 +9,11 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
-__all__ = ["Clock", "ManualClock", "SystemClock"]
+__all__ = ["LAST_MOMENT", "Clock", "ManualClock", "SystemClock", "add_seconds"]
+
+_FIRST_MOMENT = datetime.min.replace(tzinfo=UTC)
+LAST_MOMENT = datetime.max.replace(microsecond=0, tzinfo=UTC)
+"""The last second that RFC 3339 can write: 9999-12-31T23:59:59Z."""
 
 
 class Clock(Protocol):
@@ -40,3 +44,13 @@ class ManualClock:
         if step < timedelta(0):
             raise ValueError(f"a clock only moves forward, not by {step}")
         self._now += step
+
+
+def add_seconds(moment: datetime, seconds: float) -> datetime:
+    """`moment + seconds`, saturating at the first and last moments that exist.
+
+    Stored objects may hold any int64 as a duration and any RFC 3339 time, and whoever adds them must not fail."""
+    try:
+        return moment + timedelta(seconds=seconds)
+    except OverflowError:
+        return LAST_MOMENT if seconds > 0 else _FIRST_MOMENT

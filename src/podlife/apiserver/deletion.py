@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import Enum, auto
 from typing import Any
 
 from podlife.api.codec import Object, format_time, parse_time
 from podlife.api.field_errors import FieldError, bad_value, invalid, not_supported
 from podlife.apiserver.strategy import Strategy
+from podlife.clock import LAST_MOMENT, add_seconds
 from podlife.errors import ConflictError
 
 __all__ = [
@@ -145,7 +146,7 @@ def _apply_grace(obj: Object, options: DeleteOptions, strategy: Strategy, now: d
         return False
     if "deletionTimestamp" in meta:
         return _shorten_grace(meta, requested, now)
-    meta["deletionTimestamp"] = format_time(now + timedelta(seconds=grace))
+    meta["deletionTimestamp"] = format_time(add_seconds(now, grace))
     meta["deletionGracePeriodSeconds"] = grace
     _bump_generation(meta)
     return True
@@ -158,7 +159,9 @@ def _shorten_grace(meta: Object, requested: int | None, now: datetime) -> bool |
         return False
     if requested is None or requested >= running:
         return None
-    ends = parse_time(meta["deletionTimestamp"]) + timedelta(seconds=requested - running)
+    ended = parse_time(meta["deletionTimestamp"])
+    # A grace beyond the end of time does not say when it began.
+    ends = add_seconds(now, requested) if ended >= LAST_MOMENT else add_seconds(ended, requested - running)
     if ends < now:
         # What was asked for is over already. Short of zero, somebody must still see it and finish it.
         ends = now

@@ -1,12 +1,14 @@
 """Acting as somebody else: `kubectl --as`, and clients that answer for their own users.
 
-Who sends the headers must be allowed to impersonate the user, each group and the UID; then the request is that
-user's, and its rights too. A request that asks for it is never quietly served as the sender's own.
+Who sends the headers must be allowed to impersonate the user, each group, the UID and each extra value; then the
+request is that user's, and its rights too. Extra values are not kept: no decision here depends on them. A request
+that asks for impersonation is never quietly served as the sender's own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from urllib.parse import unquote
 
 from podlife.apiserver.authentication import ANONYMOUS, User
 from podlife.apiserver.authorization import Attributes
@@ -16,6 +18,7 @@ from podlife.wire import Request
 __all__ = ["act_as"]
 
 _USER, _GROUP, _UID = "Impersonate-User", "Impersonate-Group", "Impersonate-Uid"
+_EXTRA = "impersonate-extra-"
 _ACCOUNT = "system:serviceaccount:"
 _AUTHENTICATED, _UNAUTHENTICATED = "system:authenticated", "system:unauthenticated"
 
@@ -23,14 +26,17 @@ _AUTHENTICATED, _UNAUTHENTICATED = "system:authenticated", "system:unauthenticat
 def act_as(user: User, request: Request, check: Callable[[User, Attributes], None]) -> User:
     """Whom the request speaks for. `check` raises when the sender may not do what it is asked about."""
     headers = request.headers
-    if _USER not in headers and _GROUP not in headers and _UID not in headers:
+    extra = [header for header in headers if header.lower().startswith(_EXTRA)]
+    if not extra and _USER not in headers and _GROUP not in headers and _UID not in headers:
         return user
     name, uid, groups = headers.get(_USER, ""), headers.get(_UID, ""), _all(headers, _GROUP)
     if not name:
         raise ApiError(
-            "groups or a UID were to be impersonated without a user", code=400, reason="BadRequest"
+            "requested to impersonate groups, a UID or extra values without impersonating a user",
+            code=400,
+            reason="BadRequest",
         )
-    for asked in _asked(name, uid, groups):
+    for asked in (*_asked(name, uid, groups), *_asked_extra(headers, extra)):
         check(user, asked)
     return User(name, uid, _completed(name, groups))
 
@@ -51,6 +57,13 @@ def _asked(name: str, uid: str, groups: tuple[str, ...]) -> Iterator[Attributes]
         yield Attributes("impersonate", resource="groups", name=group)
     if uid:
         yield Attributes("impersonate", "authentication.k8s.io", "uids", name=uid)
+
+
+def _asked_extra(headers: Mapping[str, str], extra: Iterable[str]) -> Iterator[Attributes]:
+    for header in dict.fromkeys(each.lower() for each in extra):
+        key = unquote(header.removeprefix(_EXTRA))
+        for value in _all(headers, header):
+            yield Attributes("impersonate", "authentication.k8s.io", "userextras", key, name=value)
 
 
 def _account(name: str) -> tuple[str, str] | None:

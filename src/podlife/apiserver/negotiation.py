@@ -88,14 +88,20 @@ def parse_accept(header: str) -> list[Clause]:
 
 
 def negotiate(
-    accept: str, query: Query | None = None, *, user_agent: str = "", streaming: bool = False
+    accept: str,
+    query: Query | None = None,
+    *,
+    user_agent: str = "",
+    streaming: bool = False,
+    has_tables: bool = True,
 ) -> Representation:
-    """Choose how to answer; `streaming` is a watch, which cannot be YAML.
+    """Choose how to answer; `streaming` is a watch, which cannot be YAML. Not everything can be shown in a table.
 
     Raises ApiError with 406 when nothing that is offered was asked for, 400 on a bad `includeObject`."""
     query = query or Query()
     offered = (JSON,) if streaming else (JSON, YAML)
-    found = _choose(accept, offered) if accept else Representation()
+    kinds = _CONVERSIONS if has_tables else _CONVERSIONS[1:]
+    found = _choose(accept, offered, kinds) if accept else Representation()
     if found is None:
         suffix = ";stream=watch" if streaming else ""
         raise not_acceptable([media_type + suffix for media_type in offered])
@@ -109,15 +115,15 @@ def not_acceptable(offered: Sequence[str]) -> ApiError:
     return ApiError(message, code=406, reason="NotAcceptable")
 
 
-def _choose(accept: str, offered: Sequence[str]) -> Representation | None:
+def _choose(accept: str, offered: Sequence[str], kinds: Sequence[str]) -> Representation | None:
     for clause in parse_accept(accept):
         for media_type in offered:
-            if clause.allows(media_type) and (found := _represent(clause, media_type)):
+            if clause.allows(media_type) and (found := _represent(clause, media_type, kinds)):
                 return found
     return None
 
 
-def _represent(clause: Clause, media_type: str) -> Representation | None:
+def _represent(clause: Clause, media_type: str, kinds: Sequence[str]) -> Representation | None:
     """What this alternative means in this media type, or None if it cannot be had."""
     if clause.parameters.get("stream", "watch") != "watch" or clause.parameters.get("sv", "v1") != "v1":
         return None
@@ -125,7 +131,7 @@ def _represent(clause: Clause, media_type: str) -> Representation | None:
     if clause.conversion is None:
         return plain
     group, version, kind = clause.conversion
-    if group != _META_GROUP or version not in ("v1", "v1beta1") or kind not in _CONVERSIONS:
+    if group != _META_GROUP or version not in ("v1", "v1beta1") or kind not in kinds:
         return None
     return replace(plain, kind=kind, version=version)
 

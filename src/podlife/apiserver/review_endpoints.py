@@ -12,6 +12,7 @@ from podlife.apiserver.registry import output
 from podlife.apiserver.registry.body import read_object
 from podlife.apiserver.registry.objects import with_type
 from podlife.apiserver.registry.scope import Scope
+from podlife.apiserver.tables import convert
 from podlife.wire import Response
 
 __all__ = ["answer"]
@@ -19,10 +20,11 @@ __all__ = ["answer"]
 
 def answer(scope: Scope, authenticator: Authenticator, nodes: NodeView, now: datetime) -> Response:
     scope.dry_run("CreateOptions")
+    to = output.representation(scope, has_tables=False)
     body = with_type(scope.resource, read_object(scope))
-    return Response(
-        201, encode(_review(scope, body, authenticator, nodes, now)), headers=output.headers(scope)
-    )
+    answered = encode(_review(scope, body, authenticator, nodes, now))
+    shown = to.finish(convert(scope.resource, answered, to, now=now.timestamp()))
+    return Response(201, shown, to.media_type, output.headers(scope))
 
 
 def _review(

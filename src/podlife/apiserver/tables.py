@@ -17,7 +17,7 @@ from podlife.apiserver.printers import PLAIN
 from podlife.apiserver.resource import Column, Printer, Resource
 from podlife.errors import ApiError
 
-__all__ = ["convert", "convert_list"]
+__all__ = ["convert", "convert_list", "not_a_list"]
 
 
 class _WithMetadata(msgspec.Struct):
@@ -38,7 +38,7 @@ def convert(
     if not to.kind:
         return value
     if to.kind == "PartialObjectMetadataList":
-        raise _mismatch(f"you requested {to.kind}, but the requested object is not a list (*{resource.kind})")
+        raise not_a_list(resource, to)
     if to.kind == "PartialObjectMetadata":
         return encode(_partial(value, to))
     obj = decode_object(value)
@@ -62,6 +62,10 @@ def convert_list(
         )
     pairs = ((decode_object(value), value) for value in values)
     return _table(resource, pairs, metadata, to, now=now, headers=True)
+
+
+def not_a_list(resource: Resource, to: Representation) -> ApiError:
+    return _mismatch(f"you requested {to.kind}, but the requested object is not a list (*{resource.kind})")
 
 
 def _mismatch(message: str) -> ApiError:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from podlife.api.codec import Object, format_micro_time, parse_time
 from podlife.client import LEASES
+from podlife.clock import add_seconds
 
 __all__ = [
     "Observation",
@@ -86,7 +87,7 @@ def renew(spec: Object, now: datetime) -> Object:
     see that we live by the lease changing."""
     moment = format_micro_time(now)
     if (last := spec.get("renewTime") or "") >= moment:
-        moment = format_micro_time(parse_time(last) + timedelta(microseconds=1))
+        moment = format_micro_time(add_seconds(parse_time(last), 1e-6))
     return {**spec, "renewTime": moment}
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from podlife.api.codec import Object
+from podlife.clock import add_seconds
 from podlife.explain import commands
 from podlife.explain.findings import Cause, Remedy, Upcoming
 from podlife.explain.objects import (
@@ -50,7 +51,7 @@ def collecting(world: World, pod: Object) -> tuple[Upcoming, ...]:
         return (Upcoming(_COLLECTOR, "keeps it until there are more ended pods than its threshold"),)
     if found is None:
         return ()
-    at = world.now + timedelta(seconds=found.seconds)
+    at = add_seconds(world.now, found.seconds)
     return (Upcoming(_COLLECTOR, f"deletes it ({found.reason}): {found.why}", at),)
 
 
@@ -65,7 +66,7 @@ def eviction(world: World, pod: Object, node: Object) -> tuple[Upcoming, ...]:
         return (Upcoming(_EVICTION, f"leaves it: it tolerates {names} for ever"),)
     added = [moment(taint.get("timeAdded")) for taint in taints]
     began = max((each for each in added if each is not None), default=world.now)
-    at = began + timedelta(seconds=seconds or 0.0)
+    at = add_seconds(began, seconds or 0.0)
     borne = "it does not tolerate" if seconds is None else f"it tolerates for {seconds:g} s"
     return (Upcoming(_EVICTION, f"deletes it: {borne} {names}", max(at, world.now)),)
 
@@ -132,7 +133,7 @@ def silent(world: World, pod: Object, node: Object) -> Cause:
 
 def _marking(world: World, heard_at: datetime | None) -> Upcoming:
     what = "marks the node not ready, which taints it; its pods go when their toleration ends"
-    at = None if heard_at is None else max(world.now, heard_at + timedelta(seconds=60))
+    at = None if heard_at is None else max(world.now, add_seconds(heard_at, 60))
     return Upcoming("node monitor", what, at)
 
 

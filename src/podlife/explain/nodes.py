@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import timedelta
 
 from podlife.api.codec import Object
+from podlife.clock import add_seconds
 from podlife.explain import commands
 from podlife.explain.finalizers import causes_of_finalizers
 from podlife.explain.findings import Cause, Explanation, Remedy, Upcoming
@@ -106,7 +106,7 @@ def _not_ready(world: World, node: Object) -> Cause:
 def _silent(world: World, node: Object) -> Cause:
     heard_at = world.heard_at(node)
     heard = "never" if heard_at is None else f"{heard_at:%Y-%m-%d %H:%M:%SZ}"
-    at = None if heard_at is None else max(world.now, heard_at + timedelta(seconds=60))
+    at = None if heard_at is None else max(world.now, add_seconds(heard_at, 60))
     marks = Upcoming("node monitor", "marks it not ready", at)
     said = f"its agent is silent: its lease was last renewed at {heard}, and it still counts as ready"
     name = text(metadata(node), "name")

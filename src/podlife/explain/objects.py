@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from podlife.api.codec import Object, parse_time
+from podlife.clock import add_seconds
 
 __all__ = [
     "all_statuses",
@@ -92,7 +93,7 @@ def deleted_at(obj: Object) -> datetime | None:
     """When the deletion was asked for."""
     ends_at = grace_ends_at(obj)
     grace = metadata(obj).get("deletionGracePeriodSeconds") or 0
-    return None if ends_at is None else ends_at - timedelta(seconds=int(grace))
+    return None if ends_at is None else add_seconds(ends_at, -int(grace))
 
 
 def controller_of(obj: Object) -> Object:

@@ -70,7 +70,7 @@ def test_nobody_else_may(user: User) -> None:
     )
 
 
-@pytest.mark.parametrize("header", ["Impersonate-Group", "Impersonate-Uid"])
+@pytest.mark.parametrize("header", ["Impersonate-Group", "Impersonate-Uid", "impersonate-Extra-scopes"])
 def test_groups_without_a_user_are_a_mistake(header: str) -> None:
     with pytest.raises(ApiError) as refused:
         acting(ADMIN, {header: "x"})
@@ -94,3 +94,20 @@ async def test_a_request_on_behalf_of_somebody_has_their_rights_and_no_more() ->
     answer = await ask("POST", reviews, review, Impersonate_User="jane")
     assert isinstance(answer.body, bytes)
     assert json.loads(answer.body)["status"]["allowed"] is False
+
+
+def test_extra_values_are_asked_about_one_by_one() -> None:
+    asked: list[Attributes] = []
+    headers = CIMultiDict(
+        [
+            ("Impersonate-User", "jane"),
+            ("Impersonate-Extra-example.com%2Fscopes", "view"),
+            ("Impersonate-Extra-example.com%2Fscopes", "edit"),
+        ]
+    )
+    act_as(ADMIN, Request("GET", "/api/v1/pods", headers=headers), lambda _, each: asked.append(each))
+    assert [(each.target, each.name) for each in asked] == [
+        ("users", "jane"),
+        ("userextras/example.com/scopes", "view"),
+        ("userextras/example.com/scopes", "edit"),
+    ]

@@ -29,7 +29,8 @@ class Operation(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Attributes:
-    """What admission may look at. `new` is absent in a delete, `old` in a create."""
+    """What admission may look at. `new` is absent in a delete, `old` in a create; `name` is empty where it is
+    generated, which happens later."""
 
     operation: Operation
     user: User
@@ -39,6 +40,12 @@ class Attributes:
     subresource: str = ""
     new: Object | None = None
     old: Object | None = None
+
+    @property
+    def shown_name(self) -> str:
+        """What a refusal calls the object: its name, or the prefix from which one would have been generated."""
+        metadata = (self.new or {}).get("metadata") or {}
+        return self.name or str(metadata.get("generateName") or metadata.get("name") or "")
 
 
 Plugin = Callable[[Attributes, Reader], None]

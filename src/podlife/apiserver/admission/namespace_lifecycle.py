@@ -39,9 +39,10 @@ def namespace_lifecycle(attributes: Attributes, reader: Reader) -> None:
 
 def _terminating(attributes: Attributes) -> ForbiddenError:
     resource, namespace = attributes.resource, attributes.namespace
-    details = {"name": attributes.name, "group": resource.group, "kind": resource.plural}
+    name = attributes.shown_name
+    details = {"name": name, "group": resource.group, "kind": resource.plural}
     cause = {"reason": "NamespaceTerminating", "message": f"namespace {namespace} is being terminated"}
-    named = f'{resource.key} "{attributes.name}"' if attributes.name else resource.key
+    named = f'{resource.key} "{name}"' if name else resource.key
     return ForbiddenError(
         f"{named} is forbidden: unable to create new content in namespace {namespace} because it is being "
         "terminated",

@@ -52,7 +52,7 @@ def restrict_nodes(change: Attributes, reader: Reader) -> None:
             _check_claim(node_name, change)
         case "leases.coordination.k8s.io":
             _check_lease(node_name, change)
-        case "csinodes.storage.k8s.io" if _name_of(change) != node_name:
+        case "csinodes.storage.k8s.io" if change.name != node_name:
             raise _forbidden(change, "can only access CSINode with the same name as the requesting node")
 
 
@@ -132,7 +132,7 @@ def _check_pod_status(node_name: str, change: Attributes) -> None:
 
 
 def _check_node(node_name: str, change: Attributes) -> None:
-    name = _name_of(change)
+    name = change.name
     if name != node_name:
         raise _forbidden(change, f'node "{node_name}" is not allowed to modify node "{name}"')
     new, old = change.new or {}, change.old or {}
@@ -174,7 +174,7 @@ def _check_claim(node_name: str, change: Attributes) -> None:
 def _check_lease(node_name: str, change: Attributes) -> None:
     if change.namespace != _LEASE_NAMESPACE:
         raise _forbidden(change, f'can only access leases in the "{_LEASE_NAMESPACE}" system namespace')
-    if _name_of(change) != node_name:
+    if change.name != node_name:
         raise _forbidden(change, "can only access node lease with the same name as the requesting node")
 
 
@@ -235,12 +235,8 @@ def _read(reader: Reader, key: Key) -> Object | None:
     return decode_object(record.value) if record else None
 
 
-def _name_of(change: Attributes) -> str:
-    return change.name or str(_metadata(change.new or {}).get("name", ""))
-
-
 def _forbidden(change: Attributes, reason: str) -> ForbiddenError:
-    name = _name_of(change)
+    name = change.shown_name
     resource = change.resource
     subject = f'{resource.key} "{name}"' if name else resource.key
     details = {"name": name, "group": resource.group, "kind": resource.plural}

@@ -66,15 +66,15 @@ def default_priority(attributes: Attributes, reader: Reader) -> None:
     name = spec.get("priorityClassName", "")
     if name and name not in _SYSTEM_CLASSES:
         raise ForbiddenError(
-            f'pods "{attributes.name}" is forbidden: no PriorityClass with name {name} was found',
-            details={"name": attributes.name, "kind": "pods"},
+            f'pods "{attributes.shown_name}" is forbidden: no PriorityClass with name {name} was found',
+            details={"name": attributes.shown_name, "kind": "pods"},
         )
     priority = _SYSTEM_CLASSES.get(name, 0)
     if spec.setdefault("priority", priority) != priority:
         raise ForbiddenError(
-            f'pods "{attributes.name}" is forbidden: the integer value of priority ({spec["priority"]}) must not '
+            f'pods "{attributes.shown_name}" is forbidden: the integer value of priority ({spec["priority"]}) must not '
             f"be provided in pod spec; priority admission controller computed {priority} from the given "
             "PriorityClass name",
-            details={"name": attributes.name, "kind": "pods"},
+            details={"name": attributes.shown_name, "kind": "pods"},
         )
     spec.setdefault("preemptionPolicy", "PreemptLowerPriority")

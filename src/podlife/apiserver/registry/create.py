@@ -43,8 +43,8 @@ async def create_object(registry: Registry, scope: Scope, obj: Object, *, dry_ru
     clean_for_create(meta)
     adopt_namespace(scope, meta)
     is_generated = not meta.get("name")
-    # A generated name is drawn after admission: a refusal tells what it was to begin with.
-    asked_for = meta.get("name") or meta.get("generateName", "")
+    # A generated name is drawn after admission, which must not take the prefix for a name.
+    asked_for = meta.get("name", "")
     await aside(scope, lambda: _make_ready(registry, scope, obj, asked_for))
     if is_large(scope):
         # Time has passed: the namespace may be going by now.

@@ -15,7 +15,7 @@ from podlife.apiserver.registry.objects import envelope, freeze, list_body, whol
 from podlife.apiserver.registry.scope import Registry, Scope
 from podlife.apiserver.resource import Resource
 from podlife.apiserver.storage.store import EventType
-from podlife.apiserver.tables import convert, convert_list
+from podlife.apiserver.tables import convert, convert_list, not_a_list
 from podlife.wire import Headers, Response
 
 __all__ = ["Encoding", "headers", "many", "one", "unsaved", "watch_encoding"]
@@ -26,7 +26,7 @@ _MADE_AT_ONCE = 500
 _YAML_MADE_AT_ONCE = 50
 
 
-def representation(scope: Scope, *, streaming: bool = False) -> Representation:
+def representation(scope: Scope, *, streaming: bool = False, has_tables: bool = True) -> Representation:
     request = scope.request
     accept = request.headers.get("Accept", "")
     agent = request.headers.get("User-Agent", "")
@@ -36,7 +36,7 @@ def representation(scope: Scope, *, streaming: bool = False) -> Representation:
         and not agent.startswith(("curl", "Wget", "Moz"))
     ):
         return _PLAIN
-    return negotiate(accept, request.query, user_agent=agent, streaming=streaming)
+    return negotiate(accept, request.query, user_agent=agent, streaming=streaming, has_tables=has_tables)
 
 
 def unsaved(obj: Object) -> bytes:
@@ -123,4 +123,8 @@ class Encoding:
 
 
 def watch_encoding(registry: Registry, scope: Scope) -> Encoding:
-    return Encoding(registry, scope.resource, representation(scope, streaming=True))
+    """Raises ApiError with 406 when events were to be lists, which none of them is."""
+    to = representation(scope, streaming=True)
+    if to.kind == "PartialObjectMetadataList":
+        raise not_a_list(scope.resource, to)
+    return Encoding(registry, scope.resource, to)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from podlife.api.codec import Object, parse_time
-from podlife.clock import Clock
+from podlife.clock import Clock, add_seconds
 from podlife.kubelet.lifecycle.conditions import all_containers_restarting, with_condition
 from podlife.kubelet.lifecycle.container_statuses import Seen, StartFailure
 from podlife.kubelet.lifecycle.objects import Pod, containers_of, init_containers_of, is_terminal_phase
@@ -120,14 +120,13 @@ class Statuses:
 
 
 def _deadline(pod: Pod, status: Mapping[str, Any]) -> datetime | None:
-    """None where there is none, where it lies after the last year that a clock can show, or where the start that the
-    pod came with cannot be read."""
+    """None where there is none, or where the start that the pod came with cannot be read."""
     seconds, start = pod["spec"].get("activeDeadlineSeconds"), status.get("startTime")
     if seconds is None or not start:
         return None
     try:
-        return parse_time(start) + timedelta(seconds=seconds)
-    except (OverflowError, ValueError):
+        return add_seconds(parse_time(start), seconds)
+    except ValueError:
         return None
 
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from enum import StrEnum
 
+from podlife.clock import add_seconds
 from podlife.nodehealth.health import Moment
 from podlife.nodehealth.out_of_service.facts import NodeFacts, Verdict
 from podlife.nodehealth.out_of_service.record import Record, State, Whose
@@ -158,7 +158,7 @@ def _kept(node: NodeFacts, settings: OutOfServiceSettings, now: Moment) -> Decis
 
 def _cooling_seconds(record: Record, settings: OutOfServiceSettings, now: Moment) -> float:
     """No longer than the whole time, whoever's clock wrote when it began."""
-    over = record.at + timedelta(seconds=settings.cool_down_seconds)
+    over = add_seconds(record.at, settings.cool_down_seconds)
     return min(settings.cool_down_seconds, (over - now.wall).total_seconds())
 
 

@@ -11,11 +11,11 @@ import asyncio
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 
 from podlife.api.codec import format_time
 from podlife.client import PODS, Client, ListOptions
-from podlife.clock import Clock
+from podlife.clock import Clock, add_seconds
 from podlife.podgc.policies.model import OwnerWait, Policy
 from podlife.podgc.policies.owner_reading import OwnerReader
 from podlife.podgc.policies.owner_seen import (
@@ -119,19 +119,11 @@ async def waiting_for_owner(
     reader: OwnerReader, pod: EndedPod, wait: OwnerWait, now: datetime, read_at: float
 ) -> Waiting | None:
     """None when the pod may go: its owner has seen the end, or had its time. `read_at` is when the pod was read."""
-    until = _after(ended_at(pod), wait.at_most_seconds)
+    until = add_seconds(ended_at(pod), wait.at_most_seconds)
     if until <= now or is_told(pod):
         return None
     what = pending_on(pod) or await _asked(reader, pod, read_at)
     return Waiting(what, until) if what else None
-
-
-def _after(moment: datetime, seconds: float) -> datetime:
-    """Whoever may write a status may write any moment into it."""
-    try:
-        return moment + timedelta(seconds=seconds)
-    except OverflowError:
-        return datetime.max.replace(tzinfo=UTC)
 
 
 async def _asked(reader: OwnerReader, pod: EndedPod, read_at: float) -> str:

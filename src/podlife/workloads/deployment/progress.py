@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from podlife.api.codec import parse_time
+from podlife.clock import add_seconds
 from podlife.workloads.conditions import (
     Condition,
     Conditions,
@@ -110,7 +111,7 @@ def seconds_to_deadline(deployment: Deployment, status: Status, now: datetime) -
         return None
     if current.get("reason") in (_NEW_AVAILABLE, _TIMED_OUT) or not current.get("lastUpdateTime"):
         return None
-    due = parse_time(current["lastUpdateTime"]) + timedelta(seconds=seconds)
+    due = add_seconds(parse_time(current["lastUpdateTime"]), seconds)
     # A second more: the time it is counted from was cut to whole seconds.
     return max(0.0, (due - now).total_seconds()) + 1.0
 
@@ -162,7 +163,7 @@ def _is_late(deployment: Deployment, current: dict[str, object], now: datetime) 
     seconds = deployment.spec.deadline_seconds
     if not isinstance(since, str) or seconds is None:
         return False
-    return parse_time(since) + timedelta(seconds=seconds) < now
+    return add_seconds(parse_time(since), seconds) < now
 
 
 def _failure_of(replica_sets: Iterable[ReplicaSet]) -> dict[str, object] | None:

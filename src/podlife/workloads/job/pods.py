@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
+from podlife.clock import add_seconds
 from podlife.workloads.job.views import JobSpec
 from podlife.workloads.views import ContainerStatus, Pod
 
@@ -85,10 +86,7 @@ def finished_at(pod: Pod) -> datetime:
             return condition.last_transition_time
     metadata = pod.metadata
     if metadata.deletion_timestamp is not None:
-        # The API takes any 64-bit number, dates less.
-        most = metadata.deletion_timestamp - _BEGINNING
-        grace = min(metadata.deletion_grace_period_seconds or 0, most.total_seconds())
-        return metadata.deletion_timestamp - timedelta(seconds=grace)
+        return add_seconds(metadata.deletion_timestamp, -(metadata.deletion_grace_period_seconds or 0))
     return metadata.creation_timestamp or _BEGINNING
 
 

@@ -83,7 +83,7 @@ def test_a_node_may_change_what_is_its_own() -> None:
     admit(UPDATE, PODS, "mine", "status", pod() | {"status": {"phase": "Running"}}, pod())
     admit(CREATE, NODES, "n1", new={"metadata": {"name": "n1"}})
     admit(UPDATE, NODES, "n1", "status", {"status": {"phase": "x"}}, {})
-    admit(CREATE, LEASES, "", new={"metadata": {"name": "n1"}}, namespace="kube-node-lease")
+    admit(CREATE, LEASES, "n1", new={"metadata": {"name": "n1"}}, namespace="kube-node-lease")
     admit(UPDATE, LEASES, "n1", new={}, old={}, namespace="kube-node-lease")
     admit(CREATE, CSI_NODES, "n1", new={})
 
