@@ -14,6 +14,7 @@ import json
 import logging
 import os
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime
 from time import perf_counter, process_time
 
@@ -27,7 +28,7 @@ from podlife.api.selectors import parse_label_selector
 from podlife.client import Client, InProcessTransport
 from podlife.clock import ManualClock
 from podlife.podgc import Collector, Settings, policy
-from podlife.podgc.governing import governed, pod_view
+from podlife.podgc.governing import pod_view
 from podlife.podgc.policies.model import Keep, Per, Policy, Protection, Rule, Selector
 
 _NAMESPACES = 300
@@ -152,7 +153,7 @@ def main() -> None:
     kind, count = sys.argv[1:]
     settings = Settings(threshold=10_000_000, period_seconds=3600)
     if kind == "policy":
-        settings = governed(settings, _policy())
+        settings = replace(settings, policy=_policy())
     print(json.dumps(uvloop.run(_measure(settings, int(count)))))
 
 

@@ -17,7 +17,7 @@ from podlife.api.selectors import parse_label_selector
 from podlife.api.views import Node
 from podlife.podgc import PodIndex, Reason, Settings
 from podlife.podgc import policy as collecting
-from podlife.podgc.governing import evaluate, governed, index_for, index_of, pod_view
+from podlife.podgc.governing import evaluate, index_for, index_of, pod_view
 from podlife.podgc.policies import Policy
 from podlife.podgc.policies.engine import GovernedIndex
 from podlife.podgc.policies.facts import view_for
@@ -168,7 +168,7 @@ class Governing(RuleBasedStateMachine):
         is_told=rarely(st.just(False), True),
     )
     def begin(self, policy: Policy, first: list[Object], unknown: str, is_told: bool) -> None:
-        self.settings = governed(Settings(threshold=100_000), policy)
+        self.settings = Settings(threshold=100_000, policy=policy)
         # Nobody has told the time yet.
         self.oracle = PolicyOracle(policy, now=float("-inf"))
         self.index = index_for(self.settings)
@@ -425,7 +425,7 @@ def test_a_pod_that_gets_a_time_to_be_kept_until_is_not_chosen_and_costs_nobody_
 @hypothesis_settings(max_examples=60)
 @given(policy=policies, cluster=clusters, now=times)
 def test_how_a_pod_stands_is_what_the_plan_says(policy: Policy, cluster: list[Object], now: datetime) -> None:
-    settings = governed(Settings(threshold=2), policy)
+    settings = Settings(threshold=2, policy=policy)
     index = index_of(settings, cluster, None, None, now)
     victims = {each.pod.metadata.uid: each for each in collecting.victims(index, settings)}
     for node in ("", "n1", "n2"):
@@ -444,7 +444,7 @@ def test_how_a_pod_stands_is_what_the_plan_says(policy: Policy, cluster: list[Ob
 def test_a_clock_that_jumps_back_lets_nobody_go_whom_that_time_would_not(
     policy: Policy, cluster: list[Object], now: datetime, back: int
 ) -> None:
-    settings = governed(Settings(threshold=2), policy)
+    settings = Settings(threshold=2, policy=policy)
     index = index_of(settings, cluster, None, None, now)
     earlier = now - timedelta(seconds=back)
     index.pass_time(earlier)

@@ -20,6 +20,7 @@ from podlife.clock import Clock
 from podlife.errors import ApiError
 from podlife.explain import Held, Standing
 from podlife.podgc import Settings
+from podlife.podgc.listing import read_index
 from podlife.podgc.policies.guards import Guard, Moment, Refusal
 from podlife.podgc.policies.guards_plan import book_for, census_of
 from podlife.podgc.policies.model import OwnerWait
@@ -29,7 +30,6 @@ from podlife.podgc.policies.owner_seen import EndedPod
 from podlife.podgc.policy import Standing as PolicyStanding
 from podlife.podgc.policy import plan, standing_of
 from podlife.podgc.settings import Reason
-from podlife.podgc.sweep import read
 from podlife.podgc.views import Pod
 
 __all__ = ["Standings"]
@@ -53,7 +53,7 @@ class Standings:
     async def read(self) -> None:
         """Raises UnreachableError."""
         try:
-            index = await read(self._client, self._settings)
+            index = await read_index(self._client, self._settings)
         except ApiError as error:
             self.unread = (f"all pods, nodes and namespaces, for the policy ({error.code} {error.reason})",)
             return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 import typer
@@ -73,15 +73,14 @@ def sweep(
     how: SweepOptions,
 ) -> None:
     """Delete once what `podlife gc plan` shows. Exit code 0 only when all of it worked."""
-    from podlife.podgc.governing import governed
-
     chosen, archiving, removed = selection.selection(), archive.archiving(), finalizers.names()
-    settings = governed(guards.on(policy.flags()), policy.policy_file())
+    settings = replace(guards.on(policy.flags()), policy=policy.policy_file())
     if how.dry_run or (settings.guards is not None and settings.guards.is_observing):
         from podlife.cli.gc_plan import show_plan
 
-        show_plan(connection, settings, chosen, "table")
-        return
+        shown = show_plan(connection, settings, chosen, "table")
+        # Whoever waits for the sweep must see that something stays; a dry run was asked for nothing else.
+        sys.exit(1 if shown.held_back and not how.dry_run else 0)
     from podlife.cli.gc_sweep import run_sweep
 
     sys.exit(
@@ -123,11 +122,10 @@ def run(
     from podlife.cli.gc_options import check_period
     from podlife.cli.gc_run import Following, run_collector
     from podlife.cli.service import Options
-    from podlife.podgc.governing import governed
 
     address = parse_address(how.listen) if how.listen else None
     flags = guards.on(policy.flags(period=check_period(how.period)))
-    settings = governed(flags, policy.policy_file())
+    settings = replace(flags, policy=policy.policy_file())
     following = Following(policy.policy, flags) if policy.policy is not None else None
     service = Options(connection, election.checked(), address, how.v)
     run_collector(service, settings, archive.archiving(), finalizers.names(), following)

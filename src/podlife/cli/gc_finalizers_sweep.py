@@ -21,6 +21,7 @@ from podlife.podgc.finalizers_policy import remover_under
 from podlife.podgc.finalizers_removal import Taken, event_of
 from podlife.podgc.finalizers_round import FinalizerRound, RoundResult
 from podlife.podgc.policies.guards_marks import Marks, marks_of
+from podlife.podgc.policies.guards_plan import going
 from podlife.podgc.policy import Plan
 from podlife.podgc.steps import Step
 from podlife.podgc.views import Namespace
@@ -50,8 +51,7 @@ class FinalizerPart:
         return await once.chosen(self._selection)
 
     def agree(self, shown: Sequence[HeldPod], plan: Plan) -> None:
-        pods = [victim.pod for victim in plan.victims] + [pod for item in plan.later for pod in item.pods]
-        self._agreed = {pod.uid for pod in shown} | {pod.metadata.uid for pod in pods}
+        self._agreed = {pod.uid for pod in shown} | {pod.metadata.uid for pod in going(plan)}
 
     def question(self, shown: Sequence[HeldPod]) -> str:
         return f"take {', '.join(sorted(self._allowed))} off {counted(len(shown))} of nodes that are gone"

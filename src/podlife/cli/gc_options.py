@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -144,9 +144,7 @@ class PolicyOptions:
 
     def settings(self, *, period: float = 20.0) -> Settings:
         """What the collector decides by; raises BadParameter."""
-        from podlife.podgc.governing import governed
-
-        return governed(self.flags(period=period), self.policy_file())
+        return replace(self.flags(period=period), policy=self.policy_file())
 
     def flags(self, *, period: float = 20.0) -> Settings:
         """What the flags say alone, without the file; raises BadParameter."""

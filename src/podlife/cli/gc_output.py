@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -12,16 +13,25 @@ from podlife.cli.options import format_duration
 from podlife.podgc.policies.guards import Guard
 from podlife.podgc.policies.guards_plan import HeldBack
 from podlife.podgc.policy import Later, Plan, Upcoming, Victim, Waits
-from podlife.podgc.settings import Reason, RuleReason
+from podlife.podgc.settings import Reason, RuleReason, Settings
 from podlife.podgc.views import Pod
 
-__all__ = ["counted", "format_plan", "plan_as_dict", "reasons_of"]
+__all__ = ["Shown", "below_threshold", "counted", "format_plan", "plan_as_dict", "reasons_of", "where_of"]
 
 
-def format_plan(plan: Plan, output: str, now: datetime, *, is_one_namespace: bool = False) -> str:
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What the plan was made by, and of which namespace it is; "" is all of them."""
+
+    settings: Settings = field(default_factory=Settings)
+    namespace: str = ""
+
+
+def format_plan(plan: Plan, output: str, now: datetime, shown: Shown | None = None) -> str:
     """The plan in one of the formats of `-o`; each of them is whole lines."""
+    shown = shown or Shown()
     if output == "name":
-        return "".join(f"{_name(victim.pod, is_one_namespace)}\n" for victim in plan.victims)
+        return "".join(f"{_name(victim.pod, bool(shown.namespace))}\n" for victim in plan.victims)
     if output == "json":
         import json
 
@@ -31,9 +41,9 @@ def format_plan(plan: Plan, output: str, now: datetime, *, is_one_namespace: boo
 
         return yaml.safe_dump(plan_as_dict(plan), sort_keys=False)
     is_wide = output == "wide"
-    victims = _victims(plan.victims, now, is_wide=is_wide)
+    victims = _victims(plan, now, shown, is_wide=is_wide)
     # What rules let go later is counted over all pods, whoever was chosen.
-    where = " in every namespace" if is_one_namespace else ""
+    where = " in every namespace" if shown.namespace else ""
     later = _later(plan.later, plan.upcoming, where)
     waiting = _waiting(plan.waiting, now)
     parts = [victims, _held_back(plan.held_back, is_wide=is_wide), waiting, later, _held(plan.held, now)]
@@ -56,9 +66,31 @@ def _name(pod: Pod, is_one_namespace: bool) -> str:
     return name if is_one_namespace else f"{pod.metadata.namespace}/{name}"
 
 
-def _victims(victims: Sequence[Victim], now: datetime, *, is_wide: bool) -> str:
+def where_of(namespace: str) -> str:
+    """For a sentence that says that there is nothing."""
+    return f"in namespace {namespace}" if namespace else "in any namespace"
+
+
+def below_threshold(terminated: int, settings: Settings) -> str:
+    """How many terminated pods stay because there are few of them, and what would let them go; or ""."""
+    is_more = 0 < settings.threshold < terminated
+    if not terminated or is_more or Reason.TERMINATED not in settings.collect:
+        return ""
+    may_stay = f"{settings.threshold} may stay" if settings.threshold > 0 else "all of them may stay"
+    if settings.policy is not None and settings.policy.threshold is not None:
+        lowered = "a lower upstream.terminated.threshold in the policy"
+    else:
+        lowered = "a lower --terminated-pod-gc-threshold"
+    return f" The cluster has {counted(terminated, 'terminated pod')}, {may_stay}: {lowered} collects more."
+
+
+def _victims(plan: Plan, now: datetime, shown: Shown, *, is_wide: bool) -> str:
+    # What is only observed is shown as what would go: to see that is why somebody observes.
+    observed = [victim for each in plan.held_back if _is_observed(each) for victim in each.victims]
+    victims = [*plan.victims, *observed]
     if not victims:
-        return "Nothing to collect now.\n"
+        few = below_threshold(plan.terminated, shown.settings)
+        return f"Nothing to collect now {where_of(shown.namespace)}.{few}\n"
     has_rules = any(victim.rule for victim in victims)
     header = [
         "NAMESPACE",
@@ -89,7 +121,8 @@ def _victims(victims: Sequence[Victim], now: datetime, *, is_wide: bool) -> str:
             victim.why,
         ]
         rows.append(row)
-    total = f"{counted(len(victims))} to collect now: {reasons_of(victims)}."
+    what = "would be collected if it were not only observed" if observed else "to collect now"
+    total = f"{counted(len(victims))} {what}: {reasons_of(victims)}."
     return f"{_columns(rows)}\n{total}\n"
 
 
@@ -136,12 +169,16 @@ def _held_back(held_back: Sequence[HeldBack], *, is_wide: bool) -> str:
     for item in held_back:
         refusal = item.refusal
         until = f", until {format_time(refusal.until)}" if refusal.until else ""
-        lines.append(f"  {counted(len(item.pods))} by {refusal.guard}{until}: {refusal.why}")
+        lines.append(f"  {counted(len(item.victims))} by {refusal.guard}{until}: {refusal.why}")
         lines.append(f"    lifted by {refusal.remedy}")
         # Whoever is to lift it has to see whom that concerns; what is only observed stands in the table.
-        if is_wide and refusal.guard is not Guard.OBSERVING:
+        if is_wide and not _is_observed(item):
             lines += [f"    {pod.key}" for pod in item.pods]
     return "\n".join(lines) + "\n"
+
+
+def _is_observed(item: HeldBack) -> bool:
+    return item.refusal.guard is Guard.OBSERVING
 
 
 def _since(moment: datetime | None, now: datetime) -> str:
@@ -158,16 +195,7 @@ def _columns(rows: Sequence[Sequence[str]]) -> str:
 def plan_as_dict(plan: Plan) -> dict[str, Any]:
     """What only a policy can say is only there with one."""
     return {
-        "victims": [
-            {
-                **_pod_as_dict(victim.pod),
-                **({"rule": victim.rule} if victim.rule else {}),
-                "reason": str(victim.reason),
-                "action": str(victim.action),
-                "why": victim.why,
-            }
-            for victim in plan.victims
-        ],
+        "victims": [_victim_as_dict(victim) for victim in plan.victims],
         "later": [
             {
                 "node": item.node,
@@ -189,6 +217,16 @@ def plan_as_dict(plan: Plan) -> dict[str, Any]:
         ],
         **({"waiting": [_waits_as_dict(each) for each in plan.waiting]} if plan.waiting else {}),
         **({"upcoming": [_upcoming_as_dict(each) for each in plan.upcoming]} if plan.upcoming else {}),
+    }
+
+
+def _victim_as_dict(victim: Victim) -> dict[str, Any]:
+    return {
+        **_pod_as_dict(victim.pod),
+        **({"rule": victim.rule} if victim.rule else {}),
+        "reason": str(victim.reason),
+        "action": str(victim.action),
+        "why": victim.why,
     }
 
 
@@ -222,11 +260,11 @@ def _held_back_as_dict(item: HeldBack) -> dict[str, Any]:
     return {
         "guard": str(refusal.guard),
         "namespace": refusal.place,
-        "count": len(item.pods),
+        "count": len(item.victims),
         "why": refusal.why,
         "until": _time(refusal.until),
         "liftedBy": refusal.lifted_by,
-        "pods": [_pod_as_dict(pod) for pod in item.pods],
+        "pods": [_victim_as_dict(victim) for victim in item.victims],
     }
 
 

@@ -19,20 +19,18 @@ from podlife.api.yaml_documents import yaml_to_json
 from podlife.cli import loop
 from podlife.cli.connecting import ConnectionOptions, connected, load_connection
 from podlife.cli.gc_options import PolicyOptions
-from podlife.cli.gc_output import counted, format_plan
+from podlife.cli.gc_output import Shown, counted, format_plan
 from podlife.cli.gc_policy_show import read_given
 from podlife.client import Connection
 from podlife.clock import ManualClock, SystemClock
 from podlife.errors import ConfigError
-from podlife.podgc import Settings
-from podlife.podgc.governing import governed, index_of
+from podlife.podgc import GcSession, Settings
+from podlife.podgc.governing import index_of
 from podlife.podgc.policies.guards import Moment
 from podlife.podgc.policies.guards_plan import census_of, hold_back
-from podlife.podgc.policies.owner_plan import set_waiting_apart
 from podlife.podgc.policies.reading import PolicyError
 from podlife.podgc.policy import Plan, due_now
 from podlife.podgc.policy import plan as plan_of
-from podlife.podgc.sweep import plan_once
 
 __all__ = ["Trial", "read_expected", "run_trial"]
 
@@ -68,15 +66,15 @@ def run_trial(trial: Trial, options: PolicyOptions, connection: ConnectionOption
         return 1
     expected = read_expected(trial.expected) if trial.expected else None
     now = trial.now or SystemClock().now()
-    settings = governed(options.flags(), policy)
+    settings = replace(options.flags(), policy=policy)
     plan = _from_files(trial.pods, settings, now) if trial.pods else _from_cluster(connection, settings, now)
-    plan = due_now(plan, settings)
     if expected is not None:
         return _compare(_lines(plan), expected, trial.expected)
     if trial.output == "list":
         sys.stdout.writelines(f"{pod} {rule}\n" for pod, rule in sorted(_lines(plan).items()))
     else:
-        sys.stdout.write(format_plan(hold_back(plan, settings, Moment(0.0, now)), trial.output, now))
+        held = hold_back(plan, settings, Moment(0.0, now))
+        sys.stdout.write(format_plan(held, trial.output, now, Shown(settings)))
     return 0
 
 
@@ -97,9 +95,7 @@ async def _plan(
     options: ConnectionOptions, connection: Connection, settings: Settings, now: datetime
 ) -> Plan:
     async with connected(options, connection) as client:
-        clock = ManualClock(now)
-        plan = await plan_once(client, settings, clock=clock)
-        return await set_waiting_apart(plan, client, settings, clock)
+        return await GcSession(client, settings, clock=ManualClock(now)).candidates()
 
 
 def _from_files(names: Sequence[str], settings: Settings, now: datetime) -> Plan:
@@ -128,7 +124,7 @@ def _from_files(names: Sequence[str], settings: Settings, now: datetime) -> Plan
         raise ConfigError(
             f"{', '.join(names)}: one of the objects is not as a server gives it: {error}"
         ) from None
-    return replace(plan_of(index, settings, 0.0), census=census_of(index))
+    return due_now(replace(plan_of(index, settings, 0.0), census=census_of(index)), settings)
 
 
 def _key(item: Object) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from podlife.cli.connecting import explained
-from podlife.cli.gc_output import counted, reasons_of
+from podlife.cli.gc_output import Shown, below_threshold, counted, reasons_of, where_of
 from podlife.client import Connection
 from podlife.errors import ApiError, PodlifeError
 from podlife.podgc.policy import Victim
@@ -34,10 +34,7 @@ class Result:
     marked: dict[tuple[str, ...], list[str]] = field(default_factory=dict)
     # Why pods stay that a step before the deletion kept.
     kept: dict[str, list[str]] = field(default_factory=dict)
-    # What pods wait for that stay until their owner has seen the end.
-    waiting: dict[str, list[str]] = field(default_factory=dict)
     seconds: float = 0.0
-    has_waited: bool = False
     has_begun: bool = False
     is_interrupted: bool = False
     # Interrupted once more while calls were still on the wire: what came of them is not known.
@@ -63,16 +60,16 @@ class Telling:
     code: int
 
 
-def tell(result: Result, connection: Connection) -> Telling:
+def tell(result: Result, connection: Connection, shown: Shown | None = None) -> Telling:
     if not result.has_begun:
         return Telling([], ["interrupted: nothing was deleted"], INTERRUPTED)
     problems = list(_problems(result, connection))
     is_done = not problems and result.summary.is_complete
     code = INTERRUPTED if result.is_interrupted else 0 if is_done else 1
-    return Telling([_headline(result), *_besides(result)], problems, code)
+    return Telling([_headline(result, shown or Shown()), *_besides(result)], problems, code)
 
 
-def _headline(result: Result) -> str:
+def _headline(result: Result, shown: Shown) -> str:
     number = len(result.deleted)
     if not number:
         is_empty = not (
@@ -83,9 +80,12 @@ def _headline(result: Result) -> str:
             or result.kept
             or result.summary.held_back
         )
-        return "Nothing to collect." if is_empty and not result.marked else "Nothing was deleted."
+        if not is_empty or result.marked:
+            return "Nothing was deleted."
+        few = below_threshold(result.summary.terminated, shown.settings)
+        return f"Nothing to collect {where_of(shown.namespace)}.{few}"
     # Where it waited for a quarantine, the time tells nothing of its speed.
-    rate = "" if result.has_waited else f", {number / max(result.seconds, 0.001):.0f} a second"
+    rate = "" if result.summary.has_waited else f", {number / max(result.seconds, 0.001):.0f} a second"
     return f"{counted(number)} deleted ({reasons_of(result.deleted)}) in {result.seconds:.1f} s{rate}."
 
 
@@ -95,7 +95,10 @@ def _besides(result: Result) -> Iterator[str]:
     for finalizers, keys in result.marked.items():
         held = f"held by {', '.join(finalizers)} ({_named(keys)})"
         yield f"  {counted(len(keys))} deleted before and {held}: marked Failed"
-    for what, keys in result.waiting.items():
+    waiting: dict[str, list[str]] = {}
+    for waits in result.summary.waiting:
+        waiting.setdefault(waits.what, []).append(waits.victim.pod.key)
+    for what, keys in waiting.items():
         yield f"  {counted(len(keys))} not to go before the owner has seen the end ({_named(keys)}): {what}"
     outcomes = result.summary.outcomes
     for outcome, text in (

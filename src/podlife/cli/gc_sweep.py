@@ -11,6 +11,7 @@ import asyncio
 import logging
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import TYPE_CHECKING
@@ -21,28 +22,23 @@ from podlife.cli.connecting import ConnectionOptions, connected, load_connection
 from podlife.cli.gc_archive import Archiving
 from podlife.cli.gc_finalizers_sweep import FinalizerPart
 from podlife.cli.gc_once import archiving_steps, recording
-from podlife.cli.gc_output import counted, format_plan, reasons_of
+from podlife.cli.gc_output import Shown, counted, format_plan, reasons_of
 from podlife.cli.gc_progress import shown_progress
 from podlife.cli.gc_summary import Result, tell
-from podlife.client import Client, Connection
+from podlife.client import Connection, WithdrawnError
 from podlife.clock import SystemClock
 from podlife.errors import ConfigError
 from podlife.events import Recorder
-from podlife.podgc import Selection, Settings
+from podlife.podgc import GcSession, Outcome, Plan, Removal, Selection, Settings, Victim
 from podlife.podgc.finalizers import HeldPod
-from podlife.podgc.policies.guards import Guard, Moment
-from podlife.podgc.policies.guards_plan import hold_back, without_held
-from podlife.podgc.policies.owner_plan import set_waiting_apart
-from podlife.podgc.policy import Plan, Victim, due_now
-from podlife.podgc.removal import Outcome, Removal, event_about, regarding_pod
-from podlife.podgc.sweep import Sweep, plan_once
+from podlife.podgc.removal import event_about, regarding_pod
 
 if TYPE_CHECKING:
     from podlife.podgc.archive import Archive
 
 __all__ = ["run_sweep"]
 
-# More than fit on a screen are no help to somebody who is to say yes or no.
+# A confirmation prompt should fit on one screen.
 _MOST_SHOWN = 20
 # How long the events about what was done may take to be sent, and how long once somebody wants to leave.
 _FLUSH_SECONDS, _SHORT_FLUSH_SECONDS = 5.0, 1.0
@@ -82,26 +78,24 @@ def run_sweep(
     agreed: Plan | None = None
     try:
         if not is_confirmed:
-            agreed, held = loop.run(_make_plan(job))
-            shown = hold_back(due_now(agreed, settings), settings, Moment(0.0, SystemClock().now()))
-            if not (_show(shown) or held):
+            agreed, held = loop.run(_look(job))
+            if not (_show(agreed, job) or held):
                 # Whoever waits for the sweep must see that something stays.
-                return 1 if shown.held_back else 0
-            if not _is_agreed(shown, finalizers, held):
+                return 1 if agreed.held_back else 0
+            if not _is_agreed(agreed, finalizers, held):
                 # Whoever waits for the sweep must see that there was none.
                 print("Nothing was deleted.")
                 return 1
-            agreed = without_held(agreed, shown.held_back)
             if finalizers is not None:
                 finalizers.agree(held, agreed)
         loop.run(_sweep(job, agreed, result))
     except KeyboardInterrupt:
         result.is_interrupted = result.is_cut = True
-    told = tell(result, job.connection)
+    told = tell(result, connection, Shown(settings, selection.namespace))
     said, problems, code = [*told.said], [*told.problems], told.code
     if finalizers is not None:
         said += finalizers.said()
-        problems += finalizers.problems(job.connection)
+        problems += finalizers.problems(connection)
         code = code or int(not finalizers.is_complete)
     for line in said:
         print(line)
@@ -110,23 +104,19 @@ def run_sweep(
     return code
 
 
-async def _make_plan(job: _Job) -> tuple[Plan, list[HeldPod]]:
-    """With the pods whose finalizers would be taken off."""
+async def _look(job: _Job) -> tuple[Plan, list[HeldPod]]:
+    """The plan, and the pods whose finalizers would be taken off."""
     async with connected(job.options, job.connection) as client:
-        plan = await _plan(job, client)
+        session = GcSession(client, job.settings, selection=job.selection, clock=SystemClock())
+        plan = await session.plan()
         return plan, [] if job.finalizers is None else await job.finalizers.look(client)
 
 
-async def _plan(job: _Job, client: Client) -> Plan:
-    """Whoever waits for an owner is not to go yet, and no reason to call a sweep incomplete."""
-    plan = await plan_once(client, job.settings, job.selection)
-    return await set_waiting_apart(plan, client, job.settings, SystemClock())
-
-
-def _show(plan: Plan) -> bool:
+def _show(plan: Plan, job: _Job) -> bool:
     """Show what would go; says whether there is anything to ask about."""
     few = replace(plan, victims=plan.victims[:_MOST_SHOWN])
-    sys.stdout.write(format_plan(few, "table", SystemClock().now()))
+    shown = Shown(job.settings, job.selection.namespace)
+    sys.stdout.write(format_plan(few, "table", SystemClock().now(), shown))
     if more := len(plan.victims) - len(few.victims):
         print(f"… and {counted(more, 'more pod')}: `podlife gc plan` shows all of them.")
     return bool(plan.victims or plan.later)
@@ -135,7 +125,7 @@ def _show(plan: Plan) -> bool:
 def _is_agreed(plan: Plan, finalizers: FinalizerPart | None, held: Sequence[HeldPod]) -> bool:
     number, later = len(plan.victims), sum(len(item.pods) for item in plan.later)
     parts = [f"{counted(number)} now ({reasons_of(plan.victims)})"] if number else []
-    if waiting := sum(len(item.pods) for item in plan.held_back if item.refusal.guard is Guard.PER_MINUTE):
+    if waiting := sum(len(item.pods) for item in plan.held_back if item.is_for_a_minute):
         parts.append(f"up to {waiting} more as the minute has room")
     if later:
         parts.append(f"{counted(later)} after quarantine")
@@ -157,62 +147,51 @@ def _is_agreed(plan: Plan, finalizers: FinalizerPart | None, held: Sequence[Held
 
 async def _sweep(job: _Job, agreed: Plan | None, result: Result) -> None:
     started = perf_counter()
-    async with connected(job.options, job.connection) as client:
-        plan = await _plan(job, client)
-        for waits in plan.waiting:
-            result.waiting.setdefault(waits.what, []).append(waits.victim.pod.key)
-        plan = _both(plan, agreed) if agreed else plan
+    async with (
+        connected(job.options, job.connection) as client,
+        recording(client) as recorder,
+        archiving_steps(client, job.archiving, job.archive) as steps,
+    ):
         stopping = asyncio.Event()
-        async with (
-            recording(client) as recorder,
-            archiving_steps(client, job.archiving, job.archive) as steps,
-        ):
 
-            def report(victim: Victim, removal: Removal) -> None:
-                result.note(victim, removal)
-                if (event := event_about(victim, removal)) is not None:
-                    recorder.event(event[0], "Normal", "PodGarbageCollected", event[1])
-                if removal.outcome is Outcome.KEPT:
-                    why = f"podlife-gc: {removal.why}"
-                    recorder.event(regarding_pod(victim), "Warning", "PodNotCollected", why)
+        def report(victim: Victim, removal: Removal) -> None:
+            result.note(victim, removal)
+            if (event := event_about(victim, removal)) is not None:
+                recorder.event(event[0], "Normal", "PodGarbageCollected", event[1])
+            if removal.outcome is Outcome.KEPT:
+                why = f"podlife-gc: {removal.why}"
+                recorder.event(regarding_pod(victim), "Warning", "PodNotCollected", why)
 
-            sweep = Sweep(client, job.settings, SystemClock(), report=report, steps=steps)
-            result.summary, result.has_waited, result.has_begun = sweep.summary, bool(plan.later), True
+        session = GcSession(
+            client,
+            job.settings,
+            selection=job.selection,
+            clock=SystemClock(),
+            steps=steps,
+            report=report,
+        )
+        result.summary = session.summary
 
-            def stop() -> None:
-                result.is_interrupted = True
-                stopping.set()
-                sweep.stop()
+        def stop() -> None:
+            result.is_interrupted = True
+            stopping.set()
+            session.stop()
+            if job.finalizers is not None:
+                job.finalizers.stop()
+            for step in steps:
+                step.withdraw()
+
+        with loop.stopped_by_signals(stop), suppress(WithdrawnError):
+            try:
                 if job.finalizers is not None:
-                    job.finalizers.stop()
-                for step in steps:
-                    step.withdraw()
-
-            with loop.stopped_by_signals(stop):
-                try:
-                    if job.finalizers is not None:
-                        await job.finalizers.begin(client, steps)
-                    with shown_progress() as show:
-                        await sweep.run(show, plan=plan)
-                    if job.finalizers is not None:
-                        await job.finalizers.finish(recorder)
-                finally:
-                    result.seconds = perf_counter() - started
-                await _flush(recorder, stopping)
-
-
-def _both(now: Plan, agreed: Plan) -> Plan:
-    """What is still to be collected of what was agreed to."""
-    pods = [victim.pod for victim in agreed.victims] + [pod for item in agreed.later for pod in item.pods]
-    uids = {pod.metadata.uid for pod in pods}
-    later = (
-        replace(item, pods=tuple(pod for pod in item.pods if pod.metadata.uid in uids)) for item in now.later
-    )
-    return replace(
-        now,
-        victims=tuple(victim for victim in now.victims if victim.pod.metadata.uid in uids),
-        later=tuple(item for item in later if item.pods),
-    )
+                    await job.finalizers.begin(client, steps)
+                with shown_progress() as show:
+                    await session.execute(agreed, show)
+                if job.finalizers is not None:
+                    await job.finalizers.finish(recorder)
+            finally:
+                result.seconds, result.has_begun = perf_counter() - started, session.has_begun
+            await _flush(recorder, stopping)
 
 
 async def _flush(recorder: Recorder, stopping: asyncio.Event) -> None:

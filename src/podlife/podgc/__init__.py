@@ -2,16 +2,22 @@
 
 `index` is kept up to date by events, `policy` decides on it in pure functions, `collector` acts. It guarantees that
 every deletion names the UID it means, that nothing is decided on caches that are not live, and that plan, sweep and
-the running controller decide the same. How upstream behaves is in the GC- rules; where this one differs on purpose
-it does less harm: see docs/parity.md.
+the running controller decide the same, guards included. How upstream behaves is in the GC- rules; where this one
+differs on purpose it does less harm: see docs/parity.md. How it is used from Python is in docs/gc-from-python.md.
 """
 
 from podlife.podgc.collector import Collector
 from podlife.podgc.index import PodIndex
 from podlife.podgc.metrics import Metrics
-from podlife.podgc.policy import Action, Later, Plan, Victim
-from podlife.podgc.removal import Outcome
-from podlife.podgc.settings import FeatureGates, Reason, Selection, Settings
+from podlife.podgc.policies.guards import Guard, Refusal
+from podlife.podgc.policies.guards_plan import HeldBack
+from podlife.podgc.policies.model import Guards, Policy
+from podlife.podgc.policies.reading import PolicyError, load_policy, read_policy
+from podlife.podgc.policy import Action, Later, Plan, Upcoming, Victim, Waits
+from podlife.podgc.removal import Outcome, Removal
+from podlife.podgc.session import GcSession
+from podlife.podgc.settings import FeatureGates, Reason, RuleReason, Selection, Settings
+from podlife.podgc.steps import Stay, Step
 from podlife.podgc.sweep import Failure, Progress, Summary
 
 __all__ = [
@@ -19,15 +25,30 @@ __all__ = [
     "Collector",
     "Failure",
     "FeatureGates",
+    "GcSession",
+    "Guard",
+    "Guards",
+    "HeldBack",
     "Later",
     "Metrics",
     "Outcome",
     "Plan",
     "PodIndex",
+    "Policy",
+    "PolicyError",
     "Progress",
     "Reason",
+    "Refusal",
+    "Removal",
+    "RuleReason",
     "Selection",
     "Settings",
+    "Stay",
+    "Step",
     "Summary",
+    "Upcoming",
     "Victim",
+    "Waits",
+    "load_policy",
+    "read_policy",
 ]

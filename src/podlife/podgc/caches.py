@@ -25,8 +25,8 @@ class Caches:
         self._client = client
         self._pods = Informer(client, PODS, view=pod_view(settings))
         self._nodes = Informer(client, NODES, view=Node)
-        has_asked = settings.policy is not None or settings.guards is not None
-        self._namespaces = Informer(client, NAMESPACES, view=Namespace) if has_asked else None
+        is_asked = settings.asks_namespaces
+        self._namespaces = Informer(client, NAMESPACES, view=Namespace) if is_asked else None
         self._is_replaced = asyncio.Event()
         self._has_replaced = False
 
@@ -34,6 +34,10 @@ class Caches:
     def is_fit(self) -> bool:
         """Whether all of them are synced and live."""
         return all(informer.has_synced and informer.is_live for informer in self._informers)
+
+    @property
+    def has_namespaces(self) -> bool:
+        return self._namespaces is not None
 
     @property
     def trouble(self) -> str:

@@ -23,7 +23,7 @@ from podlife.client import NODES, Client
 from podlife.clock import Clock, SystemClock
 from podlife.errors import NotFoundError, PodlifeError
 from podlife.events import Recorder
-from podlife.podgc import policy, sweep
+from podlife.podgc import policy
 from podlife.podgc.caches import Caches
 from podlife.podgc.crew import Crew
 from podlife.podgc.feeding import NamespaceHandler, NodeHandler, PodHandler
@@ -34,8 +34,10 @@ from podlife.podgc.policies.owner import OwnerStep
 from podlife.podgc.policy import Action, Plan, Victim
 from podlife.podgc.removal import Outcome, remove
 from podlife.podgc.reporting import Reporter
+from podlife.podgc.session import GcSession
 from podlife.podgc.settings import Reason, Selection, Settings
 from podlife.podgc.steps import Stay, Step
+from podlife.podgc.sweep import Progress, Summary
 from podlife.podgc.views import Pod
 from podlife.workqueue import ExponentialLimiter, RateLimitedQueue
 
@@ -108,18 +110,25 @@ class Collector:
 
     async def plan_once(self, selection: Selection | None = None) -> Plan:
         """What would be collected now, by a list of everything; nothing is done and nothing is watched."""
-        return await sweep.plan_once(self._client, self.settings, selection, self._clock)
+        return await self._session(selection).plan()
 
     async def sweep_once(
         self,
-        on_progress: Callable[[sweep.Progress], None] | None = None,
+        on_progress: Callable[[Progress], None] | None = None,
         selection: Selection | None = None,
-    ) -> sweep.Summary:
-        """Collect once what a list of everything shows; see `podlife.podgc.sweep`."""
-        job = sweep.Sweep(
-            self._client, self.settings, self._clock, report=self._reporter.done, steps=self._own_steps
+    ) -> Summary:
+        """Collect once what a list of everything shows; see `podlife.podgc.session`."""
+        return await self._session(selection).execute(on_progress=on_progress)
+
+    def _session(self, selection: Selection | None) -> GcSession:
+        return GcSession(
+            self._client,
+            self.settings,
+            selection=selection,
+            clock=self._clock,
+            steps=self._own_steps,
+            report=self._reporter.done,
         )
-        return await job.run(on_progress, selection)
 
     async def run(self) -> None:
         """Collect until cancelled. Raises what ended an informer, and nothing else."""
@@ -137,9 +146,12 @@ class Collector:
 
     def put_in_force(self, settings: Settings) -> None:
         """Decide by these from now on, with another policy in them. What is known of missing nodes and what is under
-        way stays; nothing is collected before the pods have been read anew, for what this policy asks of them."""
+        way stays; nothing is collected before the pods have been read anew, for what this policy asks of them. Raises
+        ValueError where namespaces would have a say that are not followed: begin with a policy or guards then."""
         if settings == self.settings:
             return
+        if settings.asks_namespaces and not self._caches.has_namespaces:
+            raise ValueError("a collector that was made without a policy and guards cannot take any later")
         before, self.settings, self.index = self.index, settings, index_for(settings)
         self.index.inherit(before)
         self._caches.fill(self.index)

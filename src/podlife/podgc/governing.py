@@ -1,4 +1,4 @@
-"""A policy put in force: the settings it makes, the view and the index that go with them; a decision with no cluster.
+"""What settings with a policy ask for: the view of pods and the index that go with it; a decision with no cluster.
 
 Without a policy everything is as it was: the plain view, the plain index.
 """
@@ -18,31 +18,13 @@ from podlife.podgc.index import PodIndex
 from podlife.podgc.keeping import kept_by
 from podlife.podgc.policies.engine import GovernedIndex
 from podlife.podgc.policies.facts import GovernedPod, protection_by, view_for
-from podlife.podgc.policies.guards_plan import tighter
 from podlife.podgc.policies.matching import matcher_of
 from podlife.podgc.policies.model import Policy
 from podlife.podgc.policy import Plan, Victim, plan
 from podlife.podgc.settings import RuleReason, Settings
 from podlife.podgc.views import Namespace, Pod
 
-__all__ = ["evaluate", "governed", "index_for", "index_of", "pod_view", "protection_of", "reason_to_keep"]
-
-
-def governed(settings: Settings, policy: Policy | None) -> Settings:
-    """What the policy makes of the settings: what it does not say stays as it is."""
-    if policy is None:
-        return settings
-    return replace(
-        settings,
-        policy=policy,
-        guards=tighter(settings.guards, policy.guards),
-        # What either of them leaves out is left out: a file never collects what the flags do not.
-        collect=settings.collect if policy.collect is None else settings.collect & policy.collect,
-        threshold=settings.threshold if policy.threshold is None else policy.threshold,
-        quarantine_seconds=(
-            settings.quarantine_seconds if policy.quarantine_seconds is None else policy.quarantine_seconds
-        ),
-    )
+__all__ = ["evaluate", "index_for", "index_of", "pod_view", "protection_of", "reason_to_keep"]
 
 
 def pod_view(settings: Settings) -> type[Pod]:
@@ -115,5 +97,5 @@ def evaluate(
     now: datetime,
 ) -> Plan:
     """What would be collected of these objects, as a server gives them, at this time; see `index_of`."""
-    settings = governed(settings, policy)
+    settings = replace(settings, policy=policy)
     return plan(index_of(settings, pods, nodes, namespaces, now), settings, 0.0)

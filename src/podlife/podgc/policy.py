@@ -125,6 +125,8 @@ class Plan:
     # Deleted already and held by their finalizers: nothing is left to do for a collector.
     held: tuple[Pod, ...] = ()
     upcoming: tuple[Upcoming, ...] = ()
+    # How many terminated pods there are that the threshold counts, whoever was chosen.
+    terminated: int = 0
     # Who would go if no guard held them; and what guards judge by, where there are any.
     held_back: tuple[HeldBack, ...] = ()
     census: Census | None = None
@@ -139,6 +141,7 @@ def plan(index: PodIndex, settings: Settings, now: float) -> Plan:
         tuple(_later(index, settings, now)),
         tuple(index.settled),
         _upcoming(index, settings),
+        index.terminated_count,
     )
 
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
+from dataclasses import replace
 from pathlib import Path
 
 from podlife.events import Recorder
 from podlife.podgc.collector import Collector
-from podlife.podgc.governing import governed
 from podlife.podgc.policies.model import Policy
 from podlife.podgc.policies.reading import PolicyError, read_policy_bytes, read_policy_file
 from podlife.podgc.settings import Settings
@@ -119,7 +119,7 @@ class Reloading:
         else:
             if policy is not None and policy != self._collector.settings.policy:
                 metrics.policy_reloads["taken"] += 1
-                self._collector.put_in_force(governed(self._flags, policy))
+                self._collector.put_in_force(replace(self._flags, policy=policy))
                 log.info("%s is in force: %d rules", self._file.path, len(policy.rules))
         metrics.is_policy_refused = self._file.is_refused
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from podlife.podgc.policies.model import Guards, Policy
@@ -48,6 +48,10 @@ class FeatureGates:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
+    """With a policy these are the settings that it makes: its guards hold, its numbers win, and a reason that either
+    of the two leaves out is left out. So a policy that is named is in force, whoever is given the settings. What it
+    makes is kept: for another policy start from settings that have none."""
+
     # How many terminated pods may stay; 0 or less keeps all of them (GC-03).
     threshold: int = 12_500
     # How long after the end of a full pass the next one comes (GC-01). What changes is seen at once.
@@ -67,12 +71,32 @@ class Settings:
     # A person has said that no share of the pods is too many.
     is_forced: bool = False
 
+    def __post_init__(self) -> None:
+        policy = self.policy
+        if policy is None:
+            return
+        guards = policy.guards if self.guards is None else policy.guards.tightened_by(self.guards)
+        in_force: dict[str, Any] = {"guards": guards}
+        if policy.collect is not None:
+            in_force["collect"] = self.collect & policy.collect
+        if policy.threshold is not None:
+            in_force["threshold"] = policy.threshold
+        if policy.quarantine_seconds is not None:
+            in_force["quarantine_seconds"] = policy.quarantine_seconds
+        for name, value in in_force.items():
+            object.__setattr__(self, name, value)
+
     def does_collect(self, reason: Reason) -> bool:
         if reason is Reason.TERMINATED and self.threshold <= 0:
             return False
         if reason is Reason.OUT_OF_SERVICE and not self.gates.node_out_of_service_volume_detach:
             return False
         return reason in self.collect
+
+    @property
+    def asks_namespaces(self) -> bool:
+        """Whether namespaces have a say: by their labels, or by what people have written on them."""
+        return self.policy is not None or self.guards is not None
 
     @property
     def marks_failed(self) -> bool:

@@ -1,10 +1,12 @@
-"""Collecting once: a list of everything, the plan that follows from it, and its victims removed.
+"""Carrying out a plan once: its victims removed, and what came of them.
 
-No watch is needed and nothing is kept, so that a sweep that was killed is simply started again. Pods are listed
-before nodes: a pod's node was there before it. A missing node is first seen here, so its quarantine is waited for
-at the end, and the server asked once more. What fails for a passing reason is tried a few times; what fails for
-good is told with its reason. Told to stop, it sends nothing more: calls on the wire are finished, those that wait
-for their turn are not sent, and what that leaves undone is counted.
+Nothing is kept, so that a sweep that was killed is simply started again. A missing node is first seen by the list that
+the plan was made from, so its quarantine is waited for at the end, and the server asked once more. What fails for a
+passing reason is tried a few times; what fails for good is told with its reason. Told to stop, it sends nothing more:
+calls on the wire are finished, those that wait for their turn are not sent, and what that leaves undone is counted.
+
+Which pods those are is decided by `session`, guards included. They are asked once more here before each deletion, for
+what has come up since.
 """
 
 from __future__ import annotations
@@ -15,33 +17,30 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-import msgspec
-
 from podlife.aio import wait_until_set
-from podlife.api.views import MetadataOnly, Node
-from podlife.client import NAMESPACES, NODES, PODS, Client, ListOptions, WithdrawnError
+from podlife.api.views import MetadataOnly
+from podlife.client import NODES, PODS, Client, ListOptions, WithdrawnError
 from podlife.client.retry import backoff_seconds, is_passing
-from podlife.clock import Clock, SystemClock
+from podlife.clock import Clock
 from podlife.errors import NotFoundError, PodlifeError
 from podlife.podgc import policy
-from podlife.podgc.governing import index_for, pod_view, reason_to_keep
-from podlife.podgc.index import PodIndex
+from podlife.podgc.governing import pod_view, reason_to_keep
+from podlife.podgc.listing import list_namespaces
 from podlife.podgc.policies.guards import GuardBook, Moment
 from podlife.podgc.policies.guards_gate import Gate
 from podlife.podgc.policies.guards_marks import Marks, marks_of
-from podlife.podgc.policies.guards_plan import HeldBack, book_for, census_of
+from podlife.podgc.policies.guards_plan import HeldBack, book_for
 from podlife.podgc.policies.owner import OwnerStep
-from podlife.podgc.policy import Later, Plan, Victim
+from podlife.podgc.policy import Later, Plan, Victim, Waits
 from podlife.podgc.removal import Outcome, Removal, remove
-from podlife.podgc.settings import Selection, Settings
+from podlife.podgc.settings import Reason, Settings
 from podlife.podgc.steps import Step
-from podlife.podgc.views import Namespace, Pod
+from podlife.podgc.views import Pod
 
-__all__ = ["Failure", "Progress", "Summary", "Sweep", "plan_once", "read"]
+__all__ = ["Failure", "Progress", "Summary", "Sweep"]
 
 X = TypeVar("X")
 
-_PAGE = 1000
 _MOST_TRIES = 4
 
 
@@ -76,67 +75,19 @@ class Summary:
     unknown_nodes: dict[str, PodlifeError] = field(default_factory=dict)
     # How many pods were not dealt with because the sweep was told to stop.
     left: int = 0
-    # Pods that guards held.
+    # Pods that guards hold: by the plan, or since.
     held_back: list[HeldBack] = field(default_factory=list)
+    # Pods that are not to go before their owners have seen the end: no reason to call a sweep incomplete.
+    waiting: tuple[Waits, ...] = ()
+    # Whether it has waited for a quarantine: how long it took says nothing of its speed then.
+    has_waited: bool = False
+    # How many terminated pods there were for the threshold to count.
+    terminated: int = 0
 
     @property
     def is_complete(self) -> bool:
         kept = self.outcomes[Outcome.KEPT]
         return not (self.failures or self.unknown_nodes or self.left or kept or self.held_back)
-
-
-class _Named(msgspec.Struct, gc=False):
-    uid: str = ""
-
-
-class _Chosen(msgspec.Struct, gc=False):
-    metadata: _Named
-
-
-async def plan_once(
-    client: Client, settings: Settings, selection: Selection | None = None, clock: Clock | None = None
-) -> Plan:
-    """What would be collected now; see `Collector.plan_once`."""
-    index = await read(client, settings)
-    index.pass_time((clock or SystemClock()).now())
-    everything = policy.plan(index, settings, asyncio.get_running_loop().time())
-    if settings.guards is not None:
-        everything = replace(everything, census=census_of(index))
-    is_meant = await _chooser(client, selection or Selection())
-    return policy.part_of(everything, is_meant)
-
-
-async def read(client: Client, settings: Settings) -> PodIndex:
-    """The index of all there is, by lists."""
-    index = index_for(settings)
-    options = ListOptions(limit=_PAGE)
-    pods = await client.list_all(PODS, options=options, view=pod_view(settings))
-    nodes = await client.list_all(NODES, options=options, view=Node)
-    if settings.policy is not None or settings.guards is not None:
-        for namespace in await _list_namespaces(client):
-            index.put_namespace(namespace)
-    now = asyncio.get_running_loop().time()
-    for node in nodes.items:
-        index.put_node(node)
-    for pod in pods.items:
-        index.add_pod(pod, now)
-    return index
-
-
-async def _list_namespaces(client: Client) -> Sequence[Namespace]:
-    page = await client.list_all(NAMESPACES, options=ListOptions(limit=_PAGE), view=Namespace)
-    return page.items
-
-
-async def _chooser(client: Client, selection: Selection) -> Callable[[Pod], bool]:
-    if selection.label_selector:
-        options = ListOptions(label_selector=selection.label_selector, limit=_PAGE)
-        chosen = await client.list_all(PODS, selection.namespace, options=options, view=_Chosen)
-        uids = {each.metadata.uid for each in chosen.items}
-        return lambda pod: pod.metadata.uid in uids
-    if selection.namespace:
-        return lambda pod: pod.metadata.namespace == selection.namespace
-    return lambda pod: True
 
 
 class Sweep:
@@ -176,23 +127,17 @@ class Sweep:
             self._client.withdraw()
             self._tell(is_stopping=True)
 
-    async def run(
-        self,
-        on_progress: Callable[[Progress], None] | None = None,
-        selection: Selection | None = None,
-        plan: Plan | None = None,
-    ) -> Summary:
-        """Remove the victims of the plan, or of one that is made now. Raises what kept it from making one."""
+    async def run(self, plan: Plan, on_progress: Callable[[Progress], None] | None = None) -> Summary:
+        """Remove the victims of a plan that was made just now."""
         self._on_progress = on_progress or self._on_progress
         started = asyncio.get_running_loop().time()
-        if plan is None:
-            plan = await plan_once(self._client, self._settings, selection, self._clock)
-        book = book_for(self._settings, plan, Moment(started, self._clock.now()))
-        self._gate = self._gate_with(book)
+        self._gate = self._gate_with(book_for(self._settings, plan, Moment(started, self._clock.now())))
+        self._summary.waiting, self._summary.terminated = plan.waiting, plan.terminated
+        held = [each for each in plan.held_back if not each.is_for_a_minute]
         try:
             await self._carry_out(plan, started)
         finally:
-            self._summary.held_back = self._gate.held_back
+            self._summary.held_back = [*held, *self._gate.held_back]
         return self._summary
 
     def _gate_with(self, book: GuardBook | None) -> Gate:
@@ -205,18 +150,22 @@ class Sweep:
         )
 
     async def _read_marks(self) -> Marks:
-        namespaces = await _list_namespaces(self._client)
+        namespaces = await list_namespaces(self._client)
         return marks_of({each.metadata.name: each.metadata.annotations for each in namespaces})
 
     async def _carry_out(self, plan: Plan, started: float) -> None:
-        await self._remove_all(plan.victims)
-        if plan.later:
-            pods = sum(len(later.pods) for later in plan.later)
-            await self._wait_until(started + max(later.seconds for later in plan.later), pods)
+        # For room in the minute it waits, if that is not long.
+        waiting = (victim for each in plan.held_back if each.is_for_a_minute for victim in each.victims)
+        victims = [*plan.victims, *waiting]
+        await self._remove_all([victim for victim in victims if victim.reason is not Reason.ORPHANED])
+        if later := [*_due(victims), *plan.later]:
+            pods = sum(len(each.pods) for each in later)
+            self._summary.has_waited = bool(plan.later)
+            await self._wait_until(started + max(each.seconds for each in later), pods)
             if self._is_stopping.is_set():
                 self._summary.left += pods
             else:
-                await self._remove_all(await self._orphans(plan.later))
+                await self._remove_all(await self._orphans(later))
 
     def _tell(self, **changes: float | bool) -> None:
         self._progress = replace(self._progress, **changes)  # type: ignore[arg-type]
@@ -285,7 +234,7 @@ class Sweep:
     async def _remove(self, victim: Victim) -> None:
         for failures in range(1, _MOST_TRIES + 1):
             try:
-                if not await self._gate.admit(victim.pod):
+                if not await self._gate.admit(victim):
                     self._leave()
                     return
                 removal = await self._try(victim)
@@ -334,3 +283,12 @@ class Sweep:
             if why := reason_to_keep(self._settings, victim, pod, self._clock.now()):
                 return Removal(Outcome.KEPT, why=why)
             victim = policy.victim_for(self._settings, pod, victim.reason, victim.why, victim.rule)
+
+
+def _due(victims: Iterable[Victim]) -> list[Later]:
+    """The orphans among them, by their nodes: those are asked for first, without a quarantine to wait for (GC-52)."""
+    pods: dict[str, list[Pod]] = {}
+    for victim in victims:
+        if victim.reason is Reason.ORPHANED:
+            pods.setdefault(victim.pod.spec.node_name, []).append(victim.pod)
+    return [Later(node, tuple(found), Reason.ORPHANED, 0.0, "") for node, found in pods.items()]

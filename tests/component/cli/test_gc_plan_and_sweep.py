@@ -64,9 +64,9 @@ async def test_a_plan_tells_what_why_and_when_and_changes_nothing(states: States
 async def test_nothing_to_collect_is_one_friendly_line(states: States, admin: list[str]) -> None:
     await states.pod("alive")
     result = await podlife("gc", "plan", *admin)
-    assert (result.code, result.out, result.err) == (0, "Nothing to collect now.\n", "")
+    assert (result.code, result.out, result.err) == (0, "Nothing to collect now in any namespace.\n", "")
     result = await podlife("gc", "sweep", "--yes", *admin)
-    assert (result.code, result.out, result.err) == (0, "Nothing to collect.\n", "")
+    assert (result.code, result.out, result.err) == (0, "Nothing to collect in any namespace.\n", "")
 
 
 async def test_a_selection_chooses_among_what_the_whole_cluster_decides(
@@ -143,7 +143,7 @@ async def test_whom_the_minute_has_no_room_for_yet_is_asked_about_too(
 async def test_with_nothing_to_collect_nothing_is_asked(states: States, admin: list[str]) -> None:
     await states.pod("alive")
     async with on_terminal("gc", "sweep", *admin) as terminal:
-        await terminal.wait_for("Nothing to collect now.")
+        await terminal.wait_for("Nothing to collect now")
         assert await terminal.exit_code() == 0
     assert "[y/N]" not in terminal.shown
 

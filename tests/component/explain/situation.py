@@ -9,7 +9,6 @@ from typing import Any
 from podlife.client import PODS, DeleteOptions
 from podlife.errors import NotFoundError
 from podlife.podgc import Settings
-from podlife.podgc.governing import governed
 from podlife.podgc.policies import Policy
 from podlife.testing import Behaviour, Cluster, pod_gc
 from podlife.testing.controllers import Make as MakeController
@@ -44,7 +43,7 @@ class Situation:
 
     @property
     def settings(self) -> Settings | None:
-        return None if self.policy is None else governed(Settings(), self.policy)
+        return None if self.policy is None else Settings(policy=self.policy)
 
     @property
     def makes(self) -> Mapping[str, MakeController]:

@@ -8,7 +8,6 @@ from pathlib import Path
 from podlife.cli.explain_show import find_stuck, look_at_pod
 from podlife.client import PODS
 from podlife.podgc import Settings
-from podlife.podgc.governing import governed
 from podlife.podgc.policies.model import Keep, OwnerWait, Per, Policy, Rule
 from podlife.testing import Behaviour, Cluster, pod_gc, virtual_time
 from podlife.wire import Request, Response
@@ -32,7 +31,7 @@ async def ended(cluster: Cluster, *names: str) -> None:
 
 @virtual_time
 async def test_the_moment_that_is_foretold_is_the_one_at_which_it_goes() -> None:
-    settings = governed(Settings(), POLICY)
+    settings = Settings(policy=POLICY)
     async with Cluster(nodes=1, controllers={"gc": pod_gc(settings)}) as cluster:
         await ended(cluster, "web")
         said = await look_at_pod(cluster.client, cluster.clock, "default", "web", settings)
@@ -50,7 +49,7 @@ async def test_the_moment_that_is_foretold_is_the_one_at_which_it_goes() -> None
 
 @virtual_time
 async def test_a_rule_that_keeps_some_is_decided_on_all_pods_there_are() -> None:
-    settings = governed(Settings(), KEEPS_ONE)
+    settings = Settings(policy=KEEPS_ONE)
     async with Cluster(nodes=1, controllers=()) as cluster:
         await ended(cluster, "old", "young")
         old = await look_at_pod(cluster.client, cluster.clock, "default", "old", settings)
@@ -61,7 +60,7 @@ async def test_a_rule_that_keeps_some_is_decided_on_all_pods_there_are() -> None
 
 @virtual_time
 async def test_where_all_pods_may_not_be_read_the_rest_is_explained_and_that_is_told(tmp_path: Path) -> None:
-    settings = governed(Settings(), POLICY)
+    settings = Settings(policy=POLICY)
     async with serve(tmp_path) as world:
         await world.node()
         await world.pod("p", phase="Succeeded")

@@ -9,7 +9,6 @@ from podlife.api.codec import Object
 from podlife.client import EVENTS, REPLICA_SETS
 from podlife.events import Recorder
 from podlife.podgc import Collector, Settings
-from podlife.podgc.governing import governed
 from podlife.podgc.policies import Policy
 from podlife.podgc.policies.model import Rule, Selector
 from tests.component.podgc.world import World, running, serve
@@ -82,7 +81,7 @@ async def test_the_rule_of_the_policy_is_named_and_upstreams_is_the_reason_alone
         await world.node()
         await world.pod("a", phase="Failed")
         await world.pod("b", node="", is_terminating=True)
-        events = await collect_and_tell(world, governed(Settings(), policy))
+        events = await collect_and_tell(world, Settings(policy=policy))
         told = sorted(event["message"].partition(":")[0] for event in events)
         assert told == [
             "podlife-gc deleted pod a (expired, rule brief)",

@@ -24,7 +24,6 @@ from podlife.podgc.finalizers_policy import remover_under
 from podlife.podgc.finalizers_removal import FinalizerRemover, Taken, event_of
 from podlife.podgc.finalizers_round import FinalizerRound, RoundResult
 from podlife.podgc.finalizers_watch import FinalizerWatch
-from podlife.podgc.governing import governed
 from podlife.podgc.policies.guards_marks import Marks
 from podlife.podgc.policies.model import Guards, Policy, Protection, Window
 from podlife.podgc.policy import Victim
@@ -320,7 +319,7 @@ async def test_a_stop_or_the_end_of_a_window_while_the_pod_is_archived_keeps_the
 
         # It is midnight.
         guards = Guards(windows=(Window(start=time(0), end=time(0, 1)),))
-        settings = governed(Settings(), Policy(guards=guards))
+        settings = Settings(policy=Policy(guards=guards))
         windowed = remover_under(lambda: settings, world.client, world.clock, frozenset((ONE,)), [slow])
         assert (await windowed.take_off(pod)).why == "no maintenance window is open"
         async with asyncio.TaskGroup() as group:
@@ -500,7 +499,7 @@ async def test_a_policy_holds_finalizers_as_it_holds_deletions(tmp_path: Path) -
         under = remover_under(lambda: in_force, world.client, world.clock, frozenset({ONE}))
         await asyncio.sleep(12 * 3600)
         for why, policy in held_by.items():
-            in_force = governed(Settings(), policy)
+            in_force = Settings(policy=policy)
             assert why in (await under.take_off(pod)).why
         # The last of them, at night.
         await asyncio.sleep(11 * 3600)

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from datetime import time
 from pathlib import Path
 from typing import Any
 
-from podlife.cli.gc_output import format_plan, plan_as_dict
+from podlife.cli.gc_output import Shown, format_plan, plan_as_dict
 from podlife.cli.gc_progress import describe
 from podlife.cli.gc_summary import Result, tell
-from podlife.client import NAMESPACES, Connection
+from podlife.client import NAMESPACES, PODS, Connection
 from podlife.podgc import Outcome, Progress, Settings
-from podlife.podgc.policies.guards import Guard, Moment
+from podlife.podgc.policies.guards import Guard
 from podlife.podgc.policies.guards_marks import FORCE_UNTIL
-from podlife.podgc.policies.guards_plan import hold_back, tighter, without_held
 from podlife.podgc.policies.model import STOP, Guards, Window
 from podlife.podgc.policy import Plan
-from podlife.podgc.sweep import Summary, Sweep, plan_once
+from podlife.podgc.session import GcSession
+from podlife.podgc.sweep import Summary
 from podlife.wire import Request, Response
 from tests.component.podgc.test_guards import ended, lose_nodes, mark
 from tests.component.podgc.world import World, serve
@@ -29,12 +30,12 @@ def settings(*, is_forced: bool = False, **guards: Any) -> Settings:
 
 
 async def sweep(world: World, how: Settings, seen: list[Progress] | None = None) -> Summary:
-    return await Sweep(world.client, how, world.clock).run((seen if seen is not None else []).append)
+    session = GcSession(world.client, how, clock=world.clock)
+    return await session.execute(on_progress=(seen if seen is not None else []).append)
 
 
 async def shown(world: World, how: Settings) -> Plan:
-    plan = await plan_once(world.client, how, clock=world.clock)
-    return hold_back(plan, how, Moment(asyncio.get_running_loop().time(), world.clock.now()))
+    return await GcSession(world.client, how, clock=world.clock).plan()
 
 
 @virtual_time
@@ -57,7 +58,8 @@ async def test_a_sweep_that_would_wait_long_ends_and_tells_what_is_left(tmp_path
         await ended(world, 30)
         result = Result(has_begun=True)
         how = settings(per_minute=5)
-        result.summary = await Sweep(world.client, how, world.clock, report=result.note).run()
+        session = GcSession(world.client, how, clock=world.clock, report=result.note)
+        result.summary = await session.execute()
         assert asyncio.get_running_loop().time() < 1
         assert len(await world.left()) == 25
         told = tell(result, Connection("https://example"))
@@ -120,9 +122,9 @@ async def test_a_plan_tells_what_is_held_by_what_until_when_and_what_lifts_it(tm
         await ended(world, 3)
         await mark(world, "default", STOP, "an incident")
         plan = await shown(world, settings())
-        text = format_plan(plan, "table", world.clock.now())
+        text = format_plan(plan, "table", world.clock.now(), Shown(settings()))
         assert text == (
-            "Nothing to collect now.\n\n"
+            "Nothing to collect now in any namespace.\n\n"
             "Held back:\n"
             "  2 pods by gc-stop: namespace default has the annotation podlife.dev/gc-stop: an incident\n"
             "    lifted by `kubectl annotate namespace default podlife.dev/gc-stop-`\n"
@@ -131,9 +133,9 @@ async def test_a_plan_tells_what_is_held_by_what_until_when_and_what_lifts_it(tm
         await mark(world, "default", STOP, None)
         window = Window(start=time(22), end=time(6), zone="Europe/Berlin")
         plan = await shown(world, settings(windows=(window,), is_observing=True))
-        # It is one in the morning in Berlin; observed pods are shown among those that would go.
+        # It is one in the morning in Berlin.
         [item] = plan_as_dict(plan)["heldBack"]
-        assert (item["guard"], item["count"], len(plan.victims)) == ("observeOnly", 2, 2)
+        assert (item["guard"], item["count"], plan.victims) == ("observeOnly", 2, ())
         window = Window(start=time(22), end=time(23), zone="Europe/Berlin")
         [item] = plan_as_dict(await shown(world, settings(windows=(window,))))["heldBack"]
         assert (item["guard"], item["until"]) == ("windows", "2030-01-01T21:00:00Z")
@@ -142,9 +144,9 @@ async def test_a_plan_tells_what_is_held_by_what_until_when_and_what_lifts_it(tm
 
 def test_flags_only_ever_tighten_what_a_policy_allows() -> None:
     policy = Guards(per_minute=100, per_pass=500, share_of_cluster=0.1)
-    assert tighter(None, policy) is policy
-    assert tighter(Guards(per_minute=10), policy) == Guards(per_minute=10, per_pass=500, share_of_cluster=0.1)
-    loose = tighter(Guards(per_minute=1000, is_observing=True), policy)
+    tight = policy.tightened_by(Guards(per_minute=10))
+    assert tight == Guards(per_minute=10, per_pass=500, share_of_cluster=0.1)
+    loose = policy.tightened_by(Guards(per_minute=1000, is_observing=True))
     assert loose == Guards(per_minute=100, per_pass=500, share_of_cluster=0.1, is_observing=True)
 
 
@@ -193,8 +195,11 @@ async def test_whoever_agrees_to_what_is_shown_agrees_to_none_that_is_held_but_f
         await ended(world, 4)
         await ended(world, 3, namespace="stopped")
         how = settings(per_minute=2)
-        plan = await plan_once(world.client, how, clock=world.clock)
-        agreed = without_held(plan, (await shown(world, how)).held_back)
-        assert {victim.pod.metadata.namespace for victim in plan.victims} == {"default", "stopped"}
-        assert {victim.pod.metadata.namespace for victim in agreed.victims} == {"default"}
-        assert len(agreed.victims) > 2
+        agreed = await shown(world, how)
+        held = {str(each.refusal.guard): len(each.victims) for each in agreed.held_back}
+        assert (len(agreed.victims), held) == (2, {"perMinute": 2, "gc-stop": 2})
+        await mark(world, "stopped", STOP, None)
+        summary = await GcSession(world.client, how, clock=world.clock).execute(agreed)
+        assert [str(each.refusal.guard) for each in summary.held_back] == ["gc-stop"]
+        page = await world.admin.list(PODS)
+        assert Counter(pod["metadata"]["namespace"] for pod in page.items) == {"stopped": 3}

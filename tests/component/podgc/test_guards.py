@@ -14,7 +14,6 @@ from podlife.cli.gc_metrics import GcMetrics
 from podlife.client import EVENTS, NAMESPACES
 from podlife.events import Recorder
 from podlife.podgc import Collector, Reason, Settings
-from podlife.podgc.governing import governed
 from podlife.podgc.policies import guards_post
 from podlife.podgc.policies.guards_marks import FORCE_UNTIL
 from podlife.podgc.policies.model import STOP, Guards, Policy, Window
@@ -309,7 +308,7 @@ async def test_other_guards_that_are_put_in_force_hold_at_once_and_know_what_wen
         await ended(world, 20)
 
         def policy(**guards: Any) -> Settings:
-            return governed(Settings(threshold=1), Policy(guards=Guards(**guards)))
+            return Settings(threshold=1, policy=Policy(guards=Guards(**guards)))
 
         collector = Collector(world.client, policy(is_observing=True), clock=world.clock)
         async with running(collector):
@@ -341,7 +340,7 @@ async def test_observe_only_that_is_put_in_force_holds_whom_a_step_has_not_let_g
             return ""
 
         def policy(**guards: Any) -> Settings:
-            return governed(Settings(threshold=1), Policy(guards=Guards(**guards)))
+            return Settings(threshold=1, policy=Policy(guards=Guards(**guards)))
 
         collector = Collector(world.client, policy(), clock=world.clock, steps=[archive_slowly])
         async with running(collector):

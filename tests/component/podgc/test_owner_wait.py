@@ -16,14 +16,11 @@ from podlife.cli.gc_output import format_plan, plan_as_dict
 from podlife.client import JOBS, PODS, DeleteOptions
 from podlife.errors import ForbiddenError
 from podlife.podgc import Collector, Outcome, Settings
-from podlife.podgc.governing import governed
 from podlife.podgc.policies.model import OwnerWait, Policy, Rule, Selector
 from podlife.podgc.policies.owner import OwnerStep
-from podlife.podgc.policies.owner_plan import set_waiting_apart
 from podlife.podgc.policy import Action, Victim
-from podlife.podgc.removal import Removal
+from podlife.podgc.session import GcSession
 from podlife.podgc.settings import Reason
-from podlife.podgc.sweep import Sweep, plan_once
 from podlife.podgc.views import Pod
 from podlife.testing import Behaviour, Cluster
 from podlife.wire import Request, Response
@@ -108,7 +105,7 @@ async def test_a_policy_that_waits_and_comes_while_a_step_takes_its_time_is_heed
     patient = Policy((Rule("all", ttl_seconds=0, wait_for_owner=OwnerWait(600)),))
 
     async def take_time(victim: Victim) -> str:
-        collector.put_in_force(governed(Settings(), patient))
+        collector.put_in_force(Settings(policy=patient))
         await asyncio.sleep(5)
         return ""
 
@@ -116,7 +113,7 @@ async def test_a_policy_that_waits_and_comes_while_a_step_takes_its_time_is_heed
         Runs(world)
         await world.node()
         await finished(world)
-        settings = governed(Settings(), Policy((Rule("all", ttl_seconds=0),)))
+        settings = Settings(policy=Policy((Rule("all", ttl_seconds=0),)))
         collector = Collector(world.client, settings, clock=world.clock, steps=[take_time])
         async with running(collector):
             await asyncio.sleep(500)
@@ -311,7 +308,7 @@ async def test_the_collector_keeps_a_jobs_pod_while_nobody_counts_and_takes_it_t
         await uncounted_pod(cluster)
         first = await jobs_pod(cluster)
         assert first is not None
-        settings = governed(Settings(), JOBS_GO)
+        settings = Settings(policy=JOBS_GO)
         async with running(Collector(cluster.client, settings, clock=cluster.clock)):
             await cluster.advance(minutes=3)
             still = await cluster.client.get(PODS, first["metadata"]["name"], "default")
@@ -331,7 +328,7 @@ async def test_the_collector_takes_a_pod_when_the_bound_is_over_and_not_at_its_n
         first = await jobs_pod(cluster)
         assert first is not None
         name = first["metadata"]["name"]
-        async with running(Collector(cluster.client, governed(Settings(), JOBS_GO), clock=cluster.clock)):
+        async with running(Collector(cluster.client, Settings(policy=JOBS_GO), clock=cluster.clock)):
             # It ended at 00:01:00, and may wait for ten minutes.
             bound = datetime(2030, 1, 1, 0, 11, tzinfo=UTC)
             await cluster.advance(seconds=(bound - cluster.clock.now()).total_seconds() - 1)
@@ -345,17 +342,13 @@ async def test_a_sweep_tells_which_pods_wait_for_their_owner_and_takes_them_afte
     async with Cluster(nodes=1, controllers=("job", "scheduler")) as cluster:
         await uncounted_pod(cluster)
         await cluster.advance(seconds=30)
-        settings = governed(Settings(), JOBS_GO)
-        kept: list[str] = []
-
-        def report(_: Victim, removal: Removal) -> None:
-            kept.append(removal.why)
-
-        summary = await Sweep(cluster.client, settings, cluster.clock, report=report).run()
-        assert summary.outcomes[Outcome.KEPT] == 1
-        assert kept[0].startswith("waits for its owner: its Job has not counted it yet; goes at 2030-")
+        settings = Settings(policy=JOBS_GO)
+        summary = await GcSession(cluster.client, settings, clock=cluster.clock).execute()
+        [waits] = summary.waiting
+        assert waits.what == "its Job has not counted it yet"
+        assert (sum(summary.outcomes.values()), summary.is_complete) == (0, True)
         await cluster.advance(minutes=10)
-        summary = await Sweep(cluster.client, settings, cluster.clock).run()
+        summary = await GcSession(cluster.client, settings, clock=cluster.clock).execute()
         # Its own finalizer holds it still, so that nothing is lost to the Job.
         assert summary.outcomes[Outcome.HELD] == 1
 
@@ -365,13 +358,11 @@ async def test_a_plan_shows_who_waits_apart_from_who_goes() -> None:
     async with Cluster(nodes=1, controllers=("job", "scheduler")) as cluster:
         await uncounted_pod(cluster)
         await cluster.advance(seconds=30)
-        settings = governed(Settings(), JOBS_GO)
-        plan = await plan_once(cluster.client, settings, None, cluster.clock)
-        assert len(plan.victims) == 1
-        plan = await set_waiting_apart(plan, cluster.client, settings, cluster.clock)
+        settings = Settings(policy=JOBS_GO)
+        plan = await GcSession(cluster.client, settings, clock=cluster.clock).plan()
         assert plan.victims == ()
         shown = format_plan(plan, "table", cluster.clock.now()).splitlines()
-        assert shown[0] == "Nothing to collect now."
+        assert shown[0] == "Nothing to collect now in any namespace."
         assert shown[2].split() == ["WAITS", "FOR", "ITS", "OWNER", "RULE", "AT", "MOST", "WHY"]
         [waits] = plan.waiting
         name = waits.victim.pod.key
@@ -380,8 +371,8 @@ async def test_a_plan_shows_who_waits_apart_from_who_goes() -> None:
         assert (told["rule"], told["until"]) == ("jobs", "2030-01-01T00:11:00Z")
         await cluster.controllers.start("job")
         await cluster.settled()
-        plan = await plan_once(cluster.client, settings, None, cluster.clock)
-        assert await set_waiting_apart(plan, cluster.client, settings, cluster.clock) == plan
+        plan = await GcSession(cluster.client, settings, clock=cluster.clock).plan()
+        assert (len(plan.victims), plan.waiting) == (1, ())
 
 
 @virtual_time

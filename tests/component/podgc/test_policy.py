@@ -16,7 +16,6 @@ from podlife.cli.gc_output import format_plan
 from podlife.client import NAMESPACES, PODS
 from podlife.events import Recorder
 from podlife.podgc import Collector, Settings
-from podlife.podgc.governing import governed
 from podlife.podgc.policies import Policy
 from podlife.podgc.policies.model import KEEP_UNTIL, Keep, Per, Protection, Rule, Selector
 from podlife.podgc.policies.reading import load_policy
@@ -43,7 +42,7 @@ async def ended(world: World, name: str, at: float, *, phase: str = "Succeeded",
 
 
 def collector(world: World, policy: Policy, **settings: Any) -> Collector:
-    return Collector(world.client, governed(Settings(**settings), policy), clock=world.clock)
+    return Collector(world.client, Settings(**settings, policy=policy), clock=world.clock)
 
 
 TTL = Policy((Rule("brief", ttl_seconds=60),))
@@ -286,7 +285,7 @@ async def test_a_policy_that_comes_while_a_step_takes_its_time_saves_whom_it_pro
 
     async def take_time(victim: Victim) -> str:
         if not asked:
-            governor.put_in_force(governed(Settings(), sparing))
+            governor.put_in_force(Settings(policy=sparing))
         asked.append(victim.pod.metadata.name)
         await asyncio.sleep(5)
         return ""
@@ -295,7 +294,7 @@ async def test_a_policy_that_comes_while_a_step_takes_its_time_saves_whom_it_pro
         await world.node()
         await ended(world, "held", -100, labels={"hold": "yes"})
         await ended(world, "other", -100)
-        settings = governed(Settings(), TTL)
+        settings = Settings(policy=TTL)
         governor = Collector(world.client, settings, clock=world.clock, steps=[take_time])
         async with running(governor):
             await eventually(lambda: world.is_gone("other"))

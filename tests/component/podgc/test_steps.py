@@ -10,7 +10,7 @@ from podlife.client import Connection
 from podlife.events import Recorder
 from podlife.podgc import Collector, Outcome, Settings
 from podlife.podgc.policy import Victim
-from podlife.podgc.sweep import Sweep
+from podlife.podgc.session import GcSession
 from tests.component.podgc.world import World, running, serve
 from tests.virtual_time import virtual_time
 
@@ -41,8 +41,9 @@ async def test_a_sweep_leaves_what_a_step_keeps_unmarked_and_is_not_complete(tmp
         await build(world)
         result = Result(has_begun=True)
         doubt = Doubt("a", "unscheduled")
-        sweep = Sweep(world.client, Settings(threshold=1), world.clock, report=result.note, steps=[doubt])
-        result.summary = summary = await sweep.run()
+        how = Settings(threshold=1)
+        session = GcSession(world.client, how, clock=world.clock, report=result.note, steps=[doubt])
+        result.summary = summary = await session.execute()
         assert await world.left() == ["a", "c", "unscheduled"]
         assert world.patched() == []
         assert (summary.outcomes[Outcome.KEPT], summary.is_complete) == (2, False)

@@ -78,7 +78,7 @@ async def test_a_plan_shows_each_reason_and_a_sweep_does_what_it_shows(
     assert (await states.get("never"))["status"]["phase"] == "Failed"
 
     again = await podlife("gc", "sweep", "--yes", *flags)
-    assert (again.code, again.out) == (0, "Nothing to collect.\n")
+    assert (again.code, again.out.startswith("Nothing to collect in any namespace.")) == (0, True)
 
 
 async def test_a_running_collector_collects_tells_and_gives_its_lease_back(

@@ -14,12 +14,11 @@ from podlife.client import JOBS, PODS, Client, PatchType, Ref
 from podlife.clock import SystemClock
 from podlife.errors import NotFoundError
 from podlife.podgc import Action, Outcome, Settings, Victim
-from podlife.podgc.governing import governed
 from podlife.podgc.policies.model import OwnerWait, Policy, Rule, Selector
 from podlife.podgc.policies.owner import OwnerStep
 from podlife.podgc.removal import Removal
+from podlife.podgc.session import GcSession
 from podlife.podgc.settings import Reason
-from podlife.podgc.sweep import Sweep
 from podlife.podgc.views import Pod
 from tests.component.cli.commands import eventually, podlife
 from tests.real.podgc.cluster import connect, find_pod, make_namespace, make_node
@@ -118,18 +117,18 @@ async def test_a_jobs_pod_is_swept_only_when_the_job_has_counted_it(
     pod = await finished(client, "sum-1", owner(JOBS, job), finalizers=[tracking])
     kept: list[str] = []
 
-    async def sweep() -> Outcome:
+    async def sweep() -> Outcome | None:
         outcomes: list[Outcome] = []
 
         def report(victim: Victim, removal: Removal) -> None:
             if victim.pod.metadata.name == "sum-1":
                 outcomes.append(removal.outcome)
-                kept.append(removal.why)
 
-        await Sweep(client, governed(Settings(), POLICY), SystemClock(), report=report).run()
-        return outcomes[0]
+        summary = await GcSession(client, Settings(policy=POLICY), report=report).execute()
+        kept.extend(waits.what for waits in summary.waiting if waits.victim.pod.metadata.name == "sum-1")
+        return outcomes[0] if outcomes else None
 
-    assert await sweep() is Outcome.KEPT
+    assert await sweep() is None
     assert "its Job has not counted it yet" in kept[-1]
     file = tmp_path / "policy.yaml"
     file.write_text(FILE)

@@ -108,7 +108,7 @@ async def test_the_page_from_top_to_bottom(client: Client, shell: Shell) -> None
     assert await pods(client) == ["web-0", "web-1", "web-2", "web-3"], "it only observes"
     swept = shell.type(sweep)
     assert "2 pods deleted" in swept
-    assert "Nothing to collect now." in swept
+    assert "Nothing to collect now" in swept
     assert await pods(client) == ["web-0", "web-1"]
     assert await pods(client, "kube-system") == ["dns"]
     await _mess(client, shell)

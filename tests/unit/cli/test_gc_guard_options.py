@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from typer.testing import CliRunner
 
 from podlife.cli.gc import app
 from podlife.cli.gc_guard_options import GuardOptions
 from podlife.podgc import Settings
-from podlife.podgc.governing import governed
 from podlife.podgc.policies.model import Guards, Policy
 
 
@@ -24,9 +25,9 @@ def test_flags_are_guards_without_a_policy() -> None:
 
 def test_flags_hold_besides_what_the_policy_says() -> None:
     policy = Policy(guards=Guards(per_minute=100, share_of_cluster=0.1))
-    settings = governed(GuardOptions(max_per_minute=7, observe=True).on(Settings()), policy)
+    settings = replace(GuardOptions(max_per_minute=7, observe=True).on(Settings()), policy=policy)
     assert settings.guards == Guards(per_minute=7, share_of_cluster=0.1, is_observing=True)
-    assert governed(GuardOptions().on(Settings()), policy).guards == policy.guards
+    assert replace(GuardOptions().on(Settings()), policy=policy).guards == policy.guards
 
 
 def test_a_minute_without_deletions_is_refused() -> None:

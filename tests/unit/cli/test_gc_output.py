@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import yaml
 
-from podlife.cli.gc_output import counted, format_plan
-from podlife.podgc import Reason
+from podlife.cli.gc_output import Shown, counted, format_plan
+from podlife.podgc import Policy, Reason, Settings
 from podlife.podgc.index import Verdict
 from podlife.podgc.policies.guards import Guard, Refusal
 from podlife.podgc.policies.guards_plan import HeldBack
@@ -30,6 +30,10 @@ def pod(name: str, *, node: str = "", phase: str = "", finalizers: tuple[str, ..
         finalizers=finalizers,
     )
     return Pod(metadata, PodSpec(node_name=node), PodStatus(phase=phase))
+
+
+def victims(*names: str) -> tuple[Victim, ...]:
+    return tuple(Victim(pod(name), Reason.TERMINATED, Action.DELETE, "too many") for name in names)
 
 
 PLAN = Plan(
@@ -81,14 +85,44 @@ def test_a_wide_table_also_shows_where_it_is_and_what_is_done_to_it() -> None:
 
 
 def test_a_wide_table_names_whom_a_guard_holds_back() -> None:
-    held = HeldBack(Refusal(Guard.STOP, "stopped", "ns", lifted_by="kubectl x"), (pod("a"), pod("b")))
-    seen = HeldBack(Refusal(Guard.OBSERVING, "only looking"), (pod("c"),))
-    plan = Plan(held_back=(held, seen))
+    held = HeldBack(Refusal(Guard.STOP, "stopped", "ns", lifted_by="kubectl x"), victims("a", "b"))
+    plan = Plan(held_back=(held,))
     assert "ns/a" not in format_plan(plan, "table", NOW)
     assert [line for line in format_plan(plan, "wide", NOW).splitlines() if "ns/" in line] == [
         "    ns/a",
         "    ns/b",
     ]
+
+
+def test_observed_pods_are_shown_as_what_would_go_and_nothing_is_said_to_go() -> None:
+    held = HeldBack(Refusal(Guard.OBSERVING, "only looking"), victims("a", "b"))
+    plan = Plan(held_back=(held,))
+    shown = format_plan(plan, "wide", NOW)
+    assert "ns          a      terminated" in shown
+    assert "2 pods would be collected if it were not only observed: 2 terminated." in shown
+    assert "to collect now" not in shown
+    assert format_plan(plan, "name", NOW) == ""
+    read = json.loads(format_plan(plan, "json", NOW))
+    assert (read["victims"], read["heldBack"][0]["count"]) == ([], 2)
+    assert read["heldBack"][0]["pods"][0]["reason"] == "terminated"
+
+
+def test_terminated_pods_below_the_threshold_are_counted_and_the_flag_is_named() -> None:
+    said = format_plan(Plan(terminated=9), "table", NOW)
+    assert said == (
+        "Nothing to collect now in any namespace. The cluster has 9 terminated pods, 12500 may stay: a lower "
+        "--terminated-pod-gc-threshold collects more.\n"
+    )
+    policy = Shown(Settings(policy=Policy(threshold=500)))
+    assert "a lower upstream.terminated.threshold in the policy" in format_plan(
+        Plan(terminated=9), "table", NOW, policy
+    )
+    assert "all of them may stay" in format_plan(
+        Plan(terminated=9), "table", NOW, Shown(Settings(threshold=0))
+    )
+    # Those beyond the threshold go, or something else holds them: that is told elsewhere.
+    lower = format_plan(Plan(terminated=9), "table", NOW, Shown(Settings(threshold=5), "ns"))
+    assert lower == "Nothing to collect now in namespace ns.\n"
 
 
 def test_what_comes_later_by_rules_is_said_to_be_of_every_namespace_where_one_is_shown() -> None:
@@ -98,17 +132,17 @@ def test_what_comes_later_by_rules_is_said_to_be_of_every_namespace_where_one_is
     plan = Plan(upcoming=(soon,))
     assert "by rule jobs, first ns/x" in format_plan(plan, "table", NOW)
     assert "by rule jobs in every namespace, first ns/x" in format_plan(
-        plan, "table", NOW, is_one_namespace=True
+        plan, "table", NOW, Shown(namespace="ns")
     )
 
 
 def test_nothing_to_do_is_one_friendly_line() -> None:
-    assert format_plan(Plan(), "table", NOW) == "Nothing to collect now.\n"
+    assert format_plan(Plan(), "table", NOW) == "Nothing to collect now in any namespace.\n"
 
 
 def test_what_only_comes_later_is_shown_though_nothing_goes_now() -> None:
     shown = format_plan(Plan(later=PLAN.later), "table", NOW)
-    assert shown.startswith("Nothing to collect now.\n\nLATER")
+    assert shown.startswith("Nothing to collect now in any namespace.\n\nLATER")
 
 
 @pytest.mark.parametrize("output", ["json", "yaml"])
@@ -136,7 +170,7 @@ def test_an_empty_plan_is_still_a_document() -> None:
 
 
 def test_names_are_what_kubectl_takes_in_one_namespace_and_unmistakable_in_several() -> None:
-    assert format_plan(PLAN, "name", NOW, is_one_namespace=True) == "pod/old\npod/a-longer-name\n"
+    assert format_plan(PLAN, "name", NOW, Shown(namespace="ns")) == "pod/old\npod/a-longer-name\n"
     assert format_plan(PLAN, "name", NOW) == "ns/pod/old\nns/pod/a-longer-name\n"
     assert format_plan(Plan(), "name", NOW) == ""
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from podlife.cli.gc_summary import Result, tell
 from podlife.client import Connection
+from podlife.podgc import Summary, Waits
+from tests.unit.cli.test_gc_summary import victim
 
 
 def test_pods_that_wait_for_their_owner_are_told_and_are_no_failure() -> None:
-    waiting = {"Job sum has not counted it yet": ["ns/a", "ns/b"]}
-    told = tell(Result(has_begun=True, waiting=waiting), Connection("https://example"))
+    until = datetime(2030, 1, 1, tzinfo=UTC)
+    waiting = tuple(Waits(victim(name), "Job sum has not counted it yet", until) for name in ("a", "b"))
+    told = tell(Result(Summary(waiting=waiting), has_begun=True), Connection("https://example"))
     assert told.said == [
-        "Nothing to collect.",
+        "Nothing to collect in any namespace.",
         "  2 pods not to go before the owner has seen the end (ns/a, ns/b): Job sum has not counted it yet",
     ]
     assert (told.problems, told.code) == ([], 0)

@@ -11,7 +11,7 @@ import msgspec
 
 from podlife.api.selectors import parse_label_selector
 from podlife.podgc import PodIndex, Settings, policy
-from podlife.podgc.governing import governed, index_for, pod_view
+from podlife.podgc.governing import index_for, pod_view
 from podlife.podgc.policies.model import Keep, Per, Policy, Rule, Selector
 from podlife.podgc.views import Namespace, Pod
 from tests.unit.podgc.test_index_cost import calls_of, wire_pod
@@ -34,7 +34,7 @@ def rules(count: int) -> Policy:
 
 
 def settings_of(count: int) -> Settings:
-    return governed(Settings(threshold=10_000_000), rules(count))
+    return Settings(threshold=10_000_000, policy=rules(count))
 
 
 def wire(number: int, *, phase: str = "Running") -> bytes:

@@ -130,10 +130,6 @@ class GuardBook:
         return self._stops
 
     @property
-    def has_shares(self) -> bool:
-        return self.guards.share_of_namespace is not None or self.guards.share_of_cluster is not None
-
-    @property
     def under_way(self) -> int:
         return len(self._under_way)
 

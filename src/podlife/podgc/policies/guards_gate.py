@@ -13,9 +13,9 @@ from collections.abc import Awaitable, Callable
 
 from podlife.clock import Clock
 from podlife.errors import PodlifeError
-from podlife.podgc.policies.guards import Guard, GuardBook, Moment, Refusal
+from podlife.podgc.policies.guards import Guard, GuardBook, Moment
 from podlife.podgc.policies.guards_marks import Marks
-from podlife.podgc.policies.guards_plan import HeldBack
+from podlife.podgc.policies.guards_plan import HeldBack, HeldVictims
 from podlife.podgc.policies.guards_post import may_be_deleted
 from podlife.podgc.policy import Victim
 from podlife.podgc.removal import Removal
@@ -53,28 +53,28 @@ class Gate:
         self._marking = asyncio.Lock()
         self._trouble: PodlifeError | None = None
         self._waits: bool | None = None
-        self._held: dict[tuple[Guard, str], tuple[Refusal, list[Pod]]] = {}
+        self._held = HeldVictims()
 
     @property
-    def held_back(self) -> list[HeldBack]:
-        return [HeldBack(refusal, tuple(pods)) for refusal, pods in self._held.values()]
+    def held_back(self) -> tuple[HeldBack, ...]:
+        return self._held.held_back
 
     def begin(self) -> None:
         """Others are to be dealt with: whether they are waited for is another question."""
         self._waits = None
 
-    async def admit(self, pod: Pod) -> bool:
-        """Whether the pod goes; `note` is to be called then. Raises PodlifeError where nobody can tell."""
+    async def admit(self, victim: Victim) -> bool:
+        """Whether the victim goes; `note` is to be called then. Raises PodlifeError where nobody can tell."""
         if self._book is None:
             return True
         while True:
             await self._refresh(self._book)
             moment = self._moment()
-            refusal = self._book.admit(pod, moment)
+            refusal = self._book.admit(victim.pod, moment)
             if refusal is None:
                 return True
             if refusal.guard is not Guard.PER_MINUTE or not self._is_short(self._book, moment):
-                self._held.setdefault((refusal.guard, refusal.place), (refusal, []))[1].append(pod)
+                self._held.note(refusal, victim)
                 return False
             if not await self._wait(self._book.next_room_at(moment)):
                 return False

@@ -1,24 +1,24 @@
 """What the guards hold back of a plan, for whoever reads it or is about to carry it out. Pure.
 
 A plan that is carried out at once is one pass: shares are judged on all its victims, and on the pods whose node is
-missing too, which go when its quarantine ends.
+missing too, which go when its quarantine ends, and on those that wait for their owners: a collector that runs counts
+them as well.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from podlife.podgc.index import PodIndex
 from podlife.podgc.policies.guards import Guard, GuardBook, Moment, Refusal
 from podlife.podgc.policies.guards_marks import Marks, marks_of
-from podlife.podgc.policies.model import Guards
-from podlife.podgc.policy import Plan, Victim, part_of
-from podlife.podgc.settings import Settings
+from podlife.podgc.policy import Plan, Victim, part_of, victim_for
+from podlife.podgc.settings import Reason, Settings
 from podlife.podgc.views import Pod
 
-__all__ = ["Census", "HeldBack", "book_for", "census_of", "hold_back", "tighter", "without_held"]
+__all__ = ["Census", "HeldBack", "HeldVictims", "book_for", "census_of", "going", "hold_back"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,25 +31,38 @@ class Census:
 
 @dataclass(frozen=True, slots=True)
 class HeldBack:
+    """Victims that one guard holds in one place."""
+
     refusal: Refusal
-    pods: tuple[Pod, ...]
+    victims: tuple[Victim, ...]
+
+    @property
+    def pods(self) -> tuple[Pod, ...]:
+        return tuple(victim.pod for victim in self.victims)
+
+    @property
+    def is_for_a_minute(self) -> bool:
+        """Whether time alone lifts it, soon: a sweep waits for that."""
+        return self.refusal.guard is Guard.PER_MINUTE
+
+
+class HeldVictims:
+    """Victims as they are refused, by guard and place."""
+
+    def __init__(self) -> None:
+        self._held: dict[tuple[Guard, str], tuple[Refusal, list[Victim]]] = {}
+
+    def note(self, refusal: Refusal, victim: Victim) -> None:
+        self._held.setdefault((refusal.guard, refusal.place), (refusal, []))[1].append(victim)
+
+    @property
+    def held_back(self) -> tuple[HeldBack, ...]:
+        return tuple(HeldBack(refusal, tuple(victims)) for refusal, victims in self._held.values())
 
 
 def census_of(index: PodIndex) -> Census:
     annotations = {name: each.metadata.annotations for name, each in index.namespaces.items()}
     return Census(dict(index.counts), marks_of(annotations))
-
-
-def tighter(one: Guards | None, other: Guards | None) -> Guards | None:
-    """Where both say something, the lower bound; windows and shares are those of the second where it has any."""
-    if one is None or other is None:
-        return other if one is None else one
-    return replace(
-        other,
-        per_minute=min((n for n in (one.per_minute, other.per_minute) if n is not None), default=None),
-        per_pass=min((n for n in (one.per_pass, other.per_pass) if n is not None), default=None),
-        is_observing=one.is_observing or other.is_observing,
-    )
 
 
 def book_for(settings: Settings, plan: Plan, moment: Moment) -> GuardBook | None:
@@ -64,47 +77,45 @@ def book_for(settings: Settings, plan: Plan, moment: Moment) -> GuardBook | None
     return book
 
 
-def hold_back(plan: Plan, settings: Settings, moment: Moment) -> Plan:
-    """The plan without the victims that would be held now; they are told with what holds them. Observed ones stay
-    among the victims, to be seen."""
+def hold_back(
+    plan: Plan, settings: Settings, moment: Moment, is_meant: Callable[[Pod], bool] = lambda pod: True
+) -> Plan:
+    """What of the plan goes if it is carried out now, and what is held back of it, by what. Of the pods that are not
+    meant nobody goes; what a share is exceeded by they are counted among."""
     book = book_for(settings, plan, moment)
+    plan = part_of(plan, is_meant)
     if book is None:
         return plan
-    goes: list[Victim] = []
-    held: dict[tuple[Guard, str], tuple[Refusal, list[Pod]]] = {}
-    for victim in plan.victims:
-        refusal = book.admit(victim.pod, moment)
-        if refusal is None or refusal.guard is Guard.OBSERVING:
-            goes.append(victim)
-        if refusal is not None:
-            _note(held, refusal, victim.pod)
-    for pod in (pod for later in plan.later for pod in later.pods):
-        refusal = book.refusal_of(pod.metadata.namespace, moment)
-        # Those that count or go by the time of day may have let go of it by then.
-        if refusal is not None and refusal.guard in _LASTING:
-            _note(held, refusal, pod)
-    found = tuple(HeldBack(refusal, tuple(pods)) for refusal, pods in held.values())
-    return replace(plan, victims=tuple(goes), held_back=found)
+    held, staying = HeldVictims(), set[str]()
+    # Orphans last, as they go: the server is asked for their node first.
+    for victim in sorted(plan.victims, key=lambda victim: victim.reason is Reason.ORPHANED):
+        if (refusal := book.admit(victim.pod, moment)) is not None:
+            held.note(refusal, victim)
+            staying.add(victim.pod.metadata.uid)
+    for later in plan.later:
+        for pod in later.pods:
+            refusal = book.refusal_of(pod.metadata.namespace, moment)
+            # Those that count or go by the time of day may have let go of it by then.
+            if refusal is not None and refusal.guard in _LASTING:
+                held.note(refusal, victim_for(settings, pod, later.reason, later.why))
+                staying.add(pod.metadata.uid)
+    goes = part_of(plan, lambda pod: pod.metadata.uid not in staying)
+    return replace(plan, victims=goes.victims, later=goes.later, held_back=held.held_back)
 
 
-def without_held(plan: Plan, held_back: Iterable[HeldBack]) -> Plan:
-    """What of the plan somebody agrees to who was shown what is held back of it: not those that are, also if nothing
-    holds them any more when it is carried out. For room in the minute a sweep only waits."""
-    held = {
-        pod.metadata.uid
-        for item in held_back
-        if item.refusal.guard is not Guard.PER_MINUTE
-        for pod in item.pods
-    }
-    return part_of(plan, lambda pod: pod.metadata.uid not in held)
+def going(plan: Plan) -> Iterator[Pod]:
+    """Who goes if the plan is carried out: now, as the minute has room, or when a quarantine ends."""
+    held = (victim for each in plan.held_back if each.is_for_a_minute for victim in each.victims)
+    yield from (victim.pod for victim in (*plan.victims, *held))
+    yield from (pod for later in plan.later for pod in later.pods)
 
 
 _LASTING = (Guard.STOP, Guard.CLUSTER_SHARE, Guard.NAMESPACE_SHARE)
 
 
-def _note(held: dict[tuple[Guard, str], tuple[Refusal, list[Pod]]], refusal: Refusal, pod: Pod) -> None:
-    held.setdefault((refusal.guard, refusal.place), (refusal, []))[1].append(pod)
-
-
-def _wanted(plan: Plan) -> list[Pod]:
-    return [victim.pod for victim in plan.victims] + [pod for later in plan.later for pod in later.pods]
+def _wanted(plan: Plan) -> Iterator[Pod]:
+    """Who would go if nothing held them, now or when a quarantine ends or an owner has seen the end."""
+    victims = (*plan.victims, *(victim for each in plan.held_back for victim in each.victims))
+    yield from (victim.pod for victim in victims)
+    yield from (waits.victim.pod for waits in plan.waiting)
+    yield from (pod for later in plan.later for pod in later.pods)

@@ -113,7 +113,7 @@ class GuardPost:
     def is_ready(self, index: PodIndex, settings: Settings, *, is_pass: bool, is_more: bool) -> bool:
         """Whether victims may be handed out in this look; `is_more` when it only goes on with what was judged."""
         book = self._book
-        if book is None or not book.has_shares:
+        if book is None or not book.guards.has_shares:
             return True
         moment = self._moment()
         if is_pass or moment.at >= self._judged_at + self._judge_seconds:

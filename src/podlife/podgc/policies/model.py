@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import time
 from enum import StrEnum
+from typing import TypeVar
 
 from podlife.api.selectors import LabelSelector
 from podlife.podgc.keeping import KEEP_UNTIL
@@ -143,6 +144,35 @@ class Guards:
     # None at all is always.
     windows: tuple[Window, ...] = ()
     is_observing: bool = False
+
+    @property
+    def has_shares(self) -> bool:
+        return self.share_of_namespace is not None or self.share_of_cluster is not None
+
+    def tightened_by(self, other: Guards) -> Guards:
+        """The lower of each two bounds. Raises ValueError where both have windows and they differ: in which time both
+        are open cannot be said in windows."""
+        if self.windows and other.windows and self.windows != other.windows:
+            raise ValueError("windows are given twice, by the policy and beside it: leave one of them out")
+        lenient = [each.share_at_least for each in (self, other) if each.has_shares]
+        return Guards(
+            per_minute=_lower(self.per_minute, other.per_minute),
+            per_pass=_lower(self.per_pass, other.per_pass),
+            share_of_namespace=_lower(self.share_of_namespace, other.share_of_namespace),
+            share_of_cluster=_lower(self.share_of_cluster, other.share_of_cluster),
+            share_at_least=min(lenient, default=self.share_at_least),
+            windows=self.windows or other.windows,
+            is_observing=self.is_observing or other.is_observing,
+        )
+
+
+N = TypeVar("N", int, float)
+
+
+def _lower(one: N | None, other: N | None) -> N | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return min(one, other)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ import pytest
 from podlife.api.codec import Object, format_time
 from podlife.api.selectors import parse_label_selector
 from podlife.podgc import Action, PodIndex, Settings
-from podlife.podgc.governing import evaluate, governed, index_of, pod_view
+from podlife.podgc.governing import evaluate, index_of, pod_view
 from podlife.podgc.policies import Policy, groups
 from podlife.podgc.policies.model import KEEP_UNTIL, Keep, Order, Per, Protection, Rule, Selector
 from podlife.podgc.policy import standing_of, victim_of, victims
@@ -252,7 +252,7 @@ def test_a_pod_that_stays_beyond_its_grace_is_marked_first() -> None:
 
 
 def asked(policy: Policy, asked_about: Object, *others: Object) -> Any:
-    settings = governed(Settings(), policy)
+    settings = Settings(policy=policy)
     index: PodIndex = index_of(settings, [asked_about, *others], None, None, NOW)
     found = index.pod(asked_about["spec"]["nodeName"], asked_about["metadata"]["uid"])
     assert found is not None
@@ -267,7 +267,7 @@ def test_a_pod_that_is_due_for_two_reasons_at_the_same_moment_goes_once() -> Non
 
 def test_a_pod_that_the_collector_makes_failed_on_its_way_out_takes_the_place_of_none_that_stays() -> None:
     """Until it is gone, or stays after all: from then on it has ended like others."""
-    settings = governed(Settings(), Policy((Rule("keep", keep=Keep(2)),)))
+    settings = Settings(policy=Policy((Rule("keep", keep=Keep(2)),)))
     index = index_of(settings, [pod("a"), pod("b"), pod("orphan", phase="Running")], None, None, NOW)
     running = index.pod("node", "uid-orphan")
     assert running is not None
@@ -280,7 +280,7 @@ def test_a_pod_that_the_collector_makes_failed_on_its_way_out_takes_the_place_of
 
 
 def test_a_pod_that_is_being_removed_is_no_victim_of_a_rule_besides() -> None:
-    settings = governed(Settings(), Policy((Rule("brief", ttl_seconds=60),)))
+    settings = Settings(policy=Policy((Rule("brief", ttl_seconds=60),)))
     index = index_of(settings, [pod("a", phase="Running")], None, None, NOW)
     running = index.pod("node", "uid-a")
     assert running is not None
@@ -305,7 +305,7 @@ def test_a_pod_that_is_being_removed_is_no_victim_of_a_rule_besides() -> None:
 )
 def test_time_alone_changes_something_next_when(how: dict[str, Any], seconds: float) -> None:
     policy = Policy((Rule("brief", ttl_seconds=60, max_terminating_seconds=30),))
-    index = index_of(governed(Settings(), policy), [pod("a", **how)], None, None, NOW)
+    index = index_of(Settings(policy=policy), [pod("a", **how)], None, None, NOW)
     assert index.next_due_at == NOW.timestamp() + seconds
 
 

@@ -1,0 +1,62 @@
+"""Everything the collector decides on, by lists: no watch, and nothing is kept.
+
+Pods are listed before nodes and namespaces: a pod's node and namespace were there before it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from podlife.api.views import Node
+from podlife.client import NAMESPACES, NODES, PODS, Client, ListOptions
+from podlife.podgc.governing import index_for, pod_view
+from podlife.podgc.index import PodIndex
+from podlife.podgc.settings import Selection, Settings
+from podlife.podgc.views import Namespace, Pod
+
+_PAGE = 1000
+
+
+class _Named(msgspec.Struct, gc=False):
+    uid: str = ""
+
+
+class _Chosen(msgspec.Struct, gc=False):
+    metadata: _Named
+
+
+async def read_index(client: Client, settings: Settings) -> PodIndex:
+    """The index of all there is. Raises ApiError or UnreachableError."""
+    index = index_for(settings)
+    options = ListOptions(limit=_PAGE)
+    pods = await client.list_all(PODS, options=options, view=pod_view(settings))
+    nodes = await client.list_all(NODES, options=options, view=Node)
+    if settings.asks_namespaces:
+        for namespace in await list_namespaces(client):
+            index.put_namespace(namespace)
+    now = asyncio.get_running_loop().time()
+    for node in nodes.items:
+        index.put_node(node)
+    for pod in pods.items:
+        index.add_pod(pod, now)
+    return index
+
+
+async def list_namespaces(client: Client) -> Sequence[Namespace]:
+    page = await client.list_all(NAMESPACES, options=ListOptions(limit=_PAGE), view=Namespace)
+    return page.items
+
+
+async def chooser(client: Client, selection: Selection) -> Callable[[Pod], bool]:
+    """What says whether a pod is selected; labels are the server's to compare."""
+    if selection.label_selector:
+        options = ListOptions(label_selector=selection.label_selector, limit=_PAGE)
+        chosen = await client.list_all(PODS, selection.namespace, options=options, view=_Chosen)
+        uids = {each.metadata.uid for each in chosen.items}
+        return lambda pod: pod.metadata.uid in uids
+    if selection.namespace:
+        return lambda pod: pod.metadata.namespace == selection.namespace
+    return lambda pod: True
