@@ -66,7 +66,11 @@ def is_about(event: Object, name: str) -> bool:
     about = event.get("involvedObject") or event.get("regarding") or {}
     if text(about, "kind") == "Pod":
         return text(about, "name") == name
+    # Whoever may write events may write long ones: what stands before a slash is bounded, as a namespace's name is.
     return (
-        re.search(rf"(?i)\bpods?\b[: ]\s*\"?(\S+/)?{re.escape(name)}(?![\w.-]*\w)", text(event, "message"))
+        re.search(
+            rf"(?i)\bpods?\b[: ]\s*\"?([^\s/]{{1,63}}/)?{re.escape(name)}(?![\w.-]*\w)",
+            text(event, "message"),
+        )
         is not None
     )

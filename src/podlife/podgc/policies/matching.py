@@ -7,6 +7,7 @@ rule a pod has is then three numbers put together, however many rules there are.
 
 from __future__ import annotations
 
+import fnmatch
 import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
@@ -21,6 +22,7 @@ NO_OWNER = "none"
 
 # What is known of names and facts is only there to be quick: beyond this it begins anew.
 _MOST_KNOWN = 65_536
+_LONGEST_KNOWN = 1024
 
 FactsKey = tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...], str, str, str, frozenset[int]]
 """Labels, annotations, owner kind, phase, reason, exit codes: each only as far as the policy asks for it."""
@@ -96,9 +98,12 @@ class Matcher:
         )
         if (known := self._facts.get(key)) is not None:
             return known
-        if len(self._facts) >= _MOST_KNOWN:
-            self._facts.clear()
-        self._facts[key] = facts = self._judge(key)
+        facts = self._judge(key)
+        # A text that is long is hardly anybody else's, and would be kept when its pod is gone.
+        if len(reason) + sum(len(value) for _, value in key[1]) <= _LONGEST_KNOWN:
+            if len(self._facts) >= _MOST_KNOWN:
+                self._facts.clear()
+            self._facts[key] = facts
         return facts
 
     def _judge(self, key: FactsKey) -> Facts:
@@ -188,6 +193,8 @@ def _is_named(patterns: tuple[str, ...], name: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def _pattern(patterns: tuple[str, ...]) -> Callable[[str], re.Match[str] | None]:
-    """Of the characters that mean something to a file name, only `*` and `?` do."""
-    parts = (re.escape(each).replace(r"\*", ".*").replace(r"\?", ".") for each in patterns)
-    return re.compile("|".join(parts), re.DOTALL).fullmatch
+    """Of the characters that mean something to a file name, only `*` and `?` do. What they are matched with comes from
+    whoever writes pods: `translate` makes a `*` take the first fit and never come back for another, so that the time
+    grows with the text and not with its power."""
+    parts = (fnmatch.translate(each.replace("[", "[[]")) for each in patterns)
+    return re.compile("|".join(parts)).fullmatch
