@@ -92,9 +92,13 @@ class PolicyOracle:
         if KEEP_UNTIL not in annotations:
             return False
         try:
-            return seconds(annotations[KEEP_UNTIL]) > self.now
+            until = seconds(annotations[KEEP_UNTIL])
         except ValueError:
-            return True
+            until = float("inf")
+        most = protection.max_keep_until_seconds
+        if most is not None:
+            until = min(until, completion(pod) + most) if most else 0.0
+        return until > self.now
 
     def takes(self, selector: Selector, pod: Object) -> bool:
         metadata, status = pod["metadata"], pod["status"]

@@ -91,7 +91,9 @@ def numbered(found: list[Rule]) -> tuple[Rule, ...]:
 policies = st.builds(
     Policy,
     rules=st.lists(rules, min_size=1, max_size=4).map(numbered),
-    protection=st.just(Protection()) | protections,
+    protection=st.just(Protection())
+    | protections
+    | st.builds(Protection, max_keep_until_seconds=st.sampled_from((0.0, 20.0, 60.0))),
 )
 
 annotations = rarely(
@@ -402,6 +404,7 @@ def test_one_protection_more_never_deletes_more(
         policy.protection.namespaces + more.namespaces,
         policy.protection.labels + more.labels,
         policy.protection.annotations + more.annotations,
+        policy.protection.max_keep_until_seconds,
     )
     assert chosen(replace(policy, protection=both), cluster, now) <= chosen(policy, cluster, now)
 

@@ -107,6 +107,7 @@ DOCUMENTS = st.fixed_dictionaries(
         ),
         "protect": some(
             {
+                "maxKeepUntil": LENGTHS,
                 # Longer than any pattern of a rule, so that no rule is about them alone.
                 "namespaces": st.lists(st.just("protected-namespace"), max_size=2),
                 "labels": st.lists(LABELS, max_size=2),

@@ -116,7 +116,13 @@ def _as_told(found: PolicyStanding) -> Standing:
 
 def _moment(seconds: float) -> datetime:
     """What may go whatever time it is has been due since ever."""
-    return datetime.min.replace(tzinfo=UTC) if seconds < 0 else datetime.fromtimestamp(seconds, UTC)
+    if seconds < 0:
+        return datetime.min.replace(tzinfo=UTC)
+    try:
+        return datetime.fromtimestamp(seconds, UTC)
+    except (ValueError, OverflowError):
+        # Whoever may write a status may write any moment into it.
+        return datetime.max.replace(tzinfo=UTC)
 
 
 def _held(refusal: Refusal | None) -> Held | None:

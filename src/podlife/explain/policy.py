@@ -96,7 +96,8 @@ def _deleted(world: World, pod: Object, risk: str) -> Remedy:
 
 
 def _protected(world: World, pod: Object, by: str) -> Cause:
-    until = moment(_annotations(pod).get(KEEP_UNTIL)) if KEEP_UNTIL in by else None
+    # As it is told, not as it is annotated: a policy may let it keep the pod for less.
+    until = moment(by.rpartition("until ")[2]) if KEEP_UNTIL in by else None
     wait = (Upcoming(_COLLECTOR, "may collect it from then on", until),) if until is not None else ()
     said = f"protected from podlife's collector by {by}"
     return Cause("protected", said, _since(pod), (_unprotect(world, pod, by),), wait, is_stuck=False)

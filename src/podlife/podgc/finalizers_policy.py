@@ -7,6 +7,7 @@ taken off belongs to a pod whose deletion was asked for before, and counted then
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import datetime
 
 import msgspec
 
@@ -34,11 +35,11 @@ def remover_under(
 ) -> FinalizerRemover:
     """`settings` gives those in force, `marks` what is written on namespaces."""
 
-    def protection(pod: Object) -> str:
+    def protection(pod: Object, now: datetime) -> str:
         in_force = settings()
         if in_force.guards is not None and (stop := marks().stop_of(pod["metadata"]["namespace"])):
             return f"the annotation {STOP} of namespace {stop[0]}: {stop[1] or 'no reason given'}"
-        return protection_of(in_force, msgspec.convert(pod, pod_view(in_force)), clock.now())
+        return protection_of(in_force, msgspec.convert(pod, pod_view(in_force)), now)
 
     def hold() -> str:
         guards = settings().guards

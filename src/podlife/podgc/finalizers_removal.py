@@ -17,14 +17,14 @@ from typing import Any
 
 import msgspec
 
-from podlife.api.codec import Object, parse_time
+from podlife.api.codec import Object
 from podlife.api.views import MetadataOnly, OwnerReference, controller_of
 from podlife.client import NAMESPACES, NODES, PODS, Client, ListOptions, PatchType
 from podlife.clock import Clock
 from podlife.errors import ConflictError, InvalidError, NotFoundError, PodlifeError
 from podlife.podgc.finalizers import HeldPod, held_pod
+from podlife.podgc.keeping import KEEP_UNTIL, kept_by, seconds_of
 from podlife.podgc.policies.guards_marks import marks_of, unstop_command
-from podlife.podgc.policies.model import KEEP_UNTIL
 from podlife.podgc.policies.owner_reading import OwnerReader
 from podlife.podgc.policies.owner_seen import TRACKING
 from podlife.podgc.policy import Action, Victim
@@ -57,9 +57,15 @@ class Taken:
         return f"{self.namespace}/{self.name}"
 
 
+def kept_until(pod: Object, now: datetime) -> str:
+    """What its own annotation protects it by, or ""."""
+    noted = (pod["metadata"].get("annotations") or {}).get(KEEP_UNTIL)
+    return "" if noted is None else kept_by(seconds_of(noted), now.timestamp())
+
+
 class FinalizerRemover:
-    """`allowed` are finalizers by their whole names. `protection` says what protects a pod, besides its own annotation;
-    `hold` why nothing is done now. `is_dry` does all but the last: no step, no patch."""
+    """`allowed` are finalizers by their whole names. `protection` says what protects a pod; `hold` why nothing is done
+    now. `is_dry` does all but the last: no step, no patch."""
 
     def __init__(
         self,
@@ -68,7 +74,7 @@ class FinalizerRemover:
         allowed: frozenset[str],
         *,
         steps: Sequence[Step] = (),
-        protection: Callable[[Object], str] = lambda pod: "",
+        protection: Callable[[Object, datetime], str] = kept_until,
         hold: Callable[[], str] = lambda: "",
         is_dry: bool = False,
     ) -> None:
@@ -128,7 +134,7 @@ class FinalizerRemover:
             return "it is not held by a finalizer alone: it was not deleted, or its grace is not over"
         if not self._chosen(found):
             return f"none of its finalizers ({', '.join(_finalizers(found))}) is allowed to be taken off"
-        if protection := _kept_until(found, self._clock.now()) or self._protection(found):
+        if protection := self._protection(found, self._clock.now()):
             return f"it is protected by {protection}"
         if held_back := self._hold():
             return held_back
@@ -220,17 +226,6 @@ class _MarkedMetadata(msgspec.Struct):
 
 class _Marked(msgspec.Struct):
     metadata: _MarkedMetadata
-
-
-def _kept_until(pod: Object, now: datetime) -> str:
-    noted = (pod["metadata"].get("annotations") or {}).get(KEEP_UNTIL)
-    if noted is None:
-        return ""
-    try:
-        is_over = parse_time(noted) <= now
-    except ValueError:
-        is_over = False
-    return "" if is_over else f"its annotation {KEEP_UNTIL}: {noted}"
 
 
 def _finalizers(pod: Object) -> tuple[str, ...]:

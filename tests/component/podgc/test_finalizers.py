@@ -195,12 +195,12 @@ async def test_a_protected_pod_keeps_its_finalizers_until_it_is_not_protected(tm
     async with serve(tmp_path) as world:
         await held(world)
         pod = await one(world)
-        guarded = remover(world, protection=lambda found: "namespaces prod-*")
+        guarded = remover(world, protection=lambda found, now: "namespaces prod-*")
         assert (await guarded.take_off(pod)).why == "it is protected by namespaces prod-*"
         for value in ("2030-01-01T01:00:00Z", "for ever"):
             await world.plant("p", metadata={"annotations": {"podlife.dev/keep-until": value}})
             why = (await remover(world).take_off(pod)).why
-            assert why == f"it is protected by its annotation podlife.dev/keep-until: {value}"
+            assert why.startswith("it is protected by annotation podlife.dev/keep-until, ")
         await world.plant("p", metadata={"annotations": {"podlife.dev/keep-until": "2030-01-01T01:00:00Z"}})
         await asyncio.sleep(3600)
         assert (await remover(world).take_off(pod)).taken == (ONE,)

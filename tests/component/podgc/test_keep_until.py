@@ -1,8 +1,9 @@
-"""A pod that somebody wants to keep, where there is no policy: it stays, and costs no other its life."""
+"""A pod that somebody wants to keep: it stays, and costs no other its life; a policy may say for how long at most."""
 
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -10,8 +11,10 @@ import pytest
 
 from podlife.api.codec import format_time
 from podlife.client import PODS
-from podlife.podgc import Outcome
+from podlife.podgc import Outcome, Policy, Settings
+from podlife.podgc.finalizers_policy import remover_under
 from podlife.podgc.keeping import KEEP_UNTIL
+from podlife.podgc.policies.model import Protection, Rule
 from podlife.wire import Request
 from tests.component.podgc.world import GONE_NODE, START, World, running, serve
 from tests.virtual_time import virtual_time
@@ -75,3 +78,56 @@ async def test_a_pod_that_is_kept_after_a_sweep_has_planned_stays_if_it_has_chan
         summary = await world.collector().sweep_once()
         assert summary.outcomes[Outcome.KEPT] == 1
         assert await world.left() == ["unscheduled"]
+
+
+@virtual_time
+@pytest.mark.parametrize("until", ["9999-12-31T23:59:59Z", "for ever"])
+async def test_a_policy_bounds_how_long_an_annotation_keeps_a_pod_after_its_end(
+    tmp_path: Path, until: str
+) -> None:
+    async with serve(tmp_path) as world:
+        await world.node()
+        finished = [{"type": "Ready", "status": "False", "lastTransitionTime": format_time(START)}]
+        await world.pod("kept", phase="Succeeded", conditions=finished)
+        await keep(world, "kept", until)
+        rule = Rule("all", ttl_seconds=0)
+        bounded = Policy((rule,), Protection(max_keep_until_seconds=3600))
+        plan = await world.collector(policy=bounded).plan_once()
+        assert plan.victims == ()
+        async with running(world.collector(policy=bounded)):
+            await asyncio.sleep(3590)
+            assert await world.left() == ["kept"]
+            await asyncio.sleep(20)
+            assert await world.left() == []
+
+
+@virtual_time
+async def test_a_policy_may_leave_the_annotation_unheeded(tmp_path: Path) -> None:
+    async with serve(tmp_path) as world:
+        await world.node()
+        await world.pod("kept", phase="Succeeded")
+        await keep(world, "kept", "9999-12-31T23:59:59Z")
+        policy = Policy((Rule("all", ttl_seconds=0),))
+        await world.collector(policy=policy).sweep_once()
+        assert await world.left() == ["kept"]
+        heedless = replace(policy, protection=Protection(max_keep_until_seconds=0))
+        await world.collector(policy=heedless).sweep_once()
+        assert await world.left() == []
+
+
+@virtual_time
+async def test_the_bound_holds_where_finalizers_are_taken_off_too(tmp_path: Path) -> None:
+    async with serve(tmp_path) as world:
+        annotated = {
+            "metadata": {
+                "namespace": "default",
+                "name": "p",
+                "annotations": {KEEP_UNTIL: "9999-12-31T23:59:59Z"},
+            }
+        }
+        for most, is_kept in ((None, True), (0.0, False)):
+            settings = Settings(policy=Policy(protection=Protection(max_keep_until_seconds=most)))
+            remover = remover_under(
+                lambda settings=settings: settings, world.client, world.clock, frozenset()
+            )
+            assert bool(remover._protection(annotated, world.clock.now())) is is_kept

@@ -148,7 +148,8 @@ class GovernedIndex(PodIndex):
         if place < 0 or exclude >= 0 or self.is_spared(pod):
             return None
         found = [self._ended(place, governed), self._terminating_too_long(place, governed)]
-        return min((each for each in found if each is not None), key=lambda each: each.due_at, default=None)
+        coming = (each for each in found if each is not None and each.due_at < math.inf)
+        return min(coming, key=lambda each: each.due_at, default=None)
 
     def verdicts_to_come(self) -> Iterator[Verdict]:
         for entries in (self._groups.due, self._stuck):

@@ -104,7 +104,7 @@ class GovernedPod(Pod, gc=False, kw_only=True):
     facts: Facts = Facts(0, "")
     # The latest moment at which something of it is known to have ended, in seconds since 1970; 0 for none.
     ended_at: float = 0.0
-    # Until when its own annotation protects it, in seconds since 1970.
+    # Until when its own annotation protects it, in seconds since 1970, as far as the policy lets it.
     keep_until: float = 0.0
     # The UID of the controller that owns it, where the policy counts by owners.
     owner: str = ""
@@ -121,8 +121,6 @@ class GovernedPod(Pod, gc=False, kw_only=True):
             status.reason,
             frozenset(end.exit_code for end in ends),
         )
-        if KEEP_UNTIL in annotations:
-            self.keep_until = seconds_of(annotations[KEEP_UNTIL])
         if owner is not None and matcher.asks_owner:
             self.owner = intern(owner.uid)
         if status.phase in ("Succeeded", "Failed"):
@@ -132,8 +130,17 @@ class GovernedPod(Pod, gc=False, kw_only=True):
                 self.ended_at = max(
                     status.start_time, metadata.deletion_timestamp or status.start_time
                 ).timestamp()
+        if KEEP_UNTIL in annotations:
+            self.keep_until = self._kept(seconds_of(annotations[KEEP_UNTIL]))
         lean: Any = self
         lean.metadata, lean.status = metadata.lean(), status.lean()
+
+    def _kept(self, until: float) -> float:
+        """The policy has the last word on how long an annotation may keep a pod."""
+        most = self.matcher.policy.protection.max_keep_until_seconds
+        if most is None:
+            return until
+        return min(until, self.completed_at + most) if most else 0.0
 
     @property
     def completed_at(self) -> float:

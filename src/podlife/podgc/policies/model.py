@@ -111,12 +111,14 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Protection:
-    """Pods that nothing collects, whatever rule or reason there is; the annotation KEEP_UNTIL protects always."""
+    """Pods that nothing collects, whatever rule or reason there is; the annotation KEEP_UNTIL protects besides."""
 
     namespaces: tuple[str, ...] = ()
     labels: tuple[LabelSelector, ...] = ()
     # Pods that have one of these annotations; with a value only where it is this one.
     annotations: tuple[tuple[str, str | None], ...] = ()
+    # How long after a pod's end KEEP_UNTIL may keep it, whatever it says; 0 is not at all, None is no bound.
+    max_keep_until_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,10 +78,12 @@ def _quarantine(policy: Policy, settings: Settings) -> float:
 
 
 def _protection(protection: Protection) -> dict[str, Any]:
+    most = protection.max_keep_until_seconds
     return {
         "namespaces": list(protection.namespaces),
         "labels": [str(each) for each in protection.labels],
         "annotations": [key if value is None else f"{key}={value}" for key, value in protection.annotations],
+        **({} if most is None else {"maxKeepUntil": format_length(most)}),
     }
 
 
@@ -164,8 +166,12 @@ def _protection_in_words(protection: Protection) -> list[str]:
         f"with annotation {key}" + ("" if value is None else f"={value}")
         for key, value in protection.annotations
     ]
-    who.append("with annotation podlife.dev/keep-until, until then")
-    return [f"protected: pods {each}" for each in who]
+    said = [f"protected: pods {each}" for each in who]
+    most, noted = protection.max_keep_until_seconds, "annotation podlife.dev/keep-until"
+    if most == 0:
+        return [*said, f"not protected: pods with {noted}, which is not heeded"]
+    bound = "" if most is None else f", but no longer than {format_length(most)} after their end"
+    return [*said, f"protected: pods with {noted}, until then{bound}"]
 
 
 def rule_in_words(rule: Rule) -> str:

@@ -167,7 +167,8 @@ UPSTREAM: dict[str, tuple[Reason, dict[str, Field]]] = {
 
 def _read_protection(notes: Notes, node: Node, path: str) -> Protection:
     values: dict[str, Any] = read_fields(notes, node, path, _PROTECTION)
-    return Protection(**values)
+    most = values.pop("maxKeepUntil", None)
+    return Protection(**values, max_keep_until_seconds=most)
 
 
 def _read_protected_namespaces(notes: Notes, node: Node, path: str) -> tuple[str, ...]:
@@ -186,6 +187,7 @@ _PROTECTION: dict[str, Field] = {
     "namespaces": _read_protected_namespaces,
     "labels": _read_protected_labels,
     "annotations": _read_protected_annotations,
+    "maxKeepUntil": read_duration,
 }
 PROTECTION_KEYS = tuple(_PROTECTION)
 

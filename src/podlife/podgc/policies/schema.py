@@ -116,6 +116,10 @@ def _protect() -> Schema:
             "annotations": _list(
                 "Pods with one of these annotations.", _text("KEY or KEY=VALUE.", r"^[^=\s]+(=[\s\S]*)?$"), 0
             ),
+            "maxKeepUntil": _ref(
+                "duration",
+                "How long after its end the annotation podlife.dev/keep-until may keep a pod; 0 ignores it.",
+            ),
         },
     )
 
