@@ -131,6 +131,13 @@ class NodeOptions:
             help="For how long the node's lease holds; it is renewed after a quarter of that.",
         ),
     ] = 40
+    take_over: Annotated[
+        bool,
+        typer.Option(
+            "--take-over",
+            help="Serve the node even if another agent renews its lease; that agent ends, and its pods run on.",
+        ),
+    ] = False
     join: Annotated[
         str,
         typer.Option(

@@ -1,8 +1,8 @@
 """`podlife node`: the agent of one node as a process.
 
-One agent at a time has a data folder: a second one is refused. A signal ends the agent with 0 and leaves its pods
-running; the next one on the same folder goes on with them. A server that is not there is waited for, since pods may run
-already; one that does not know the node ends it with one line.
+One agent at a time has a data folder, and one the node's name: a second one is refused. A signal ends the agent with 0
+and leaves its pods running; the next one on the same folder goes on with them. A server that is not there is waited
+for, since pods may run already; one that does not know the node ends it with one line.
 """
 
 from __future__ import annotations
@@ -137,6 +137,7 @@ def _settings(asked: NodeCommand, address: str, connection: Connection) -> Agent
             lease_seconds=asked.options.node_lease_duration_seconds,
             renew_seconds=asked.options.node_lease_duration_seconds / 4,
             check_seconds=min(_CHECK_SECONDS, asked.options.node_lease_duration_seconds / 4),
+            takes_over=asked.options.take_over,
         ),
         data=asked.data,
         static_pods=asked.options.static_pods,

@@ -136,7 +136,9 @@ async def _fleet(order: Message, options: ConnectionOptions, telling: TellingPar
 
     scenario = load_scenario(Path(order["scenario"])) if order["scenario"] else Scenario()
     async with connected(options, load_connection(options)) as client:
-        settings = FleetSettings(order["nodes"], order["name"], max_pods=order["max_pods"])
+        settings = FleetSettings(
+            order["nodes"], order["name"], max_pods=order["max_pods"], data=Path(order["data"])
+        )
         fleet = Fleet(client, settings, SystemClock(), scenario)
         async with asyncio.TaskGroup() as group:
             running = group.create_task(fleet.run(), name="fleet")

@@ -71,6 +71,7 @@ class Plan:
         order = {
             "kubeconfig": str(self.folder.kubeconfig),
             "name": _NODE,
+            "data": str(self.folder.node(_NODE)),
             "nodes": self.options.nodes,
             "max_pods": self.options.max_pods,
             "scenario": "" if self.options.scenario is None else str(self.options.scenario),

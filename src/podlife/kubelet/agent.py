@@ -3,9 +3,9 @@
     agent = Agent(client, runtime, AgentSettings(NodeSettings("n1")), clock, machine=machine)
     ... await agent.run() ...
 
-It opens the runtime, looks at what runs already, then takes its pods and goes on with them; when it is cancelled the
-pods run on. Constructing one starts nothing. Where many live in one process their pods may come from one watch for all
-(`api_pods`), and an idle one does nothing but renew its lease.
+It opens the runtime, looks at what runs already, claims the node's name, then takes its pods and goes on with them;
+when it is cancelled the pods run on. Constructing one starts nothing. Where many live in one process their pods may
+come from one watch for all (`api_pods`), and an idle one does nothing but renew its lease.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from podlife.kubelet.lifecycle.backoff import crash_loop_backoff
 from podlife.kubelet.lifecycle.downward import Surroundings
 from podlife.kubelet.lifecycle.objects import Pod, is_static
 from podlife.kubelet.lifecycle.probes import ProbeResult, ProbeType
-from podlife.kubelet.node import Machine, NodeReporter
+from podlife.kubelet.node import CLUSTER_FILE, AgentIdentity, ClusterMembership, Machine, NodeReporter
 from podlife.kubelet.pods.absent import NoVolumes
 from podlife.kubelet.pods.api_pods import follow_pods
 from podlife.kubelet.pods.core import Around, PodCore
@@ -72,6 +72,9 @@ class Agent:
             runtime, self.manager, clock, self.recorder, self._take_verdict, clock.now()
         )
         self._machine = machine
+        file = None if settings.data is None else settings.data / CLUSTER_FILE
+        self.membership = ClusterMembership(client, settings.node.name, file)
+        self._identity = AgentIdentity(settings.data, lambda: machine.facts().machine_id)
         self.reporter = self._make_reporter(settings.node.kubelet_port)
         self.core = PodCore(
             Around(
@@ -121,22 +124,26 @@ class Agent:
         return [self._with_status(pod) for pod in self.known]
 
     async def run(self) -> None:
-        """Until it is cancelled, which ends no pod. Raises what ends it: a runtime that cannot be opened, a port that
-        is taken."""
+        """Run until cancelled, which ends no pod. Raises what ends it: a runtime that cannot be opened, a port that is
+        in use, another agent under the node's name (`NameInUseError`), at the start another cluster than the one that
+        the node has joined (`AnotherClusterError`)."""
         try:
             async with self.runtime, asyncio.TaskGroup() as group:
                 group.create_task(self.recorder.run(), name="events")
                 if self.settings.endpoint is not None:
                     await self._serve(group)
                 group.create_task(self.core.run(), name="pods")
-                self._follow_sources(group)
+                self._follow_static_pods(group)
+                await self.reporter.claim()
+                if self.settings.follows_pods:
+                    group.create_task(self._follow_api_pods(), name="pods of the API server")
                 # Not at once: a node that was ready would be shown as not ready until its runtime was looked at.
                 await self.core.changes.wait_for_relist(seconds=_RUNTIME_SECONDS)
                 group.create_task(self.reporter.run(), name="node")
         finally:
             await self.probes.close()
 
-    def _follow_sources(self, group: asyncio.TaskGroup) -> None:
+    def _follow_static_pods(self, group: asyncio.TaskGroup) -> None:
         settings = self.settings
         if settings.static_pods is None:
             self.core.loop.static_pods.complete()
@@ -146,9 +153,10 @@ class Agent:
             )
             group.create_task(static.run(self.core.loop.static_pods.put_all), name="static pods")
             group.create_task(self._show_static_pods(), name="mirrors of static pods")
-        if settings.follows_pods:
-            following = follow_pods(self._client, settings.node.name, self.api_pods)
-            group.create_task(following, name="pods of the API server")
+
+    async def _follow_api_pods(self) -> None:
+        name = self.settings.node.name
+        await follow_pods(self._client, name, self.api_pods, self.membership.check)
 
     async def _show_static_pods(self) -> None:
         """As soon as there is a node to own their mirrors: others should not take their place for free."""
@@ -199,6 +207,8 @@ class Agent:
             runtime=self.runtime,
             recorder=self.recorder,
             problems=self._problems,
+            membership=self.membership,
+            identity=self._identity,
         )
 
     def _problems(self) -> Iterable[str]:

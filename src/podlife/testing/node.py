@@ -168,7 +168,8 @@ class Node:
     async def _run(self, agent: Agent, client: Client) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(agent.run(), name="agent")
-            following = follow_pods(client, self.name, OfflineSource(agent.api_pods))
+            pods = OfflineSource(agent.api_pods)
+            following = follow_pods(client, self.name, pods, agent.membership.check)
             group.create_task(following, name="pods of the API server")
 
     def _settings(self) -> AgentSettings:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import pytest
 
 from podlife.api.codec import Object
 from podlife.client import CONFIG_MAPS, EventType
-from podlife.errors import ForbiddenError
+from podlife.errors import ForbiddenError, PodlifeError
 from podlife.kubelet.fleet.feed import Feed
 from tests.component.informer.world import World, refusal, until
 from tests.virtual_time import virtual_time
@@ -31,10 +31,14 @@ class Seen:
             self.values[name] = obj["data"]["v"]
 
 
+async def confirmed() -> None:
+    """It is the same cluster as before."""
+
+
 @asynccontextmanager
-async def following(world: World) -> AsyncIterator[Seen]:
+async def following(world: World, confirm: Callable[[], Awaitable[None]] = confirmed) -> AsyncIterator[Seen]:
     seen = Seen()
-    feed = Feed(world.client, CONFIG_MAPS, seen.change)
+    feed = Feed(world.client, CONFIG_MAPS, seen.change, confirm=confirm)
     async with asyncio.TaskGroup() as group:
         task = group.create_task(feed.run())
         await feed.synced.wait()
@@ -78,10 +82,32 @@ async def test_what_went_while_the_server_forgot_where_it_was_is_told_of_all_the
 
 
 @virtual_time
+async def test_a_list_of_another_cluster_is_not_believed() -> None:
+    world = await World.start("a", "b")
+    is_same = True
+
+    async def confirm() -> None:
+        if not is_same:
+            raise PodlifeError("another cluster")
+
+    async with following(world, confirm) as seen:
+        is_same = False
+        world.line.refuse(refusal(410, "Expired"), where="resourceVersion=")
+        world.line.go_down()
+        await world.delete("b")
+        await world.put("c", "new")
+        world.line.is_down = False
+        await asyncio.sleep(300)
+        assert seen.values == {"a": "", "b": ""}
+        is_same = True
+        await until(lambda: seen.values == {"a": "", "c": "new"})
+
+
+@virtual_time
 async def test_a_server_that_does_not_let_it_is_not_asked_for_ever() -> None:
     world = await World.start()
     world.line.refuse(refusal(403, "Forbidden"), times=1000)
-    feed = Feed(world.client, CONFIG_MAPS, Seen().change)
+    feed = Feed(world.client, CONFIG_MAPS, Seen().change, confirm=confirmed)
     with pytest.raises(ForbiddenError):
         async with asyncio.timeout(60):
             await feed.run()

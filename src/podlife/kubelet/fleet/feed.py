@@ -1,7 +1,8 @@
 """One watch for many: follows a resource for as long as the fleet lives, and tells of every object that comes or goes.
 
-After an interruption it goes on where it was; where the server no longer knows that place it lists anew, and what is
-gone by then is told of as deleted. It never gives up, and says when the first list was whole.
+After an interruption it goes on where it was; where the server no longer knows that place it lists again, and what is
+gone by then is reported as deleted, once it is confirmed that the server is still the same cluster's. It never gives
+up, and says when the first list was whole.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import asyncio
 import logging
 import math
 import random
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 
 from podlife.api.codec import Object
@@ -26,7 +27,8 @@ _FIRST_DELAY_SECONDS, _MOST_DELAY_SECONDS = 0.5, 30.0
 
 class Feed:
     """`changed` is told of an object with its kind of change, without the record of who manages its fields, which is
-    half of it. Of objects that are not `wanted` nothing is kept and nothing told."""
+    half of it. Of objects that are not `wanted` nothing is kept and nothing told. `confirm` raises `PodlifeError` if
+    the server must not be believed."""
 
     def __init__(
         self,
@@ -34,6 +36,7 @@ class Feed:
         ref: Ref,
         changed: Callable[[EventType, Object], None],
         *,
+        confirm: Callable[[], Awaitable[None]],
         wanted: Callable[[Object], bool] = lambda _: True,
         label_selector: str = "",
         field_selector: str = "",
@@ -43,6 +46,7 @@ class Feed:
         self._ref = ref
         self._changed = changed
         self._is_wanted = wanted
+        self._confirm = confirm
         self._options = WatchOptions(
             label_selector=label_selector, field_selector=field_selector, resume_seconds=math.inf
         )
@@ -66,17 +70,27 @@ class Feed:
             await asyncio.sleep(delay * random.uniform(0.5, 1.0))  # noqa: S311 - spreads load, guards nothing
 
     async def _follow(self) -> None:
-        unseen, is_listing = dict(self._known), True
+        listed: list[Object] | None = []
         async with aclosing(self._client.follow(self._ref, options=self._options)) as events:
             async for event in events:
                 if not isinstance(event, Bookmark):
-                    unseen.pop(event.object["metadata"]["uid"], None)
-                    self._take(event.type, event.object)
-                elif event.is_synced and is_listing:
-                    is_listing = False
-                    for gone in unseen.values():
-                        self._take(EventType.DELETED, gone)
-                    self.synced.set()
+                    if listed is None:
+                        self._take(event.type, event.object)
+                    elif self._is_wanted(event.object):
+                        listed.append(event.object)
+                elif event.is_synced and listed is not None:
+                    await self._confirm()
+                    self._take_list(listed)
+                    listed = None
+
+    def _take_list(self, listed: list[Object]) -> None:
+        unseen = dict(self._known)
+        for obj in listed:
+            unseen.pop(obj["metadata"]["uid"], None)
+            self._take(EventType.ADDED, obj)
+        for gone in unseen.values():
+            self._take(EventType.DELETED, gone)
+        self.synced.set()
 
     def _take(self, type_: EventType, obj: Object) -> None:
         if not self._is_wanted(obj):

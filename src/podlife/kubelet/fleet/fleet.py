@@ -13,13 +13,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from podlife.api.codec import Object
 from podlife.client import NODES, PODS, Client, EventType, Limiter
 from podlife.clock import Clock
 from podlife.events import Recorder
-from podlife.kubelet.node import MachineFacts, NodeSettings, Thresholds
+from podlife.kubelet.node import AgentIdentity, ClusterMembership, MachineFacts, NodeSettings, Thresholds
 from podlife.kubelet.pods.pod import NodePod
 
 from .feed import Feed
@@ -48,6 +49,8 @@ class FleetSettings:
     tells_events: bool = False
     # Off, a pod that is deleted goes without telling first how it ended: one request less for each.
     tells_ends: bool = True
+    # Where the identity of its agents is kept; without it a new process is another fleet.
+    data: Path | None = None
 
 
 class Fleet:
@@ -61,7 +64,17 @@ class Fleet:
         self._recorder = Recorder(client, "kubelet", clock=clock) if settings.tells_events else None
         self._scenario = scenario or Scenario()
         events = self._recorder or NoEvents()
-        shared = Shared(client, clock, Limiter(), events, self._scenario, tells_ends=settings.tells_ends)
+        membership = ClusterMembership(client)
+        shared = Shared(
+            client,
+            clock,
+            Limiter(),
+            events,
+            self._scenario,
+            membership,
+            AgentIdentity(settings.data),
+            tells_ends=settings.tells_ends,
+        )
         made = [_node(shared, settings, number) for number in range(settings.nodes)]
         self.nodes: dict[str, SimNode] = {each.name: each for each in made}
         # A watch of a single node's pods is less than half of the work, for the server and for us.
@@ -71,11 +84,16 @@ class Fleet:
             client,
             PODS,
             self._take_pod,
+            confirm=membership.check,
             wanted=lambda pod: _node_of(pod) in self.nodes,
             field_selector=selector,
         )
         self._node_feed = Feed(
-            client, NODES, self._take_node, label_selector=f"{FLEET_LABEL}={settings.name}"
+            client,
+            NODES,
+            self._take_node,
+            confirm=membership.check,
+            label_selector=f"{FLEET_LABEL}={settings.name}",
         )
 
     @property

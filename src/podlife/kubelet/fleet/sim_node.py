@@ -20,7 +20,14 @@ from podlife.client.views import decode
 from podlife.clock import Clock
 from podlife.errors import NotFoundError
 from podlife.kubelet.lifecycle.backoff import crash_loop_backoff
-from podlife.kubelet.node import FixedMachine, MachineFacts, NodeReporter, NodeSettings
+from podlife.kubelet.node import (
+    AgentIdentity,
+    ClusterMembership,
+    FixedMachine,
+    MachineFacts,
+    NodeReporter,
+    NodeSettings,
+)
 from podlife.kubelet.pods.absent import NoVolumes
 from podlife.kubelet.pods.core import Around, PodCore
 from podlife.kubelet.pods.known_pods import KnownPods
@@ -55,6 +62,8 @@ class Shared:
     heartbeats: Limiter
     events: EventSink
     scenario: Scenario
+    membership: ClusterMembership
+    identity: AgentIdentity
     # Whether pods that are deleted tell first how they ended.
     tells_ends: bool = True
 
@@ -104,6 +113,8 @@ class _Agent:
             runtime=runtime,
             recorder=shared.events,
             limiter=shared.heartbeats,
+            membership=shared.membership,
+            identity=shared.identity,
         )
         manager = StatusManager(
             self.pods,
@@ -133,6 +144,7 @@ class _Agent:
         self.core.loop.static_pods.complete()
 
     async def run(self) -> None:
+        await self.reporter.claim()
         async with asyncio.TaskGroup() as group:
             group.create_task(self.reporter.run(), name="node")
             group.create_task(self.core.run(), name="pods")

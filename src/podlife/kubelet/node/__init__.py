@@ -5,22 +5,31 @@
     reporter.node()
 
 It guarantees that the lease is renewed whatever the status does, that a status is sent only when it has changed or is
-due, and that nothing of the node is touched that belongs to others. Which pods the node takes is not decided here.
+due, that nothing of the node is touched that belongs to others, that one agent at a time serves a node, and that it
+serves it in the cluster that it has joined. Which pods the node takes is not decided here.
 """
 
+from podlife.kubelet.node.agent_identity import AgentIdentity
 from podlife.kubelet.node.host_machine import HostMachine
 from podlife.kubelet.node.lease import NodeLease
+from podlife.kubelet.node.lease_hold import NameInUseError
 from podlife.kubelet.node.machine import FixedMachine, Machine, MachineFacts, MachineUsage
+from podlife.kubelet.node.membership import CLUSTER_FILE, AnotherClusterError, ClusterMembership
 from podlife.kubelet.node.reporter import NodeReporter
 from podlife.kubelet.node.settings import KUBELET_VERSION, NodeSettings, Thresholds
 
 __all__ = [
+    "CLUSTER_FILE",
     "KUBELET_VERSION",
+    "AgentIdentity",
+    "AnotherClusterError",
+    "ClusterMembership",
     "FixedMachine",
     "HostMachine",
     "Machine",
     "MachineFacts",
     "MachineUsage",
+    "NameInUseError",
     "NodeLease",
     "NodeReporter",
     "NodeSettings",

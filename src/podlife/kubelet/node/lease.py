@@ -3,6 +3,10 @@
 A renewal is one request, built on the lease as it was last written. It stands in a line of its own and has a deadline
 shorter than the lease, so neither a busy agent nor a server that has stalled goes unnoticed. What fails is tried again
 soon, then less and less often. Without a node there is no lease: it belongs to the node, and goes with it.
+
+The lease also says which agent serves the node (an annotation, since a kubelet's holderIdentity is the node's name).
+An agent claims it before it runs anything: a second agent under the name of a live one is refused, and one that was
+replaced while it could not be reached ends.
 """
 
 from __future__ import annotations
@@ -10,12 +14,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from podlife.api.codec import Object, format_micro_time
 from podlife.client import LEASES, Client
 from podlife.clock import Clock
 from podlife.errors import AlreadyExistsError, ConflictError, NotFoundError, PodlifeError
+from podlife.kubelet.node.agent_identity import AgentIdentity
+from podlife.kubelet.node.lease_hold import AGENT, Hold, NameInUseError, agent_of, hold_of, lease_seconds
 from podlife.kubelet.node.settings import NodeSettings
 
 __all__ = ["NAMESPACE", "NodeLease"]
@@ -29,13 +35,24 @@ _JITTER = 0.04
 
 
 class NodeLease:
-    """`node_uid` tells which node it is for, "" while there is none."""
+    """`node_uid` tells which node it is for, "" while there is none; `confirm` raises if the server is not that of the
+    node's cluster."""
 
     def __init__(
-        self, client: Client, settings: NodeSettings, clock: Clock, node_uid: Callable[[], str]
+        self,
+        client: Client,
+        settings: NodeSettings,
+        clock: Clock,
+        identity: AgentIdentity,
+        *,
+        node_uid: Callable[[], str],
+        confirm: Callable[[], Awaitable[None]],
     ) -> None:
         self._client = client
         self._name = settings.name
+        self._takes_over = settings.takes_over
+        self._identity = identity
+        self._confirm = confirm
         self._lease_seconds = settings.lease_seconds
         self._renew_seconds = settings.renew_seconds
         self._clock = clock
@@ -45,15 +62,46 @@ class NodeLease:
         # Why the last renewal failed; "" when it did not.
         self.complaint = ""
 
+    async def claim(self) -> None:
+        """Make this agent the one that serves the node. Raises `NameInUseError` if another one does, and what the
+        client raises."""
+        found = await self._find()
+        if found is not None and not self._takes_over:
+            await self._wait_for_release(found)
+        self._latest = await self._write(found, self._node_uid())
+
     async def run(self) -> None:
+        """Renew it until cancelled. Raises `NameInUseError` if another agent has taken it."""
         while True:
             try:
                 await self._renew()
-            except PodlifeError as error:
+            except NameInUseError:
+                raise
+            except Exception as error:
+                # Whatever happens, the node must not appear dead while its agent lives.
+                if not isinstance(error, PodlifeError):
+                    log.exception("unexpected failure while renewing the lease of node %s", self._name)
                 await asyncio.sleep(self._note_failure(error))
                 continue
             self._note_success()
             await asyncio.sleep(self._renew_seconds * (1 + _JITTER * random.random()))  # noqa: S311 - spreads load
+
+    async def _wait_for_release(self, found: Object) -> None:
+        """If clocks differ, the time of a renewal proves nothing: the lease is watched for as long as it would last."""
+        hold = hold_of(found, self._identity.text, self._clock.now())
+        if hold is Hold.UNCLEAR:
+            seconds = lease_seconds(found)
+            log.warning(
+                "node %s: waiting %gs to see whether another agent still renews its lease",
+                self._name,
+                seconds,
+            )
+            await asyncio.sleep(seconds)
+            again = await self._find()
+            is_renewed = again is not None and _version(again) != _version(found)
+            hold = Hold.HELD if is_renewed else Hold.FREE
+        if hold is Hold.HELD:
+            raise NameInUseError(self._name, found, self._clock.now())
 
     async def _renew(self) -> None:
         uid = self._node_uid()
@@ -67,18 +115,31 @@ class NodeLease:
         except (ConflictError, NotFoundError) as error:
             log.debug("the lease of node %s is not as it was: %s", self._name, error)
         self._latest = None
-        self._latest = await self._take(uid)
+        await self._confirm()
+        found = await self._find()
+        if found is not None and agent_of(found) not in ("", self._identity.text):
+            self._check_replaced(found)
+        self._latest = await self._write(found, uid)
 
-    async def _take(self, uid: str) -> Object:
-        """The lease may be there from an agent before, or from nobody."""
+    def _check_replaced(self, found: Object) -> None:
+        if hold_of(found, self._identity.text, self._clock.now()) is not Hold.FREE:
+            raise NameInUseError(self._name, found, self._clock.now())
+
+    async def _find(self) -> Object | None:
         try:
-            existing: Object = await self._client.get(LEASES, self._name, NAMESPACE)
+            found: Object = await self._client.get(LEASES, self._name, NAMESPACE)
         except NotFoundError:
-            try:
-                return await self._client.create(LEASES, self._renewed(self._new(), uid))
-            except AlreadyExistsError:
-                existing = await self._client.get(LEASES, self._name, NAMESPACE)
-        return await self._client.update(LEASES, self._renewed(existing, uid))
+            return None
+        return found
+
+    async def _write(self, found: Object | None, uid: str) -> Object:
+        """Raises `ConflictError` if somebody else has written it meanwhile."""
+        if found is not None:
+            return await self._client.update(LEASES, self._renewed(found, uid))
+        try:
+            return await self._client.create(LEASES, self._renewed(self._new(), uid))
+        except AlreadyExistsError as error:
+            raise ConflictError(error.message) from None
 
     def _new(self) -> Object:
         return {
@@ -89,16 +150,22 @@ class NodeLease:
         }
 
     def _renewed(self, lease: Object, uid: str) -> Object:
-        owner = {"apiVersion": "v1", "kind": "Node", "name": self._name, "uid": uid}
+        metadata = {
+            **lease["metadata"],
+            "annotations": {**(lease["metadata"].get("annotations") or {}), AGENT: self._identity.text},
+        }
+        if uid:
+            # A node that was made again is another owner: the collector would remove a lease with the old one's UID.
+            owner = {"apiVersion": "v1", "kind": "Node", "name": self._name, "uid": uid}
+            metadata["ownerReferences"] = [owner]
         spec = {
             **(lease.get("spec") or {}),
             "leaseDurationSeconds": self._lease_seconds,
             "renewTime": format_micro_time(self._clock.now()),
         }
-        # A node that was made anew is another owner: with the old one's UID the collector would take the lease away.
-        return {**lease, "metadata": {**lease["metadata"], "ownerReferences": [owner]}, "spec": spec}
+        return {**lease, "metadata": metadata, "spec": spec}
 
-    def _note_failure(self, error: PodlifeError) -> float:
+    def _note_failure(self, error: Exception) -> float:
         if not self._failures:
             log.warning("the lease of node %s could not be renewed: %s", self._name, error)
         self.complaint = str(error)
@@ -111,3 +178,7 @@ class NodeLease:
             log.info("the lease of node %s is renewed again", self._name)
         self._failures = 0
         self.complaint = ""
+
+
+def _version(lease: Object) -> object:
+    return lease["metadata"].get("resourceVersion")

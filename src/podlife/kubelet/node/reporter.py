@@ -11,15 +11,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 
 from podlife.aio import wait_until_set
 from podlife.api.codec import Object, format_time
 from podlife.client import NODES, Client, Limiter, PatchType
 from podlife.clock import Clock
 from podlife.errors import ConflictError, InvalidError, NotFoundError, PodlifeError
+from podlife.kubelet.node.agent_identity import AgentIdentity
 from podlife.kubelet.node.lease import NodeLease
+from podlife.kubelet.node.lease_hold import NameInUseError
 from podlife.kubelet.node.machine import Machine
+from podlife.kubelet.node.membership import AnotherClusterError, ClusterMembership
 from podlife.kubelet.node.observer import Observer, VersionedRuntime
 from podlife.kubelet.node.record import NodeRecord, follow_node
 from podlife.kubelet.node.registration import corrected_labels, create_or_get, initial_node, required_labels
@@ -40,7 +43,8 @@ _UNREADY_SECONDS = 1.0
 
 class NodeReporter:
     """One per node. `problems` tells what keeps the node from being ready, one text each. `limiter` is the line in
-    which heartbeats stand; where none is given they have one of their own."""
+    which heartbeats stand; where none is given they have one of their own. `membership` knows the node's cluster, and
+    `identity` this agent; without them both last as long as the process."""
 
     def __init__(  # noqa: PLR0913 - whom to tell, of whom, and the four things that are told of
         self,
@@ -53,6 +57,8 @@ class NodeReporter:
         recorder: EventRecorder | None = None,
         problems: Callable[[], Iterable[str]] = tuple,
         limiter: Limiter | None = None,
+        membership: ClusterMembership | None = None,
+        identity: AgentIdentity | None = None,
     ) -> None:
         self.registered = asyncio.Event()
         self._api = client
@@ -64,7 +70,18 @@ class NodeReporter:
         self._recorder = recorder
         self._observer = Observer(settings, machine=machine, runtime=runtime, problems=problems)
         self._record = NodeRecord()
-        self.lease = NodeLease(self._client, settings, clock, lambda: self._record.uid)
+        self._membership = membership or ClusterMembership(client, settings.name)
+        # The node that was found to be of the cluster that this agent has joined.
+        self._accepted_uid = ""
+        self._is_claimed = False
+        self.lease = NodeLease(
+            self._client,
+            settings,
+            clock,
+            identity or AgentIdentity(None),
+            node_uid=lambda: self._record.uid if self._record.uid == self._accepted_uid else "",
+            confirm=self._membership.check,
+        )
         self._wake = asyncio.Event()
         self._due = 0.0
         # What was seen, and of which state of the node it was found to be nothing new.
@@ -97,9 +114,17 @@ class NodeReporter:
         """Something that the node tells of may have changed."""
         self._wake.set()
 
+    async def claim(self) -> None:
+        """Become the agent of the node, before any of its pods is touched. Waits for a server that does not answer;
+        raises `NameInUseError` and `AnotherClusterError`."""
+        if not self._is_claimed:
+            await self._persist("could not be claimed", self._try_claim)
+            self._is_claimed = True
+
     async def run(self) -> None:
         """Register, then keep the node true until cancelled. Raises `ConfigError` where there is no machine to tell
-        of."""
+        of, or if another agent serves the node."""
+        await self.claim()
         self._event("Starting", "Starting kubelet.")
         await self._register()
         async with asyncio.TaskGroup() as group:
@@ -112,24 +137,35 @@ class NodeReporter:
     # Joining
 
     async def _register(self) -> None:
+        await self._persist("could not be registered", self._try_register)
+        self.registered.set()
+
+    async def _persist(self, what: str, attempt: Callable[[], Awaitable[None]]) -> None:
+        """Until it succeeds. Before the node is claimed, a refusal to be this node's agent is final."""
         delay = _FIRST_RETRY_SECONDS
         while True:
-            seen = await self._observer.look()
             try:
-                await self._try_register(seen)
+                await attempt()
             except PodlifeError as error:
-                self._complain("could not be registered", error)
+                if not self._is_claimed and isinstance(error, (NameInUseError, AnotherClusterError)):
+                    raise
+                self._complain(what, error)
                 await asyncio.sleep(delay * (1 + 0.1 * random.random()))  # noqa: S311 - spreads load
                 delay = min(_LAST_RETRY_SECONDS, delay * 2)
             else:
                 self._complaint = ""
-                self.registered.set()
                 return
 
-    async def _try_register(self, seen: Observation) -> None:
+    async def _try_claim(self) -> None:
+        await self._membership.check()
+        await self.lease.claim()
+
+    async def _try_register(self) -> None:
+        seen = await self._observer.look()
         status, _ = node_status({}, seen, self._settings, self._now())
         node, is_new = await create_or_get(self._client, initial_node(self._settings, seen.facts, status))
         self._record.put(node)
+        await self._accept()
         if is_new:
             self._is_ready = not seen.problem
             self._plan_next_report(is_changed=True)
@@ -141,6 +177,14 @@ class NodeReporter:
             message = f"Node {self._settings.name} has been rebooted, boot id: {seen.facts.boot_id}"
             self._event("Rebooted", message, "Warning")
         await self._send(seen, corrected_labels(node, self._settings, seen.facts), is_forced=True)
+
+    async def _accept(self) -> None:
+        """A node that was made again is this agent's only in the cluster that it has joined."""
+        if self._record.uid != self._accepted_uid:
+            uid = self._record.uid
+            await self._membership.check()
+            self._membership.note_node(uid)
+            self._accepted_uid = uid
 
     # Telling
 
@@ -154,6 +198,9 @@ class NodeReporter:
                 await self._report()
             except PodlifeError as error:
                 self._complain("could not be told its status", error)
+            except Exception:
+                # The next look may go well, and pods do not depend on this one.
+                log.exception("unexpected failure while reporting node %s", self._settings.name)
             else:
                 self._complaint = ""
 
@@ -162,6 +209,7 @@ class NodeReporter:
             await self._find_again()
             if self._record.node is None:
                 return
+        await self._accept()
         seen = await self._observer.look()
         self._note_schedulable()
         node = self._record.node
@@ -177,6 +225,7 @@ class NodeReporter:
 
     async def _find_again(self) -> None:
         """Somebody has deleted the node. It is nobody's but theirs to make again."""
+        await self._membership.check()
         if self._settings.register_again:
             await self._register()
             return
@@ -210,6 +259,7 @@ class NodeReporter:
                 if attempt == _TRIES - 1:
                     raise
                 self._record.node = await self._client.get(NODES, self._settings.name)
+                await self._accept()
                 continue
             self._plan_next_report(is_changed=is_changed)
             for reason in events:

@@ -55,3 +55,5 @@ class NodeSettings:
     # Off where somebody else hands in the node as it changes: the informer that many agents share.
     watches: bool = True
     register_again: bool = False
+    # Serve the node even if another agent renews its lease; that agent ends.
+    takes_over: bool = False

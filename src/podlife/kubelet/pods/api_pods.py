@@ -1,7 +1,8 @@
 """Follows the pods that the API server has given to a node, and puts them into a source.
 
-A node has few pods: after every interruption they are listed anew, so that nothing is missed and a server that has lost
-its memory is believed. It never gives up: pods run on while their server is away.
+A node has few pods: after every interruption they are listed again, so that nothing is missed. A list is believed only
+once it is confirmed that the server is that of the node's cluster. It never gives up: pods run on while their server is
+away.
 """
 
 from __future__ import annotations
@@ -9,8 +10,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 
+from podlife.api.codec import Object
 from podlife.client import PODS, Bookmark, Client, EventType, WatchOptions
 from podlife.errors import PodlifeError
 from podlife.kubelet.pods.sources import PodSource
@@ -23,12 +26,14 @@ _FIRST_DELAY_SECONDS = 0.5
 _MOST_DELAY_SECONDS = 30.0
 
 
-async def follow_pods(client: Client, node_name: str, source: PodSource) -> None:
-    """Until it is cancelled."""
+async def follow_pods(
+    client: Client, node_name: str, source: PodSource, confirm: Callable[[], Awaitable[None]]
+) -> None:
+    """Run until cancelled. `confirm` raises `PodlifeError` if the server must not be believed."""
     delay = _FIRST_DELAY_SECONDS
     complaint = ""
     while True:
-        follower = _Follower(source)
+        follower = _Follower(source, confirm)
         try:
             await follower.follow(client, node_name)
         except Exception as error:
@@ -51,10 +56,11 @@ async def follow_pods(client: Client, node_name: str, source: PodSource) -> None
 
 
 class _Follower:
-    def __init__(self, source: PodSource) -> None:
+    def __init__(self, source: PodSource, confirm: Callable[[], Awaitable[None]]) -> None:
         self.has_synced = False
         self._source = source
-        self._unseen = set(source.uids)
+        self._confirm = confirm
+        self._listed: list[Object] = []
 
     async def follow(self, client: Client, node_name: str) -> None:
         options = WatchOptions(
@@ -63,16 +69,18 @@ class _Follower:
         async with aclosing(client.follow(PODS, options=options)) as events:
             async for event in events:
                 if isinstance(event, Bookmark):
-                    self._pass_bookmark(event)
+                    await self._pass_bookmark(event)
+                elif not self.has_synced:
+                    self._listed.append(event.object)
                 elif event.type is EventType.DELETED:
                     self._source.remove(event.object)
                 else:
-                    self._unseen.discard(event.object["metadata"]["uid"])
                     self._source.put(event.object)
 
-    def _pass_bookmark(self, bookmark: Bookmark) -> None:
+    async def _pass_bookmark(self, bookmark: Bookmark) -> None:
         if bookmark.is_synced and not self.has_synced:
+            # After the list, so that it is confirmed of the server that has answered; before anything comes of it.
+            await self._confirm()
             self.has_synced = True
-            for uid in self._unseen:
-                self._source.remove_uid(uid)
-            self._source.complete()
+            self._source.put_all(self._listed)
+            self._listed.clear()

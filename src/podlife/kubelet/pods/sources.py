@@ -46,7 +46,7 @@ class PodSource:
 
     def put_all(self, pods: Iterable[Mapping[str, Any]]) -> None:
         """These are all that there are."""
-        unseen = set(self._uids)
+        unseen = set(self.uids)
         for pod in pods:
             self.put(pod)
             unseen.discard(pod["metadata"]["uid"])

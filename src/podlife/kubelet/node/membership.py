@@ -1,0 +1,128 @@
+"""The cluster that a node has joined, and the check that the API server is still that cluster's.
+
+An API server whose data was lost or replaced has no pods for this node, and an agent that believed it would end
+everything that runs. So the agent remembers, by UID, objects that identify the cluster, and compares them before it
+believes a list of pods or registers its node again. The namespace kube-system decides, where it may be read. A node may
+not read it on a kube-apiserver, but may read the service default/kubernetes; that one can be made again, and so can the
+node's own object, but a cluster in which both have other UIDs is another one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from podlife.client import NODES, Client, Ref
+from podlife.client.refs import NAMESPACES, SERVICES
+from podlife.errors import ConfigError, ForbiddenError, NotFoundError
+
+CLUSTER_FILE = "cluster.json"
+_NODE = "node"
+_KUBE_SYSTEM = "namespace/kube-system"
+_CLUSTER_WIDE: Mapping[str, tuple[Ref, str, str]] = {
+    _KUBE_SYSTEM: (NAMESPACES, "kube-system", ""),
+    "service/default/kubernetes": (SERVICES, "kubernetes", "default"),
+}
+
+Uids = Mapping[str, str]
+
+
+class AnotherClusterError(ConfigError):
+    """The API server serves another cluster than the one that the node has joined."""
+
+
+def is_another_cluster(known: Uids, found: Uids) -> bool:
+    """`found` has "" for an object that does not exist, and nothing for one that may not be read."""
+    compared = [each for each in (*_CLUSTER_WIDE, _NODE) if each in known and each in found]
+    if _KUBE_SYSTEM in compared:
+        return known[_KUBE_SYSTEM] != found[_KUBE_SYSTEM]
+    return compared[:1] != [_NODE] and bool(compared) and all(known[each] != found[each] for each in compared)
+
+
+class ClusterMembership:
+    """Without a `file` the cluster is remembered until the process ends; without a `node` its object is not compared.
+    A file that somebody removes is an order to accept whichever cluster there is now."""
+
+    def __init__(self, client: Client, node: str = "", file: Path | None = None) -> None:
+        self._client = client
+        self._node = node
+        self._file = file
+        self._kept: Uids = {}
+
+    async def check(self) -> None:
+        """Raises `AnotherClusterError`, and what the client raises if the server cannot be asked."""
+        known = self._load()
+        found: dict[str, str] = {}
+        for name, (ref, object_name, namespace) in self._objects().items():
+            uid = await self._uid_of(ref, object_name, namespace)
+            if uid is None:
+                continue
+            found[name] = uid
+            if uid and known.get(name) == uid:
+                break
+        if is_another_cluster(known, found):
+            raise AnotherClusterError(self._refusal(known, found))
+        self._save(known, {**known, **{name: uid for name, uid in found.items() if uid}})
+
+    def note_node(self, uid: str) -> None:
+        """The node is registered under this UID, in the cluster that was checked."""
+        if self._node:
+            known = self._load()
+            self._save(known, {**known, _NODE: uid})
+
+    def _objects(self) -> Mapping[str, tuple[Ref, str, str]]:
+        return {**_CLUSTER_WIDE, **({_NODE: (NODES, self._node, "")} if self._node else {})}
+
+    async def _uid_of(self, ref: Ref, name: str, namespace: str) -> str | None:
+        try:
+            return str((await self._client.get(ref, name, namespace))["metadata"]["uid"])
+        except ForbiddenError:
+            return None
+        except NotFoundError as error:
+            if not error.is_about(name):
+                raise
+            return ""
+
+    def _load(self) -> Uids:
+        if self._file is None:
+            return self._kept
+        try:
+            return msgspec.json.decode(self._file.read_bytes(), type=dict[str, str])
+        except FileNotFoundError:
+            return {}
+        except (OSError, msgspec.DecodeError) as error:
+            raise ConfigError(
+                f"cannot read which cluster was joined from {self._file}: {error}; remove the file to accept "
+                "the cluster that is there now"
+            ) from None
+
+    def _save(self, before: Uids, now: Uids) -> None:
+        if now == before:
+            return
+        self._kept = now
+        if self._file is None:
+            return
+        made = self._file.with_name(f"{self._file.name}.new")
+        try:
+            self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            made.unlink(missing_ok=True)
+            fd = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            with os.fdopen(fd, "wb") as file:
+                file.write(msgspec.json.encode(now))
+                file.flush()
+                os.fsync(fd)
+            made.replace(self._file)
+        except OSError as error:
+            raise ConfigError(f"cannot write {self._file}: {error.strerror}") from None
+
+    def _refusal(self, known: Uids, found: Uids) -> str:
+        name = next(each for each in found if each != _NODE and each in known)
+        accept = "restart the agent" if self._file is None else f"remove {self._file}"
+        return (
+            f"the API server serves another cluster than the one joined before ({name} has UID "
+            f"{found[name] or 'none'}, expected {known[name]}): running pods are left alone; restore the server's "
+            f"data, or {accept} to accept this cluster, which ends the pods that it does not know"
+        )
