@@ -39,7 +39,7 @@ async def test_a_new_node_is_created_ready_with_labels_taints_and_what_it_has() 
         assert status["allocatable"]["memory"] == "16284Mi"
         assert status["addresses"] == [
             {"type": "InternalIP", "address": "192.0.2.1"},
-            {"type": "Hostname", "address": "n1"},
+            {"type": "Hostname", "address": "192.0.2.1"},
         ]
         assert status["nodeInfo"]["containerRuntimeVersion"] == "stub://1.0"
         assert (await here.condition("Ready"))["reason"] == "KubeletReady"

@@ -120,7 +120,7 @@ async def test_a_node_registers_itself_and_kubectl_shows_it(
         node = await admin.get(NODES, NAME)
         facts: MachineFacts = HostMachine(tmp_path).facts()
         assert node["status"]["capacity"]["cpu"] == str(facts.cores)
-        assert [each["address"] for each in node["status"]["addresses"]] == ["127.0.0.1", "::1", NAME]
+        assert [each["address"] for each in node["status"]["addresses"]] == ["127.0.0.1", "::1", "127.0.0.1"]
         assert {"key": "k", "value": "v", "effect": "NoSchedule"} in node["spec"]["taints"]
         shown = await asyncio.to_thread(
             kubectl, "get", "node", NAME, "--no-headers", "-o", "wide", kubeconfig=server.kubeconfig
@@ -147,7 +147,7 @@ async def test_a_node_is_taken_over_by_the_next_agent_and_told_of_in_patches(
         assert node["metadata"]["labels"]["mine"] == "1"
         assert node["status"]["capacity"]["pods"] == node["status"]["allocatable"]["pods"] == "7"
         assert node["status"]["daemonEndpoints"]["kubeletEndpoint"]["Port"] == 4444
-        assert [each["address"] for each in node["status"]["addresses"]] == ["127.0.0.1", "::1", NAME]
+        assert [each["address"] for each in node["status"]["addresses"]] == ["127.0.0.1", "::1", "127.0.0.1"]
         await admin.patch(NODES, NAME, {"metadata": {"labels": {"mine": "2"}}})
 
         async def is_seen() -> bool:

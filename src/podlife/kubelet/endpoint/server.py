@@ -12,10 +12,12 @@ import errno
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from pathlib import Path
+from typing import Any, Protocol, Self
 
 from aiohttp import web
 
+from podlife.client import Connection
 from podlife.clock import Clock
 from podlife.errors import ConfigError
 from podlife.kubelet.runtime import ContainerRuntimeError
@@ -52,6 +54,16 @@ class EndpointSettings:
     bind: str = "127.0.0.1"
     port: int = 10250
     most_connections: int = 1000
+
+    @classmethod
+    def for_node(
+        cls, name: str, folder: Path, connection: Connection, *, address: str = "127.0.0.1", port: int = 10250
+    ) -> Self:
+        """At one address of the node, for callers that show a certificate of the cluster's authority, as API servers
+        do. Keys are kept in `folder`."""
+        authority = connection.certificate_authority
+        certificate = CertificateSettings(name, folder, names=(address,), client_authority=authority)
+        return cls(certificate, bind=address, port=port)
 
 
 class Access(Protocol):

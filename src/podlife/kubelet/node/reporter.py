@@ -169,9 +169,9 @@ class NodeReporter:
         if is_new:
             self._is_ready = not seen.problem
             self._plan_next_report(is_changed=True)
-            log.info("node %s is registered", self._settings.name)
+            log.info("node %s joined the cluster: registered", self._settings.name)
             return
-        log.info("node %s was registered before", self._settings.name)
+        log.info("node %s joined the cluster: registered before", self._settings.name)
         boot_id = ((node.get("status") or {}).get("nodeInfo") or {}).get("bootID")
         if boot_id and boot_id != seen.facts.boot_id:
             message = f"Node {self._settings.name} has been rebooted, boot id: {seen.facts.boot_id}"

@@ -29,7 +29,8 @@ class Thresholds:
 class NodeSettings:
     """`labels`, `taints` and `annotations` are given to a node that this agent creates; of one that is there already
     only those labels are set that a kubelet answers for. `register_again`: a node that somebody has deleted comes
-    back by itself; a kubelet's does only when the kubelet is started again."""
+    back by itself; a kubelet's does only when the kubelet is started again. `hostname` is a name that API servers can
+    resolve; without it they reach the node by its first address."""
 
     name: str
     hostname: str = ""

@@ -52,7 +52,8 @@ def node_status(
 
 
 def _addresses(settings: NodeSettings) -> list[Object]:
-    hostname = settings.hostname or settings.name
+    """A kube-apiserver reaches a node by its Hostname first: without one that resolves, that is an address."""
+    hostname = settings.hostname or next(iter(settings.addresses), settings.name)
     addresses = settings.addresses or ((hostname,) if _is_address(hostname) else ())
     return [
         *({"type": "InternalIP", "address": address} for address in addresses),

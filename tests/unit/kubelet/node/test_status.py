@@ -85,7 +85,7 @@ def test_a_patch_holds_only_what_has_changed_and_the_nodes_own_conditions() -> N
 
 def test_both_addresses_of_a_node_with_two_survive_the_merge() -> None:
     addresses = status_patch({}, status_of({}))["addresses"]
-    assert [each.get("address") for each in addresses] == ["192.0.2.1", "2001:db8::1", "n", None]
+    assert [each.get("address") for each in addresses] == ["192.0.2.1", "2001:db8::1", "192.0.2.1", None]
     assert addresses[-1] == {"$patch": "replace"}
 
 

@@ -1,0 +1,64 @@
+"""Logs and exec on the node of `docs/own-compute.md`, asked for as kubectl does, on the embedded server."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import yaml
+
+from tests.own_compute_process import POD, running_page
+from tests.server_process import ServerProcess, running_server
+
+SECONDS = 120
+HELLO = "/api/v1/namespaces/default/pods/hello"
+
+
+async def test_the_page_has_logs_and_exec_and_says_that_it_has_joined(tmp_path: Path) -> None:
+    with running_server(tmp_path / "server") as server:
+        kubeconfig = tmp_path / "my-node.kubeconfig"
+        made = server.run("kubeconfig", "--node", "my-node", "-o", str(kubeconfig))
+        assert made.returncode == 0, made.stderr
+        with running_page(tmp_path, kubeconfig):
+            await use(server)
+
+
+async def use(server: ServerProcess) -> None:
+    async with server.session(seconds=SECONDS) as session, asyncio.timeout(SECONDS):
+        pods = HELLO.rpartition("/")[0]
+        async with session.post(pods, json=yaml.safe_load(POD)) as answer:
+            assert answer.status == 201, await answer.text()
+        while "hello node\n" not in (shown := await get(session, f"{HELLO}/log")):
+            await asyncio.sleep(0.1)
+        assert set(shown.split("\n")) <= {"hello node", ""}
+        # Once more until the server trusts the certificate that it has signed for the node.
+        while "done\n" not in await execute(session, "echo", "done"):
+            await asyncio.sleep(0.1)
+        async with session.delete(HELLO) as answer:
+            assert answer.status == 200
+        while "NotFound" not in await get(session, HELLO):
+            await asyncio.sleep(0.1)
+
+
+async def get(session: aiohttp.ClientSession, path: str) -> str:
+    async with session.get(path) as answer:
+        text = await answer.text()
+        return text if answer.status == 200 or path == HELLO else ""
+
+
+async def execute(session: aiohttp.ClientSession, *command: str) -> str:
+    query: Any = [("command", each) for each in command] + [("stdout", "true")]
+    out = b""
+    try:
+        async with session.ws_connect(
+            f"{HELLO}/exec", params=query, protocols=("v5.channel.k8s.io",)
+        ) as channel:
+            async for message in channel:
+                # The first byte says of what: 1 is standard output.
+                if message.data[:1] == b"\x01":
+                    out += message.data[1:]
+    except aiohttp.WSServerHandshakeError:
+        return ""
+    return out.decode()

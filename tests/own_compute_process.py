@@ -1,0 +1,39 @@
+"""The program of `docs/own-compute.md` as a user runs it: saved to a file, in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.agent_process import END_SECONDS, until
+from tests.conformance.runtime.own_machine import PAGE, blocks
+
+__all__ = ["JOINED", "POD", "running_page"]
+
+JOINED = "node my-node joined the cluster"
+assert JOINED in PAGE
+[POD] = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+
+
+@contextmanager
+def running_page(folder: Path, kubeconfig: Path) -> Iterator[Path]:
+    """Its output, once it has said that it has joined."""
+    program, output = folder / "my_node.py", folder / "output"
+    program.write_text("\n\n".join(blocks()))
+    environment = {**os.environ, "KUBECONFIG": str(kubeconfig)}
+    with output.open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, str(program)], cwd=folder, env=environment, stdout=log, stderr=log
+        )
+    try:
+        until(lambda: JOINED in output.read_text() or process.poll() is not None, "it did not join")
+        assert process.poll() is None, output.read_text()
+        yield output
+    finally:
+        process.kill()
+        process.wait(END_SECONDS)
