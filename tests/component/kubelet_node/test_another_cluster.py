@@ -259,6 +259,8 @@ SYSTEM, SERVICE, OWN = "namespace/kube-system", "service/default/kubernetes", "n
         ({SERVICE: "s", OWN: "n"}, {SERVICE: "s", OWN: "m"}, False),
         ({SERVICE: "s", OWN: "n"}, {SERVICE: "t", OWN: "m"}, True),
         ({SERVICE: "s", OWN: "n"}, {SERVICE: "t", OWN: ""}, True),
+        ({SYSTEM: "a", OWN: "n"}, {SERVICE: "s", OWN: ""}, True),
+        ({SYSTEM: "a", OWN: "n"}, {SERVICE: "s", OWN: "n"}, False),
         ({OWN: "n"}, {OWN: ""}, False),
         ({OWN: "n"}, {OWN: "m"}, False),
     ],

@@ -39,7 +39,8 @@ def is_another_cluster(known: Uids, found: Uids) -> bool:
     compared = [each for each in (*_CLUSTER_WIDE, _NODE) if each in known and each in found]
     if _KUBE_SYSTEM in compared:
         return known[_KUBE_SYSTEM] != found[_KUBE_SYSTEM]
-    return compared[:1] != [_NODE] and bool(compared) and all(known[each] != found[each] for each in compared)
+    is_known = any(each in known for each in _CLUSTER_WIDE)
+    return is_known and bool(compared) and all(known[each] != found[each] for each in compared)
 
 
 class ClusterMembership:
@@ -119,7 +120,7 @@ class ClusterMembership:
             raise ConfigError(f"cannot write {self._file}: {error.strerror}") from None
 
     def _refusal(self, known: Uids, found: Uids) -> str:
-        name = next(each for each in found if each != _NODE and each in known)
+        name = next(each for each in found if each in known)
         accept = "restart the agent" if self._file is None else f"remove {self._file}"
         return (
             f"the API server serves another cluster than the one joined before ({name} has UID "
