@@ -9,10 +9,11 @@ from pathlib import Path
 
 import uvloop
 
-from bench import apiserver, idle_agent, podgc, podgc_policy, podworkers, replicaset, sim, up
+from bench import apiserver, audit, idle_agent, podgc, podgc_policy, podworkers, replicaset, sim, up
 
 BENCHMARKS = {
     "apiserver": apiserver,
+    "audit": audit,
     "podgc": podgc,
     "podgc-policy": podgc_policy,
     "podworkers": podworkers,

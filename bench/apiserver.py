@@ -16,7 +16,7 @@ from tests.real_parts import Server, kube_apiserver, podlife_apiserver
 from bench.load import Load, Rate
 from bench.report import Goal, Table
 
-__all__ = ["run"]
+__all__ = ["PODS", "creates", "run"]
 
 PODS = "/api/v1/namespaces/default/pods"
 MERGE = "application/merge-patch+json"
@@ -75,12 +75,12 @@ async def _load(server: Server, figures: Figures, size: Size) -> None:
     figures.empty_mb = _resident_mb(server.pid)
     async with Load(server.host, server.port, server.ca_file, server.tokens["admin"]) as load:
         first = min(4_000, size.pods)
-        rate = await load.run(_creates(load, 0, first))
+        rate = await load.run(creates(load, 0, first))
         figures.rates["create"] = rate
         figures.at_4000_mb = _resident_mb(server.pid)
         await _measure_writes(load, figures, size)
         await _measure_fan_out(load, figures, size)
-        await load.run(_creates(load, first, size.pods))
+        await load.run(creates(load, first, size.pods))
         await _measure_list(load, figures)
         await _measure_collection(load, figures)
 
@@ -130,7 +130,7 @@ def _json(value: object) -> bytes:
     return json.dumps(value, separators=(",", ":")).encode()
 
 
-def _creates(load: Load, start: int, end: int) -> Iterator[bytes]:
+def creates(load: Load, start: int, end: int) -> Iterator[bytes]:
     return (load.request("POST", PODS, _pod(f"pod-{n:06d}")) for n in range(start, end))
 
 

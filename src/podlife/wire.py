@@ -62,6 +62,8 @@ class Request:
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
     peer: Peer | None = None
+    # The address that the connection came from; empty within one process.
+    source_ip: str = ""
 
 
 class Channel(Protocol):

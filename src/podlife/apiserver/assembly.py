@@ -9,6 +9,7 @@ from podlife.apiserver.admission.namespace_lifecycle import namespace_lifecycle
 from podlife.apiserver.admission.node_restriction import restrict_nodes
 from podlife.apiserver.admission.pods import default_priority, default_toleration_seconds
 from podlife.apiserver.admission.services import allocate_cluster_ips
+from podlife.apiserver.audit import Auditor
 from podlife.apiserver.authentication import Authenticator
 from podlife.apiserver.handler import ApiHandler, NodeProxy
 from podlife.apiserver.metrics import Metrics
@@ -31,10 +32,12 @@ def assemble(  # noqa: PLR0913 - the parts of a server, each with a default
     chance: random.Random | None = None,
     not_ready_toleration_seconds: int = 300,
     unreachable_toleration_seconds: int = 300,
+    auditor: Auditor | None = None,
 ) -> ApiHandler:
     """A handler that answers from the store. Nothing is started; the system's namespaces are not made here."""
     tolerations = default_toleration_seconds(not_ready_toleration_seconds, unreachable_toleration_seconds)
     addresses = allocate_cluster_ips(store)
     plugins = (namespace_lifecycle, default_priority, tolerations, restrict_nodes, addresses)
     registry = Registry(store, clock, Admission(plugins, store.get), chance or random.SystemRandom())
-    return ApiHandler(registry, authenticator, StoreNodeView(store), node_proxy, Metrics(), sign_node_request)
+    nodes = StoreNodeView(store)
+    return ApiHandler(registry, authenticator, nodes, node_proxy, Metrics(), sign_node_request, auditor)

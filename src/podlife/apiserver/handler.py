@@ -23,6 +23,7 @@ from podlife.apiserver import (
     routes,
     scale,
 )
+from podlife.apiserver.audit import Auditor, Trail
 from podlife.apiserver.authentication import Authenticator, User
 from podlife.apiserver.authorization import Attributes, NodeView, authorize, forbidden
 from podlife.apiserver.impersonation import act_as
@@ -33,7 +34,7 @@ from podlife.apiserver.registry.body import with_json
 from podlife.apiserver.registry.scope import Registry, Scope
 from podlife.apiserver.resources import find
 from podlife.apiserver.storage.store import MismatchError, StoreError
-from podlife.errors import ApiError, ConflictError, NotFoundError
+from podlife.errors import ApiError, ConflictError, NotFoundError, UnauthorizedError
 from podlife.wire import Request, Response
 
 __all__ = ["ApiHandler", "NodeProxy"]
@@ -84,17 +85,20 @@ class ApiHandler:
     node_proxy: NodeProxy | None
     metrics: Metrics
     sign_node_request: SignRequest | None = None
+    auditor: Auditor | None = None
 
     async def __call__(self, request: Request) -> Response:
         started = self.metrics.begin()
+        trail = None if self.auditor is None else self.auditor.begin(request)
         verb = resource = ""
         try:
             route = routes.parse(request.path)
+            asked = _attributes(request, route)
             if route is None:
-                response = await self._answer_meta(request)
+                response = await self._answer_meta(request, asked, trail)
             else:
-                verb, resource = routes.verb_of(request, route), route.plural
-                response = await self._answer(request, route, verb)
+                verb, resource = asked.verb, asked.resource
+                response = await self._answer(request, route, asked, trail)
         except ApiError as error:
             response = _failure(error)
         except MismatchError as error:
@@ -107,50 +111,68 @@ class ApiHandler:
             # The last line of defence: the client learns nothing of the inside, the log has it all.
             log.exception("%s %s failed", request.method, request.path)
             response = _failure(ApiError("Internal error occurred: see the server's log"))
+            if trail is not None:
+                trail.failed()
+        except BaseException:
+            if trail is not None:
+                trail.abandoned()
+            raise
         self.metrics.end(started, verb, resource, response.status)
-        return response
+        return response if trail is None else trail.answered(response)
 
-    async def _answer_meta(self, request: Request) -> Response:
-        user = self._identify(request)
-        verb = request.method.lower()
+    async def _answer_meta(self, request: Request, asked: Attributes, trail: Trail | None) -> Response:
+        user = self._identify(request, asked, trail)
         if not meta_endpoints.is_public(request.path):
-            self._authorize(user, Attributes(verb=verb, path=request.path))
+            self._authorize(user, asked, trail)
         return meta_endpoints.answer(request, self.registry.store, self.metrics)
 
-    async def _answer(self, request: Request, route: routes.Route, verb: str) -> Response:
-        user = self._identify(request)
-        self._authorize(
-            user,
-            Attributes(
-                verb=verb,
-                group=route.group,
-                resource=route.plural,
-                subresource=route.subresource,
-                namespace=route.namespace,
-                name=route.name,
-                path=request.path,
-                field_selector=request.query.get("fieldSelector"),
-            ),
-        )
+    async def _answer(
+        self, request: Request, route: routes.Route, asked: Attributes, trail: Trail | None
+    ) -> Response:
+        user = self._identify(request, asked, trail)
+        self._authorize(user, asked, trail)
         resource = route.resource
         if resource is None:
             raise _not_offered(route) or _no_such_resource()
+        request = await with_json(request)
+        if trail is not None:
+            trail.read(request)
         scope = Scope(
-            await with_json(request),
+            request,
             user,
             resource,
-            verb,
+            asked.verb,
             (resource.namespaced and route.namespace) or "",
             route.name,
             route.subresource,
         )
         return await self._run(scope)
 
-    def _identify(self, request: Request) -> User:
-        return act_as(self.authenticator.authenticate(request), request, self._authorize)
+    def identify(self, request: Request) -> User:
+        """Who sends this; raises UnauthorizedError. For a face that has not read the body yet."""
+        if self.auditor is None:
+            return self.authenticator.authenticate(request)
+        asked = _attributes(request, routes.parse(request.path))
+        return self.auditor.identified(request, asked, self.authenticator.authenticate)
 
-    def _authorize(self, user: User, asked: Attributes) -> None:
+    def _identify(self, request: Request, asked: Attributes, trail: Trail | None) -> User:
+        if trail is None:
+            return act_as(self.authenticator.authenticate(request), request, self._authorize)
+        try:
+            sender = self.authenticator.authenticate(request)
+        except UnauthorizedError:
+            trail.received(None, asked)
+            raise
+        trail.received(sender, asked)
+        user = act_as(sender, request, self._authorize)
+        if user is not sender:
+            trail.impersonated(user)
+        return user
+
+    def _authorize(self, user: User, asked: Attributes, trail: Trail | None = None) -> None:
         decision = authorize(user, asked, self.nodes)
+        if trail is not None:
+            trail.decided(decision)
         if not decision.allowed:
             raise forbidden(user, asked, decision)
 
@@ -196,6 +218,21 @@ class ApiHandler:
         if scope.verb not in ("get", "create"):
             raise _not_allowed()
         return await self.node_proxy.exec(scope.request, scope.namespace, scope.name)
+
+
+def _attributes(request: Request, route: routes.Route | None) -> Attributes:
+    if route is None:
+        return Attributes(verb=request.method.lower(), path=request.path)
+    return Attributes(
+        verb=routes.verb_of(request, route),
+        group=route.group,
+        resource=route.plural,
+        subresource=route.subresource,
+        namespace=route.namespace,
+        name=route.name,
+        path=request.path,
+        field_selector=request.query.get("fieldSelector"),
+    )
 
 
 def _failure(error: ApiError) -> Response:

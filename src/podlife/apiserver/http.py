@@ -102,11 +102,12 @@ class HttpFace:
 class _Connection(Reader):
     """One client's connection, and what TLS has proved about the client."""
 
-    __slots__ = ("body_arrived", "peer")
+    __slots__ = ("body_arrived", "peer", "source_ip")
 
     def __init__(self, server: _Server, **settings: Any) -> None:
         super().__init__(server, **settings)
         self.peer: Peer | None = None
+        self.source_ip = ""
         # Set while a body is still arriving.
         self.body_arrived: asyncio.Future[None] | None = None
 
@@ -118,6 +119,7 @@ class _Connection(Reader):
             self.force_close()
             return
         self.peer = _peer_of(transport.get_extra_info("peercert"))
+        self.source_ip = str((transport.get_extra_info("peername") or ("",))[0])
 
     def handle_error(
         self,
@@ -191,7 +193,7 @@ class _Server(web.Server):
             return b""
         if self._identify is not None and not request.content.is_eof():
             # What is still to come would be kept until it is whole: not for everybody who can connect.
-            self._identify(_request(request, b"", connection.peer))
+            self._identify(_request(request, b"", connection))
         connection.body_arrived = arrived = self._loop.create_future()
         try:
             return await read_body(request, self._limits)
@@ -209,7 +211,7 @@ class _Server(web.Server):
             # The rest of the body is not read, so nothing that follows on this connection can be.
             answer.force_close()
             return answer
-        response = await self._answer(_request(request, body, connection.peer))
+        response = await self._answer(_request(request, body, connection))
         if response.upgrade is not None:
             return await upgrade(request, response.upgrade)
         content = response.body
@@ -234,13 +236,14 @@ def _notice_dead_clients(listener: socket.socket) -> None:
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 4)
 
 
-def _request(request: web.BaseRequest, body: bytes, peer: Peer | None) -> Request:
+def _request(request: web.BaseRequest, body: bytes, connection: _Connection) -> Request:
     path, _, raw_query = request.raw_path.partition("?")
     if not path.startswith("/"):
         # A proxy's way to ask: the whole address stands in the request line.
         path, raw_query = request.rel_url.raw_path, request.rel_url.raw_query_string
     path = unquote(path) if "%" in path else path
-    return Request(request.method, path, Query(raw_query), request.headers, body, peer)
+    query = Query(raw_query)
+    return Request(request.method, path, query, request.headers, body, connection.peer, connection.source_ip)
 
 
 def _peer_of(certificate: dict[str, Any] | None) -> Peer | None:

@@ -6,6 +6,7 @@ Counting is a few additions on the path of a request; the text is put together w
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterable
 from time import perf_counter
 
 from podlife.apiserver.resources import RESOURCES
@@ -24,6 +25,8 @@ class Metrics:
         self._requests: Counter[tuple[str, str, int]] = Counter()
         self._durations: dict[str, list[int]] = {}
         self._seconds: dict[str, float] = {}
+        # What other parts of the server count.
+        self.others: list[Callable[[], Iterable[str]]] = []
 
     def begin(self) -> float:
         self.in_flight += 1
@@ -70,8 +73,9 @@ class Metrics:
             "# HELP podlife_storage_revision The last committed revision.",
             "# TYPE podlife_storage_revision gauge",
             f"podlife_storage_revision {store.revision}",
-            "",
         ]
+        lines += [line for other in self.others for line in other()]
+        lines.append("")
         return "\n".join(lines).encode()
 
     def _histogram(self, verb: str) -> list[str]:

@@ -19,6 +19,7 @@ from ipaddress import ip_address
 from pathlib import Path
 
 from podlife.apiserver.assembly import assemble
+from podlife.apiserver.audit.start import start_audit
 from podlife.apiserver.authentication import ADMIN, Authenticator, TokenFile
 from podlife.apiserver.handler import ApiHandler
 from podlife.apiserver.http import HttpFace, Limits
@@ -68,8 +69,7 @@ class ApiServer:
             identities = prepare_identities(self._settings, folder, self._clock)
             handler = await self._assemble(stack, store, identities)
             tls = identities.pki.server_context(identities.serving_file)
-            identify = handler.authenticator.authenticate
-            face = HttpFace(handler, tls=tls, limits=self._limits, identify=identify)
+            face = HttpFace(handler, tls=tls, limits=self._limits, identify=handler.identify)
             await self._bind(face)
             stack.push_async_callback(face.stop, seconds=self._settings.stop_seconds)
             serving = Serving(_url(self._settings.bind, face.port), folder)
@@ -93,6 +93,9 @@ class ApiServer:
     async def _assemble(self, stack: AsyncExitStack, store: Store, identities: Identities) -> ApiHandler:
         proxy = NodeProxy(store.get, lambda: identities.pki.client_context(identities.agent_client_file))
         stack.push_async_callback(proxy.close)
+        audit = start_audit(self._settings, self._clock)
+        if audit is not None:
+            stack.push_async_callback(audit.close)
         handler = assemble(
             store,
             clock=self._clock,
@@ -101,7 +104,10 @@ class ApiServer:
             sign_node_request=identities.pki.sign_node_request,
             not_ready_toleration_seconds=self._settings.not_ready_toleration_seconds,
             unreachable_toleration_seconds=self._settings.unreachable_toleration_seconds,
+            auditor=None if audit is None else audit.auditor,
         )
+        if audit is not None:
+            handler.metrics.others.append(audit.backend.metrics)
         await create_system_namespaces(handler.registry, ADMIN)
         return handler
 

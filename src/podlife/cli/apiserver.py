@@ -9,6 +9,14 @@ from typing import Annotated
 
 import typer
 
+from podlife.cli.audit_options import (
+    LogPathOption,
+    MaxAgeOption,
+    MaxBackupOption,
+    MaxSizeOption,
+    PolicyFileOption,
+    check_audit,
+)
 from podlife.cli.options import whole_number
 from podlife.errors import ConfigError
 
@@ -87,11 +95,17 @@ def apiserver(  # noqa: PLR0913, PLR0917 - one parameter is one option of the co
     namespace_cleanup: Annotated[
         bool, typer.Option(help="Empty deleted namespaces; not needed beside kube-controller-manager.")
     ] = True,
+    audit_log_path: LogPathOption = "",
+    audit_policy_file: PolicyFileOption = "",
+    audit_log_maxsize: MaxSizeOption = 100,
+    audit_log_maxage: MaxAgeOption = 0,
+    audit_log_maxbackup: MaxBackupOption = 10,
 ) -> None:
     """Serve the Kubernetes API for kubectl and every client library, on this machine alone."""
     if context.invoked_subcommand is not None:
         _refuse_options_of_the_server(context)
         return
+    check_audit(audit_log_path, audit_policy_file)
     from podlife.apiserver.settings import Settings
     from podlife.cli.serve import serve
 
@@ -104,6 +118,11 @@ def apiserver(  # noqa: PLR0913, PLR0917 - one parameter is one option of the co
         not_ready_toleration_seconds=default_not_ready_toleration_seconds,
         unreachable_toleration_seconds=default_unreachable_toleration_seconds,
         cleans_namespaces=namespace_cleanup,
+        audit_log_path=audit_log_path,
+        audit_policy_file=audit_policy_file,
+        audit_log_max_mb=audit_log_maxsize,
+        audit_log_max_days=audit_log_maxage,
+        audit_log_max_backups=audit_log_maxbackup,
     )
     serve(settings)
 

@@ -11,6 +11,14 @@ from typing import Annotated
 import typer
 
 from podlife.cli.apiserver import parse_host
+from podlife.cli.audit_options import (
+    MaxAgeOption,
+    MaxBackupOption,
+    MaxSizeOption,
+    PolicyFileOption,
+    check_audit,
+    parse_path,
+)
 from podlife.cli.controllers_nodehealth import NodeHealthOptions
 from podlife.cli.controllers_out_of_service import OUT_OF_SERVICE
 from podlife.cli.gc_options import parse_quarantine
@@ -148,6 +156,19 @@ class UpOptions:
             metavar="FILE", parser=_parse_folder, help="What happens to simulated nodes and their pods."
         ),
     ] = None
+    audit_log_path: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            parser=parse_path,
+            show_default="DIR/audit/audit.log",
+            help="Write the audit log to this file; '' for none.",
+        ),
+    ] = None
+    audit_policy_file: PolicyFileOption = ""
+    audit_log_maxsize: MaxSizeOption = 10
+    audit_log_maxage: MaxAgeOption = 0
+    audit_log_maxbackup: MaxBackupOption = 3
 
 
 def register(app: typer.Typer) -> None:
@@ -191,6 +212,7 @@ def _checked(options: UpOptions) -> list[str]:
     """Which controllers; raises BadParameter, before anything is made."""
     from podlife.cli.controllers_catalog import choose
 
+    check_audit(options.audit_log_path, options.audit_policy_file)
     chosen = words(options.controllers) or ["*", "scheduler"]
     try:
         known = {each.name for each in choose(chosen)}

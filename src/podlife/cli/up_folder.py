@@ -3,6 +3,7 @@
     DIR/            what an API server keeps (store.db, pki/, admin.kubeconfig …)
     DIR/nodes/NAME  a node: its kubeconfig, pods, volumes and logs of containers
     DIR/logs        what each part has logged
+    DIR/audit       the audit log of the API server
     DIR/up.json     which `podlife up` has it, for `down` and `status`
     DIR/up.sock     where that one takes orders
 
@@ -58,6 +59,7 @@ class UpFolder:
         self.path = path
         self.logs = path / "logs"
         self.nodes = path / "nodes"
+        self.audit_log = path / "audit" / "audit.log"
         self.socket = path / "up.sock"
         self.kubeconfig = path / "admin.kubeconfig"
         self.controllers_kubeconfig = path / "controllers.kubeconfig"

@@ -37,6 +37,12 @@ class Plan:
     def node_names(self) -> list[str]:
         return [f"{_NODE}-{number}" for number in range(self.options.nodes)]
 
+    @property
+    def audit_log_path(self) -> str:
+        """Empty where there is none."""
+        path = self.options.audit_log_path
+        return str(self.folder.audit_log) if path is None else path
+
     def make_apiserver(self) -> Supervised:
         options = self.options
         order: dict[str, Any] = {
@@ -46,6 +52,11 @@ class Plan:
             "names": list(options.name or ()),
             "not_ready_toleration_seconds": options.default_not_ready_toleration_seconds,
             "unreachable_toleration_seconds": options.default_unreachable_toleration_seconds,
+            "audit_log_path": self.audit_log_path,
+            "audit_policy_file": options.audit_policy_file,
+            "audit_log_max_mb": options.audit_log_maxsize,
+            "audit_log_max_days": options.audit_log_maxage,
+            "audit_log_max_backups": options.audit_log_maxbackup,
         }
         return self._part(APISERVER, APISERVER, order)
 

@@ -1,0 +1,234 @@
+"""One stage of a request as an `audit.k8s.io/v1` Event, encoded.
+
+Encoding happens off the event loop: what is decoded, cleaned and encoded here costs no request any time. Whatever a
+client sends, an event comes out: text that is no UTF-8 is escaped, bodies that cannot be read or are too large are
+left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+
+from podlife.api import protobuf
+from podlife.api.codec import Object, encode, format_micro_time
+from podlife.api.yaml_documents import yaml_to_json
+from podlife.apiserver.audit.policy import Level, Verdict, namespace_of
+from podlife.apiserver.authentication import User
+from podlife.apiserver.authorization import Attributes
+from podlife.wire import Request
+
+RECEIVED, STARTED, COMPLETE, PANIC = "RequestReceived", "ResponseStarted", "ResponseComplete", "Panic"
+# As upstream's truncating backend marks what it has shortened.
+_TRUNCATED = "audit.k8s.io/truncated"
+MOST_OBJECT_BYTES = 1 << 20
+# YAML is slow to read, and a client may choose it.
+_MOST_YAML_BYTES = 64 << 10
+_MOST_AGENT = 1024
+_STATUS_FIELDS = ("metadata", "status", "message", "reason", "details", "code")
+
+_decoder = msgspec.json.Decoder()
+
+
+@dataclass(slots=True)
+class Subject:
+    """What is known of a request; later stages know more than earlier ones."""
+
+    audit_id: str
+    request: Request
+    received_at: datetime
+    verdict: Verdict
+    user: User | None
+    asked: Attributes
+    impersonated: User | None = None
+    annotations: dict[str, str] | None = None
+    # The body as JSON or protobuf, once the sender was allowed to send it.
+    body: Request | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """`body` is left out where nothing of it is recorded."""
+
+    code: int
+    content_type: str = ""
+    body: bytes | Sequence[bytes] = b""
+    status: Object | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One stage of a request, for the backend to encode. `size` is how many bytes it keeps in memory."""
+
+    subject: Subject
+    stage: str
+    at: datetime
+    answer: Answer | None
+    size: int
+
+
+def encode_event(entry: Entry) -> bytes:
+    event = _event(entry)
+    try:
+        return encode(event)
+    except UnicodeEncodeError:
+        return encode(_escaped(event))
+
+
+def _event(entry: Entry) -> Object:
+    subject, asked = entry.subject, entry.subject.asked
+    event: Object = {
+        "kind": "Event",
+        "apiVersion": "audit.k8s.io/v1",
+        "level": subject.verdict.level.title,
+        "auditID": subject.audit_id,
+        "stage": entry.stage,
+        "requestURI": _request_uri(subject.request),
+        "verb": asked.verb,
+        "user": _user(subject.user),
+    }
+    annotations = {}
+    if entry.stage != RECEIVED:
+        annotations = dict(subject.annotations or {})
+        if subject.impersonated is not None:
+            event["impersonatedUser"] = _user(subject.impersonated)
+    if source_ips := _source_ips(subject.request):
+        event["sourceIPs"] = source_ips
+    if agent := subject.request.headers.get("User-Agent", ""):
+        event["userAgent"] = agent if len(agent) <= _MOST_AGENT else f"{agent[:_MOST_AGENT]}...TRUNCATED"
+    if asked.resource:
+        event["objectRef"] = _object_ref(asked)
+    if entry.answer is not None:
+        _add_answer(event, entry, entry.answer, annotations)
+    event["requestReceivedTimestamp"] = format_micro_time(subject.received_at)
+    event["stageTimestamp"] = format_micro_time(entry.at)
+    if annotations:
+        event["annotations"] = annotations
+    return event
+
+
+def _add_answer(event: Object, entry: Entry, answer: Answer, annotations: dict[str, str]) -> None:
+    subject, level = entry.subject, entry.subject.verdict.level
+    answered = _read(answer.content_type, answer.body, annotations)
+    is_status = isinstance(answered, dict) and answered.get("kind") == "Status"
+    status = answer.status or (answered if is_status else {})
+    event["responseStatus"] = {
+        "metadata": {},
+        **{key: status[key] for key in _STATUS_FIELDS if key in status},
+        "code": answer.code,
+    }
+    if subject.body is not None:
+        sent = _read(subject.body.headers.get("Content-Type", ""), subject.body.body, annotations)
+        is_patch = subject.asked.verb == "patch"
+        if not is_patch:
+            _complete(event["objectRef"], sent)
+        # A list may be a JSON patch; of any other request it is not an object that was understood.
+        if (isinstance(sent, dict) or (is_patch and sent is not None)) and level >= Level.REQUEST:
+            event["requestObject"] = _without_managers(sent, subject.verdict)
+    if answered is not None and level >= Level.REQUEST_RESPONSE:
+        event["responseObject"] = _without_managers(answered, subject.verdict)
+
+
+def _request_uri(request: Request) -> str:
+    path = quote(request.path, safe="/:@!$&'()*+,;=-._~", errors="surrogateescape")
+    return f"{path}?{request.query.raw}" if request.query.raw else path
+
+
+def _user(user: User | None) -> Object:
+    if user is None:
+        return {}
+    found: Object = {"username": user.name, "uid": user.uid, "groups": list(user.groups)}
+    return {key: value for key, value in found.items() if value}
+
+
+def _source_ips(request: Request) -> list[str]:
+    """From the first client to the last proxy, as far as the proxies tell."""
+    if not request.source_ip:
+        return []
+    forwarded = request.headers.get("X-Forwarded-For", "")
+    if not forwarded and "X-Real-Ip" not in request.headers:
+        return [request.source_ip]
+    ips = [each.strip() for each in forwarded.split(",") if _is_address(each.strip())]
+    real = request.headers.get("X-Real-Ip", "").strip()
+    if real not in ips and _is_address(real):
+        ips.append(real)
+    return ips if ips[-1:] == [request.source_ip] else [*ips, request.source_ip]
+
+
+def _is_address(text: str) -> bool:
+    from ipaddress import ip_address
+
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _object_ref(asked: Attributes) -> Object:
+    version = asked.path.split("/")[3 if asked.group else 2]
+    found = {
+        "resource": asked.resource,
+        "namespace": namespace_of(asked),
+        "name": asked.name,
+        "apiGroup": asked.group,
+        "apiVersion": version,
+        "subresource": asked.subresource,
+    }
+    return {key: value for key, value in found.items() if value}
+
+
+def _complete(reference: Object, sent: Any) -> None:
+    """What the path does not say of an object, its own metadata may."""
+    metadata = sent.get("metadata") if isinstance(sent, dict) else None
+    if not isinstance(metadata, dict):
+        return
+    for key in ("namespace", "name", "uid", "resourceVersion"):
+        if isinstance(metadata.get(key), str) and metadata[key]:
+            reference.setdefault(key, metadata[key])
+
+
+def _read(content_type: str, body: bytes | Sequence[bytes], annotations: dict[str, str]) -> Any:
+    """The object in a body; None where there is none, or it cannot be recorded."""
+    data = body if isinstance(body, bytes) else b"".join(body)
+    kind = content_type.partition(";")[0].strip().lower()
+    if len(data) > (_MOST_YAML_BYTES if kind == "application/yaml" else MOST_OBJECT_BYTES):
+        annotations[_TRUNCATED] = "true"
+        return None
+    try:
+        if kind == protobuf.MEDIA_TYPE:
+            return protobuf.decode(data)
+        if kind == "application/yaml":
+            data = yaml_to_json(data)
+        return _decoder.decode(data) if data else None
+    except (ValueError, RecursionError):
+        return None
+
+
+def _without_managers(obj: Any, verdict: Verdict) -> Any:
+    if not verdict.omit_managed_fields or not isinstance(obj, dict):
+        return obj
+    for each in (obj, *_dicts(obj.get("items"))):
+        if isinstance(each.get("metadata"), dict):
+            each["metadata"].pop("managedFields", None)
+    return obj
+
+
+def _dicts(value: Any) -> list[Object]:
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
+def _escaped(value: Any) -> Any:
+    """The same, with bytes that were no UTF-8 written out."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, dict):
+        return {_escaped(key): _escaped(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_escaped(each) for each in value]
+    return value

@@ -1,0 +1,138 @@
+"""Writes audit events in a thread of its own, so that no request waits for the encoder or the disk.
+
+The queue is bounded in events and in bytes. An event that does not fit, cannot be encoded or cannot be written is
+dropped, counted and, at most once in ten seconds, logged. `close` writes what is queued, within a deadline.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import queue
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+from podlife.apiserver.audit.event import Entry, encode_event
+
+log = logging.getLogger(__name__)
+
+_MOST_ENTRIES = 10_000
+_MOST_BYTES = 64 << 20
+# What arrives meanwhile is written together: few writes, and few changes between threads.
+_LINGER_SECONDS = 0.1
+_CHUNK_BYTES = 256 << 10
+_COMPLAINT_SECONDS = 10.0
+_CLOSE_SECONDS = 5.0
+
+
+class LogBackend:
+    """`write` appends whole lines, and raises OSError when it cannot."""
+
+    def __init__(
+        self,
+        write: Callable[[bytes], None],
+        *,
+        most_entries: int = _MOST_ENTRIES,
+        most_bytes: int = _MOST_BYTES,
+    ) -> None:
+        self._write = write
+        self._most_entries = most_entries
+        self._most_bytes = most_bytes
+        self._queue: queue.SimpleQueue[Entry | None] = queue.SimpleQueue()
+        # The event loop adds to the first, the thread to the second: neither needs a lock.
+        self._queued_bytes = self._taken_bytes = 0
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="audit log", daemon=True)
+        self._events: Counter[str] = Counter()
+        self._overflows = self._failures = 0
+        self._complained_at = float("-inf")
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def __call__(self, entry: Entry) -> None:
+        """Queue it, or drop it. Called from the event loop alone."""
+        self._events[entry.subject.verdict.level.title] += 1
+        waiting = self._queued_bytes - self._taken_bytes
+        if self._queue.qsize() >= self._most_entries or waiting + entry.size > self._most_bytes:
+            self._overflows += 1
+            self._complain("the queue of the audit log is full")
+            return
+        self._queued_bytes += entry.size
+        self._queue.put(entry)
+
+    async def close(self, *, seconds: float = _CLOSE_SECONDS) -> None:
+        """Write what is queued. What a disk that hangs has not taken by then is lost."""
+        self._queue.put(None)
+        self._closing.set()
+        if self._thread.is_alive():
+            await asyncio.to_thread(self._thread.join, seconds)
+        if left := self._queue.qsize():
+            log.error("audit log: %d events not written at shutdown", left)
+
+    def metrics(self) -> Iterator[str]:
+        """In the text format of Prometheus, under kube-apiserver's names."""
+        yield "# HELP apiserver_audit_event_total Audit events generated and sent to the audit backend."
+        yield "# TYPE apiserver_audit_event_total counter"
+        yield f"apiserver_audit_event_total {self._events.total()}"
+        yield "# HELP apiserver_audit_level_total Audit events, by the level of their policy rule."
+        yield "# TYPE apiserver_audit_level_total counter"
+        for level, count in sorted(self._events.items()):
+            yield f'apiserver_audit_level_total{{level="{level}"}} {count}'
+        yield "# HELP apiserver_audit_error_total Audit events that were dropped, by where."
+        yield "# TYPE apiserver_audit_error_total counter"
+        yield f'apiserver_audit_error_total{{plugin="buffered"}} {self._overflows}'
+        yield f'apiserver_audit_error_total{{plugin="log"}} {self._failures}'
+
+    def _run(self) -> None:
+        entry: Entry | None
+        while (entry := self._queue.get()) is not None:
+            self._closing.wait(_LINGER_SECONDS)
+            is_last = self._write_batch(entry)
+            if is_last:
+                return
+
+    def _write_batch(self, entry: Entry | None) -> bool:
+        """This one and all that are queued; whether the queue has ended."""
+        lines: list[bytes] = []
+        size = 0
+        while entry is not None:
+            if line := self._encoded(entry):
+                lines.append(line)
+                size += len(line)
+            if size >= _CHUNK_BYTES:
+                self._write_lines(lines)
+                lines, size = [], 0
+            try:
+                entry = self._queue.get_nowait()
+            except queue.Empty:
+                break
+        self._write_lines(lines)
+        return entry is None
+
+    def _encoded(self, entry: Entry) -> bytes:
+        self._taken_bytes += entry.size
+        try:
+            return encode_event(entry) + b"\n"
+        except Exception:
+            # A strange request must not end the log of all that follow.
+            log.exception("audit event for %s cannot be encoded", entry.subject.request.path)
+            self._failures += 1
+            return b""
+
+    def _write_lines(self, lines: list[bytes]) -> None:
+        if not lines:
+            return
+        try:
+            self._write(b"".join(lines))
+        except OSError as error:
+            self._failures += len(lines)
+            self._complain(f"the audit log cannot be written: {error.strerror or error}")
+
+    def _complain(self, why: str) -> None:
+        now = time.monotonic()
+        if now - self._complained_at >= _COMPLAINT_SECONDS:
+            self._complained_at = now
+            log.error("%s; %d events dropped so far", why, self._overflows + self._failures)

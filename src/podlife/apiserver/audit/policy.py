@@ -1,0 +1,263 @@
+"""The audit policy: which requests are recorded, and how much of them. Pure, but for `load_policy`.
+
+A policy file is an `audit.k8s.io/v1` Policy. The first rule that matches a request decides; a request that no rule
+matches is not recorded. Rules match as kube-apiserver's do. A field that kube-apiserver would ignore with a warning is
+an error here: a misspelt rule must not silently record nothing.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from podlife.api.names import check_dns_subdomain
+from podlife.api.yaml_documents import yaml_to_json
+from podlife.apiserver.authentication import User
+from podlife.apiserver.authorization import Attributes
+from podlife.errors import ConfigError
+
+Stage = Literal["RequestReceived", "ResponseStarted", "ResponseComplete", "Panic"]
+
+_API_VERSION = "audit.k8s.io/v1"
+_MOST_BYTES = 1 << 20
+
+DEFAULT_POLICY = """\
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+  - level: None
+    verbs: [get, list, watch]
+  - level: None
+    resources:
+      - {group: "", resources: [events, "*/status"]}
+      - {group: events.k8s.io}
+      - {group: coordination.k8s.io, resources: [leases]}
+      - {group: apps, resources: ["*/status"]}
+      - {group: batch, resources: ["*/status"]}
+      - {group: authentication.k8s.io}
+      - {group: authorization.k8s.io}
+  # Who deleted my pod: with the options, which name the UID that was meant.
+  - level: Request
+    verbs: [delete, deletecollection]
+  - level: Request
+    resources:
+      - {group: "", resources: [pods/eviction]}
+  # The work of controllers and nodes is not worth a line each.
+  - level: None
+    users: ["system:kube-controller-manager", "system:kube-scheduler"]
+  - level: None
+    userGroups: ["system:nodes"]
+  - level: Metadata
+"""
+
+
+class Level(enum.IntEnum):
+    """How much is recorded; each level includes the ones before it."""
+
+    NONE = 0
+    METADATA = 1
+    REQUEST = 2
+    REQUEST_RESPONSE = 3
+
+    @property
+    def title(self) -> str:
+        return _TITLES[self]
+
+
+_TITLES = {
+    Level.NONE: "None",
+    Level.METADATA: "Metadata",
+    Level.REQUEST: "Request",
+    Level.REQUEST_RESPONSE: "RequestResponse",
+}
+_LEVELS = {title: level for level, title in _TITLES.items()}
+
+
+class _Resources(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    group: str = ""
+    resources: tuple[str, ...] = ()
+    resource_names: tuple[str, ...] = ()
+
+
+class _RuleFile(msgspec.Struct, rename="camel", forbid_unknown_fields=True, kw_only=True):
+    level: Literal["None", "Metadata", "Request", "RequestResponse"]
+    users: tuple[str, ...] = ()
+    user_groups: tuple[str, ...] = ()
+    verbs: tuple[str, ...] = ()
+    resources: tuple[_Resources, ...] = ()
+    namespaces: tuple[str, ...] = ()
+    non_resource_urls: tuple[str, ...] = msgspec.field(default=(), name="nonResourceURLs")
+    omit_stages: tuple[Stage, ...] = ()
+    omit_managed_fields: bool | None = None
+
+
+class _PolicyFile(msgspec.Struct, rename="camel", forbid_unknown_fields=True, kw_only=True):
+    api_version: str
+    kind: str
+    metadata: dict[str, object] = {}
+    rules: tuple[_RuleFile, ...] = ()
+    omit_stages: tuple[Stage, ...] = ()
+    omit_managed_fields: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What is recorded of one request."""
+
+    level: Level
+    omit_stages: frozenset[str] = frozenset()
+    omit_managed_fields: bool = False
+
+
+_UNRECORDED = Verdict(Level.NONE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    verdict: Verdict
+    users: frozenset[str]
+    groups: frozenset[str]
+    verbs: frozenset[str]
+    resources: tuple[_Resources, ...]
+    namespaces: frozenset[str]
+    urls: tuple[str, ...]
+
+    def matches(self, user: User | None, asked: Attributes) -> bool:
+        if self.verbs and asked.verb not in self.verbs:
+            return False
+        if self.users and (user is None or user.name not in self.users):
+            return False
+        if self.groups and (user is None or self.groups.isdisjoint(user.groups)):
+            return False
+        if self.resources or self.namespaces:
+            return bool(asked.resource) and self._matches_resource(asked)
+        if self.urls:
+            return not asked.resource and any(_matches_path(asked.path, each) for each in self.urls)
+        return True
+
+    def _matches_resource(self, asked: Attributes) -> bool:
+        if self.namespaces and namespace_of(asked) not in self.namespaces:
+            return False
+        return not self.resources or any(_selects(each, asked) for each in self.resources)
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    rules: tuple[_Rule, ...]
+
+    def verdict(self, user: User | None, asked: Attributes) -> Verdict:
+        """`user` is None for a request whose sender is unknown."""
+        for rule in self.rules:
+            if rule.matches(user, asked):
+                return rule.verdict
+        return _UNRECORDED
+
+
+def namespace_of(asked: Attributes) -> str:
+    """A Namespace counts as being in itself, as in kube-apiserver's request info."""
+    return asked.namespace or (asked.name if asked.resource == "namespaces" and not asked.group else "")
+
+
+def _selects(wanted: _Resources, asked: Attributes) -> bool:
+    if wanted.group != asked.group:
+        return False
+    if not wanted.resources:
+        return True
+    if wanted.resource_names and asked.name not in wanted.resource_names:
+        return False
+    return any(_matches_target(each, asked) for each in wanted.resources)
+
+
+def _matches_target(pattern: str, asked: Attributes) -> bool:
+    if pattern in ("*", asked.target):
+        return True
+    resource, mark, subresource = pattern.partition("/")
+    if not mark:
+        return False
+    # `pods/*` includes pods themselves, `*/status` only the subresource.
+    if subresource == "*":
+        return resource == asked.resource
+    return resource == "*" and subresource == asked.subresource
+
+
+def _matches_path(path: str, pattern: str) -> bool:
+    return pattern in ("*", path) or (pattern.endswith("*") and path.startswith(pattern.rstrip("*")))
+
+
+def load_policy(path: Path) -> Policy:
+    """Raises ConfigError, in one line that names the file and the place."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(_MOST_BYTES + 1)
+    except OSError as error:
+        raise ConfigError(f"audit policy {path}: {error.strerror}") from None
+    if len(data) > _MOST_BYTES:
+        raise ConfigError(f"audit policy {path}: larger than {_MOST_BYTES} bytes")
+    return read_policy(data, str(path))
+
+
+def read_policy(data: bytes, name: str) -> Policy:
+    """Raises ConfigError, in one line that names the file and the place."""
+    try:
+        read = msgspec.json.decode(yaml_to_json(data), type=_PolicyFile)
+    except ValueError as error:
+        raise ConfigError(f"audit policy {name}: {_where(str(error))}") from None
+    for problem in _problems(read):
+        raise ConfigError(f"audit policy {name}: {problem}")
+    return Policy(tuple(_rule(each, read) for each in read.rules))
+
+
+def _where(message: str) -> str:
+    """msgspec's `… - at `$.rules[0].level`` with the place in front."""
+    problem, mark, place = message.rpartition(" - at ")
+    place = place.strip("`").removeprefix("$").lstrip(".")
+    if not mark:
+        return message
+    return f"{place}: {problem}" if place else problem
+
+
+def _problems(read: _PolicyFile) -> Iterator[str]:
+    if (read.api_version, read.kind) != (_API_VERSION, "Policy"):
+        yield f"expected {_API_VERSION} Policy, not {read.api_version!r} {read.kind!r}"
+    if not read.rules:
+        yield "rules: at least one rule is required"
+    for number, rule in enumerate(read.rules):
+        yield from _problems_of(rule, f"rules[{number}]")
+
+
+def _problems_of(rule: _RuleFile, place: str) -> Iterator[str]:
+    if rule.non_resource_urls and (rule.resources or rule.namespaces):
+        yield f"{place}.nonResourceURLs: a rule cannot have both nonResourceURLs and resources or namespaces"
+    for number, url in enumerate(rule.non_resource_urls):
+        if url != "*" and (not url.startswith("/") or "*" in url[:-1]):
+            yield f"{place}.nonResourceURLs[{number}]: invalid path {url!r}: expected /PATH, /PATH* or '*'"
+    for number, wanted in enumerate(rule.resources):
+        inside = f"{place}.resources[{number}]"
+        if wanted.group and (problems := check_dns_subdomain(wanted.group)):
+            yield f"{inside}.group: invalid API group {wanted.group!r} (without a version): {problems[0]}"
+        if wanted.resource_names and not wanted.resources:
+            yield f"{inside}.resourceNames: requires at least one resource"
+
+
+def _rule(rule: _RuleFile, policy: _PolicyFile) -> _Rule:
+    omits = rule.omit_managed_fields
+    verdict = Verdict(
+        _LEVELS[rule.level],
+        frozenset((*policy.omit_stages, *rule.omit_stages)),
+        policy.omit_managed_fields if omits is None else omits,
+    )
+    return _Rule(
+        verdict,
+        frozenset(rule.users),
+        frozenset(rule.user_groups),
+        frozenset(rule.verbs),
+        rule.resources,
+        frozenset(rule.namespaces),
+        rule.non_resource_urls,
+    )

@@ -1,0 +1,64 @@
+"""The audit log of a server, from its settings."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from podlife.apiserver.audit.log_backend import LogBackend
+from podlife.apiserver.audit.log_file import LogFile
+from podlife.apiserver.audit.policy import DEFAULT_POLICY, Policy, load_policy, read_policy
+from podlife.apiserver.audit.trail import Auditor
+from podlife.apiserver.settings import Settings
+from podlife.clock import Clock
+
+_STDOUT = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class RunningAudit:
+    auditor: Auditor
+    backend: LogBackend
+    file: LogFile | None
+
+    async def close(self) -> None:
+        await self.backend.close()
+        if self.file is not None:
+            self.file.close()
+
+
+def policy_of(settings: Settings) -> Policy:
+    """Raises ConfigError."""
+    if settings.audit_policy_file:
+        return load_policy(Path(settings.audit_policy_file))
+    return read_policy(DEFAULT_POLICY.encode(), "of podlife")
+
+
+def start_audit(settings: Settings, clock: Clock) -> RunningAudit | None:
+    """None where no audit log is wanted. Raises ConfigError for a policy or a file that cannot be used."""
+    if not settings.audit_log_path:
+        return None
+    policy = policy_of(settings)
+    file = None
+    write = _write_stdout
+    if settings.audit_log_path != _STDOUT:
+        file = LogFile(
+            Path(settings.audit_log_path),
+            clock,
+            size_bytes=settings.audit_log_max_mb << 20,
+            age_days=settings.audit_log_max_days,
+            backups=settings.audit_log_max_backups,
+        )
+        file.open()
+        write = file.write
+    backend = LogBackend(write)
+    backend.start()
+    return RunningAudit(Auditor(policy, backend, clock), backend, file)
+
+
+def _write_stdout(lines: bytes) -> None:
+    descriptor = sys.stdout.fileno()
+    while lines:
+        lines = lines[os.write(descriptor, lines) :]

@@ -1,0 +1,134 @@
+"""The writer of an audit log: in a thread of its own, bounded, and in nobody's way."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import threading
+
+import pytest
+
+from podlife.apiserver.audit import Auditor, Level, LogBackend
+from podlife.apiserver.audit.event import Answer, Entry, Subject
+from podlife.apiserver.audit.policy import Verdict
+from podlife.apiserver.authentication import User
+from podlife.apiserver.authorization import Attributes
+from podlife.clock import ManualClock
+from podlife.wire import Request
+
+NOW = ManualClock().now()
+WAIT_SECONDS = 60.0
+
+
+def entry(name: str = "web", size: int = 100) -> Entry:
+    path = f"/api/v1/namespaces/default/pods/{name}"
+    asked = Attributes("delete", "", "pods", "", "default", name, path)
+    verdict = Verdict(Level.METADATA)
+    subject = Subject("id", Request("DELETE", path), NOW, verdict, User("jane"), asked)
+    return Entry(subject, "ResponseComplete", NOW, Answer(200), size)
+
+
+def metric(backend: LogBackend, name: str) -> int:
+    [line] = [each for each in backend.metrics() if each.startswith(f"{name} ")]
+    return int(line.rpartition(" ")[2])
+
+
+async def test_what_is_queued_is_written_before_it_is_closed() -> None:
+    written: list[bytes] = []
+    backend = LogBackend(written.append)
+    backend.start()
+    for number in range(1000):
+        backend(entry(f"pod-{number}"))
+    await backend.close(seconds=WAIT_SECONDS)
+    lines = b"".join(written).splitlines()
+    assert len(lines) == 1000
+    assert b"pod-999" in lines[-1]
+    assert len(written) < 100
+    assert metric(backend, "apiserver_audit_event_total") == 1000
+
+
+@pytest.mark.parametrize(("bounds", "size"), [({"most_entries": 10}, 1), ({"most_bytes": 1000}, 100)])
+async def test_a_disk_that_hangs_costs_events_and_neither_requests_nor_memory(
+    bounds: dict[str, int], size: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    is_stuck, goes_on = threading.Event(), threading.Event()
+    written: list[bytes] = []
+
+    def write(lines: bytes) -> None:
+        is_stuck.set()
+        goes_on.wait(WAIT_SECONDS)
+        written.append(lines)
+
+    backend = LogBackend(write, **bounds)
+    backend.start()
+    backend(entry())
+    assert is_stuck.wait(WAIT_SECONDS)
+    for _ in range(100):
+        backend(entry(size=size))
+    goes_on.set()
+    await backend.close(seconds=WAIT_SECONDS)
+    assert len(b"".join(written).splitlines()) == 11
+    assert metric(backend, 'apiserver_audit_error_total{plugin="buffered"}') == 90
+    complaints = [each for each in caplog.records if "queue of the audit log is full" in each.message]
+    assert len(complaints) == 1
+
+
+async def test_a_disk_that_fails_is_counted_told_once_and_tried_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    failed = threading.Event()
+    written: list[bytes] = []
+
+    def write(lines: bytes) -> None:
+        if not failed.is_set():
+            failed.set()
+            raise OSError(errno.ENOSPC, "No space left on device")
+        written.append(lines)
+
+    backend = LogBackend(write)
+    backend.start()
+    backend(entry("lost"))
+    assert failed.wait(WAIT_SECONDS)
+    backend(entry("kept"))
+    await backend.close(seconds=WAIT_SECONDS)
+    assert b"kept" in b"".join(written)
+    assert metric(backend, 'apiserver_audit_error_total{plugin="log"}') == 1
+    assert "No space left on device; 1 events dropped so far" in caplog.text
+
+
+async def test_an_event_that_cannot_be_encoded_does_not_end_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    written: list[bytes] = []
+    backend = LogBackend(written.append)
+    backend.start()
+    broken = entry()
+    broken.subject.asked = None  # type: ignore[assignment]
+    with caplog.at_level(logging.ERROR):
+        backend(broken)
+        backend(entry("kept"))
+        await backend.close(seconds=WAIT_SECONDS)
+    assert b"kept" in b"".join(written)
+    assert metric(backend, 'apiserver_audit_error_total{plugin="log"}') == 1
+
+
+async def test_closing_does_not_wait_for_a_disk_that_never_answers(caplog: pytest.LogCaptureFixture) -> None:
+    is_stuck, goes_on = threading.Event(), threading.Event()
+
+    def write(lines: bytes) -> None:
+        is_stuck.set()
+        goes_on.wait(WAIT_SECONDS)
+
+    backend = LogBackend(write)
+    backend.start()
+    backend(entry())
+    assert is_stuck.wait(WAIT_SECONDS)
+    backend(entry())
+    await backend.close(seconds=0.01)
+    assert "events not written at shutdown" in caplog.text
+    goes_on.set()
+
+
+def test_an_auditor_starts_nothing() -> None:
+    before = threading.active_count()
+    LogBackend(lambda lines: None)
+    assert Auditor
+    assert threading.active_count() == before
