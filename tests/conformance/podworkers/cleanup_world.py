@@ -33,7 +33,6 @@ from tests.conformance.podworkers.world import Recorder, Steps
 
 Object = dict[str, Any]
 START = datetime(2030, 1, 1, tzinfo=UTC)
-NODE: Object = {"metadata": {"name": "n1"}, "status": {"allocatable": {"pods": "110"}}}
 
 
 def node_pod(
@@ -105,7 +104,9 @@ class CleanupWorld:
         clock, telling, probes = ManualClock(START), Telling(Recorder()), NoProbes()
         self.manager = StatusManager(_NoServer(), self.known, clock)
         self.statuses = Statuses(self.manager, probes, telling, clock, runtime_name="sim", host_ips=())
-        self.admitter = Admitter(lambda: NODE)
+        self.allocatable = {"pods": "110"}
+        node = {"metadata": {"name": "n1"}, "status": {"allocatable": self.allocatable}}
+        self.admitter = Admitter(lambda: node)
         self.workers: Workers = PodWorkers(self.steps, self.cache, Recorder())
         self.loop = PodLoop(
             self.known,

@@ -457,3 +457,28 @@ async def test_a_pod_removed_while_all_sources_are_ready_is_killed_at_once() -> 
             assert here.steps.of("u")[1:] == [("terminating", 30), TERMINATED]
         finally:
             await cancel_and_wait(taking)
+
+
+@virtual_time
+async def test_a_refused_pod_gets_no_worker_by_its_status_its_labels_or_its_mirror() -> None:
+    """HC-06"""
+    async with CleanupWorld() as here:
+        taking = asyncio.get_running_loop().create_task(here.loop.run())
+        try:
+            here.allocatable["pods"] = "0"
+            here.loop.api_pods.put_all([node_pod("api"), mirror_pod()])
+            here.loop.static_pods.put_all([static_pod("static")])
+            await here.settle()
+            here.loop.api_pods.put(node_pod("api", phase="Failed", version="2"))
+            here.loop.api_pods.put(mirror_pod())
+            await here.settle()
+            here.loop.sync("static")
+            here.loop.api_pods.remove_uid("mirror")
+            await here.settle()
+            assert here.steps.calls == []
+            assert len(here.workers) == 0
+            here.loop.api_pods.put(node_pod("api", phase="Failed", is_deleted=True))
+            await here.settle()
+            assert here.steps.of("api") == [TERMINATED]
+        finally:
+            await cancel_and_wait(taking)

@@ -144,12 +144,13 @@ class Housekeeping:
     async def clean_up(self) -> None:
         """One pass. Raises why the runtime could not be listed, if something depends on it (HC-18)."""
         self._review_workers()
-        if self._difference():
+        difference = self._difference()
+        if difference:
             await self._rooms.relist()
+            # The list may have changed it, and pods may have come while it was made.
+            difference = self._difference()
         self._forget()
         self._start_next_static_pods()
-        # Again: the list may have changed it, and pods may have come while it was made.
-        difference = self._difference()
         for pod in difference.missing:
             self._restart(pod)
         for pod in difference.to_end:

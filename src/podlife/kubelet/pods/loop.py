@@ -104,8 +104,8 @@ class PodLoop:
             self.add(pod)
         else:
             self._known.put(pod)
-            if self._has_worker(pod) and _is_to_be_looked_at(old, pod):
-                self._update(UpdateType.UPDATE, pod)
+            if _is_to_be_looked_at(old, pod):
+                self._update_if_admitted(UpdateType.UPDATE, pod)
 
     def _take_mirror(self, mirror: NodePod) -> None:
         self._known.put(mirror)
@@ -114,7 +114,7 @@ class PodLoop:
             self._tidy(None)
         else:
             self._manager.note_mirror(static.uid)
-            self._update(UpdateType.UPDATE, static)
+            self._update_if_admitted(UpdateType.UPDATE, static)
 
     def add(self, pod: NodePod) -> bool:
         """Create a pod if there is room for it; says whether it was admitted. One that has ended, or is to, is not
@@ -142,10 +142,6 @@ class PodLoop:
             log.exception("admission of pod %s/%s failed", *pod.key)
             return Refusal("UnexpectedAdmissionError", f"unexpected error during admission: {error!r}")
 
-    def _has_worker(self, pod: NodePod) -> bool:
-        """One that was refused has none, and gets none by the status it was given; only to be deleted for good."""
-        return self._workers.state(pod.uid) is not None or pod.metadata.deletion_timestamp is not None
-
     def _take_removal(self, uid: str, last: NodePod | None, has_all: bool) -> None:
         """While a source is not ready nothing is ended: housekeeping does that when all are (HC-19)."""
         pod = self._known.remove(uid)
@@ -157,7 +153,7 @@ class PodLoop:
         if is_mirror(pod):
             static = self._known.static_of(pod)
             if static is not None:
-                self._update(UpdateType.UPDATE, static)
+                self._update_if_admitted(UpdateType.UPDATE, static)
             return
         if has_all and self._workers.state(uid) is not None:
             self._update(UpdateType.KILL, pod)
@@ -169,8 +165,8 @@ class PodLoop:
     def sync(self, uid: str) -> None:
         """Look at this pod again, if it is still wanted and was admitted."""
         pod = self._known.pod(uid)
-        if pod is not None and self._has_worker(pod):
-            self._update(UpdateType.SYNC, pod)
+        if pod is not None:
+            self._update_if_admitted(UpdateType.SYNC, pod)
 
     def take_changes(self, uid: str, changes: tuple[Change, ...]) -> None:
         """PL-13."""
@@ -188,6 +184,12 @@ class PodLoop:
         elif result is not ProbeResult.FAILURE:
             return
         self.sync(uid)
+
+    def _update_if_admitted(self, type_: UpdateType, pod: NodePod) -> None:
+        """A pod that was refused has no worker, and gets one only to be deleted for good: not by the status that it was
+        given, nor by its mirror."""
+        if self._workers.state(pod.uid) is not None or pod.metadata.deletion_timestamp is not None:
+            self._update(type_, pod)
 
     def _update(self, type_: UpdateType, pod: NodePod) -> None:
         asked_at = asyncio.get_running_loop().time()
