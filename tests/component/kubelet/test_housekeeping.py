@@ -250,6 +250,26 @@ async def test_a_refused_pod_shows_no_container_when_its_own_status_comes_back()
 
 
 @virtual_time
+async def test_a_refused_pod_shows_no_container_after_the_agent_was_started_again_nor_when_it_is_deleted() -> (
+    None
+):
+    async with node_world() as world:
+        wanted = {"resources": {"requests": {"cpu": "64"}}}
+        made = pod(containers=[container(**wanted)])
+        made["metadata"]["finalizers"] = ["test.example/hold"]
+        await world.create(made)
+        await world.until_phase("Failed")
+        await world.kill()
+        await world.begin()
+        await asyncio.sleep(90)
+        assert "containerStatuses" not in (await world.get())["status"]
+        await world.delete()
+        gone = await world.until(lambda each: each["metadata"].get("deletionGracePeriodSeconds") == 0)
+        assert "containerStatuses" not in gone["status"]
+        assert gone["status"]["reason"] == "OutOfcpu"
+
+
+@virtual_time
 async def test_a_pod_that_ran_and_is_refused_after_the_agent_was_started_again_is_ended() -> None:
     async with node_world() as world:
         for name in ("one", "two"):

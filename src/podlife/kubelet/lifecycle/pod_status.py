@@ -64,7 +64,16 @@ def pod_status(
     return {key: value for key, value in status.items() if value}
 
 
+def _never_began(seen: Seen, old: Mapping[str, Any]) -> bool:
+    """It ended without any container, as a pod does that is refused: no end is invented for containers that never were,
+    which a Job's failure policy could take for theirs."""
+    told = (*(old.get("containerStatuses") or ()), *(old.get("initContainerStatuses") or ()))
+    return is_terminal_phase(old.get("phase")) and not told and not seen.observed.containers
+
+
 def _containers(seen: Seen, old: Mapping[str, Any]) -> Object:
+    if _never_began(seen, old):
+        return {"containerStatuses": [], "initContainerStatuses": [], "ephemeralContainerStatuses": []}
     spec = seen.pod["spec"]
     ephemeral = spec.get("ephemeralContainers") or ()
     return {

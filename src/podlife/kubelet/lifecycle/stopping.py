@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
-from podlife.kubelet.lifecycle.constants import MINIMUM_STOP_SECONDS
+from podlife.kubelet.lifecycle.constants import MAXIMUM_STOP_SECONDS, MINIMUM_STOP_SECONDS
 from podlife.kubelet.lifecycle.objects import Container, Pod, containers_of, init_containers_of
 
 __all__ = [
@@ -63,8 +63,10 @@ def stop_budget(
     reason: KillReason = KillReason.OTHER,
     override_seconds: int | None = None,
 ) -> StopBudget:
-    """Of a container that is about to be stopped. An override counts alone, also when it is more (KC-06)."""
-    return StopBudget(_base_seconds(pod, container, reason) if override_seconds is None else override_seconds)
+    """Of a container that is about to be stopped. An override counts alone, even if it is more (KC-06). The API allows
+    graces that a runtime's client cannot put into a deadline."""
+    seconds = _base_seconds(pod, container, reason) if override_seconds is None else override_seconds
+    return StopBudget(min(seconds, MAXIMUM_STOP_SECONDS))
 
 
 def _base_seconds(pod: Pod, container: Container, reason: KillReason) -> int:
