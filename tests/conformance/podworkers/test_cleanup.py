@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -411,6 +412,27 @@ async def test_a_pass_ends_with_the_error_of_the_runtime_s_list_after_the_worker
         assert here.steps.of("missing") == [("sync", "create")]
         assert here.steps.of("stranger") == [TERMINATING_RUNTIME]
         assert here.mirrors.deleted == [("same_ns", "mirror")]
+
+
+@virtual_time
+async def test_a_pod_that_cannot_be_handled_keeps_no_other_from_being_seen_to(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with CleanupWorld() as here:
+        take = here.workers.update_pod
+
+        def fail(update: Any) -> None:
+            if update.uid == "bad":
+                raise ZeroDivisionError("a defect")
+            take(update)
+
+        monkeypatch.setattr(here.workers, "update_pod", fail)
+        here.known.put(node_pod("bad"))
+        here.known.put(node_pod("missing"))
+        here.run_in_runtime("stranger")
+        await here.clean_up()
+        assert here.steps.of("missing") == [("sync", "create")]
+        assert here.steps.of("stranger") == [TERMINATING_RUNTIME]
 
 
 @virtual_time

@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from podlife.aio import wait_until_set
 from podlife.errors import PodlifeError
@@ -37,6 +38,8 @@ from podlife.kubelet.ports import Probes
 from podlife.kubelet.status_manager import StatusManager
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 _WHOLE_LOOK_SECONDS = 300.0
 _ORPHAN_GRACE_SECONDS = 1
@@ -151,12 +154,9 @@ class Housekeeping:
             difference = self._difference()
         self._forget()
         self._start_next_static_pods()
-        for pod in difference.missing:
-            self._restart(pod)
-        for pod in difference.to_end:
-            self._update(UpdateType.KILL, pod)
-        for uid in difference.unknown:
-            self._end_unknown(uid)
+        _for_each(difference.missing, self._restart)
+        _for_each(difference.to_end, lambda pod: self._update(UpdateType.KILL, pod))
+        _for_each(difference.unknown, self._end_unknown)
         self._hand_over()
         await self._remove_mirrors(difference.mirrors)
 
@@ -262,3 +262,12 @@ class Housekeeping:
 
     def _update(self, type_: UpdateType, pod: NodePod) -> None:
         self._rooms.workers.update_pod(PodUpdate(type_, pod, mirror=self._rooms.known.mirror_of(pod)))
+
+
+def _for_each(subjects: Iterable[T], act: Callable[[T], None]) -> None:
+    """What goes wrong with one pod must not keep the others from being seen to."""
+    for each in subjects:
+        try:
+            act(each)
+        except Exception:
+            log.exception("cleanup of pod %s failed", each.uid if isinstance(each, NodePod) else each)
