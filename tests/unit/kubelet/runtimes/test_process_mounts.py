@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 import sys
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from podlife.kubelet.runtime import (
     Mount,
     StartContainerError,
+    User,
 )
 from podlife.kubelet.runtimes.process import ProcessRuntime
 from podlife.kubelet.runtimes.process.launch import can_mount
@@ -93,3 +95,25 @@ async def test_a_termination_message_is_read_from_the_path_that_was_asked_for(
 async def test_a_volume_that_is_not_there_is_said(runtime: ProcessRuntime, tmp_path: Path) -> None:
     with pytest.raises(StartContainerError, match="/there/is/none: No such file or directory"):
         await started(runtime, tmp_path, "true", mounts=(Mount("/data", "/there/is/none"),))
+
+
+@with_mounts
+async def test_another_user_sees_its_volumes_where_the_node_has_no_such_path(
+    runtime: ProcessRuntime, tmp_path: Path
+) -> None:
+    """Both in a layer over the root and in one over another mount, which look as what they cover."""
+    (tmp_path / "config").mkdir(mode=0o755)
+    (tmp_path / "config" / "key").write_text("value\n")
+    paths = ("/no-such-folder-here/below/config", "/dev/shm/no-such-folder-here/config")
+    mounts = tuple(Mount(path, str(tmp_path / "config")) for path in paths)
+    script = (
+        f"cat {' '.join(f'{path}/key' for path in paths)}; stat -c '%a %u' / /dev/shm; cd / && ls > /dev/null"
+    )
+    container_id = await started(runtime, tmp_path, script, mounts=mounts, user=User(12345, 12345))
+    status = await ended(runtime, container_id)
+    assert status.exit_code == 0, logged(status)
+    modes = [
+        f"{stat.S_IMODE(Path(path).stat().st_mode):o} {Path(path).stat().st_uid}"
+        for path in ("/", "/dev/shm")
+    ]
+    assert logged(status) == ["value", "value", *modes]

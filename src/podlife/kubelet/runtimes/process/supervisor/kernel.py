@@ -66,9 +66,13 @@ def mount_in_memory(target: str) -> None:
 
 
 def mount_layer(below: str, layer: str, *, at: str) -> None:
-    """A writable layer over a folder; `layer` is where what is written goes."""
+    """A writable layer over a folder; `layer` is where what is written goes. It looks as the folder: owner and mode of
+    an overlay's root are those of its upper folder."""
     for part in (layer, layer + "/upper", layer + "/work"):
-        os.mkdir(part, 0o755)
+        os.mkdir(part, 0o700)
+    found = os.stat(below)
+    os.chown(layer + "/upper", found.st_uid, found.st_gid)
+    os.chmod(layer + "/upper", found.st_mode & 0o7777)
     options = f"lowerdir={_escaped(below)},upperdir={_escaped(layer)}/upper,workdir={_escaped(layer)}/work"
     result = _libc.mount(b"podlife", os.fsencode(at), b"overlay", 0, os.fsencode(options))
     _checked(result, f"a layer over {below}")

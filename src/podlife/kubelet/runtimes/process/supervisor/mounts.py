@@ -18,6 +18,8 @@ __all__ = ["enter", "show"]
 
 def show(mounts: list[dict[str, Any]], folder: str) -> None:
     """Give this process mounts of its own; `folder` is the container's, and stays where it is."""
+    # The launcher's umask would close the folders that are made on the way to a mount to the container's own user.
+    os.umask(0o022)
     kernel.own_mounts()
     wanted = sorted(mounts, key=lambda mount: _resolved(mount).split("/"))
     # Opened here: what is mounted is what was there before anything was covered.
