@@ -47,6 +47,7 @@ __all__ = [
     "SandboxStatus",
     "StartContainerError",
     "User",
+    "WithoutImages",
 ]
 
 
@@ -266,6 +267,13 @@ class HasNetwork(Protocol):
     def network_problem(self) -> str:
         """Why pods cannot have their network now; empty when they can."""
         ...
+
+
+@runtime_checkable
+class WithoutImages(Protocol):
+    """A runtime to which an image is a name only: there is nothing to look for, to pull, or to report."""
+
+    image_is_name_only: bool
 
 
 class Runtime(Protocol):

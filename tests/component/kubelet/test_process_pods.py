@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from podlife.aio import cancel_and_wait, spawn
-from podlife.client import PODS, Client
+from podlife.client import EVENTS, PODS, Client
 from podlife.clock import SystemClock
 from podlife.errors import NotFoundError
 from podlife.kubelet.agent import Agent
@@ -45,6 +45,15 @@ class Node:
         except TimeoutError:
             raise AssertionError(found["status"]) from None
         return found
+
+    async def reasons(self) -> set[str]:
+        """Of the pod's events, once it is said that it was started."""
+        async with asyncio.timeout(60):
+            while True:
+                found = {each["reason"] for each in (await self.client.list_all(EVENTS, "default")).items}
+                if "Started" in found:
+                    return found
+                await asyncio.sleep(0.02)
 
     async def delete(self) -> None:
         await self.client.delete(PODS, "web", "default")
@@ -140,3 +149,20 @@ async def test_a_container_without_a_command_says_that_it_needs_one(tmp_path: Pa
         shown = await node.until(waits)
         assert "command" in shown["status"]["containerStatuses"][0]["state"]["waiting"]["message"]
         await node.delete()
+
+
+async def test_no_event_claims_that_an_image_was_pulled_or_is_present(tmp_path: Path) -> None:
+    async with node_in(tmp_path) as node:
+        await node.run(container("exec sleep 1000"))
+        await node.until(has_phase("Running"))
+        assert "Started" in await node.reasons()
+        assert "Pulled" not in await node.reasons()
+
+
+async def test_a_pod_without_a_command_says_what_to_do(tmp_path: Path) -> None:
+    async with node_in(tmp_path) as node:
+        await node.run({"name": "main", "image": "nginx"})
+        waiting = await node.until(lambda each: "CreateContainerError" in str(each["status"]))
+        message = waiting["status"]["containerStatuses"][0]["state"]["waiting"]["message"]
+        assert "set command (kubectl run NAME --image=nginx --command -- PROGRAM)" in message
+        assert "--runtime containerd" in message

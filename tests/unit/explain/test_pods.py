@@ -186,7 +186,7 @@ def test_what_programs_get_has_what_people_see() -> None:
 def test_a_container_without_a_command_is_not_helped_by_another_image(
     owner: list[Object], command: str
 ) -> None:
-    message = "container 'main' has no command: processes show the image 'i' but do not pull it"
+    message = "container 'main' has no command: this node runs commands of its own machine, not the image 'i'"
     waiting = {"name": "main", "state": {"waiting": {"reason": "CreateContainerError", "message": message}}}
     pod = a_pod(status={"phase": "Pending", "containerStatuses": [waiting]}, ownerReferences=owner)
     [cause] = explain_pod(a_world(), pod).causes

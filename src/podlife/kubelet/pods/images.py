@@ -14,7 +14,7 @@ from podlife.kubelet.lifecycle.backoff import Backoff
 from podlife.kubelet.lifecycle.container_statuses import StartFailure
 from podlife.kubelet.lifecycle.objects import Container, Pod
 from podlife.kubelet.pods.telling import Telling
-from podlife.kubelet.runtime import ContainerRuntimeError, ImagePullError, Runtime
+from podlife.kubelet.runtime import ContainerRuntimeError, ImagePullError, Runtime, WithoutImages
 
 __all__ = ["ImageError", "Images"]
 
@@ -49,6 +49,8 @@ class Images:
         """The reference of the container's image; raises `ImageError`."""
         image = container.get("image") or ""
         whole = self._with_tag(pod, container, image)
+        if isinstance(self._runtime, WithoutImages):
+            return await self._runtime.pull_image(whole)
         policy = container.get("imagePullPolicy") or _default_policy(whole)
         if policy != "Always":
             found = await self._find(pod, container, image, whole)

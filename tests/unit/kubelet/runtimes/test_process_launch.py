@@ -41,8 +41,8 @@ def test_a_container_without_command_is_refused_with_what_to_do(command: tuple[s
     with pytest.raises(InvalidContainerError) as refused:
         launch(replace(CONFIG, command=command, args=("-v",)))
     assert str(refused.value) == (
-        "container 'main' has no command: processes show the image 'nginx:1' but do not pull it, "
-        "so what to run must be given as command"
+        "container 'main' has no command: this node runs commands of its own machine, not the image 'nginx:1'; "
+        "set command (kubectl run NAME --image=nginx:1 --command -- PROGRAM), or use a node with --runtime containerd"
     )
 
 

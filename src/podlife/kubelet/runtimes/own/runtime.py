@@ -52,7 +52,9 @@ __all__ = ["OwnRuntime"]
 
 class OwnRuntime:
     """`folder` is where it remembers its sandboxes and containers, one agent's alone. `ips` is what every pod has for
-    its address: probes and hooks ask there. Images are names only; nothing is pulled."""
+    its address: probes and hooks ask there."""
+
+    image_is_name_only = True
 
     def __init__(
         self,

@@ -75,8 +75,9 @@ def launch_of(
 def _argv(config: ContainerConfig) -> list[str]:
     if not config.command or not config.command[0]:
         raise InvalidContainerError(
-            f"container {config.name!r} has no command: processes show the image {config.image!r} but do not pull it, "
-            "so what to run must be given as command"
+            f"container {config.name!r} has no command: this node runs commands of its own machine, not the image "
+            f"{config.image!r}; set command (kubectl run NAME --image={config.image} --command -- PROGRAM), or use a "
+            "node with --runtime containerd"
         )
     argv = [*config.command, *config.args]
     if any("\0" in word for word in argv):

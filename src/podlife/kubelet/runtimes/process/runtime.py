@@ -69,6 +69,7 @@ class ProcessRuntime:
     """The runtime `process`. One agent at a time per folder; opening it while another one has it raises ConfigError."""
 
     name = "process"
+    image_is_name_only = True
 
     def __init__(self, settings: ProcessSettings, clock: Clock) -> None:
         self._settings = settings
