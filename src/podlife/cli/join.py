@@ -19,6 +19,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from podlife.api.codec import Object
+from podlife.api.yaml_documents import yaml_to_json
 from podlife.apiserver.certificates import Credential, write_private
 from podlife.apiserver.kubeconfigs import Access, format_kubeconfig
 from podlife.cli import loop
@@ -151,13 +152,11 @@ def _fetch_authority(where: str) -> bytes:
 
 
 def _authority_in(where: str, body: bytes) -> bytes:
-    import yaml
-
     try:
         text = json.loads(body)["data"]["kubeconfig"]
-        cluster = yaml.safe_load(text)["clusters"][0]["cluster"]
+        cluster = json.loads(yaml_to_json(text.encode()))["clusters"][0]["cluster"]
         return base64.b64decode(cluster["certificate-authority-data"])
-    except (ValueError, KeyError, IndexError, TypeError, yaml.YAMLError):
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
         raise PodlifeError(f"what {where} tells of its authority cannot be read: use its join file") from None
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from podlife.api.yaml_documents import safe_loader
 from podlife.client.config import (
     Auth,
     BasicAuth,
@@ -171,10 +172,9 @@ class Kubeconfig:
 def _read_yaml(path: Path) -> Mapping[str, Any]:
     import yaml
 
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        document = yaml.load(read_file(path, "kubeconfig"), Loader=loader)  # noqa: S506 - a safe loader
-    except yaml.YAMLError as error:
+        document = yaml.load(read_file(path, "kubeconfig"), Loader=safe_loader())  # noqa: S506 - a safe loader
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         where = f" at line {mark.line + 1}" if mark else ""
         raise ConfigError(f"{path} is not YAML{where}; check the file") from None

@@ -51,3 +51,27 @@ def test_what_would_multiply_is_refused(bomb: bytes) -> None:
 def test_what_cannot_be_read_is_told(text: bytes) -> None:
     with pytest.raises(ValueError, match=r"\S"):
         yaml_to_json(text)
+
+
+@pytest.mark.parametrize("text", ["12:30", "-1:2:3", "1:2.5", "190:20:30.15"])
+def test_what_would_be_a_number_of_base_60_is_text(text: str) -> None:
+    assert json.loads(yaml_to_json(f"a: {text}".encode())) == {"a": text}
+    assert json.loads(yaml_to_json(f"a: {text.replace('-', '')}".encode()))["a"] == text.replace("-", "")
+
+
+@pytest.mark.parametrize("tag", ["", "!!int ", "!!float "])
+def test_a_number_of_base_60_costs_no_more_than_its_length(tag: str) -> None:
+    """Its value would take minutes."""
+    text = "1" + ":00" * 1_000_000
+    assert json.loads(yaml_to_json(f"a: {tag}{text}".encode())) == {"a": text}
+
+
+def test_a_number_of_too_many_digits_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"\S"):
+        yaml_to_json(b"a: " + b"1" * 100_000)
+
+
+def test_more_values_than_any_object_has_are_refused() -> None:
+    assert yaml_to_json(b"[" + b"1," * 9 + b"]", most_values=10) == b"[1,1,1,1,1,1,1,1,1]"
+    with pytest.raises(ValueError, match="holds more than 10 values: write it as JSON"):
+        yaml_to_json(b"[" + b"1," * 10 + b"]", most_values=10)

@@ -17,7 +17,8 @@ from podlife.kubelet.static.manifests import SEEN, ManifestError, read_manifest
 __all__ = ["ManifestFolder"]
 
 _ENDINGS = (".yaml", ".yml", ".json")
-_MOST_BYTES = 10 * 1024 * 1024
+# More than an API server would store of a pod.
+_MOST_BYTES = 1024 * 1024
 
 # When a file was last changed, and which one it is.
 Signature = tuple[int, int, int, int]

@@ -44,6 +44,8 @@ _OF_THE_SERVER = (
 # It becomes part of paths.
 _UID = re.compile(r"[0-9A-Za-z-]{1,63}")
 _EVERYTHING = {"operator": "Exists", "effect": "NoExecute"}
+# Far more than a pod of a hundred containers has; so many are read in a fraction of a second.
+_MOST_VALUES = 10_000
 _encode = msgspec.json.Encoder(order="sorted").encode
 
 
@@ -85,7 +87,7 @@ def _decode(data: bytes) -> Object:
     except ValueError:
         pass
     try:
-        return decode_object(yaml_to_json(data))
+        return decode_object(yaml_to_json(data, most_values=_MOST_VALUES))
     except ValueError as error:
         reason = str(error).replace('in "<byte string>", ', "at ")
         raise ManifestError(f"cannot be read: {reason}") from None

@@ -248,6 +248,16 @@ async def test_a_folder_that_cannot_be_read_ends_nothing_that_runs(
 @virtual_time
 async def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
     with (tmp_path / "a.yaml").open("wb") as file:
-        file.truncate(10 * 1024 * 1024 + 1)
+        file.truncate(1024 * 1024 + 1)
     async with told_of(tmp_path) as told:
-        assert told.problems == [f"{tmp_path / 'a.yaml'}: is larger than 10485760 bytes"]
+        assert told.problems == [f"{tmp_path / 'a.yaml'}: is larger than 1048576 bytes"]
+
+
+@virtual_time
+@pytest.mark.parametrize("line", ["- 1\n", "- []\n", "- a: b\n"])
+async def test_a_file_of_many_values_is_not_read_to_its_end(tmp_path: Path, line: str) -> None:
+    (tmp_path / "a.yaml").write_text(line * (1024 * 1024 // len(line)))
+    (tmp_path / "b.yaml").write_text(text("b"))
+    async with told_of(tmp_path) as told:
+        assert told.names == ["b-n"]
+        assert "the YAML holds more than 10000 values: write it as JSON" in told.problems[0]
