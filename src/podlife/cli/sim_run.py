@@ -7,6 +7,7 @@ output has the summary, everything else goes to standard error.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import secrets
 import sys
@@ -17,6 +18,7 @@ from podlife.aio import wait_until_set
 from podlife.cli import loop
 from podlife.cli.connecting import ConnectionOptions, connected, load_connection
 from podlife.cli.logs import set_up_logs
+from podlife.cli.options import format_duration
 from podlife.cli.sim import SimOptions
 from podlife.cli.sim_output import CLEAR, counted, show_progress, state_of, summary_of
 from podlife.client import Client, Connection, Limiter
@@ -59,10 +61,10 @@ async def _run(
 ) -> None:
     async with connected(connection, found, rights=_RIGHTS) as client:
         await client.with_timeout(10.0).request("GET", "/version")
-        await _Simulation(client, options, scenario).run()
+        await Simulation(client, options, scenario).run()
 
 
-class _Simulation:
+class Simulation:
     def __init__(self, client: Client, options: SimOptions, scenario: Scenario) -> None:
         settings = FleetSettings(
             options.nodes,
@@ -110,13 +112,16 @@ class _Simulation:
         if not await self._wait_for_nodes():
             return
         _say(f"{counted(options.nodes, 'node')} {'is' if options.nodes == 1 else 'are'} ready")
-        deadline = asyncio.get_running_loop().time() + options.duration
-        if options.pods and not await self._create_pods():
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(options.duration or None):
+                if not options.pods or await self._create_pods():
+                    await self._is_stopped.wait()
             return
-        if options.duration:
-            await wait_until_set(self._is_stopped, seconds=deadline - asyncio.get_running_loop().time())
-        else:
-            await self._is_stopped.wait()
+        if self._created < options.pods:
+            _say(
+                f"{self._created} of {counted(options.pods, 'pod')} were asked for within "
+                f"{format_duration(options.duration)}: give --duration more time"
+            )
 
     async def _wait_for_nodes(self) -> bool:
         """False when it was stopped meanwhile."""

@@ -36,12 +36,17 @@ async def test_nodes_and_pods_come_and_what_was_made_is_gone_at_the_end(
     assert await names(client) == (0, 0, 0)
 
 
-async def test_it_ends_by_itself_after_its_duration_and_leaves_what_it_is_told_to(
-    server: Server, client: Client
-) -> None:
-    result = await podlife("sim", "--duration=100ms", "--pods=2", "--keep", *server.admin)
+async def test_it_ends_by_itself_after_its_duration(server: Server, client: Client) -> None:
+    result = await podlife("sim", "--duration=100ms", *server.admin)
     assert result.code == 0, result.err
     assert "1 node for " in result.out
+    assert await names(client) == (0, 0, 0)
+
+
+async def test_it_leaves_what_it_is_told_to(server: Server, client: Client) -> None:
+    async with started("sim", "--pods=2", "--keep", *server.admin) as running:
+        await running.wait_for("2 pods created in namespace default")
+        assert (await running.end()).code == 0
     assert await names(client) == (1, 2, 1)
 
 

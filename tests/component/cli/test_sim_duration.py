@@ -1,0 +1,30 @@
+"""How long a simulation takes, under virtual time: its duration bounds all that it does before it cleans up."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from podlife.cli.sim import SimOptions
+from podlife.cli.sim_run import Simulation
+from podlife.kubelet.fleet import Scenario
+from podlife.wire import Handler, Request, Response
+from tests.component.embedded import connect, start
+from tests.virtual_time import virtual_time
+
+
+@virtual_time
+async def test_pods_that_take_long_to_create_do_not_make_it_take_longer(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    async def slow(request: Request, handler: Handler) -> Response:
+        if request.method == "POST" and request.path.endswith("/pods"):
+            await asyncio.sleep(50)
+        return await handler(request)
+
+    async with connect(await start(), slow) as client:
+        began = asyncio.get_running_loop().time()
+        await Simulation(client, SimOptions(pods=100, duration=3.0), Scenario()).run()
+        assert asyncio.get_running_loop().time() - began < 10
+    assert "32 of 100 pods were asked for within 3s" in capsys.readouterr().err
