@@ -12,7 +12,7 @@ import pytest
 
 from podlife.aio import cancel_and_wait
 from podlife.api.codec import Object, format_micro_time
-from podlife.client import LEASES, PODS, Client
+from podlife.client import LEASES, NODES, PODS, Client
 from podlife.kubelet.agent import Agent
 from podlife.kubelet.fleet import Fleet, FleetSettings
 from podlife.kubelet.node import FixedMachine, NameInUseError, NodeSettings
@@ -113,6 +113,19 @@ async def test_another_agent_takes_the_name_once_the_lease_of_the_first_has_expi
         async with second.begun() as serving:
             assert not serving.done()
             await run_pod(client, second)
+
+
+@virtual_time
+async def test_a_node_that_was_deleted_leaves_its_name_to_another_agent(tmp_path: Path) -> None:
+    """Its lease may still be there: whoever collects it takes a while."""
+    async with connect(await start()) as client:
+        first, second = Machine(client, tmp_path / "1"), Machine(client, tmp_path / "2")
+        async with first.begun():
+            # By then the lease belongs to the node.
+            await asyncio.sleep(20)
+        await client.delete(NODES, "n1")
+        async with second.begun() as serving:
+            assert not serving.done()
 
 
 @virtual_time

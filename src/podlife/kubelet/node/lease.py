@@ -17,11 +17,19 @@ import random
 from collections.abc import Awaitable, Callable
 
 from podlife.api.codec import Object, format_micro_time
-from podlife.client import LEASES, Client
+from podlife.client import LEASES, NODES, Client
 from podlife.clock import Clock
 from podlife.errors import AlreadyExistsError, ConflictError, NotFoundError, PodlifeError
 from podlife.kubelet.node.agent_identity import AgentIdentity
-from podlife.kubelet.node.lease_hold import AGENT, Hold, NameInUseError, agent_of, hold_of, lease_seconds
+from podlife.kubelet.node.lease_hold import (
+    AGENT,
+    Hold,
+    NameInUseError,
+    agent_of,
+    hold_of,
+    lease_seconds,
+    owner_uid,
+)
 from podlife.kubelet.node.settings import NodeSettings
 
 __all__ = ["NAMESPACE", "NodeLease"]
@@ -66,7 +74,7 @@ class NodeLease:
         """Make this agent the one that serves the node. Raises `NameInUseError` if another one does, and what the
         client raises."""
         found = await self._find()
-        if found is not None and not self._takes_over:
+        if found is not None and not self._takes_over and not await self._is_orphan(found):
             await self._wait_for_release(found)
         self._latest = await self._write(found, self._node_uid())
 
@@ -85,6 +93,17 @@ class NodeLease:
                 continue
             self._note_success()
             await asyncio.sleep(self._renew_seconds * (1 + _JITTER * random.random()))  # noqa: S311 - spreads load
+
+    async def _is_orphan(self, lease: Object) -> bool:
+        """Its node was deleted: that is an order to let the name go, and its agent does not renew it any more."""
+        uid = owner_uid(lease)
+        if not uid:
+            return False
+        try:
+            node = await self._client.get(NODES, self._name)
+        except NotFoundError as error:
+            return error.is_about(self._name)
+        return str(node["metadata"]["uid"]) != uid
 
     async def _wait_for_release(self, found: Object) -> None:
         """If clocks differ, the time of a renewal proves nothing: the lease is watched for as long as it would last."""

@@ -42,6 +42,12 @@ def agent_of(lease: Object) -> str:
     return str((lease["metadata"].get("annotations") or {}).get(AGENT) or "")
 
 
+def owner_uid(lease: Object) -> str:
+    """Of the node that it belongs to; "" where it does not say."""
+    owners = lease["metadata"].get("ownerReferences") or ()
+    return next((str(each["uid"]) for each in owners if each["kind"] == "Node"), "")
+
+
 def lease_seconds(lease: Object) -> int:
     seconds = (lease.get("spec") or {}).get("leaseDurationSeconds")
     return min(seconds, _MOST_SECONDS) if isinstance(seconds, int) and seconds > 0 else _DEFAULT_SECONDS
