@@ -32,7 +32,7 @@ def safe_loader() -> Any:
 
     # Both are safe loaders; the one in C is not always built.
     base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    loader = type("SafeLoader", (base,), {})
+    loader: Any = type("SafeLoader", (base,), {})
 
     def number(self: Any, node: Any) -> Any:
         text = str(self.construct_scalar(node))

@@ -34,7 +34,7 @@ from podlife.kubelet.pods.sources import PodSource
 from podlife.kubelet.ports import Volumes
 from podlife.kubelet.probing import ProbeManager
 from podlife.kubelet.references import ApiReferences
-from podlife.kubelet.runtime import Runtime
+from podlife.kubelet.runtime import OwnNetwork, Runtime
 from podlife.kubelet.settings import AgentSettings
 from podlife.kubelet.static import MirrorPods, StaticPods
 from podlife.kubelet.status_client import ApiPodStatusClient
@@ -178,7 +178,12 @@ class Agent:
     def _make_volumes(self, client: Client) -> Volumes:
         if self.settings.data is None:
             return NoVolumes()
-        settings = VolumeSettings(around=self._surroundings, node=self.node, report=self._report_volume)
+        settings = VolumeSettings(
+            around=self._surroundings,
+            node=self.node,
+            report=self._report_volume,
+            is_network_own=isinstance(self.runtime, OwnNetwork),
+        )
         return NodeVolumes(client, self.references, self._clock, self.settings.data, settings)
 
     def _make_endpoint(self) -> NodeEndpoint:

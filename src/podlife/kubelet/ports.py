@@ -6,7 +6,7 @@ API objects. What is asked for again has been done once: every call may be repea
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 from podlife.api.codec import Object
@@ -68,6 +68,11 @@ class Volumes(Protocol):
 
     def mounts(self, pod: Pod, container: Container) -> tuple[Mount, ...]:
         """What a container of a mounted pod is shown. Raises `ContainerConfigError`."""
+        ...
+
+    def hosts_file(self, pod: Pod, container: Container, ips: Sequence[str]) -> Mount | None:
+        """The managed /etc/hosts for a container of a pod with these addresses; None where it has none. Raises
+        `VolumeError`."""
         ...
 
     async def unmount(self, uid: str) -> None:

@@ -38,6 +38,7 @@ __all__ = [
     "InvalidContainerError",
     "Mount",
     "NotFoundInRuntimeError",
+    "OwnNetwork",
     "Resources",
     "Runtime",
     "RuntimeEvent",
@@ -142,6 +143,7 @@ class SandboxConfig:
     hostname: str = ""
     log_directory: str | None = None
     host_network: bool = False
+    sysctls: Mapping[str, str] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
 
@@ -267,6 +269,13 @@ class HasNetwork(Protocol):
     def network_problem(self) -> str:
         """Why pods cannot have their network now; empty when they can."""
         ...
+
+
+@runtime_checkable
+class OwnNetwork(Protocol):
+    """A runtime whose pods have addresses of their own, unless they ask for the node's network."""
+
+    network_is_own: bool
 
 
 @runtime_checkable

@@ -18,6 +18,7 @@ from podlife.errors import NotFoundError
 from podlife.kubelet.agent import Agent
 from podlife.kubelet.node import NodeSettings
 from podlife.kubelet.runtimes.process import ProcessRuntime, ProcessSettings
+from podlife.kubelet.runtimes.process.launch import can_mount
 from podlife.kubelet.settings import AgentSettings
 from tests.component.embedded import connect, start
 from tests.component.kubelet.node_world import MACHINE, NODE, pod
@@ -53,6 +54,15 @@ class Node:
                 found = {each["reason"] for each in (await self.client.list_all(EVENTS, "default")).items}
                 if "Started" in found:
                     return found
+                await asyncio.sleep(0.02)
+
+    async def message_of(self, reason: str) -> str:
+        """Of the pod's event with this reason, once there is one."""
+        async with asyncio.timeout(60):
+            while True:
+                for each in (await self.client.list_all(EVENTS, "default")).items:
+                    if each["reason"] == reason:
+                        return str(each["message"])
                 await asyncio.sleep(0.02)
 
     async def delete(self) -> None:
@@ -166,3 +176,22 @@ async def test_a_pod_without_a_command_says_what_to_do(tmp_path: Path) -> None:
         message = waiting["status"]["containerStatuses"][0]["state"]["waiting"]["message"]
         assert "set command (kubectl run NAME --image=nginx --command -- PROGRAM)" in message
         assert "--runtime containerd" in message
+
+
+@pytest.mark.skipif(not can_mount(), reason="mounts cannot be made here")
+async def test_host_aliases_are_seen_beside_what_the_node_knows(tmp_path: Path) -> None:
+    async with node_in(tmp_path) as node:
+        aliases = [{"ip": "192.0.2.9", "hostnames": ["db.podlife.test"]}]
+        await node.run(container("cat /etc/hosts"), hostAliases=aliases, restartPolicy="Never")
+        await node.until(has_phase("Succeeded"))
+        assert " stdout F 192.0.2.9\tdb.podlife.test\n" in node.log()
+        assert "db.podlife.test" not in Path("/etc/hosts").read_text()
+
+
+async def test_a_sysctl_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    async with node_in(tmp_path) as node:
+        sysctls = [{"name": "kernel.shm_rmid_forced", "value": "1"}]
+        await node.run(container("true"), securityContext={"sysctls": sysctls})
+        said = await node.message_of("FailedCreatePodSandBox")
+        assert "processes share the kernel parameters of their node" in said
+        assert "--runtime containerd" in said

@@ -138,3 +138,30 @@ def test_agent_and_daemon_killed_while_pods_run_restart_nothing_and_report_every
     assert code == 9 or (code == 255 and not runtime.startswith("containerd://1."))
     assert after["stays"] == before
     assert (told / "runs").read_text() == "run\n"
+
+
+def test_a_pod_has_its_own_hosts_file_and_its_kernel_parameters(user: User, agent: AgentProcess) -> None:
+    script = "cat /etc/hosts; cat /proc/sys/net/ipv4/ip_unprivileged_port_start"
+    aliases = [{"ip": "192.0.2.9", "hostnames": ["db", "db.example"]}]
+    sysctls = [{"name": "net.ipv4.ip_unprivileged_port_start", "value": "81"}]
+    user.create(
+        pod(
+            "named",
+            container("main", script),
+            restartPolicy="Never",
+            hostAliases=aliases,
+            securityContext={"sysctls": sysctls},
+        )
+    )
+    user.run("wait", "--for=jsonpath={.status.phase}=Succeeded", "pod/named", "--timeout=120s")
+    address = user.get("pod", "named")["status"]["podIP"]
+    said = user.run("logs", "named").splitlines()
+    assert said[0] == "# Kubernetes-managed hosts file."
+    assert f"{address}\tnamed" in said
+    assert said[-2:] == ["192.0.2.9\tdb\tdb.example", "81"]
+
+
+def test_a_pod_with_an_unsafe_kernel_parameter_is_refused(user: User, agent: AgentProcess) -> None:
+    sysctls = [{"name": "kernel.msgmax", "value": "65536"}]
+    user.create(pod("unsafe", container("main", "true"), securityContext={"sysctls": sysctls}))
+    user.run("wait", "--for=jsonpath={.status.reason}=SysctlForbidden", "pod/unsafe", "--timeout=120s")

@@ -22,6 +22,7 @@ from podlife.kubelet.lifecycle.objects import (
     is_terminal_phase,
 )
 from podlife.kubelet.lifecycle.requests import amount, pod_requests
+from podlife.kubelet.lifecycle.sysctls import forbidden_sysctls
 
 __all__ = ["Refusal", "Taken", "in_order_of_admission", "refusal", "rejected_status"]
 
@@ -72,6 +73,8 @@ def _has_ended(pod: Pod) -> bool:
 
 def _refusals(pod: Pod, node: Mapping[str, Any], others: Taken, os: str) -> Iterator[Refusal]:
     """In the order in which a kubelet looks; only the first is told."""
+    for message in forbidden_sysctls(pod):
+        yield Refusal("SysctlForbidden", message)
     if (pod["metadata"].get("labels") or {}).get(_OS_LABEL, os) != os:
         message = f"Failed to admit pod as the `{_OS_LABEL}` label doesn't match node label"
         yield Refusal("PodOSSelectorNodeLabelDoesNotMatch", message)

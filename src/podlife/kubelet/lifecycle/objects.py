@@ -12,6 +12,7 @@ __all__ = [
     "condition_of",
     "containers_of",
     "exit_code",
+    "hostname_of",
     "init_containers_of",
     "is_deleting",
     "is_mirror",
@@ -29,6 +30,7 @@ Status = Mapping[str, Any]
 
 _SOURCE = "kubernetes.io/config.source"
 _MIRROR = "kubernetes.io/config.mirror"
+_MOST_HOSTNAME = 63
 
 
 def containers_of(pod: Pod) -> list[Container]:
@@ -37,6 +39,12 @@ def containers_of(pod: Pod) -> list[Container]:
 
 def init_containers_of(pod: Pod) -> list[Container]:
     return (pod.get("spec") or {}).get("initContainers") or []
+
+
+def hostname_of(pod: Pod) -> str:
+    """Of its containers, where they have one of their own."""
+    name: str = pod["spec"].get("hostname") or pod["metadata"]["name"]
+    return name[:_MOST_HOSTNAME].rstrip("-.")
 
 
 def is_sidecar(container: Container) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from podlife.kubelet.lifecycle.objects import Container, Pod
 from podlife.kubelet.lifecycle.probes import ProbeResult, ProbeType
@@ -19,6 +19,9 @@ class NoVolumes:
 
     def mounts(self, pod: Pod, container: Container) -> tuple[Mount, ...]:
         return ()
+
+    def hosts_file(self, pod: Pod, container: Container, ips: Sequence[str]) -> Mount | None:
+        return None
 
     async def unmount(self, uid: str) -> None:
         """There is nothing."""

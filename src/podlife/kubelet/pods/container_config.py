@@ -18,14 +18,13 @@ from podlife.kubelet.lifecycle.actions import spec_hash
 from podlife.kubelet.lifecycle.container_records import annotations_of, labels_of
 from podlife.kubelet.lifecycle.downward import ContainerConfigError, Surroundings
 from podlife.kubelet.lifecycle.environment import Sources, command_and_args, environment
-from podlife.kubelet.lifecycle.objects import Container, Pod, long_name
+from podlife.kubelet.lifecycle.objects import Container, Pod, hostname_of, long_name
+from podlife.kubelet.lifecycle.sysctls import sysctls_of
 from podlife.kubelet.pods.logs_on_disk import LogFolders, log_path
 from podlife.kubelet.ports import References, VolumeError, Volumes
 from podlife.kubelet.runtime import ContainerConfig, Resources, SandboxConfig, User
 
 __all__ = ["ConfigMaker", "Instance"]
-
-_MOST_HOSTNAME = 63
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +55,10 @@ class ConfigMaker:
             namespace=metadata.get("namespace") or "",
             name=metadata["name"],
             attempt=attempt,
-            hostname=(spec.get("hostname") or metadata["name"])[:_MOST_HOSTNAME].rstrip("-."),
+            hostname=hostname_of(pod),
             log_directory=None if folder is None else os.fspath(folder),
             host_network=bool(spec.get("hostNetwork")),
+            sysctls=sysctls_of(pod),
             labels={
                 **(metadata.get("labels") or {}),
                 "io.kubernetes.pod.name": metadata["name"],
@@ -74,6 +74,7 @@ class ConfigMaker:
         security = _Security(pod, container, self._default_uid)
         try:
             mounts = self._volumes.mounts(pod, container)
+            hosts = self._volumes.hosts_file(pod, container, instance.around.pod_ips)
         except VolumeError as error:
             raise ContainerConfigError(str(error)) from error
         return ContainerConfig(
@@ -88,7 +89,7 @@ class ConfigMaker:
             tty=bool(container.get("tty")),
             user=security.user(),
             allow_privilege_escalation=security.allows_escalation,
-            mounts=mounts,
+            mounts=mounts if hosts is None else (*mounts, hosts),
             resources=_resources(container),
             stop_signal=(container.get("lifecycle") or {}).get("stopSignal") or "SIGTERM",
             termination_message_path=container.get("terminationMessagePath") or "/dev/termination-log",

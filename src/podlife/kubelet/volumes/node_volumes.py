@@ -20,12 +20,14 @@ from podlife.clock import Clock
 from podlife.errors import PodlifeError
 from podlife.kubelet.lifecycle.downward import Surroundings
 from podlife.kubelet.lifecycle.environment import Sources, environment
-from podlife.kubelet.lifecycle.objects import Container, Pod, long_name
+from podlife.kubelet.lifecycle.objects import Container, Pod, hostname_of, long_name
 from podlife.kubelet.ports import References, VolumeError
 from podlife.kubelet.references.named import named_config_maps, named_secrets
 from podlife.kubelet.runtime import Mount
 from podlife.kubelet.volumes.claims import Claims
 from podlife.kubelet.volumes.container_mounts import Shown, container_mounts, has_expressions
+from podlife.kubelet.volumes.hosts_file import PATH as HOSTS_PATH
+from podlife.kubelet.volumes.hosts_file import has_own_file, node_hosts_file, own_hosts_file
 from podlife.kubelet.volumes.layout import Layout, SetUpError
 from podlife.kubelet.volumes.nesting import all_containers, used_volumes
 from podlife.kubelet.volumes.steps import Step, Steps, Volume
@@ -37,6 +39,8 @@ log = logging.getLogger(__name__)
 
 _MOUNT_SECONDS = 123.0
 _UNMOUNT_SECONDS = 600.0
+# Among the volumes, and removed with them.
+_HOSTS_PLUGIN = "podlife.dev~hosts"
 # A pod from a file was not looked at by any API server.
 _MALFORMED = (AttributeError, KeyError, TypeError, ValueError)
 
@@ -62,6 +66,8 @@ class VolumeSettings:
     report: Callable[[Pod, str], None] = _log
     # A thread would not keep virtual time from passing.
     in_threads: bool = True
+    # Whether pods have addresses of their own, unless they ask for the node's network.
+    is_network_own: bool = False
 
 
 @dataclass(slots=True)
@@ -117,6 +123,26 @@ class NodeVolumes:
             known, around = mounted.sources, self._settings.around(pod)
             env = environment(pod, container, Sources(known.config_map, known.secret, known.services, around))
         return container_mounts(self._layout, uid, container, mounted.shown, env)
+
+    def hosts_file(self, pod: Pod, container: Container, ips: Sequence[str]) -> Mount | None:
+        """Written in place, so that containers that have it see another address of their pod."""
+        spec = pod["spec"]
+        is_own = self._settings.is_network_own and not spec.get("hostNetwork")
+        if has_own_file(container) or not (ips if is_own else spec.get("hostAliases")):
+            return None
+        path = self._layout.volume(str(pod["metadata"]["uid"]), _HOSTS_PLUGIN, "etc-hosts")
+        try:
+            if is_own:
+                text = own_hosts_file(pod, hostname_of(pod), ips)
+            else:
+                text = node_hosts_file(pod, Path(HOSTS_PATH).read_text(errors="replace"))
+            self._layout.make_parents(path)
+            if not path.exists() or path.read_text() != text:
+                path.write_text(text)
+            path.chmod(0o644)
+        except (OSError, SetUpError) as error:
+            raise VolumeError(f"cannot write the hosts file {path}: {error}") from None
+        return Mount(HOSTS_PATH, str(path))
 
     async def unmount(self, uid: str) -> None:
         """Raises `VolumeError` where something is left, to be tried again."""

@@ -20,7 +20,7 @@ Mount container_path=1 host_path=2 readonly=3:bool propagation=5:int32
 NamespaceOption network=1:int32 pid=2:int32 ipc=3:int32
 Int64Value value=1:int64
 LinuxSandboxSecurityContext namespace_options=1:NamespaceOption
-LinuxPodSandboxConfig cgroup_parent=1 security_context=2:LinuxSandboxSecurityContext
+LinuxPodSandboxConfig cgroup_parent=1 security_context=2:LinuxSandboxSecurityContext sysctls=3%
 PodSandboxMetadata name=1 uid=2 namespace=3 attempt=4:uint32
 PodSandboxConfig metadata=1:PodSandboxMetadata hostname=2 log_directory=3 labels=6% annotations=7% \
 linux=8:LinuxPodSandboxConfig

@@ -129,6 +129,7 @@ def sandbox_request(config: SandboxConfig, settings: ContainerdSettings) -> Any:
         linux=message("LinuxPodSandboxConfig")(
             cgroup_parent=settings.cgroup_parent,
             security_context=message("LinuxSandboxSecurityContext")(namespace_options=namespaces),
+            sysctls=config.sysctls,
         ),
     )
 

@@ -56,6 +56,7 @@ class ContainerdRuntime:
     as it does where grpc is not installed. A daemon that does not answer is no reason not to open it."""
 
     name = "containerd"
+    network_is_own = True
 
     def __init__(self, settings: ContainerdSettings) -> None:
         self._settings = settings

@@ -27,6 +27,7 @@ from podlife.kubelet.runtime import (
     EventKind,
     ExecResult,
     ExecSession,
+    InvalidContainerError,
     NotFoundInRuntimeError,
     RuntimeEvent,
     RuntimeUnavailableError,
@@ -104,6 +105,11 @@ class ProcessRuntime:
     # Sandboxes
 
     async def run_sandbox(self, config: SandboxConfig) -> str:
+        if config.sysctls:
+            raise InvalidContainerError(
+                f"pod {config.name!r} sets the sysctl {next(iter(config.sysctls))!r}: processes share the kernel "
+                "parameters of their node; leave it out, or use a node with --runtime containerd"
+            )
         others = (each for each in self._sandboxes.values() if each.config.pod_uid == config.pod_uid)
         check_new_sandbox(config, ((other.id, other.config) for other in others))
         record = SandboxRecord(secrets.token_hex(32), config, self._clock.now())
