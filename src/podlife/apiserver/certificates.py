@@ -2,21 +2,24 @@
 
 `DIR/pki` holds the authority (`ca.crt` for everybody, `ca.pem` with its key), the server's own certificate
 and the one it shows to node agents. Files appear whole or not at all; keys are for their owner only.
-What is missing, expires soon or lacks a name is made anew; a new authority replaces all it had signed.
+A certificate that is missing, damaged, expires soon or lacks a name is made again. An authority that is damaged or
+missing beside what it signed is an error: a new one would lock out every node and every user.
 
-Every `.pem` opens with a few lines of plain text that say what it is good for (PEM allows that), so that a
-server whose files are in order starts without loading a cryptography library.
+Every `.pem` opens with a few lines of plain text that say what it is good for, and a checksum of all that follows (PEM
+allows that), so that a server whose files are in order starts without loading a cryptography library.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import secrets
 import socket
 import ssl
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from hashlib import sha256
 from ipaddress import ip_address
 from pathlib import Path
 
@@ -26,11 +29,14 @@ from podlife.errors import ConfigError
 
 __all__ = ["Credential", "Pki", "Subject", "names_for", "write_private"]
 
+log = logging.getLogger(__name__)
+
 _AUTHORITY_LIFETIME = timedelta(days=3650)
 _LEAF_LIFETIME = timedelta(days=365)
 _RENEW_BEFORE = timedelta(days=30)
 # Machines that talk to each other do not always agree on the time.
 _CLOCK_SKEW = timedelta(minutes=5)
+_CHECKSUM = b"checksum: "
 _CLUSTER_NAMES = (
     "kubernetes",
     "kubernetes.default",
@@ -69,19 +75,15 @@ class Pki:
         """What clients trust."""
         return self._folder / "ca.crt"
 
-    @property
-    def has_authority(self) -> bool:
-        return self._is_fresh(self._authority_pem, None, ())
-
     def ensure_authority(self) -> None:
-        if not self.has_authority:
-            from podlife.apiserver.certificate_signing import make_authority
-
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            begin, end = self._validity(_AUTHORITY_LIFETIME)
-            made = make_authority(begin, end)
-            self._write(self._authority_pem, made, end, secrets.token_hex(8), ())
-        certificate = _certificate_in(self._authority_pem.read_bytes())
+        """Raises ConfigError when the authority is damaged, or was lost."""
+        if not self._authority_pem.exists():
+            self._refuse_lost_authority()
+            self._make_authority()
+        elif not self._is_valid(_read_header(self._authority_pem)):
+            self._check_authority()
+            self._make_authority()
+        certificate = _certificate_in(self._check_authority())
         if not self.authority_file.exists() or self.authority_file.read_bytes() != certificate:
             write_private(self.authority_file, certificate, mode=0o644)
 
@@ -90,21 +92,25 @@ class Pki:
         self.ensure_authority()
         path = self._folder / file_name
         authority = _read_header(self._authority_pem).get("authority", "")
+        if path.exists() and not _is_intact(path):
+            log.warning("%s is damaged: a new certificate takes its place", path)
+            path.unlink()
         if not self._is_fresh(path, authority, subject.names):
             _, end = self._validity(_LEAF_LIFETIME)
             self._write(path, self.issue(subject), end, authority, subject.names)
         return path
 
     def issue(self, subject: Subject) -> Credential:
-        """A new certificate; raises ConfigError when there is no authority yet."""
+        """A new certificate; raises ConfigError when there is no authority yet, or it is damaged."""
         if not self._authority_pem.exists():
             raise ConfigError(
                 f"{self._folder} holds no certificate authority: start the API server on it once"
             )
+        authority = self._check_authority()
         from podlife.apiserver.certificate_signing import sign
 
         begin, end = self._validity(_LEAF_LIFETIME)
-        return sign(self._authority_pem.read_bytes(), subject, begin, end)
+        return sign(authority, subject, begin, end)
 
     def sign_node_request(self, request: bytes, node_name: str, *, serves: bool = True) -> bytes:
         """A certificate for a node: to serve with, under its name alone, or to prove who it is. Without a name it is
@@ -137,16 +143,41 @@ class Pki:
     def _authority_pem(self) -> Path:
         return self._folder / "ca.pem"
 
+    def _make_authority(self) -> None:
+        from podlife.apiserver.certificate_signing import make_authority
+
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        begin, end = self._validity(_AUTHORITY_LIFETIME)
+        made = make_authority(begin, end)
+        self._write(self._authority_pem, made, end, secrets.token_hex(8), ())
+
+    def _refuse_lost_authority(self) -> None:
+        if any(self._folder.glob("*.pem")) or self.authority_file.exists():
+            raise ConfigError(
+                f"{self._authority_pem} is missing, but what it signed is there: bring it back from a copy; or remove "
+                f"{self._folder} for a new authority, and let every node and user join again"
+            )
+
+    def _check_authority(self) -> bytes:
+        """The content of its file; raises ConfigError when it is damaged."""
+        if not _is_intact(self._authority_pem):
+            raise ConfigError(
+                f"{self._authority_pem} is damaged: bring it back from a copy; or remove {self._folder} for a new "
+                "authority, and let every node and user join again"
+            )
+        return self._authority_pem.read_bytes()
+
     def _validity(self, lifetime: timedelta) -> tuple[datetime, datetime]:
         now = self._clock.now().replace(microsecond=0)
         return now - _CLOCK_SKEW, now + lifetime
 
-    def _is_fresh(self, path: Path, authority: str | None, names: Iterable[str]) -> bool:
+    def _is_fresh(self, path: Path, authority: str, names: Iterable[str]) -> bool:
         header = _read_header(path)
-        if not header or (authority is not None and header.get("authority") != authority):
+        if header.get("authority") != authority or not set(names) <= set(header.get("names", "").split()):
             return False
-        if not set(names) <= set(header.get("names", "").split()):
-            return False
+        return self._is_valid(header)
+
+    def _is_valid(self, header: Mapping[str, str]) -> bool:
         try:
             return parse_time(header.get("not-after", "")) - self._clock.now() > _RENEW_BEFORE
         except ValueError:
@@ -156,7 +187,8 @@ class Pki:
         self, path: Path, made: Credential, end: datetime, authority: str, names: Sequence[str]
     ) -> None:
         header = f"authority: {authority}\nnot-after: {format_time(end)}\nnames: {' '.join(names)}\n\n"
-        write_private(path, header.encode() + made.key + made.certificate)
+        content = header.encode() + made.key + made.certificate
+        write_private(path, b"%b%b\n%b" % (_CHECKSUM, sha256(content).hexdigest().encode(), content))
 
 
 def names_for(bind: str, extra: Iterable[str] = ()) -> tuple[str, ...]:
@@ -202,6 +234,22 @@ def _read_header(path: Path) -> dict[str, str]:
     except (FileNotFoundError, UnicodeDecodeError):
         pass
     return {}
+
+
+def _is_intact(path: Path) -> bool:
+    """Whether a file is as it was written, and its key is that of its certificate."""
+    checksum, _, content = path.read_bytes().partition(b"\n")
+    # An earlier podlife wrote no checksum.
+    if checksum.startswith(_CHECKSUM) and checksum != _CHECKSUM + sha256(content).hexdigest().encode():
+        return False
+    header = _read_header(path)
+    try:
+        parse_time(header.get("not-after", ""))
+        # Without a password of its own it would ask on the terminal for that of a damaged key.
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(path, password="")
+    except (ValueError, OSError):
+        return False
+    return b"\n-----BEGIN CERTIFICATE-----" in content and bool(header.get("authority"))
 
 
 def _certificate_in(pem: bytes) -> bytes:

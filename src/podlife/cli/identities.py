@@ -39,6 +39,8 @@ def _read_admin(folder: Path) -> str:
         ) from None
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path} is damaged: start the API server, which writes it again") from None
 
 
 def _node_subject(node: str) -> Subject:
@@ -50,4 +52,9 @@ def _node_subject(node: str) -> Subject:
 def _server_in(kubeconfig: str) -> str:
     import yaml
 
-    return str(yaml.safe_load(kubeconfig)["clusters"][0]["cluster"]["server"])
+    try:
+        return str(yaml.safe_load(kubeconfig)["clusters"][0]["cluster"]["server"])
+    except (yaml.YAMLError, LookupError, TypeError):
+        raise ConfigError(
+            "admin.kubeconfig is damaged: start the API server, which writes it again"
+        ) from None

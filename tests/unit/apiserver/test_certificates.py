@@ -98,8 +98,10 @@ def test_what_expires_soon_is_renewed(pki: Pki, clock: ManualClock) -> None:
 
 def test_a_new_authority_replaces_all_it_had_signed(pki: Pki, clock: ManualClock) -> None:
     path = pki.ensure("server.pem", SERVER)
-    (path.parent / "ca.pem").unlink()
+    before = pki.authority_file.read_bytes()
+    clock.advance(minutes=3640 * 24 * 60)
     pki.ensure("server.pem", SERVER)
+    assert pki.authority_file.read_bytes() != before
     certificate_in(path).verify_directly_issued_by(certificate_in(pki.authority_file))
 
 
@@ -109,6 +111,53 @@ def test_a_damaged_file_is_made_anew(pki: Pki, damage: bytes) -> None:
     path.write_bytes(damage)
     pki.ensure("server.pem", SERVER)
     certificate_in(path).verify_directly_issued_by(certificate_in(pki.authority_file))
+
+
+def test_an_authority_that_was_lost_is_not_replaced_by_another(pki: Pki) -> None:
+    path = pki.ensure("server.pem", SERVER)
+    before = path.read_bytes()
+    (path.parent / "ca.pem").unlink()
+    with pytest.raises(ConfigError, match=r"ca.pem is missing, but what it signed is there"):
+        pki.ensure("server.pem", SERVER)
+    assert path.read_bytes() == before
+    assert not (path.parent / "ca.pem").exists()
+
+
+def test_an_authority_with_any_byte_changed_is_refused_and_left_alone(pki: Pki) -> None:
+    ca = pki.ensure("server.pem", SERVER).parent / "ca.pem"
+    whole = ca.read_bytes()
+    for position in range(len(b"checksum: "), len(whole)):
+        damaged = whole[:position] + bytes([whole[position] ^ 1]) + whole[position + 1 :]
+        ca.write_bytes(damaged)
+        with pytest.raises(ConfigError, match=r"ca.pem is damaged: bring it back from a copy"):
+            pki.issue(NODE)
+    with pytest.raises(ConfigError, match=r"ca.pem is damaged"):
+        pki.ensure("server.pem", SERVER)
+    assert ca.read_bytes() == damaged
+
+
+def test_files_of_an_earlier_podlife_without_a_checksum_are_taken(pki: Pki) -> None:
+    path = pki.ensure("server.pem", SERVER)
+    for file in (path, path.parent / "ca.pem"):
+        file.write_bytes(file.read_bytes().partition(b"\n")[2])
+    before = path.read_bytes()
+    pki.ensure("server.pem", SERVER)
+    assert path.read_bytes() == before
+
+
+def test_a_key_of_another_certificate_is_noticed(pki: Pki, tmp_path: Path, clock: ManualClock) -> None:
+    ca = pki.ensure("server.pem", SERVER).parent / "ca.pem"
+    other = Pki(tmp_path / "other", clock)
+    foreign = other.ensure("server.pem", SERVER).parent / "ca.pem"
+
+    def parts(path: Path) -> tuple[bytes, bytes]:
+        text = path.read_bytes().partition(b"\n")[2]
+        split = text.index(b"-----BEGIN CERTIFICATE")
+        return text[:split], text[split:]
+
+    ca.write_bytes(parts(ca)[0] + parts(foreign)[1])
+    with pytest.raises(ConfigError, match=r"ca.pem is damaged"):
+        pki.ensure("server.pem", SERVER)
 
 
 def test_issuing_without_an_authority_says_what_to_do(pki: Pki) -> None:
