@@ -63,8 +63,8 @@ test-real: $(REAL) real-parts ## the tests against real parts; with CI=true a mi
 chaos: $(STAMP) ## a thousand seeds of disturbances in a whole cluster, under virtual time
 	PODLIFE_CHAOS_SEEDS=$${PODLIFE_CHAOS_SEEDS:-1000} $(PYTEST) -q -n auto --maxprocesses 4 tests/component/chaos
 
-crash: $(STAMP) ## a hundred rounds of kill -9, of the store, the server, a node and a whole cluster
-	PODLIFE_CRASH_ROUNDS=$${PODLIFE_CRASH_ROUNDS:-100} $(PYTEST) -q -s tests/crash
+crash: $(STAMP) ## a hundred rounds of kill -9 of each part, and 500 kinds of damage to the store's files
+	PODLIFE_CRASH_ROUNDS=$${PODLIFE_CRASH_ROUNDS:-100} PODLIFE_DAMAGE_ROUNDS=$${PODLIFE_DAMAGE_ROUNDS:-500} $(PYTEST) -q -s tests/crash
 
 fuzz: $(REAL) ## more than 10,000 requests that no client should send
 	PODLIFE_FUZZ_REQUESTS=$${PODLIFE_FUZZ_REQUESTS:-10000} PODLIFE_OPENAPI_EXAMPLES=$${PODLIFE_OPENAPI_EXAMPLES:-4} \

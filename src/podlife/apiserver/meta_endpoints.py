@@ -46,17 +46,24 @@ def answer(request: Request, store: Store, metrics: Metrics) -> Response:
         case "/metrics":
             return Response(body=metrics.render(store), content_type=_METRICS_TYPE)
         case _:
-            return _health(request, path)
+            return _health(request, path, store)
 
 
-def _health(request: Request, path: str) -> Response:
-    """`/readyz`, with `?verbose` check by check, or one check alone. That this answers is the check."""
-    root, _, check = path[1:].partition("/")
-    if f"/{root}" not in _HEALTH or check not in ("", "ping"):
+def _health(request: Request, path: str, store: Store) -> Response:
+    """`/readyz`, with `?verbose` check by check, or one check alone. That this answers is the check `ping`; `storage`
+    is part of readiness only: a restart would not make room on a full disk."""
+    root, _, only = path[1:].partition("/")
+    checks = {"ping": "", "storage": store.trouble} if root == "readyz" else {"ping": ""}
+    if f"/{root}" not in _HEALTH or (only and only not in checks):
         raise _not_found()
-    is_verbose = "verbose" in request.query and not check
-    body = f"[+]ping ok\n{root} check passed\n" if is_verbose else "ok"
-    return Response(body=body.encode(), content_type="text/plain; charset=utf-8")
+    chosen = {only: checks[only]} if only else checks
+    has_failed = any(chosen.values())
+    body = "ok"
+    if has_failed or ("verbose" in request.query and not only):
+        lines = [f"[-]{name} failed: {why}" if why else f"[+]{name} ok" for name, why in chosen.items()]
+        body = "\n".join([*lines, f"{root} check {'failed' if has_failed else 'passed'}", ""])
+    status = 500 if has_failed else 200
+    return Response(status, body.encode(), content_type="text/plain; charset=utf-8")
 
 
 def _discovery(request: Request, path: str) -> Response:

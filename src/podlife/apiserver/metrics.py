@@ -73,6 +73,12 @@ class Metrics:
             "# HELP podlife_storage_revision The last committed revision.",
             "# TYPE podlife_storage_revision gauge",
             f"podlife_storage_revision {store.revision}",
+            "# HELP podlife_storage_set_aside Damaged rows found when the store was opened, which are not served.",
+            "# TYPE podlife_storage_set_aside gauge",
+            f"podlife_storage_set_aside {len(store.set_aside)}",
+            "# HELP podlife_storage_full Whether there is no room on the disk for new objects.",
+            "# TYPE podlife_storage_full gauge",
+            f"podlife_storage_full {int(bool(store.trouble))}",
         ]
         lines += [line for other in self.others for line in other()]
         lines.append("")

@@ -113,8 +113,10 @@ class ApiServer:
 
     async def _open_store(self, folder: Path) -> Store:
         if self._settings.in_memory or self._settings.data is None:
+            from podlife.apiserver.storage.folder import DataFolder
             from podlife.apiserver.storage.memory import MemoryStore
 
+            DataFolder(folder).prepare(in_memory=True)
             return MemoryStore()
         from podlife.apiserver.storage.sqlite import SqliteStore
 

@@ -184,13 +184,16 @@ def restore(
     source: Annotated[Path, typer.Argument(metavar="FILE", help="What `backup` wrote.")],
     data: DataOption = None,
 ) -> None:
-    """Fill an empty data folder from a backup.
+    """Fill a data folder from a backup: an empty one, or one whose store is damaged or lost.
 
-    The server that is started on it has certificates and tokens of its own: kubeconfigs are to be made anew."""
+    What is left of a damaged store is moved aside. Certificates and tokens of the folder stay; in a new folder the
+    server makes its own, and kubeconfigs have to be made again."""
     from podlife.apiserver.storage import maintenance
 
     report = maintenance.restore(source, data or _default_folder())
     print(f"{report.records} objects are in {report.folder}, which goes on at revision {report.revision}.")
+    if report.remains is not None:
+        print(f"What was there before is in {report.remains}.")
 
 
 @app.command()
@@ -204,7 +207,7 @@ def check(data: DataOption = None) -> None:
     for problem in report.problems:
         print(problem, file=sys.stderr)
     if not report.is_sound:
-        raise ConfigError(f"{report.path} is not sound: restore a backup into another folder")
+        raise ConfigError(f"{report.path} is not sound: replace it with `podlife apiserver restore FILE`")
     print(f"{report.path} is sound: {report.records} objects at revision {report.revision}.")
 
 

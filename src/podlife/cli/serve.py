@@ -59,6 +59,8 @@ def _prepare(settings: Settings, folder: Path) -> None:
     claim = DataFolder(folder)
     claim.claim()
     try:
+        # Before the identities: a folder that has them and no store has lost its store.
+        claim.prepare(in_memory=settings.in_memory)
         prepare_identities(settings, folder, SystemClock())
     finally:
         claim.release()

@@ -74,9 +74,13 @@ class UpFolder:
 
     def claim(self) -> None:
         """Take it, make what is missing; raises ConfigError when it cannot be used, or another has it."""
+        from podlife.apiserver.storage.folder import make_private
+
         try:
-            for each in (self.path, self.logs, self.nodes):
-                each.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private(self.path)
+            for each in (self.logs, self.nodes):
+                each.mkdir(mode=0o700, exist_ok=True)
             lock = os.open(self.path / "up.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             if not os.access(self.path, os.W_OK):
                 raise PermissionError(13, "Permission denied")

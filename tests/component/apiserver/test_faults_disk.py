@@ -97,24 +97,63 @@ async def test_when_files_may_not_grow_writes_are_refused_until_they_may(tmp_pat
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 6 MB where the data of a server in `tmp_path` goes."""
+    """A file system of 48 MB where the data of a server in `tmp_path` goes."""
     folder = tmp_path / "data"
     folder.mkdir(mode=0o700)
-    mount = ["mount", "-t", "tmpfs", "-o", "size=6m,mode=700", "tmpfs", str(folder)]
+    mount = ["mount", "-t", "tmpfs", "-o", "size=48m,mode=700", "tmpfs", str(folder)]
     if sys.platform != "linux" or subprocess.run(mount, capture_output=True).returncode != 0:
         pytest.skip("this user may not mount a file system")
     yield folder
     subprocess.run(["umount", str(folder)], check=True)
 
 
-async def test_on_a_disk_without_room_writes_are_refused_until_there_is_some(
+async def test_on_a_full_disk_objects_can_still_be_changed_and_deleted_which_makes_room(
+    tmp_path: Path, small_disk: Path
+) -> None:
+    (small_disk / "ballast").write_bytes(b"x" * 3_000_000)
+    with running_server(tmp_path) as server:
+        async with server.session() as session:
+            kept, refusal = await fill(session)
+            assert (refusal["kind"], refusal["code"]) == ("Status", 507)
+            assert (
+                "the disk is full: only changes and deletions of what exists are accepted"
+                in refusal["message"]
+            )
+            async with session.get("/readyz") as answer:
+                assert (answer.status, "[-]storage failed: the disk is full" in await answer.text()) == (
+                    500,
+                    True,
+                )
+            async with session.get("/livez") as answer:
+                assert answer.status == 200
+            async with session.get("/metrics") as answer:
+                assert "podlife_storage_full 1" in await answer.text()
+            patch = {"Content-Type": "application/merge-patch+json"}
+            async with session.patch(f"{MAPS}/m0", data=b'{"data":{"y":"y"}}', headers=patch) as answer:
+                assert answer.status == 200, await answer.text()
+            for name in sorted(kept):
+                async with session.delete(f"{MAPS}/{name}") as answer:
+                    assert answer.status == 200, await answer.text()
+            assert await names(session) == set()
+            assert (await create(session, "again"))[0] == 201, (
+                "what was deleted makes room, on a disk as full as before"
+            )
+            async with session.get("/readyz") as answer:
+                assert answer.status == 200
+        assert server.stop() == 0
+        report = server.run("check")
+        assert report.returncode == 0, report.stderr
+
+
+async def test_when_there_is_room_on_a_full_disk_again_new_objects_are_accepted(
     tmp_path: Path, small_disk: Path
 ) -> None:
     ballast = small_disk / "ballast"
-    ballast.write_bytes(b"x" * 3_000_000)
+    ballast.write_bytes(b"x" * 9_000_000)
     with running_server(tmp_path) as server:
         async with server.session() as session:
-            kept = await verify_a_full_disk(server, session)
+            kept, _ = await fill(session)
+            assert await names(session) == kept
             ballast.unlink()
             await verify_recovery(server, session, kept)
 

@@ -5,28 +5,32 @@ object. A row may go once its successor is compacted, and a removal once it is c
 still holds every standing object and every event after `compacted`. The last revision is the larger of
 `compacted` and the newest row's, so it never goes back, even when the newest row has gone.
 
+Every row carries checksums (`checksums`). For what compaction leaves behind, `meta` has the sum of the checksums of
+the rows up to `compacted` (`standing`) and the chain at that point; `verification` holds the log against both.
+
 Everything here blocks and belongs to one thread at a time.
 """
 
 from __future__ import annotations
 
+import secrets
 import sqlite3
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from functools import cache
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
+from podlife.apiserver.storage.checksums import SealedRow, meta_checksum, seal
 from podlife.apiserver.storage.state import Row
 from podlife.apiserver.storage.store import StoreError
 
-__all__ = ["Database"]
-
-SCHEMA_VERSION = 1
-SCHEMA = """
-BEGIN IMMEDIATE;
-CREATE TABLE meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
-INSERT INTO meta VALUES ('schema', 1), ('compacted', 0);
+SCHEMA_VERSION = 2
+# What an earlier podlife wrote: no checksums. `upgrade` adds them.
+VERSION_WITHOUT_CHECKSUMS = 1
+META = "CREATE TABLE meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID"
+LOG = """
 CREATE TABLE log (
   revision  INTEGER PRIMARY KEY,
   resource  TEXT NOT NULL,
@@ -34,49 +38,65 @@ CREATE TABLE log (
   name      TEXT NOT NULL,
   deleted   INTEGER NOT NULL,
   previous  INTEGER NOT NULL,
+  head      INTEGER NOT NULL,
+  checksum  INTEGER NOT NULL,
+  chain     INTEGER NOT NULL,
   value     BLOB NOT NULL
-);
-COMMIT;
-"""
-PRAGMAS = """
+)"""
+# After how many pages the write-ahead log is folded into the database.
+WAL_PAGES = 2_000
+WAL_PAGES_WHEN_FULL = 50
+PRAGMAS = f"""
 PRAGMA journal_mode = WAL;
 PRAGMA synchronous = FULL;
-PRAGMA wal_autocheckpoint = 2000;
+PRAGMA wal_autocheckpoint = {WAL_PAGES};
 PRAGMA journal_size_limit = 67108864;
 """
 # Two pods of usual size to a page; a lone write stays small all the same.
 PAGE_BYTES = 8192
 # More rows than this take several statements.
 ROWS_PER_STATEMENT = 256
+COLUMNS = 10
 # Primary result codes of a disk that fails or is full; a file that is not ours gives others.
 _DISK_TROUBLE = (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL, sqlite3.SQLITE_CANTOPEN)
 
+ReadRow = tuple[int, Any, Any, Any, Any, Any, Any, Any, Any, Any]
+"""A row as the file has it, with text as bytes. In a damaged file a column may be of any type."""
+
 
 class Database:
-    def __init__(self, path: Path) -> None:
-        """Look at a file that is a store already. Raises StoreError when it is none."""
+    def __init__(self, path: Path, *, writes: bool = False) -> None:
+        """Look at a file that is a store already; raises StoreError if it is none. Unless it `writes`, it leaves the
+        file and the write-ahead log as they are, even when it is the last to close them."""
         self.path = path
         # Threads take turns: whoever opens it hands it over, and nobody shares it.
-        self._connection = _connect(path)
+        self._connection = _connect(path, "rw" if writes else "ro")
         try:
-            self._check_format()
+            self.version = self._check_format()
+            self._chain = self.newest_chain() if writes and self.has_checksums else 0
         except BaseException:
             self._connection.close()
             raise
 
     @classmethod
+    def create(cls, path: Path) -> None:
+        """Make an empty file an empty store, in one file."""
+        with closing(_connect(path, "rw")) as connection:
+            connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
+            connection.executescript(f"BEGIN; {META}; {LOG};")
+            write_meta(connection, first_meta())
+            connection.execute("COMMIT")
+
+    @classmethod
     def open(cls, path: Path) -> Database:
-        """Open for writing, durably. The file must exist; an empty one becomes an empty store."""
-        if path.stat().st_size == 0:
-            connection = _connect(path)
-            try:
-                connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
-                connection.executescript(PRAGMAS + SCHEMA)
-            finally:
-                connection.close()
-        database = cls(path)
+        """Open a store of today's format for writing, durably."""
+        database = cls(path, writes=True)
         database.connection.executescript(PRAGMAS)
         return database
+
+    @property
+    def has_checksums(self) -> bool:
+        return self.version != VERSION_WITHOUT_CHECKSUMS
 
     @property
     def connection(self) -> sqlite3.Connection:
@@ -85,44 +105,94 @@ class Database:
     def close(self) -> None:
         self._connection.close()
 
+    def meta(self) -> dict[str, int]:
+        """Raises StoreError when it cannot be right."""
+        meta = {
+            bytes(name).decode(errors="replace"): value
+            for name, value in self._connection.execute("SELECT name, value FROM meta")
+        }
+        missing = {"compacted"} - meta.keys()
+        if missing or not all(isinstance(value, int) for value in meta.values()):
+            raise StoreError(f"{self.path} is damaged: its table of facts is incomplete")
+        if self.has_checksums and meta.get("checksum") != meta_checksum(meta):
+            raise StoreError(f"{self.path} is damaged: its table of facts does not match its checksum")
+        return meta
+
     def compacted(self) -> int:
-        return self._meta("compacted")
+        return self.meta()["compacted"]
 
     def revision(self) -> int:
         """The last revision there was."""
         newest: int | None = self._connection.execute("SELECT max(revision) FROM log").fetchone()[0]
         return max(newest or 0, self.compacted())
 
-    def rows(self) -> Iterator[Row]:
+    @property
+    def chain(self) -> int:
+        """Of the newest row, for a database that writes."""
+        return self._chain
+
+    def newest_chain(self) -> int:
+        """The chain of the newest row there was."""
+        meta = self.meta()
+        newest = self._connection.execute(
+            "SELECT chain FROM log WHERE revision > ? ORDER BY revision DESC LIMIT 1", (meta["compacted"],)
+        ).fetchone()
+        return int(meta["chain"] if newest is None else newest[0])
+
+    def chain_at(self, revision: int) -> int | None:
+        """None where there is no such row, or no longer."""
+        row = self._connection.execute("SELECT chain FROM log WHERE revision = ?", (revision,)).fetchone()
+        return None if row is None else row[0]
+
+    def rows(self) -> Iterator[ReadRow]:
         """The whole log, oldest first."""
+        seals = "head, checksum, chain" if self.has_checksums else "0, 0, 0"
         return self._connection.execute(
-            "SELECT revision, resource, namespace, name, deleted, previous, value FROM log ORDER BY revision"
+            f"SELECT revision, resource, namespace, name, deleted, previous, {seals}, value"  # noqa: S608 - no input in it
+            " FROM log ORDER BY revision"
         )
 
     def insert(self, rows: Sequence[Row]) -> None:
         """Write the rows in one transaction; durable on return. Raises sqlite3.Error, then none is there."""
-        if len(rows) <= ROWS_PER_STATEMENT:
+        sealed = seal(rows, self._chain)
+        if len(sealed) <= ROWS_PER_STATEMENT:
             # One statement is its own transaction, and lets go of the interpreter's lock only once: with a
             # statement per row a busy event loop would take the lock in between, every time.
-            self._insert(rows)
-            return
-        with self.transaction():
-            for start in range(0, len(rows), ROWS_PER_STATEMENT):
-                self._insert(rows[start : start + ROWS_PER_STATEMENT])
+            insert_sealed(self._connection, sealed)
+        else:
+            with self.transaction():
+                for start in range(0, len(sealed), ROWS_PER_STATEMENT):
+                    insert_sealed(self._connection, sealed[start : start + ROWS_PER_STATEMENT])
+        *_, self._chain, _ = sealed[-1]
+
+    def free_bytes(self) -> int:
+        """What the file has room for without growing."""
+        (pages,) = self._connection.execute("PRAGMA freelist_count").fetchone()
+        (size,) = self._connection.execute("PRAGMA page_size").fetchone()
+        return int(pages) * int(size)
+
+    def use_wal_pages(self, pages: int) -> None:
+        """Let the write-ahead log grow to so many pages, and give back what it holds now."""
+        self._connection.execute(f"PRAGMA wal_autocheckpoint = {pages:d}")
+        self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def compact(self, since: int, until: int) -> None:
         """Remove what is superseded at revision `until`; up to `since` that has been done before."""
         span = {"since": since, "until": until}
+        superseded = "revision IN (SELECT previous FROM log WHERE revision > :since AND revision <= :until)"
+        within = "revision > :since AND revision <= :until"
         with self.transaction():
-            self._connection.execute("UPDATE meta SET value = :until WHERE name = 'compacted'", span)
-            self._connection.execute(
-                "DELETE FROM log WHERE revision IN"
-                " (SELECT previous FROM log WHERE revision > :since AND revision <= :until)",
+            meta = self.meta()
+            added = self._sum(within, span)
+            newest = self._connection.execute(
+                f"SELECT chain FROM log WHERE {within} ORDER BY revision DESC LIMIT 1",  # noqa: S608 - no input in it
                 span,
-            )
-            self._connection.execute(
-                "DELETE FROM log WHERE revision > :since AND revision <= :until AND deleted", span
-            )
+            ).fetchone()
+            removed = self._remove(superseded, span) + self._remove(f"{within} AND deleted", span)
+            meta |= {"compacted": until, "standing": meta["standing"] + added - removed}
+            if newest is not None:
+                meta["chain"] = newest[0]
+            write_meta(self._connection, meta)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -136,40 +206,72 @@ class Database:
                 self._connection.execute("ROLLBACK")
             raise
 
-    def _insert(self, rows: Sequence[Row]) -> None:
-        # A handful of statements, for sizes that are powers of two, is prepared once and used ever after.
-        size = 1 << (len(rows) - 1).bit_length()
-        values: list[object] = list(chain.from_iterable(rows))
-        values.extend([None] * (7 * (size - len(rows))))
-        self._connection.execute(_insert_statement(size), values)
+    def _sum(self, where: str, span: Mapping[str, int]) -> int:
+        statement = f"SELECT coalesce(sum(checksum), 0) FROM log WHERE {where}"  # noqa: S608 - no input in it
+        return int(self._connection.execute(statement, span).fetchone()[0])
 
-    def _check_format(self) -> None:
+    def _remove(self, where: str, span: Mapping[str, int]) -> int:
+        """The sum of the checksums of what it removed."""
+        removed = self._sum(where, span)
+        self._connection.execute(f"DELETE FROM log WHERE {where}", span)  # noqa: S608 - no input in it
+        return removed
+
+    def _check_format(self) -> int:
         try:
-            version = self._meta("schema")
+            row = self._connection.execute("SELECT value FROM meta WHERE name = 'schema'").fetchone()
         except sqlite3.Error as error:
             if error.sqlite_errorcode & 0xFF in _DISK_TROUBLE:
                 # Even to read, SQLite needs room for its index of the write-ahead log.
                 text = f"{self.path} cannot be opened: {error}: is there room on the disk?"
                 raise StoreError(text) from error
             raise StoreError(f"{self.path} is not a store: {error}") from error
-        if version != SCHEMA_VERSION:
-            raise StoreError(f"{self.path} has format {version}, this podlife only knows {SCHEMA_VERSION}")
-
-    def _meta(self, name: str) -> int:
-        row = self._connection.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
-        if row is None:
-            raise StoreError(f"{self.path} is not a store: it does not say its {name}")
-        return int(row[0])
+        version = None if row is None else row[0]
+        if version not in (VERSION_WITHOUT_CHECKSUMS, SCHEMA_VERSION):
+            raise StoreError(
+                f"{self.path} has format {version!r}, this podlife only knows up to {SCHEMA_VERSION}"
+            )
+        return int(version)
 
 
-def _connect(path: Path) -> sqlite3.Connection:
-    return sqlite3.connect(
-        f"{path.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None, check_same_thread=False
+def is_full(error: Exception) -> bool:
+    """Whether a write failed for want of room on the disk."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL
+
+
+def first_meta() -> dict[str, int]:
+    """The facts of a new store. `identity` tells it from every other one."""
+    return {
+        "schema": SCHEMA_VERSION,
+        "identity": secrets.randbits(62),
+        "compacted": 0,
+        "standing": 0,
+        "chain": 0,
+    }
+
+
+def write_meta(connection: sqlite3.Connection, meta: Mapping[str, int]) -> None:
+    entries = {**meta, "checksum": meta_checksum(meta)}
+    connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", entries.items())
+
+
+def insert_sealed(connection: sqlite3.Connection, rows: Sequence[SealedRow]) -> None:
+    # A handful of statements, for sizes that are powers of two, is prepared once and used ever after.
+    size = 1 << (len(rows) - 1).bit_length()
+    values: list[object] = list(chain.from_iterable(rows))
+    values.extend([None] * (COLUMNS * (size - len(rows))))
+    connection.execute(_insert_statement(size), values)
+
+
+def _connect(path: Path, mode: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        f"{path.absolute().as_uri()}?mode={mode}", uri=True, isolation_level=None, check_same_thread=False
     )
+    connection.text_factory = bytes
+    return connection
 
 
 @cache
 def _insert_statement(size: int) -> str:
     # Rows that only fill up have no revision and are left out.
-    values = ",".join(["(?,?,?,?,?,?,?)"] * size)
+    values = ",".join(["(?,?,?,?,?,?,?,?,?,?)"] * size)
     return f"INSERT INTO log SELECT * FROM (VALUES {values}) WHERE column1 IS NOT NULL"  # noqa: S608 - no input in it

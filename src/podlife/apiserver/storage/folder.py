@@ -2,30 +2,56 @@
 
 The claim is an advisory lock of the operating system on a file of its own: it ends with the process that
 holds it, however that ends, so nothing stale is ever left behind.
+
+A folder that a cluster has used is never taken for a new one. An empty cluster tells every node agent that all of
+its pods have been deleted, so a store that is missing there is an error and not a reason to make another.
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
+import logging
 import os
+import secrets
+import sqlite3
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+from podlife.apiserver.storage.database import Database
+from podlife.apiserver.storage.store import StoreError
 from podlife.errors import ConfigError
 
-__all__ = ["DataFolder"]
+# Everything in a data folder that holds secrets: objects, tokens, keys.
+SECRETS = ("store.*", "tokens.csv", "*.kubeconfig", "pki/*.pem", "pki/.*.pem.*")
+# What shows that a folder is one of ours.
+_LOCKS = ("store.lock", "up.lock")
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+# What a file system says that knows no second name of a file.
+_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS)
+
+log = logging.getLogger(__name__)
 
 
 class DataFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.database = path / "store.db"
+        self.mark = path / "store.mark"
+        self.reserve = path / "store.reserve"
+        self._wal = path / "store.db-wal"
         self._lock_path = path / "store.lock"
         self._lock: int | None = None
 
     def claim(self) -> None:
-        """Make the folder if need be and take it; raises ConfigError when another process has it."""
+        """Make the folder if need be and take it; raises ConfigError when another process has it, or when others
+        could write to it."""
         try:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private(self.path)
             lock = os.open(self._lock_path, os.O_RDWR | os.O_CREAT, 0o600)
         except FileExistsError as error:
             raise ConfigError(f"the data folder {self.path} cannot be used: it is a file") from error
@@ -34,10 +60,11 @@ class DataFolder:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            holder = os.read(lock, 32).decode(errors="replace").strip() or "unknown"
+            holder = os.read(lock, 32).decode(errors="replace").strip()
             os.close(lock)
             raise ConfigError(
-                f"the data folder {self.path} is in use by process {holder}: stop it, or take another folder"
+                f"the data folder {self.path} is in use by process {holder if holder.isdecimal() else 'unknown'}: "
+                "stop it, or take another folder"
             ) from None
         except OSError as error:
             os.close(lock)
@@ -52,10 +79,71 @@ class DataFolder:
             os.close(self._lock)
             self._lock = None
 
-    def create_database(self) -> None:
-        """An empty file that only its owner reads; SQLite gives the files beside it the same mode."""
-        os.close(os.open(self.database, os.O_RDWR | os.O_CREAT, 0o600))
+    @property
+    def has_store(self) -> bool:
+        """Whether there is a file that may be a store. SQLite takes an empty file for a new database; here it is a
+        store that was lost."""
+        return self.database.is_file() and self.database.stat().st_size > 0
+
+    def prepare(self, *, in_memory: bool) -> None:
+        """Make a store if one is needed, before anything else leaves its traces here. Raises ConfigError when objects
+        are to be kept in memory beside a store, StoreError when the store was lost."""
+        if not in_memory:
+            self.ensure_database()
+        elif self.database.exists():
+            raise ConfigError(
+                f"{self.path} holds the store of a cluster, and one in memory would be empty to its nodes: leave out "
+                "--memory, or take another folder"
+            )
+
+    def ensure_database(self) -> None:
+        """Make an empty store in a folder that no cluster has used; raises StoreError when its store was lost."""
+        self.refuse_lost_store()
+        if not self.has_store:
+            self.database.unlink(missing_ok=True)
+            with whole_file(self.database) as partial:
+                Database.create(partial)
+
+    def refuse_lost_store(self) -> None:
+        """Raise StoreError when a cluster has used the folder and its store is not there."""
+        if self.has_store or not (traces := self.traces()):
+            return
+        state = "empty" if self.database.exists() else "missing"
+        raise StoreError(
+            f"{self.database} is {state}, but a cluster has used this folder ({', '.join(traces)}): restore a backup "
+            f"with `podlife apiserver restore FILE --data {self.path}`; to start an empty cluster instead, stop its "
+            f"nodes and remove {self.path}"
+        )
+
+    def traces(self) -> list[str]:
+        """What a cluster has left in the folder beside its store."""
+        traces = [
+            self.mark,
+            self.path / "pki" / "ca.pem",
+            self.path / "pki" / "ca.crt",
+            self.path / "tokens.csv",
+        ]
+        found = [str(each.relative_to(self.path)) for each in traces if each.exists()]
+        if self._wal.exists() and self._wal.stat().st_size:
+            found.append(self._wal.name)
+        nodes = self.path / "nodes"
+        if nodes.is_dir() and next(nodes.iterdir(), None) is not None:
+            found.append("nodes")
+        return found
+
+    def set_aside(self) -> Path | None:
+        """Move what is left of a damaged store into a folder beside it, and say which; None when nothing is left."""
+        remains = [each for each in self.path.glob("store.*") if each not in (self._lock_path, self.reserve)]
+        if not remains:
+            return None
+        number = 1
+        while (aside := self.path / f"damaged-{number}").exists():
+            number += 1
+        aside.mkdir(mode=0o700)
+        for each in remains:
+            each.rename(aside / each.name)
         sync_folder(self.path)
+        return aside
 
     @staticmethod
     def _sign(lock: int) -> None:
@@ -67,6 +155,37 @@ class DataFolder:
             return
 
 
+def make_private(folder: Path) -> None:
+    """Keep other users out of a data folder and its secrets, and report what had been open to them. Raises ConfigError
+    when that cannot be done."""
+    mode = stat.S_IMODE(folder.stat().st_mode)
+    # Others may look at the names in it: what must not be read is private by itself.
+    if mode & _OTHERS_WRITE:
+        is_ours = any((folder / name).exists() for name in _LOCKS) or next(folder.iterdir(), None) is None
+        if not is_ours:
+            # A change of its mode could hurt whoever uses it.
+            raise ConfigError(
+                f"the data folder {folder} can be written to by other users (mode {mode:04o}): take a folder of its own"
+            )
+        _tighten(folder, mode)
+    for pattern in SECRETS:
+        for file in folder.glob(pattern):
+            mode = stat.S_IMODE(file.lstat().st_mode)
+            if mode & _OTHERS and not file.is_symlink() and file.is_file():
+                _tighten(file, mode)
+
+
+def _tighten(path: Path, mode: int) -> None:
+    try:
+        path.chmod(mode & ~_OTHERS)
+    except OSError as error:
+        raise ConfigError(
+            f"{path} is open to other users (mode {mode:04o}) and cannot be made private: {error.strerror}; "
+            f"run `chmod go= {path}` as its owner"
+        ) from error
+    log.warning("%s was open to other users (mode %04o): now %04o", path, mode, mode & ~_OTHERS)
+
+
 def sync_folder(path: Path) -> None:
     """Make the names in a folder durable: a file that was synced is lost if its name was not."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
@@ -74,3 +193,38 @@ def sync_folder(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def whole_file(target: Path) -> Iterator[Path]:
+    """A file that takes the target's name once it is whole and durable, and is removed if it never is.
+
+    It holds secrets, maybe in a folder where others write too: so it has a name that nobody can foresee, is made
+    anew for its owner only, and never takes the place of another file. Raises ConfigError when the target exists,
+    StoreError when it cannot be written."""
+    partial = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
+    try:
+        descriptor = os.open(partial, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            yield partial
+            os.fsync(descriptor)
+            _publish(partial, target)
+            sync_folder(target.parent)
+        finally:
+            os.close(descriptor)
+    except FileExistsError:
+        raise ConfigError(f"{target} exists already: it is never overwritten") from None
+    except (OSError, sqlite3.Error) as error:
+        raise StoreError(f"{target} could not be written: {error}") from error
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _publish(partial: Path, target: Path) -> None:
+    try:
+        # Unlike a rename it fails where something has come to stand meanwhile.
+        os.link(partial, target)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        partial.rename(target)

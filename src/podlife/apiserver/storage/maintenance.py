@@ -6,21 +6,20 @@ They block, print nothing, and say what they found or did in a small report.
 
 from __future__ import annotations
 
-import errno
-import os
-import secrets
 import sqlite3
+from collections import deque
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
-
-from podlife.apiserver.storage.database import Database
-from podlife.apiserver.storage.folder import DataFolder, sync_folder
-from podlife.apiserver.storage.state import Row
+from podlife.apiserver.storage.database import Database, ReadRow
+from podlife.apiserver.storage.folder import DataFolder, whole_file
+from podlife.apiserver.storage.inspection import Inspection
+from podlife.apiserver.storage.mark import Mark, MarkFile, MarkReading, read_mark
 from podlife.apiserver.storage.store import StoreError
+from podlife.apiserver.storage.upgrade import upgrade
+from podlife.apiserver.storage.verification import Verification
 from podlife.errors import ConfigError
 
 __all__ = ["BackupReport", "CheckReport", "RestoreReport", "backup", "check", "restore"]
@@ -28,9 +27,6 @@ __all__ = ["BackupReport", "CheckReport", "RestoreReport", "backup", "check", "r
 # What happened after a backup is forgotten by a restore, but not by the clients that saw it. Their revisions
 # must not come to mean something else: the restored store goes on from one that the lost time did not reach.
 RESTORE_SKIPS = 1_000_000
-PROBLEMS_KEPT = 100
-# What a file system says that knows no second name of a file.
-_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +42,8 @@ class RestoreReport:
     folder: Path
     revision: int
     records: int
+    # Where the remains of the store before it have been moved to.
+    remains: Path | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,34 +66,40 @@ class CheckReport:
 def backup(folder: Path, target: Path) -> BackupReport:
     """Copy the store of a data folder into one file, as it stands now.
 
-    Raises ConfigError when there is no store or the target exists, StoreError when it cannot be written."""
+    Raises ConfigError when there is no store or the target exists, StoreError when the store is damaged or the target
+    cannot be written."""
     if target.exists() or target.is_symlink():
         raise ConfigError(f"{target} exists already: a backup never overwrites")
-    with closing(_open(folder)) as source, _partial(target) as partial:
+    with closing(_open(folder)) as source, whole_file(target) as partial:
         _copy(source, partial)
-    with closing(Database(target)) as copy:
-        return BackupReport(target, copy.revision(), _count_records(copy), target.stat().st_size)
+        report = check(partial)
+        if not report.is_sound:
+            raise StoreError(f"{folder} is damaged, nothing was backed up: {report.problems[0]}")
+    return BackupReport(target, report.revision, report.records, target.stat().st_size)
 
 
 def restore(source: Path, folder: Path) -> RestoreReport:
-    """Make a store out of a backup, in a folder that has none. Its history begins anew, a good way on.
+    """Make a store out of a backup, in a folder that has none, or only the remains of one: those are moved into a
+    folder beside it. The history of the restored store begins a good way on.
 
-    Raises ConfigError when the folder is in use or holds a store, StoreError when the backup is not sound."""
+    Raises ConfigError when the folder is in use or holds a sound store, StoreError when the backup is not sound."""
     # What cannot be a backup is refused before a folder is made for it.
     _open(source).close()
     data = DataFolder(folder)
     data.claim()
     try:
-        if data.database.exists():
+        if data.has_store and _is_sound(folder):
             raise ConfigError(f"{folder} holds a store already: restore into an empty folder")
         report = check(source)
         if not report.is_sound:
             raise StoreError(f"{source} is not sound, nothing was restored: {report.problems[0]}")
-        with closing(_open(source)) as original, _partial(data.database) as partial:
+        with closing(_open(source)) as original, whole_file(data.database) as partial:
             _copy(original, partial)
-            with closing(Database.open(partial)) as copy:
-                copy.compact(report.compacted, report.revision + RESTORE_SKIPS)
-                return RestoreReport(folder, copy.revision(), _count_records(copy))
+            upgrade(partial)
+            restored = _begin_history(partial, report.compacted, report.revision + RESTORE_SKIPS)
+            remains = data.set_aside()
+        _write_mark(data)
+        return RestoreReport(folder, restored, report.records, remains)
     finally:
         data.release()
 
@@ -104,98 +108,79 @@ def check(path: Path) -> CheckReport:
     """Read a whole store (a data folder, or a backup) and say everything that is wrong with it.
 
     Raises ConfigError when there is none, StoreError when the file is not a store at all."""
+    # Read first: a running server goes on writing, and at no moment is the mark ahead of the log.
+    mark = read_mark(DataFolder(path).mark) if path.is_dir() else MarkReading(None)
     with closing(_open(path)) as database:
-        inspection = _Inspection(database.compacted())
-        connection = database.connection
+        inspection = Inspection(0)
         try:
             # One transaction: a running server may write on, what is read stays as it was.
-            connection.execute("BEGIN")
-            for (finding,) in connection.execute("PRAGMA integrity_check"):
-                if finding != "ok":
-                    inspection.note(f"SQLite: {finding}")
-            inspection.compacted = database.compacted()
-            for row in database.rows():
-                inspection.visit(row)
-            connection.execute("COMMIT")
+            database.connection.execute("BEGIN")
+            for (finding,) in database.connection.execute("PRAGMA integrity_check"):
+                if finding != b"ok":
+                    inspection.note(f"SQLite: {finding.decode(errors='replace')}")
+            _inspect(database, inspection, mark)
+            database.connection.execute("COMMIT")
         except sqlite3.DatabaseError as error:
             inspection.note(f"SQLite: {error}")
-        return inspection.report(database.path)
+        return _report(database.path, inspection)
 
 
-class _Metadata(msgspec.Struct):
-    resource_version: str = msgspec.field(name="resourceVersion", default="")
+def _inspect(database: Database, inspection: Inspection, mark: MarkReading) -> None:
+    try:
+        meta = database.meta()
+    except StoreError as error:
+        inspection.note(str(error))
+        return
+    inspection.compacted = inspection.revision = meta["compacted"]
+    if not database.has_checksums:
+        for row in database.rows():
+            inspection.visit(row)
+        return
+    verification = Verification(meta)
+    deque(verification.trusted(_visited(database, inspection)), maxlen=0)
+    for damaged in verification.damaged.values():
+        inspection.note(f"{damaged.title} is damaged: it does not match its checksum")
+    loss = mark.find_loss(meta["identity"], verification.revision, database.chain_at)
+    for problem in (*verification.problems, loss, mark.problem):
+        if problem:
+            inspection.note(problem)
 
 
-class _Value(msgspec.Struct):
-    metadata: _Metadata
+def _visited(database: Database, inspection: Inspection) -> Iterator[ReadRow]:
+    for row in database.rows():
+        inspection.visit(row)
+        yield row
 
 
-class _Inspection:
-    """Replays the log and holds it against its own rules."""
+def _report(path: Path, inspection: Inspection) -> CheckReport:
+    return CheckReport(
+        path=path,
+        revision=inspection.revision,
+        compacted=inspection.compacted,
+        records=inspection.records,
+        events=inspection.events,
+        skipped=inspection.revision - inspection.compacted - inspection.events,
+        problems=tuple(inspection.problems),
+    )
 
-    def __init__(self, compacted: int) -> None:
-        self.compacted = compacted
-        self._problems: list[str] = []
-        self._standing: dict[tuple[str, str, str], int] = {}
-        self._revision = 0
-        self._events = 0
-        self._decoder = msgspec.json.Decoder(_Value)
 
-    def note(self, problem: str) -> None:
-        if len(self._problems) < PROBLEMS_KEPT:
-            self._problems.append(problem)
-
-    def visit(self, row: Row) -> None:
-        revision, resource, namespace, name, deleted, previous, value = row
-        key = (resource, namespace, name)
-        title = f"revision {revision} ({resource} {namespace}{'/' if namespace else ''}{name})"
-        found = self._standing.get(key, 0)
-        if revision <= 0:
-            self.note(f"{title} is not a revision")
-        elif revision > self.compacted:
-            self._events += 1
-            if previous != found:
-                self.note(f"{title} follows revision {previous}, but {found} stood there")
-            if deleted and not found:
-                self.note(f"{title} removes what was not there")
-        elif deleted or found:
-            self.note(f"{title} should have been compacted")
-        if deleted:
-            self._standing.pop(key, None)
-        else:
-            self._standing[key] = revision
-        self._revision = revision
-        self._visit_value(title, revision, value)
-
-    def report(self, path: Path) -> CheckReport:
-        revision = max(self._revision, self.compacted)
-        return CheckReport(
-            path=path,
-            revision=revision,
-            compacted=self.compacted,
-            records=len(self._standing),
-            events=self._events,
-            skipped=revision - self.compacted - self._events,
-            problems=tuple(self._problems),
-        )
-
-    def _visit_value(self, title: str, revision: int, value: bytes) -> None:
-        try:
-            stated = self._decoder.decode(value).metadata.resource_version
-        except (msgspec.MsgspecError, UnicodeDecodeError, TypeError, RecursionError) as error:
-            self.note(f"{title} holds no object: {error}")
-            return
-        if stated != str(revision):
-            self.note(f"{title} holds an object that says its resourceVersion is {stated!r}")
+def _is_sound(folder: Path) -> bool:
+    try:
+        return check(folder).is_sound
+    except StoreError:
+        return False
 
 
 def _open(path: Path) -> Database:
-    file = DataFolder(path).database if path.is_dir() else path
     if not path.exists():
         raise ConfigError(f"there is no store in {path}: it does not exist")
-    if not file.is_file():
+    if not path.is_dir():
+        return Database(path)
+    folder = DataFolder(path)
+    folder.refuse_lost_store()
+    if not folder.has_store:
         raise ConfigError(f"there is no store in {path}")
-    return Database(file)
+    return Database(folder.database)
 
 
 def _copy(source: Database, target: Path) -> None:
@@ -205,42 +190,13 @@ def _copy(source: Database, target: Path) -> None:
         copy.execute("PRAGMA journal_mode = DELETE")
 
 
-@contextmanager
-def _partial(target: Path) -> Iterator[Path]:
-    """A file that takes the target's name once it is whole and durable, and is removed if it never is.
-
-    It holds secrets, maybe in a folder where others write too: so it has a name that nobody can foresee, is made
-    anew for its owner only, and never takes the place of another file."""
-    partial = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
-    try:
-        descriptor = os.open(partial, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-        try:
-            yield partial
-            os.fsync(descriptor)
-            _publish(partial, target)
-            sync_folder(target.parent)
-        finally:
-            os.close(descriptor)
-    except FileExistsError:
-        raise ConfigError(f"{target} exists already: it is never overwritten") from None
-    except (OSError, sqlite3.Error) as error:
-        raise StoreError(f"{target} could not be written: {error}") from error
-    finally:
-        partial.unlink(missing_ok=True)
+def _begin_history(path: Path, since: int, revision: int) -> int:
+    with closing(Database(path, writes=True)) as copy:
+        copy.compact(since, revision)
+        return copy.revision()
 
 
-def _publish(partial: Path, target: Path) -> None:
-    try:
-        # Unlike a rename it fails where something has come to stand meanwhile.
-        os.link(partial, target)
-    except OSError as error:
-        if error.errno not in _NO_LINKS:
-            raise
-        partial.rename(target)
-
-
-def _count_records(database: Database) -> int:
-    row = database.connection.execute(
-        "SELECT count(*) FROM log WHERE NOT deleted AND revision NOT IN (SELECT previous FROM log)"
-    ).fetchone()
-    return int(row[0])
+def _write_mark(folder: DataFolder) -> None:
+    with closing(Database(folder.database)) as database:
+        mark = Mark(database.meta()["identity"], database.revision(), database.newest_chain())
+    MarkFile(folder.mark, mark).close()

@@ -14,33 +14,37 @@ from pathlib import Path
 
 from podlife.apiserver.storage.database import Database
 from podlife.apiserver.storage.folder import DataFolder
+from podlife.apiserver.storage.loading import load
+from podlife.apiserver.storage.mark import MarkFile
+from podlife.apiserver.storage.reserve import Reserve
 from podlife.apiserver.storage.state import Limits, State
 from podlife.apiserver.storage.store import Change, Key, Record, StoreError
-from podlife.apiserver.storage.writer import Commit, Writer
+from podlife.apiserver.storage.writer import Commit, Disk, Writer
 
 __all__ = ["SqliteStore"]
 
 
 class SqliteStore(State):
-    def __init__(self, folder: DataFolder, database: Database, limits: Limits | None = None) -> None:
+    def __init__(self, folder: DataFolder, limits: Limits | None = None) -> None:
         """Use `open`, which also claims the folder and loads what is there."""
         super().__init__(limits)
         self._folder = folder
-        self._database = database
-        self._writer = Writer(database, self._settle)
+        self._database: Database
+        self._writer: Writer
         # The last revision given out, also to changes that are not durable yet.
         self._assigned = 0
         self._in_flight: dict[Key, Commit] = {}
 
     @classmethod
     async def open(cls, path: Path, *, limits: Limits | None = None) -> SqliteStore:
-        """Open the store in a folder, or make one there. Raises ConfigError when the folder cannot be used
-        or another process uses it, StoreError when what is in it is not a sound store."""
+        """Open the store in a folder, or make one there if the folder was never used. Raises ConfigError when the
+        folder cannot be used or another process uses it, StoreError when its store is lost or damaged."""
         folder = DataFolder(path)
         folder.claim()
         try:
-            store = cls(folder, _open_database(folder), limits)
-            await asyncio.to_thread(store._load, asyncio.get_running_loop().time())
+            store = cls(folder, limits)
+            disk = await asyncio.to_thread(store._load, asyncio.get_running_loop().time())
+            store._writer = Writer(disk, store._settle)
         except BaseException:
             folder.release()
             raise
@@ -65,18 +69,25 @@ class SqliteStore(State):
         self._writer.submit(commit)
         return await commit.done
 
+    @property
+    def trouble(self) -> str:
+        return "the disk is full" if self._writer.is_full else ""
+
     async def close(self) -> None:
         self.end()
         await self._writer.stop()
         self._folder.release()
 
-    def _load(self, now: float) -> None:
-        try:
-            self.load(self._database.compacted(), self._database.rows(), now)
-        except sqlite3.Error as error:
-            self._database.close()
-            raise StoreError(f"{self._database.path} cannot be read: {error}") from error
+    def _load(self, now: float) -> Disk:
+        mark, self.set_aside = load(self._folder, self, now)
         self._assigned = self.revision
+        reserve = Reserve(self._folder.reserve)
+        try:
+            reserve.take()
+            self._database = Database.open(self._folder.database)
+            return Disk(self._database, MarkFile(self._folder.mark, mark), reserve)
+        except (OSError, sqlite3.Error) as error:
+            raise StoreError(f"{self._folder.database} cannot be opened: {error}") from error
 
     def _first_in_flight(self, changes: Sequence[Change]) -> Commit | None:
         for change in changes:
@@ -114,11 +125,3 @@ class SqliteStore(State):
         error = StoreError(f"the change could not be written to {self._folder.database}: {failure}")
         error.__cause__ = failure
         return error
-
-
-def _open_database(folder: DataFolder) -> Database:
-    try:
-        folder.create_database()
-        return Database.open(folder.database)
-    except (OSError, sqlite3.Error) as error:
-        raise StoreError(f"{folder.database} cannot be opened: {error}") from error

@@ -64,6 +64,8 @@ class _Stretch:
 class State:
     def __init__(self, limits: Limits | None = None) -> None:
         self.is_closed = False
+        # Damaged rows that are not served.
+        self.set_aside: Sequence[object] = ()
         self._limits = limits or Limits()
         self._locks = KeyLocks()
         self._collections: dict[str, Collection] = {}
@@ -77,6 +79,10 @@ class State:
     @property
     def revision(self) -> int:
         return self._revision
+
+    @property
+    def trouble(self) -> str:
+        return ""
 
     @property
     def oldest(self) -> int:
@@ -171,10 +177,12 @@ class State:
             self._wake_waiting()
 
     def load(self, compacted: int, rows: Iterable[Row], now: float) -> None:
-        """Take up, into an empty state, what a store has kept: every standing record and the history after
+        """Take up, in place of everything, what a store has kept: every standing record and the history after
         `compacted`, oldest first. What is not after it only brings its record."""
         standing: dict[str, dict[str, Record]] = {}
         history: list[Event] = []
+        self._stretches.clear()
+        self._events = self._value_bytes = 0
         for revision, resource, namespace, name, deleted, _, value in rows:
             key = Key(intern(resource), intern(namespace), name)
             path = key.path

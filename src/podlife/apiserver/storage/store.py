@@ -168,6 +168,16 @@ class Store(Protocol):
         """The oldest revision from which a list or a subscription can start."""
         ...
 
+    @property
+    def trouble(self) -> str:
+        """Why new objects are refused at the moment; empty if they are not."""
+        ...
+
+    @property
+    def set_aside(self) -> Sequence[object]:
+        """What was found damaged when the store was opened, and is not served."""
+        ...
+
     def get(self, key: Key) -> Record | None: ...
 
     def list(self, resource: str, namespace: str = "", *, revision: int | None = None) -> Sequence[Record]:

@@ -3,6 +3,9 @@
 Commits that arrive while a transaction is on its way to the disk share the next one, and its one fsync. The
 event loop hears of a group when it is durable, or has failed as a whole; groups are written and told in the
 order of their revisions. Between groups the log is compacted, a little at a time.
+
+When the disk is full, the reserve is given up, and until there is room again every commit that creates an object is
+refused. What changes or removes objects goes on: nodes stay alive, and somebody can make room.
 """
 
 from __future__ import annotations
@@ -12,10 +15,13 @@ import logging
 import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from queue import SimpleQueue
 from threading import Thread
 
-from podlife.apiserver.storage.database import Database
+from podlife.apiserver.storage.database import WAL_PAGES, WAL_PAGES_WHEN_FULL, Database, is_full
+from podlife.apiserver.storage.mark import MarkFile
+from podlife.apiserver.storage.reserve import Reserve
 from podlife.apiserver.storage.state import Row
 from podlife.apiserver.storage.store import Event, EventType, Record
 
@@ -25,34 +31,50 @@ __all__ = ["Commit", "Writer"]
 GROUP_ROWS = 256
 GROUP_BYTES = 4 << 20
 COMPACT_REVISIONS = 1_000
+COMPACT_REVISIONS_WHEN_FULL = 50
+# So much within the database is room for new objects, even if its file cannot grow.
+ROOM_BYTES = 4 << 20
 
 logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Disk:
+    """The files of a store that is written to."""
+
+    database: Database
+    mark: MarkFile
+    reserve: Reserve
 
 
 class Commit:
     """Changes on their way to the disk, and those who wait for them."""
 
-    __slots__ = ("done", "events", "followers")
+    __slots__ = ("creates", "done", "events", "followers")
 
     def __init__(self, events: Sequence[Event], done: asyncio.Future[Sequence[Record]]) -> None:
         self.events = events
+        self.creates = any(event.type is EventType.ADDED for event in events)
         self.done = done
         # Commits on the same keys, which must see first how this one ends.
         self.followers: list[asyncio.Future[None]] = []
 
 
 class Writer:
-    """Writes commits to a database that it owns from `start` on. `settle` is called on the event loop with
-    every group and with what went wrong, if something did."""
+    """Writes commits to files that it owns from `start` on. `settle` is called on the event loop with every group and
+    with what went wrong, if something did."""
 
-    def __init__(self, database: Database, settle: Callable[[list[Commit], Exception | None], None]) -> None:
-        self._database = database
+    def __init__(self, disk: Disk, settle: Callable[[list[Commit], Exception | None], None]) -> None:
+        self._database, self._mark, self._reserve = disk.database, disk.mark, disk.reserve
         self._settle = settle
         self._loop = asyncio.get_running_loop()
         self._queue: SimpleQueue[Commit | None] = SimpleQueue()
         self._is_ending = False
         self._ended: asyncio.Future[None] = self._loop.create_future()
-        self._compacted = database.compacted()
+        # Whether there is no room for new objects; set by the thread, read by the event loop.
+        self.is_full = False
+        self._compacted = self._database.compacted()
+        self._revision = self._compacted
         # How far the log may be compacted; set by the event loop, read by the thread.
         self.compact_until = self._compacted
         # An unfinished write is acknowledged to nobody, so it need not keep a dying process alive.
@@ -72,13 +94,58 @@ class Writer:
 
     def _run(self) -> None:
         while group := self._take():
-            failure = self._write(group)
-            self._tell(self._settle, group, failure)
-            if failure is None:
-                self._compact()
+            for commits, failure in self._keep(group):
+                self._tell(self._settle, commits, failure)
+            self._compact()
         with suppress(sqlite3.Error):
             self._database.close()
+        with suppress(OSError):
+            self._mark.close()
+        # Nothing is written to a store that is closed.
+        self._reserve.spend()
         self._tell(self._tell_ended)
+
+    def _keep(self, group: list[Commit]) -> list[tuple[list[Commit], Exception | None]]:
+        """Write what there is room for; commits that end alike, and how."""
+        if self.is_full and self._has_room():
+            self.is_full = False
+            logger.warning("there is room for new objects in %s again", self._database.path)
+        if not self.is_full:
+            failure = self._write(group)
+            if failure is None or not is_full(failure):
+                return [(group, failure)]
+            self._give_up_reserve(failure)
+        refusal = sqlite3.OperationalError(
+            "the disk is full: only changes and deletions of what exists are accepted"
+        )
+        creating = [commit for commit in group if commit.creates]
+        changing = [commit for commit in group if not commit.creates]
+        ends: list[tuple[list[Commit], Exception | None]] = [(creating, refusal)] if creating else []
+        if changing:
+            ends.append((changing, self._write(changing)))
+        return ends
+
+    def _has_room(self) -> bool:
+        """On the disk, or within the database, whose file never shrinks."""
+        try:
+            if self._reserve.take_back():
+                self._database.use_wal_pages(WAL_PAGES)
+                return True
+            return self._database.free_bytes() >= ROOM_BYTES
+        except (OSError, sqlite3.Error):
+            return False
+
+    def _give_up_reserve(self, failure: Exception) -> None:
+        self.is_full = True
+        self._reserve.spend()
+        logger.error(
+            "the disk of %s is full (%s): objects can be changed and deleted, none can be created",
+            self._database.path,
+            failure,
+        )
+        # Not possible at the moment: then the log stays as long as it is.
+        with suppress(sqlite3.Error):
+            self._database.use_wal_pages(WAL_PAGES_WHEN_FULL)
 
     def _tell(self, call: Callable[..., None], *arguments: object) -> None:
         # A loop that was closed before the store leaves nobody to be told.
@@ -106,15 +173,25 @@ class Writer:
         return group
 
     def _write(self, group: list[Commit]) -> Exception | None:
+        rows = [_row(event) for commit in group for event in commit.events]
         try:
-            self._database.insert([_row(event) for commit in group for event in commit.events])
+            self._database.insert(rows)
         except Exception as error:  # noqa: BLE001 - whatever it is, those who wait must hear of it
             return error
+        # A mark that lags shows less, and does no harm.
+        with suppress(OSError):
+            self._mark.move(rows[-1][0], self._database.chain)
+        self._revision = rows[-1][0]
         return None
 
     def _compact(self) -> None:
         until = self._compacted + COMPACT_REVISIONS
-        if until > self.compact_until:
+        if self.is_full:
+            # The history that readers were promised is in memory. Here it takes room that deletions need.
+            until = self._revision
+            if until < self._compacted + COMPACT_REVISIONS_WHEN_FULL:
+                return
+        elif until > self.compact_until:
             return
         try:
             self._database.compact(self._compacted, until)

@@ -80,7 +80,7 @@ async def test_every_transaction_waits_for_the_disk(store: SqliteStore) -> None:
         return store._database.connection.execute(f"PRAGMA {name}").fetchone()[0]
 
     full = 2
-    assert (setting("journal_mode"), setting("synchronous")) == ("wal", full)
+    assert (setting("journal_mode"), setting("synchronous")) == (b"wal", full)
 
 
 async def test_a_history_that_cannot_be_compacted_now_keeps_nobody_from_writing(
@@ -218,7 +218,7 @@ async def test_only_the_owner_can_read_the_files(folder: Path, store: SqliteStor
 
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     names = sorted(file.name for file in folder.iterdir())
-    assert names == ["store.db", "store.db-shm", "store.db-wal", "store.lock"]
+    assert names == ["store.db", "store.db-shm", "store.db-wal", "store.lock", "store.mark", "store.reserve"]
     assert {stat.S_IMODE(file.stat().st_mode) for file in folder.iterdir()} == {0o600}
 
 
@@ -274,5 +274,5 @@ async def test_a_store_of_a_later_format_is_refused(folder: Path) -> None:
         connection.execute("UPDATE meta SET value = 99 WHERE name = 'schema'")
     connection.close()
 
-    with pytest.raises(StoreError, match="has format 99, this podlife only knows 1"):
+    with pytest.raises(StoreError, match="has format 99, this podlife only knows up to 2"):
         await SqliteStore.open(folder)

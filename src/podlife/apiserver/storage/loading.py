@@ -1,0 +1,71 @@
+"""Reads a store from its files into memory, and refuses files that are not what was written.
+
+The files are opened for reading only until all of them have been verified: a refusal leaves them as they are, with
+the write-ahead log that SQLite would otherwise fold into the database and remove.
+"""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+from contextlib import closing
+
+from podlife.apiserver.storage.database import Database
+from podlife.apiserver.storage.folder import DataFolder
+from podlife.apiserver.storage.mark import Mark, MarkReading, read_mark
+from podlife.apiserver.storage.state import State
+from podlife.apiserver.storage.store import StoreError
+from podlife.apiserver.storage.upgrade import upgrade
+from podlife.apiserver.storage.verification import DamagedRow, Verdict, Verification
+
+log = logging.getLogger(__name__)
+
+
+def load(folder: DataFolder, state: State, now: float) -> tuple[Mark, tuple[DamagedRow, ...]]:
+    """Fill an empty state from the store of a folder, made or upgraded if need be. Says how far the store has come,
+    and which damaged rows were set aside. Raises StoreError when the store cannot be trusted."""
+    folder.ensure_database()
+    try:
+        is_upgraded = upgrade(folder.database)
+        reading = MarkReading(None) if is_upgraded else read_mark(folder.mark)
+        with closing(Database(folder.database)) as database:
+            mark, set_aside = _load(folder, database, reading, state, now)
+    except (OSError, sqlite3.Error) as error:
+        raise StoreError(f"{folder.database} cannot be read: {error}; {_what_to_do(folder)}") from error
+    if reading.problem and mark.revision:
+        log.warning("%s", reading.problem)
+    for row in set_aside:
+        log.warning("%s in %s is damaged and was set aside", row.title, folder.database)
+    return mark, set_aside
+
+
+def _load(
+    folder: DataFolder, database: Database, reading: MarkReading, state: State, now: float
+) -> tuple[Mark, tuple[DamagedRow, ...]]:
+    meta = database.meta()
+    verification = Verification(meta)
+    state.load(meta["compacted"], verification.trusted(database.rows()), now)
+    verdict = verification.verdict()
+    loss = reading.find_loss(meta["identity"], verification.revision, database.chain_at)
+    _refuse_damage(folder, verification, verdict, loss)
+    if verdict.set_aside:
+        # What was damaged leaves a gap in the history: it begins again after the last of them.
+        rows = Verification(meta).trusted(database.rows())
+        state.load(max(meta["compacted"], verdict.history_lost_until), rows, now)
+    return Mark(meta["identity"], verification.revision, verification.chain), verdict.set_aside
+
+
+def _refuse_damage(folder: DataFolder, verification: Verification, verdict: Verdict, loss: str) -> None:
+    # Damage to a single row may break the chain as well; the row is the better explanation.
+    problems = [f"{row.title} does not match its checksum" for row in verdict.fatal]
+    problems += [*verification.problems, *([loss] if loss else [])]
+    if problems:
+        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+        raise StoreError(f"{folder.database} is damaged: {problems[0]}{more}; {_what_to_do(folder)}")
+
+
+def _what_to_do(folder: DataFolder) -> str:
+    return (
+        f"`podlife apiserver check --data {folder.path}` shows all of it, `podlife apiserver restore FILE --data "
+        f"{folder.path}` replaces it by a backup"
+    )

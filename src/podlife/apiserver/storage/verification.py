@@ -1,0 +1,129 @@
+"""Holds the log of a store against its checksums, and decides what damage means for those who are served.
+
+A missing object looks like a deleted one: agents stop its containers, controllers delete what it owned. So a store
+with damage among its standing objects is refused as a whole. Damage that nobody can mistake for a deletion is set
+aside and reported: a superseded version only shortens the history, and nothing acts on the absence of an Event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from zlib import crc32
+
+from podlife.apiserver.storage.checksums import head_of, link
+from podlife.apiserver.storage.database import ReadRow
+from podlife.apiserver.storage.state import Row
+
+# No component takes the absence of one of these for a decision.
+EXPENDABLE = frozenset({"events"})
+
+
+@dataclass(frozen=True, slots=True)
+class DamagedRow:
+    """`is_named` says whether everything but the value is as it was written."""
+
+    revision: int
+    resource: str
+    title: str
+    deleted: bool
+    is_named: bool
+
+    @property
+    def is_harmless(self) -> bool:
+        """Whether nobody is misled when it is not served."""
+        return self.is_named and (self.deleted or self.resource in EXPENDABLE)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What damaged rows mean: those that make the store unusable, those that are set aside, and up to which revision
+    the history is lost with them."""
+
+    fatal: tuple[DamagedRow, ...]
+    set_aside: tuple[DamagedRow, ...]
+    history_lost_until: int
+
+
+class Verification:
+    """Reads rows once, oldest first. What is wrong stands in `damaged` and `problems` when all have been read."""
+
+    def __init__(self, meta: Mapping[str, int]) -> None:
+        self._meta = meta
+        self.damaged: dict[int, DamagedRow] = {}
+        # What is wrong with the log as a whole: rows are missing, or there are some too many.
+        self.problems: list[str] = []
+        self.revision = meta["compacted"]
+        self.chain = meta["chain"]
+        self._successors: dict[int, int] = {}
+
+    def trusted(self, rows: Iterable[ReadRow]) -> Iterator[Row]:
+        """The rows that are what was written. One that is set aside comes as the removal of its object."""
+        compacted, standing = self._meta["compacted"], 0
+        for row in rows:
+            revision, resource, namespace, name, deleted, previous, head, checksum, chain, value = row
+            try:
+                found = head_of(revision, resource, namespace, name, deleted, previous)
+                is_named = found == head
+                is_whole = is_named and crc32(value, found) == checksum
+            except TypeError:
+                # A column of another type than it was written with.
+                is_named = is_whole = False
+            if revision > compacted:
+                self._continue_chain(revision, checksum, chain)
+            elif isinstance(checksum, int):
+                standing += checksum
+            if is_whole:
+                if previous in self.damaged:
+                    self._successors[previous] = revision
+                yield revision, resource.decode(), namespace.decode(), name.decode(), deleted, previous, value
+            else:
+                damaged = self.damaged[revision] = _describe(row, is_named=is_named)
+                if damaged.is_harmless:
+                    # Whatever it was, the version before it no longer stands.
+                    yield revision, resource.decode(), namespace.decode(), name.decode(), 1, previous, b""
+            self.revision = revision
+        self.revision = max(self.revision, compacted)
+        if standing != self._meta["standing"]:
+            self.problems.append(
+                f"rows are missing or damaged up to revision {compacted}: they do not add up"
+            )
+
+    def _continue_chain(self, revision: int, checksum: object, chain: object) -> None:
+        is_next = isinstance(checksum, int) and link(self.chain, checksum) == chain
+        if not is_next and not self.problems:
+            self.problems.append(
+                f"rows are missing or damaged before revision {revision}: the chain is broken"
+            )
+        # Go on from here: one gap is one problem.
+        self.chain = chain if isinstance(chain, int) else 0
+
+    def verdict(self) -> Verdict:
+        """What the damaged rows mean, once all rows have been read."""
+        fatal, set_aside, lost = [], [], 0
+        for row in self.damaged.values():
+            successor = self._successors.get(row.revision)
+            if successor is None and not row.is_harmless:
+                fatal.append(row)
+            else:
+                set_aside.append(row)
+                lost = max(lost, successor or row.revision)
+        return Verdict(tuple(fatal), tuple(set_aside), lost)
+
+
+def title_of(revision: int, resource: object, namespace: object, name: object) -> str:
+    """How a row is called in a message; damaged names are shown as they are."""
+    path = "/".join(part for part in (_text(namespace), _text(name)) if part)
+    return f"revision {revision} ({_text(resource)} {path})"
+
+
+def _text(value: object) -> str:
+    text = value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+    # What is damaged may hold anything, and may be of any length.
+    return "".join(character if character.isprintable() else "?" for character in text[:253])
+
+
+def _describe(row: ReadRow, *, is_named: bool) -> DamagedRow:
+    revision, resource, namespace, name, deleted, *_ = row
+    title = title_of(revision, resource, namespace, name)
+    return DamagedRow(revision, _text(resource), title, bool(deleted), is_named)
