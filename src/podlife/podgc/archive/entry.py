@@ -2,7 +2,8 @@
 
 The first line is a header with all that a listing shows, so that a listing reads no more of an entry than its
 beginning. Then come the pod as the server held it, each of its events and each of its logs. A file that was cut short
-or damaged does not pass gzip's checksum and is `DamagedError`, never half an entry.
+or damaged does not pass gzip's checksum and is `DamagedError`, never half an entry. The header is compressed by itself
+(to gzip one file may be several): so it has a checksum of its own, and a listing never shows a damaged one.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ FORMAT = "podlife.dev/archive-v1"
 # More than any entry of ours can have; beyond it a file is something else, or made to fill the memory.
 _MOST_BYTES = 64 << 20
 _MOST_HEADER_BYTES = 1 << 20
+_PIECE_BYTES = 4096
+# What zlib calls a stream with gzip's header and checksum.
+_GZIP = 31
 
 
 class DamagedError(PodlifeError):
@@ -83,16 +87,16 @@ _encode = msgspec.json.Encoder().encode
 
 
 def encode_entry(entry: Entry) -> bytes:
-    lines: list[Header | _Line] = [entry.header, _Line(pod=entry.pod)]
+    lines = [_Line(pod=entry.pod)]
     lines += [_Line(event=event) for event in entry.events]
     lines += [_Line(log=log) for log in entry.logs]
-    return gzip.compress(b"".join(_encode(line) + b"\n" for line in lines), mtime=0)
+    header, rest = _encode(entry.header) + b"\n", b"".join(_encode(line) + b"\n" for line in lines)
+    return gzip.compress(header, mtime=0) + gzip.compress(rest, mtime=0)
 
 
 def read_header(file: BinaryIO) -> Header:
     """The header alone, whatever follows it. Raises DamagedError, or OSError when the file cannot be read."""
-    with _unpacked(file) as lines:
-        return _decode_header(_first(lines))
+    return _decode_header(_header_line(file))
 
 
 def decode_entry(data: bytes) -> Entry:
@@ -138,6 +142,22 @@ def _decode_header(line: bytes) -> Header:
 
 def _unpacked(file: BinaryIO) -> gzip.GzipFile:
     return gzip.GzipFile(fileobj=file, mode="rb")
+
+
+def _header_line(file: BinaryIO) -> bytes:
+    """The first line, held against its checksum where it has one: an earlier podlife compressed all lines together."""
+    unpacker = zlib.decompressobj(wbits=_GZIP)
+    line = b""
+    while not unpacker.eof and line.find(b"\n") in (-1, len(line) - 1):
+        if not (piece := file.read(_PIECE_BYTES)):
+            raise DamagedError("it was cut short")
+        try:
+            line += unpacker.decompress(piece, _MOST_HEADER_BYTES)
+        except zlib.error:
+            raise DamagedError("it is damaged, or not compressed by gzip") from None
+        if len(line) >= _MOST_HEADER_BYTES:
+            break
+    return line.partition(b"\n")[0]
 
 
 def _first(file: gzip.GzipFile) -> bytes:
