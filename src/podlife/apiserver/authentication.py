@@ -132,7 +132,11 @@ def format_tokens(users: Iterable[tuple[str, User]]) -> str:
 def parse_tokens(text: str) -> list[tuple[str, User]]:
     """The users of a token file's text; raises ValueError when a line is not one."""
     users = []
-    for number, row in enumerate(csv.reader(io.StringIO(text)), 1):
+    try:
+        rows = list(csv.reader(io.StringIO(text)))
+    except csv.Error as error:
+        raise ValueError(str(error)) from None
+    for number, row in enumerate(rows, 1):
         if not row:
             continue
         if len(row) < 3:

@@ -23,6 +23,8 @@ def make_kubeconfig(folder: Path, *, node: str = "", user: str = "", groups: tup
     subject = _node_subject(node) if node else Subject(user, groups)
     pki = Pki(folder / "pki", SystemClock())
     credential = pki.issue(subject)
+    # What clients trust is written again if it is missing or damaged.
+    pki.ensure_authority()
     access = Access(
         _server_in(admin), pki.authority_file.read_bytes(), subject.common_name, credential=credential
     )

@@ -146,3 +146,8 @@ def test_the_token_of_a_user_can_be_looked_up(tokens: Path) -> None:
 )
 def test_a_node_is_told_by_its_name_and_its_group(user: User, node: str) -> None:
     assert user.node_name == node
+
+
+def test_a_token_file_with_a_field_beyond_all_bounds_is_refused_as_any_other_mistake() -> None:
+    with pytest.raises(ValueError, match="field larger than field limit"):
+        parse_tokens("x" * 200_000 + ",admin,uid\n")
