@@ -244,14 +244,15 @@ class Collector:
         self._news.clear()
         if is_pass:
             self._release_stale(now)
-        for name in policy.due_nodes(self.index, self.settings, now):
-            if name not in self._checking:
-                self._checking.add(name)
-                self._queue.add((_NODE, name))
         for uid in self.guards.lift(self.index, is_pass=is_pass):
             self._give_up(uid)
         if self.guards.is_ready(self.index, self.settings, is_pass=is_pass, is_more=self._has_more):
             self._claim(since)
+        # After the pods: a node that is asked for takes no place of theirs in a minute.
+        for name in policy.due_nodes(self.index, self.settings, now):
+            if name not in self._checking:
+                self._checking.add(name)
+                self._queue.add((_NODE, name))
         self.metrics.pass_seconds.observe(perf_counter() - started)
 
     def _claim(self, since: float) -> None:

@@ -37,6 +37,7 @@ __all__ = [
     "due_at",
     "due_nodes",
     "due_now",
+    "in_quarantine",
     "part_of",
     "plan",
     "reason_of",
@@ -138,7 +139,7 @@ def plan(index: PodIndex, settings: Settings, now: float) -> Plan:
     """The moment is the event loop's, which quarantines are counted in; the index was told the time of day."""
     return Plan(
         tuple(victims(index, settings)),
-        tuple(_later(index, settings, now)),
+        tuple(in_quarantine(index, settings, now)),
         tuple(index.settled),
         _upcoming(index, settings),
         index.terminated_count,
@@ -153,6 +154,7 @@ def part_of(plan: Plan, is_meant: Callable[[Pod], bool]) -> Plan:
         victims=tuple(victim for victim in plan.victims if is_meant(victim.pod)),
         later=tuple(each for each in later if each.pods),
         held=tuple(pod for pod in plan.held if is_meant(pod)),
+        waiting=tuple(waits for waits in plan.waiting if is_meant(waits.victim.pod)),
     )
 
 
@@ -198,8 +200,8 @@ def wanted(index: PodIndex, settings: Settings) -> Iterator[Pod]:
     """All that are to go now, or when the quarantine of their node ends if it is not there then."""
     for victim in victims(index, settings):
         yield victim.pod
-    for later in _later(index, settings, 0.0):
-        yield from later.pods
+    for each in in_quarantine(index, settings, 0.0):
+        yield from each.pods
 
 
 def victim_of(index: PodIndex, settings: Settings, pod: Pod) -> Victim | None:
@@ -298,14 +300,21 @@ def _why(index: PodIndex, settings: Settings, pod: Pod, reason: Reason) -> str:
     return "terminating, and was never scheduled"
 
 
-def _later(index: PodIndex, settings: Settings, now: float) -> Iterator[Later]:
+def in_quarantine(
+    index: PodIndex, settings: Settings, now: float, waiting: Container[str] = ()
+) -> Iterator[Later]:
+    """Pods whose node is missing and that do not go before its quarantine ends: also those that wait for their owner
+    until then, whose UIDs are given."""
     if not settings.does_collect(Reason.ORPHANED):
         return
     for node, absence in index.missing.items():
         orphans = index.orphans.get(node, ())
-        waiting = (pod for pod in index.pods_on(node) if pod.metadata.uid not in orphans)
+        found = (pod for pod in index.pods_on(node) if pod.metadata.uid not in orphans)
         pods = [
-            pod for pod in waiting if victim_of(index, settings, pod) is None and not index.is_spared(pod)
+            pod
+            for pod in found
+            if (pod.metadata.uid in waiting or victim_of(index, settings, pod) is None)
+            and not index.is_spared(pod)
         ]
         if pods:
             seconds = max(0.0, due_at(absence, settings) - now)

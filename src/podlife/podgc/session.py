@@ -64,11 +64,17 @@ class GcSession:
         """The plan as if there were no guards."""
         index = await read_index(self._client, self._settings)
         index.pass_time(self._clock.now())
-        everything = policy.plan(index, self._settings, asyncio.get_running_loop().time())
+        now = asyncio.get_running_loop().time()
+        plan = policy.plan(index, self._settings, now)
         if self._settings.guards is not None:
-            everything = replace(everything, census=census_of(index))
-        plan = policy.part_of(everything, await chooser(self._client, self._selection))
+            plan = replace(plan, census=census_of(index))
+        is_meant = await chooser(self._client, self._selection)
+        plan = policy.part_of(plan, is_meant)
         plan = await set_waiting_apart(plan, self._client, self._settings, self._clock)
+        if waiting := {each.victim.pod.metadata.uid for each in plan.waiting}:
+            # For nodes that are gone nobody waits for an owner.
+            later = policy.in_quarantine(index, self._settings, now, waiting)
+            plan = policy.part_of(replace(plan, later=tuple(later)), is_meant)
         return due_now(plan, self._settings)
 
     async def execute(

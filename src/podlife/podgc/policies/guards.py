@@ -194,13 +194,14 @@ class GuardBook:
 
     # What it answers
 
-    def admit(self, pod: Pod, moment: Moment) -> Refusal | None:
-        """None lets the pod go: its deletion is under way from now on, until one of the `note_…` is called."""
+    def admit(self, pod: Pod, moment: Moment, *, is_deletion: bool = True) -> Refusal | None:
+        """None lets the pod go: its deletion is under way from now on, until one of the `note_…` is called. One that is
+        only marked is no deletion, and takes no other's place."""
         uid, place = pod.metadata.uid, pod.metadata.namespace
         if uid in self._under_way:
             return None
         refusal = self.refusal_of(place, moment)
-        if refusal is not None:
+        if refusal is not None or not is_deletion:
             return refusal
         self._under_way[uid] = place
         # Tried again in the same pass it is still one pod.

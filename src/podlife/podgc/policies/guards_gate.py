@@ -15,7 +15,7 @@ from podlife.clock import Clock
 from podlife.errors import PodlifeError
 from podlife.podgc.policies.guards import Guard, GuardBook, Moment
 from podlife.podgc.policies.guards_marks import Marks
-from podlife.podgc.policies.guards_plan import HeldBack, HeldVictims
+from podlife.podgc.policies.guards_plan import HeldBack, HeldVictims, admitted
 from podlife.podgc.policies.guards_post import may_be_deleted
 from podlife.podgc.policy import Victim
 from podlife.podgc.removal import Removal
@@ -70,7 +70,7 @@ class Gate:
         while True:
             await self._refresh(self._book)
             moment = self._moment()
-            refusal = self._book.admit(victim.pod, moment)
+            refusal = admitted(self._book, victim, moment)
             if refusal is None:
                 return True
             if refusal.guard is not Guard.PER_MINUTE or not self._is_short(self._book, moment):

@@ -8,17 +8,17 @@ them as well.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from podlife.podgc.index import PodIndex
 from podlife.podgc.policies.guards import Guard, GuardBook, Moment, Refusal
 from podlife.podgc.policies.guards_marks import Marks, marks_of
-from podlife.podgc.policy import Plan, Victim, part_of, victim_for
+from podlife.podgc.policy import Action, Plan, Victim, part_of, victim_for
 from podlife.podgc.settings import Reason, Settings
 from podlife.podgc.views import Pod
 
-__all__ = ["Census", "HeldBack", "HeldVictims", "book_for", "census_of", "going", "hold_back"]
+__all__ = ["Census", "HeldBack", "HeldVictims", "admitted", "book_for", "census_of", "going", "hold_back"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +77,11 @@ def book_for(settings: Settings, plan: Plan, moment: Moment) -> GuardBook | None
     return book
 
 
+def admitted(book: GuardBook, victim: Victim, moment: Moment) -> Refusal | None:
+    """What holds the victim; None lets it go. Whoever plans, sweeps or runs asks here."""
+    return book.admit(victim.pod, moment, is_deletion=victim.action is not Action.MARK)
+
+
 def hold_back(
     plan: Plan, settings: Settings, moment: Moment, is_meant: Callable[[Pod], bool] = lambda pod: True
 ) -> Plan:
@@ -89,7 +94,7 @@ def hold_back(
     held, staying = HeldVictims(), set[str]()
     # Orphans last, as they go: the server is asked for their node first.
     for victim in sorted(plan.victims, key=lambda victim: victim.reason is Reason.ORPHANED):
-        if (refusal := book.admit(victim.pod, moment)) is not None:
+        if (refusal := admitted(book, victim, moment)) is not None:
             held.note(refusal, victim)
             staying.add(victim.pod.metadata.uid)
     for later in plan.later:
@@ -113,9 +118,10 @@ def going(plan: Plan) -> Iterator[Pod]:
 _LASTING = (Guard.STOP, Guard.CLUSTER_SHARE, Guard.NAMESPACE_SHARE)
 
 
-def _wanted(plan: Plan) -> Iterator[Pod]:
-    """Who would go if nothing held them, now or when a quarantine ends or an owner has seen the end."""
-    victims = (*plan.victims, *(victim for each in plan.held_back for victim in each.victims))
-    yield from (victim.pod for victim in victims)
-    yield from (waits.victim.pod for waits in plan.waiting)
-    yield from (pod for later in plan.later for pod in later.pods)
+def _wanted(plan: Plan) -> Iterable[Pod]:
+    """Who would go if nothing held them, now or when a quarantine ends or an owner has seen the end; each once."""
+    held = (victim for each in plan.held_back for victim in each.victims)
+    waiting = (waits.victim for waits in plan.waiting)
+    pods = [victim.pod for victim in (*plan.victims, *held, *waiting)]
+    pods += (pod for later in plan.later for pod in later.pods)
+    return {pod.metadata.uid: pod for pod in pods}.values()

@@ -29,6 +29,7 @@ from podlife.podgc.index import PodIndex
 from podlife.podgc.metrics import Metrics
 from podlife.podgc.policies.guards import Guard, GuardBook, MassStop, Moment, Refusal
 from podlife.podgc.policies.guards_marks import EVERYWHERE, FORCE_UNTIL, force_command, marks_of
+from podlife.podgc.policies.guards_plan import admitted
 from podlife.podgc.policy import Victim
 from podlife.podgc.removal import Removal, regarding_pod
 from podlife.podgc.settings import Settings
@@ -161,7 +162,7 @@ class GuardPost:
         if book is None:
             return None
         moment = self._moment()
-        refusal = book.admit(victim.pod, moment)
+        refusal = admitted(book, victim, moment)
         if refusal is not None:
             self._note_refusal(book, victim, refusal, moment)
         return refusal

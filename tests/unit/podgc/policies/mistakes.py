@@ -27,6 +27,10 @@ MISTAKES = [
     ("rules: \0", "3:8: the character U+0000 is none of a text: take it out"),
     ("rules: " + "[" * 30, "3:27: this is nested more than 20 levels deep: no policy is"),
     ("protect: &p {}\nguards: *p", "4:9: write out what *p stands for: aliases are not taken here"),
+    (
+        "rules:\n- {name: a, select: &s {node: [n]}, keep: {count: 1}}\n- {name: b, select: *s, keep: {count: 1}}",
+        "5:21: write out what *s stands for: aliases are not taken here",
+    ),
     ("protect: &p {}\nguards: {<<: *p}", "4:10: << is not taken here: write out what it stands for"),
     ("rules: !!seq []", "3:8: the tag 'tag:yaml.org,2002:seq' is not taken here: leave it out"),
     # Keys.
