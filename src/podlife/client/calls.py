@@ -164,9 +164,9 @@ class Calls:
     async def _send(self, request: Request, slot: Slot, deadline: float, *, is_stream: bool) -> Answer:
         try:
             answer = await self.transport.send(request, seconds=_left(deadline), is_stream=is_stream)
-        except UnreachableError:
+        except UnreachableError as error:
             slot.report_trouble()
-            raise
+            raise self._told(error) from None
         slot.report_answer()
         self.note_life()
         return answer
@@ -174,9 +174,16 @@ class Calls:
     async def _read(self, answer: Answer, slot: Slot, deadline: float) -> bytes:
         try:
             return await read_all(answer, seconds=_left(deadline))
-        except UnreachableError:
+        except UnreachableError as error:
             slot.report_trouble()
-            raise
+            raise self._told(error) from None
+
+    def _told(self, error: UnreachableError) -> UnreachableError:
+        """With the time that the caller has allowed: what was left of it for this attempt differs from call to call,
+        and those that fail alike could not be told together."""
+        if isinstance(error, DeadlineError):
+            return DeadlineError(f"{error} in {self.timeout_seconds:g} s")
+        return error
 
     async def _refuse(self, answer: Answer, slot: Slot, deadline: float) -> None:
         error = error_of(answer, await self._read(answer, slot, deadline))

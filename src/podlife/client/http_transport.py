@@ -82,7 +82,7 @@ class HttpTransport:
             return answer
         except TimeoutError:
             raise DeadlineError(
-                f"{self._target.origin} did not answer {request.method} {request.path} in {seconds or 0:.3g} s"
+                f"{self._target.origin} did not answer {request.method} {request.path}"
             ) from None
 
     async def _has_renewed(self, refused: Credential, answer: HttpAnswer, deadline: float | None) -> bool:

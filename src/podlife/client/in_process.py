@@ -47,7 +47,7 @@ class InProcessTransport:
             async with asyncio.timeout(seconds):
                 response = await self._handler(sent)
         except TimeoutError:
-            raise DeadlineError(f"no answer to {request.method} {request.path} in {seconds:g} s") from None
+            raise DeadlineError(f"no answer to {request.method} {request.path}") from None
         pairs = response.headers.items() if isinstance(response.headers, Mapping) else response.headers
         headers: dict[str, str] = {}
         for name, value in pairs:
