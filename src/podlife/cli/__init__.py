@@ -77,7 +77,9 @@ def _say(line: str) -> None:
 
 
 def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split()) or type(error).__name__
+    from podlife.cli.printable import printable
+
+    return printable(" ".join(str(error).split())) or type(error).__name__
 
 
 def _leave_quietly() -> None:

@@ -11,7 +11,7 @@ import msgspec
 
 from podlife.api.codec import Object, format_time
 from podlife.cli.options import format_duration
-from podlife.cli.printable import printable
+from podlife.cli.printable import as_yaml, printable, printable_lines
 from podlife.podgc.archive import Entry, Log
 from podlife.podgc.archive.shelf import Item
 from podlife.podgc.archive.sizes import format_size
@@ -52,7 +52,7 @@ def format_pod(entry: Entry, output: str, *, has_managed_fields: bool = False) -
     pod = entry.pod if has_managed_fields else _without_managers(entry.pod)
     if output == "json":
         return _json(pod)
-    return "".join(f"# {printable(line)}\n" for line in _remarks(entry)) + _yaml(pod)
+    return "".join(f"# {printable(line)}\n" for line in _remarks(entry)) + as_yaml(pod)
 
 
 def _counted(number: int, noun: str) -> str:
@@ -76,7 +76,7 @@ def format_events(entry: Entry, output: str) -> str:
     if output == "json":
         return _json(events)
     if output == "yaml":
-        return _yaml(events)
+        return as_yaml(events)
     if not events:
         return "No event is known of it.\n"
     rows = [("TIME", "TYPE", "REASON", "FROM", "COUNT", "MESSAGE")]
@@ -99,15 +99,16 @@ def _when(event: Object) -> str:
     return str(found or (event.get("metadata") or {}).get("creationTimestamp") or "-")
 
 
-def format_logs(logs: Sequence[Log], output: str) -> str:
+def format_logs(logs: Sequence[Log], output: str, *, is_terminal: bool = False) -> str:
+    """As they were written, byte for byte, but for a terminal, which would do what stands in them."""
     if output:
         plain = [msgspec.to_builtins(log) for log in logs]
-        return _json(plain) if output == "json" else _yaml(plain)
+        return _json(plain) if output == "json" else as_yaml(plain)
     if not logs:
         return "No log was kept of it.\n"
     if len(logs) == 1 and not logs[0].problem:
-        return _ended(logs[0].text)
-    return "\n".join(f"==> {_title(log)} <==\n{_ended(log.text)}" for log in logs)
+        return _ended(logs[0].text, is_terminal)
+    return "\n".join(f"==> {_title(log)} <==\n{_ended(log.text, is_terminal)}" for log in logs)
 
 
 def _title(log: Log) -> str:
@@ -117,7 +118,8 @@ def _title(log: Log) -> str:
     return printable(f"{name}: {' '.join(log.problem.split())}" if log.problem else name)
 
 
-def _ended(text: str) -> str:
+def _ended(text: str, is_terminal: bool) -> str:
+    text = printable_lines(text) if is_terminal else text
     return text if not text or text.endswith("\n") else f"{text}\n"
 
 
@@ -128,12 +130,6 @@ def _without_managers(pod: Object) -> Object:
 
 def _json(value: Any) -> str:
     return json.dumps(value, indent=2) + "\n"
-
-
-def _yaml(value: Any) -> str:
-    import yaml
-
-    return str(yaml.safe_dump(value, sort_keys=False, allow_unicode=True))
 
 
 def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:

@@ -87,7 +87,7 @@ def _formatted(entry: Entry, wish: Wish) -> str:
     if not logs and wish.container:
         names = ", ".join(sorted({log.container for log in entry.logs})) or "none at all"
         raise ConfigError(f"there is no log of container {wish.container}: there are logs of {names}")
-    return format_logs(logs, wish.output)
+    return format_logs(logs, wish.output, is_terminal=sys.stdout.isatty())
 
 
 def _tell_damaged(target: Target, found: Sequence[Item | Damaged]) -> int:

@@ -61,6 +61,8 @@ class SyncOptions:
     pod_gc_quarantine: Annotated[
         float,
         typer.Option(
+            "--pod-gc-quarantine",
+            "--quarantine",
             metavar="DURATION",
             parser=parse_quarantine,
             show_default="40s",

@@ -80,8 +80,10 @@ def _upcoming(each: Upcoming, now: datetime) -> str:
     return f"  {each.who} {each.what} ({when}, by {each.at:%H:%M:%SZ})"
 
 
-def format_stuck(found: Sequence[Explanation], output: str, now: datetime, unread: Sequence[str]) -> str:
-    """Those that are stuck, the longest first."""
+def format_stuck(
+    found: Sequence[Explanation], output: str, now: datetime, unread: Sequence[str], namespace: str = ""
+) -> str:
+    """Those that are stuck, the longest first; of one namespace, or of all."""
     if output == "json":
         return (
             json.dumps({"stuck": [as_dict(each) for each in found], "unread": list(unread)}, indent=2) + "\n"
@@ -91,7 +93,8 @@ def format_stuck(found: Sequence[Explanation], output: str, now: datetime, unrea
         first = next(cause for cause in each.causes if cause.is_stuck)
         age = "?" if first.since is None else format_duration((now - first.since).total_seconds())
         rows.append((each.namespace, each.name, each.stage, first.name, age, first.text))
-    lines = _table(rows) if found else ["No pod is stuck."]
+    where = f"in namespace {namespace}; -A looks in every namespace" if namespace else "in any namespace"
+    lines = _table(rows) if found else [f"No pod is stuck {where}."]
     lines += [f"Could not be read, and may matter: {each}" for each in unread]
     if found:
         lines += ["", "`podlife explain pod NAME -n NAMESPACE` shows what would unblock one."]

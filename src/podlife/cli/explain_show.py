@@ -123,7 +123,7 @@ def show_stuck(
 
     world, stuck = loop.run(read())
     found = [for_this_server(each, options) for each in stuck]
-    sys.stdout.write(format_stuck(found, output, clock.now(), world.unread))
+    sys.stdout.write(format_stuck(found, output, clock.now(), world.unread, namespace))
     return 0
 
 

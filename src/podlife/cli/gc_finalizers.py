@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 import typer
@@ -11,7 +11,7 @@ import typer
 from podlife.cli.connecting import ConnectionOptions
 from podlife.cli.explain import checked_namespace
 from podlife.cli.gc_archive import ArchiveOptions
-from podlife.cli.gc_options import parse_quarantine
+from podlife.cli.gc_options import PolicyFileOption, given_policy, parse_quarantine
 from podlife.cli.options import GoCommand, format_option, with_groups, words
 
 __all__ = ["FinalizerOptions", "app", "checked_finalizers"]
@@ -114,12 +114,15 @@ class RemovalOptions:
     quarantine: Annotated[
         float,
         typer.Option(
+            "--pod-gc-quarantine",
+            "--quarantine",
             metavar="DURATION",
             parser=parse_quarantine,
             show_default="40s",
             help="How long their node must be gone before.",
         ),
     ] = 40.0
+    policy: PolicyFileOption = None
     yes: Annotated[bool, typer.Option("-y", "--yes", help="Take them off without asking.")] = False
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only show what would be taken off, and what not.")
@@ -139,6 +142,7 @@ def remove(
     Whoever set a finalizer wanted something done first: that is left undone."""
     from podlife.api.names import check_dns_subdomain
     from podlife.cli.gc_finalizers_remove import Wanted, run_removal
+    from podlife.podgc import Settings
 
     allowed = checked_finalizers(removal.allow, "--allow")
     if not allowed:
@@ -150,5 +154,6 @@ def remove(
         if problems := check_dns_subdomain(name):
             raise typer.BadParameter(f"{name!r} is no name of a pod: {problems[0]}")
     namespace = _checked(removal.namespace, is_everywhere=False)
-    wanted = Wanted(pods, namespace, allowed, removal.quarantine, removal.dry_run)
+    settings = replace(Settings(), policy=given_policy(removal.policy))
+    wanted = Wanted(pods, namespace, allowed, removal.quarantine, removal.dry_run, settings)
     sys.exit(run_removal(connection, wanted, archive.archiving(), is_confirmed=removal.yes))

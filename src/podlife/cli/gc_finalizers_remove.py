@@ -13,12 +13,15 @@ from podlife.cli.gc_archive import Archiving
 from podlife.cli.gc_finalizers_show import format_held
 from podlife.cli.gc_once import archiving_steps, recording
 from podlife.cli.gc_output import counted
+from podlife.cli.printable import printable
 from podlife.client import Connection
 from podlife.clock import SystemClock
 from podlife.errors import ApiError, ConfigError
+from podlife.podgc import Settings
 from podlife.podgc.archive import Archive
 from podlife.podgc.finalizers import HeldPod, held_pods
-from podlife.podgc.finalizers_removal import FinalizerRemover, Taken, event_of
+from podlife.podgc.finalizers_policy import remover_under
+from podlife.podgc.finalizers_removal import Taken, event_of
 from podlife.podgc.finalizers_round import FinalizerRound, RoundResult
 
 __all__ = ["RIGHTS", "Wanted", "problems_of", "run_removal", "told_of"]
@@ -35,6 +38,8 @@ class Wanted:
     allowed: frozenset[str]
     quarantine_seconds: float
     is_dry: bool
+    # What protects pods, and when anything may be done at all.
+    settings: Settings
 
 
 def run_removal(
@@ -67,7 +72,7 @@ def run_removal(
         print("podlife: interrupted: what was not told of was not taken off", file=sys.stderr)
         return _INTERRUPTED
     for line in told_of(result, is_dry=wanted.is_dry):
-        print(line)
+        print(printable(line))
     problems = [
         f"no pod {namespace}/{name} is held by a finalizer: `podlife gc finalizers` shows which are, -n names another "
         "namespace"
@@ -75,7 +80,7 @@ def run_removal(
     ]
     problems += problems_of(result, connection)
     for problem in problems:
-        print(f"podlife: {problem}", file=sys.stderr)
+        print(printable(f"podlife: {problem}"), file=sys.stderr)
     if result.left:
         return _INTERRUPTED
     return 1 if problems else 0
@@ -110,7 +115,9 @@ async def _removed(
             regarding, message = event_of(taken)
             recorder.event(regarding, "Normal", "FinalizerRemoved", message)
 
-        remover = FinalizerRemover(client, clock, wanted.allowed, steps=steps, is_dry=wanted.is_dry)
+        remover = remover_under(
+            lambda: wanted.settings, client, clock, wanted.allowed, steps, is_dry=wanted.is_dry
+        )
         # A look changes nothing and needs no quarantine: that would only make people wait.
         seconds = 0.0 if wanted.is_dry else wanted.quarantine_seconds
         once = FinalizerRound(client, clock, remover, quarantine_seconds=seconds)

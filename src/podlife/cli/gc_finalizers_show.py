@@ -11,7 +11,7 @@ from typing import Any
 from podlife.api.codec import format_time
 from podlife.cli import loop
 from podlife.cli.connecting import ConnectionOptions, connected, load_connection
-from podlife.cli.gc_output import counted
+from podlife.cli.gc_output import columns, counted, where_of
 from podlife.cli.options import format_duration
 from podlife.clock import SystemClock
 from podlife.podgc.finalizers import HeldPod, NodeState, held_pods
@@ -29,14 +29,14 @@ def show_held(options: ConnectionOptions, namespace: str, output: str) -> None:
         async with connected(options, connection, rights=_RIGHTS) as client:
             return await held_pods(client, clock.now(), namespace)
 
-    sys.stdout.write(format_held(loop.run(read()), output, clock.now()))
+    sys.stdout.write(format_held(loop.run(read()), output, clock.now(), namespace))
 
 
-def format_held(held: Sequence[HeldPod], output: str, now: datetime) -> str:
+def format_held(held: Sequence[HeldPod], output: str, now: datetime, namespace: str = "") -> str:
     if output == "json":
         return json.dumps({"pods": [_as_dict(pod, now) for pod in held]}, indent=2) + "\n"
     if not held:
-        return "No pod is held by a finalizer.\n"
+        return f"No pod is held by a finalizer {where_of(namespace)}.\n"
     rows = [("NAMESPACE", "NAME", "HELD FOR", "NODE", "FINALIZER", "SET BY", "LAST WRITTEN")]
     for pod in held:
         for number, each in enumerate(pod.finalizers):
@@ -50,7 +50,7 @@ def format_held(held: Sequence[HeldPod], output: str, now: datetime) -> str:
             rows.append((*own, each.name, each.manager or "<unknown>", written))
     gone = sum(pod.node_state is NodeState.GONE for pod in held)
     told = f"{counted(len(held))} held by finalizers, {gone} of them of nodes that are gone."
-    return f"{_columns(rows)}\n{told}\n"
+    return f"{columns(rows)}\n{told}\n"
 
 
 def _node(pod: HeldPod) -> str:
@@ -61,12 +61,6 @@ def _node(pod: HeldPod) -> str:
 
 def _age(since: datetime, now: datetime) -> str:
     return format_duration((now - since).total_seconds())
-
-
-def _columns(rows: Sequence[tuple[str, ...]]) -> str:
-    widths = [max(map(len, column)) + 3 for column in zip(*rows, strict=True)]
-    lines = ("".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
-    return "".join(f"{line.rstrip()}\n" for line in lines)
 
 
 def _as_dict(pod: HeldPod, now: datetime) -> dict[str, Any]:

@@ -15,7 +15,16 @@ if TYPE_CHECKING:
     from podlife.podgc import Selection, Settings
     from podlife.podgc.policies import Policy
 
-__all__ = ["GATES", "REASONS", "PolicyOptions", "SelectionOptions", "check_period", "parse_quarantine"]
+__all__ = [
+    "GATES",
+    "REASONS",
+    "PolicyFileOption",
+    "PolicyOptions",
+    "SelectionOptions",
+    "check_period",
+    "given_policy",
+    "parse_quarantine",
+]
 
 # As in podlife.podgc, which a command that only shows its help does not load; a test holds them together.
 REASONS = ("terminated", "out-of-service", "orphaned", "unscheduled")
@@ -39,6 +48,32 @@ def _parse_policy(text: str | Path) -> Path:
     if not str(text).strip():
         raise typer.BadParameter("it is empty: name a file, or leave it out to decide as Kubernetes does")
     return Path(text)
+
+
+PolicyFileOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        envvar="PODLIFE_GC_POLICY",
+        parser=_parse_policy,
+        show_default="upstream's",
+        help="Rules, protections and guards; `podlife gc policy` is about such files.",
+    ),
+]
+
+
+def given_policy(path: Path | None) -> Policy | None:
+    """What the file says; when it is no policy, all that is wrong with it is told, and that is the end."""
+    if path is None:
+        return None
+    from podlife.podgc import PolicyError, load_policy
+
+    try:
+        return load_policy(path)
+    except PolicyError as error:
+        # A line for each mistake, as compilers have them: editors and build logs lead to the place.
+        print(error, file=sys.stderr)
+        raise typer.Exit(1) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,16 +120,7 @@ class SelectionOptions:
 class PolicyOptions:
     """What makes a pod collectable."""
 
-    policy: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            envvar="PODLIFE_GC_POLICY",
-            parser=_parse_policy,
-            show_default="upstream's",
-            help="Rules, protections and guards; `podlife gc policy` is about such files.",
-        ),
-    ] = None
+    policy: PolicyFileOption = None
     terminated_pod_gc_threshold: Annotated[
         int,
         typer.Option(
@@ -106,6 +132,8 @@ class PolicyOptions:
     quarantine: Annotated[
         float,
         typer.Option(
+            "--pod-gc-quarantine",
+            "--quarantine",
             metavar="DURATION",
             parser=parse_quarantine,
             show_default="40s",
@@ -130,17 +158,7 @@ class PolicyOptions:
     ] = None
 
     def policy_file(self) -> Policy | None:
-        """What the file says; when it is no policy, all that is wrong with it is told, and that is the end."""
-        if self.policy is None:
-            return None
-        from podlife.podgc.policies.reading import PolicyError, load_policy
-
-        try:
-            return load_policy(self.policy)
-        except PolicyError as error:
-            # A line for each mistake, as compilers have them: editors and build logs lead to the place.
-            print(error, file=sys.stderr)
-            raise typer.Exit(1) from None
+        return given_policy(self.policy)
 
     def settings(self, *, period: float = 20.0) -> Settings:
         """What the collector decides by; raises BadParameter."""

@@ -10,13 +10,23 @@ from typing import Any
 
 from podlife.api.codec import format_time
 from podlife.cli.options import format_duration
+from podlife.cli.printable import printable
 from podlife.podgc.policies.guards import Guard
 from podlife.podgc.policies.guards_plan import HeldBack
 from podlife.podgc.policy import Later, Plan, Upcoming, Victim, Waits
 from podlife.podgc.settings import Reason, RuleReason, Settings
 from podlife.podgc.views import Pod
 
-__all__ = ["Shown", "below_threshold", "counted", "format_plan", "plan_as_dict", "reasons_of", "where_of"]
+__all__ = [
+    "Shown",
+    "below_threshold",
+    "columns",
+    "counted",
+    "format_plan",
+    "plan_as_dict",
+    "reasons_of",
+    "where_of",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +133,7 @@ def _victims(plan: Plan, now: datetime, shown: Shown, *, is_wide: bool) -> str:
         rows.append(row)
     what = "would be collected if it were not only observed" if observed else "to collect now"
     total = f"{counted(len(victims))} {what}: {reasons_of(victims)}."
-    return f"{_columns(rows)}\n{total}\n"
+    return f"{columns(rows)}\n{total}\n"
 
 
 def _later(later: Sequence[Later], upcoming: Sequence[Upcoming], where: str) -> str:
@@ -137,7 +147,7 @@ def _later(later: Sequence[Later], upcoming: Sequence[Upcoming], where: str) -> 
         when = f"in {format_duration(each.seconds)}"
         why = f"by rule {each.rule}{where}, first {each.next[0].pod.key}"
         rows.append([when, str(each.count), str(each.reason), why])
-    return _columns(rows)
+    return columns(rows)
 
 
 def _waiting(waiting: Sequence[Waits], now: datetime) -> str:
@@ -147,7 +157,7 @@ def _waiting(waiting: Sequence[Waits], now: datetime) -> str:
     for each in waiting:
         left = format_duration(max(0.0, (each.until - now).total_seconds()))
         rows.append([each.victim.pod.key, each.victim.rule, left, each.what])
-    return _columns(rows)
+    return columns(rows)
 
 
 def _held(held: Sequence[Pod], now: datetime) -> str:
@@ -159,7 +169,7 @@ def _held(held: Sequence[Pod], now: datetime) -> str:
         since = _since(metadata.deletion_timestamp, now)
         rows.append([f"{metadata.namespace}/{metadata.name}", since, ",".join(metadata.finalizers)])
     rest = f"{counted(len(held))} deleted already: whoever set the finalizer must take it off."
-    return f"{_columns(rows)}\n{rest}\n"
+    return f"{columns(rows)}\n{rest}\n"
 
 
 def _held_back(held_back: Sequence[HeldBack], *, is_wide: bool) -> str:
@@ -174,7 +184,7 @@ def _held_back(held_back: Sequence[HeldBack], *, is_wide: bool) -> str:
         # Whoever is to lift it has to see whom that concerns; what is only observed stands in the table.
         if is_wide and not _is_observed(item):
             lines += [f"    {pod.key}" for pod in item.pods]
-    return "\n".join(lines) + "\n"
+    return "\n".join(map(printable, lines)) + "\n"
 
 
 def _is_observed(item: HeldBack) -> bool:
@@ -185,8 +195,9 @@ def _since(moment: datetime | None, now: datetime) -> str:
     return format_duration((now - moment).total_seconds()) if moment else "<unknown>"
 
 
-def _columns(rows: Sequence[Sequence[str]]) -> str:
+def columns(rows: Sequence[Sequence[str]]) -> str:
     """Aligned as kubectl aligns; the last column is as long as it is."""
+    rows = [[printable(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) + 3 for column in zip(*rows, strict=True)]
     lines = ("".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
     return "".join(f"{line.rstrip()}\n" for line in lines)

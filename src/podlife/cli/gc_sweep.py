@@ -25,6 +25,7 @@ from podlife.cli.gc_once import archiving_steps, recording
 from podlife.cli.gc_output import Shown, counted, format_plan, reasons_of
 from podlife.cli.gc_progress import shown_progress
 from podlife.cli.gc_summary import Result, tell
+from podlife.cli.printable import printable
 from podlife.client import Connection, WithdrawnError
 from podlife.clock import SystemClock
 from podlife.errors import ConfigError
@@ -98,9 +99,9 @@ def run_sweep(
         problems += finalizers.problems(connection)
         code = code or int(not finalizers.is_complete)
     for line in said:
-        print(line)
+        print(printable(line))
     for problem in problems:
-        print(f"podlife: {problem}", file=sys.stderr)
+        print(printable(f"podlife: {problem}"), file=sys.stderr)
     return code
 
 

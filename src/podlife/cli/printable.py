@@ -3,7 +3,9 @@ cluster, and a terminal would do what is in them; a line that they begin anew wo
 
 from __future__ import annotations
 
-__all__ = ["printable"]
+from typing import Any
+
+__all__ = ["as_yaml", "printable", "printable_lines"]
 
 
 def printable(text: str) -> str:
@@ -11,6 +13,20 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(_shown(letter) for letter in text)
+
+
+def printable_lines(text: str) -> str:
+    """As `printable`, line by line; tabs stay."""
+    return "\n".join("\t".join(map(printable, line.split("\t"))) for line in text.split("\n"))
+
+
+def as_yaml(value: Any) -> str:
+    """YAML for a terminal too: letters of every language as they are, unless one among them cannot be seen, as those
+    that turn the direction of writing. Then all that is not ASCII is escaped, and is still the same YAML."""
+    import yaml
+
+    text = str(yaml.safe_dump(value, sort_keys=False, allow_unicode=True))
+    return text if printable_lines(text) == text else str(yaml.safe_dump(value, sort_keys=False))
 
 
 def _shown(letter: str) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 from podlife.cli import loop
 from podlife.cli.connecting import ConnectionOptions, connected, load_connection
 from podlife.cli.options import format_duration
+from podlife.cli.printable import printable
 from podlife.cli.up_control import ask
 from podlife.cli.up_folder import UpFolder
 from podlife.cli.up_output import in_order, states_of
@@ -97,6 +98,7 @@ def _pod_rows(world: World) -> _Rows:
 
 def table_of(rows: Sequence[tuple[str, ...]]) -> str:
     """Columns as wide as they must be."""
+    rows = [tuple(map(printable, row)) for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ("   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
     return "\n".join(line.rstrip() for line in lines)

@@ -32,6 +32,8 @@ def remover_under(
     allowed: frozenset[str],
     steps: Sequence[Step] = (),
     marks: Callable[[], Marks] = Marks,
+    *,
+    is_dry: bool = False,
 ) -> FinalizerRemover:
     """`settings` gives those in force, `marks` what is written on namespaces."""
 
@@ -49,4 +51,6 @@ def remover_under(
             return "the policy is only observed"
         return "" if is_open(guards.windows, clock.now()) else "no maintenance window is open"
 
-    return FinalizerRemover(client, clock, allowed, steps=steps, protection=protection, hold=hold)
+    return FinalizerRemover(
+        client, clock, allowed, steps=steps, protection=protection, hold=hold, is_dry=is_dry
+    )

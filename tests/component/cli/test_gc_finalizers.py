@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from podlife.client import PODS, Client, DeleteOptions
 from tests.component.cli.commands import assert_one_line, on_terminal, podlife
 from tests.component.cli.conftest import Server
@@ -64,3 +66,26 @@ async def test_it_asks_first_and_does_nothing_without_a_yes(server: Server, clie
         await terminal.wait_for(f"{BACKUP} taken off pod default/p")
         assert await terminal.exit_code() == 0
     assert await find_pod(client, "p", "default") is None
+
+
+async def test_what_a_policy_protects_keeps_its_finalizers(
+    server: Server, client: Client, tmp_path: Path
+) -> None:
+    await held(client, "p", "default")
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("apiVersion: podlife.dev/v1\nkind: PodGCPolicy\nprotect: {namespaces: [default]}\n")
+    words = (
+        "gc",
+        "finalizers",
+        "remove",
+        "p",
+        "--allow",
+        BACKUP,
+        "--quarantine",
+        "0s",
+        "--yes",
+        *server.admin,
+    )
+    result = await podlife(*words, "--policy", str(policy))
+    assert_one_line(result, "nothing was taken off pod default/p: it is protected by namespace default")
+    assert (await podlife(*words)).code == 0

@@ -467,3 +467,33 @@ async def test_interrupted_before_it_knows_what_to_do_it_says_that_nothing_was_d
         await eventually(lambda: proxy.count("GET", PODS))
         result = await sweep.end(signal.SIGINT)
     assert (result.code, result.out, result.err) == (130, "", "podlife: interrupted: nothing was deleted\n")
+
+
+async def test_a_sweep_that_only_observes_ends_with_1_and_says_that_nothing_goes(
+    states: States, admin: list[str], tmp_path: Path
+) -> None:
+    await states.terminated("a", "b", "c")
+    policy = tmp_path / "policy.yaml"
+    head = "apiVersion: podlife.dev/v1\nkind: PodGCPolicy\nupstream: {terminated: {threshold: 1}}\n"
+    policy.write_text(head + "guards: {observeOnly: true}\n")
+    result = await podlife("gc", "sweep", "--yes", "--policy", str(policy), *admin)
+    assert (result.code, result.err) == (1, "")
+    assert "2 pods would be collected if it were not only observed: 2 terminated." in result.out
+    assert "to collect now" not in result.out
+    assert (await podlife("gc", "sweep", "--dry-run", "--policy", str(policy), *admin)).code == 0
+    assert await states.names() == {"a", "b", "c"}
+
+
+async def test_what_a_guard_holds_back_of_what_was_agreed_to_ends_with_1(
+    states: States, admin: list[str], tmp_path: Path
+) -> None:
+    await states.terminated("a", "b", "c")
+    policy = tmp_path / "policy.yaml"
+    head = "apiVersion: podlife.dev/v1\nkind: PodGCPolicy\nupstream: {terminated: {threshold: 1}}\n"
+    policy.write_text(head + "guards: {perPass: 1}\n")
+    async with on_terminal("gc", "sweep", "--policy", str(policy), *admin) as terminal:
+        await terminal.wait_for("Delete 1 pod now (1 terminated)? [y/N]")
+        terminal.type("y\n")
+        await terminal.wait_for("1 pod held back (gc/b): at most 1 pods go in one pass")
+        assert await terminal.exit_code() == 1
+    assert await states.names() == {"b", "c"}

