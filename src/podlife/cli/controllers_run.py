@@ -51,7 +51,7 @@ def add_controllers(
     plane: ControlPlane, chosen: Sequence[Known], options_of: Callable[[str], Mapping[str, Any]]
 ) -> None:
     for known in chosen:
-        plane.add(known.make(plane, **options_of(known.name)))
+        plane.add(known.make(plane.speaking_as(known.name), **options_of(known.name)))
 
 
 def stop_seconds(election: ElectionOptions) -> float:

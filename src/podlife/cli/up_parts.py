@@ -139,7 +139,7 @@ async def _fleet(order: Message, options: ConnectionOptions, telling: TellingPar
         settings = FleetSettings(
             order["nodes"], order["name"], max_pods=order["max_pods"], data=Path(order["data"])
         )
-        fleet = Fleet(client, settings, SystemClock(), scenario)
+        fleet = Fleet(client.named("kubelet"), settings, SystemClock(), scenario)
         async with asyncio.TaskGroup() as group:
             running = group.create_task(fleet.run(), name="fleet")
             orders = group.create_task(_take_orders(fleet, telling, group), name="orders")

@@ -26,6 +26,7 @@ from podlife.client.options import (
     WriteOptions,
 )
 from podlife.client.refs import PODS, Ref
+from podlife.client.transport import NamedTransport
 from podlife.client.views import BadAnswerError, Page, T, decode, decode_page
 from podlife.client.watch import Bookmark, Target, WatchEvent, watch
 from podlife.errors import ExpiredError
@@ -72,13 +73,20 @@ class Client:
     def with_timeout(self, seconds: float, *, limiter: Limiter | None = None) -> Client:
         """The same client, with another deadline for each request and, where a limiter is given, a line of its
         own to stand in: for the few requests that must never wait behind the many."""
-        calls = self._calls
+        return self._copy(self._calls.transport, limiter or self._calls.limiter, seconds)
+
+    def named(self, component: str) -> Client:
+        """The same client, whose requests carry this name in their User-Agent: an audit log tells who asked by it."""
+        transport = NamedTransport(self._calls.transport, component)
+        return self._copy(transport, self._calls.limiter, self._calls.timeout_seconds)
+
+    def _copy(self, transport: Transport, limiter: Limiter, seconds: float) -> Client:
         other = Client(
-            calls.transport,
-            limiter=limiter or calls.limiter,
+            transport,
+            limiter=limiter,
             timeout_seconds=seconds,
             namespace=self.namespace,
-            on_warning=calls.on_warning,
+            on_warning=self._calls.on_warning,
         )
         other._without_streaming = self._without_streaming
         return other

@@ -14,10 +14,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from podlife import __version__
 from podlife.client.config import Connection, is_this_machine
 from podlife.client.credentials import Credential, Credentials, credentials_for
-from podlife.client.transport import DeadlineError, NotSentError, SilenceError
+from podlife.client.transport import USER_AGENT, DeadlineError, NotSentError, SilenceError
 from podlife.errors import UnreachableError
 from podlife.wire import Request
 
@@ -59,7 +58,6 @@ class HttpTransport:
         """What every request says alike."""
         lines = [
             f"Host: {self._target.host_header}",
-            f"User-Agent: podlife/{__version__}",
             f"Accept-Encoding: {'gzip' if self._connection.compression else 'identity'}",
         ]
         proxy = self._target.proxy
@@ -122,6 +120,8 @@ class HttpTransport:
         path = request.path if _PLAIN_PATH.fullmatch(request.path) else quote(request.path, safe=_PATH_SAFE)
         query = f"?{request.query.raw}" if request.query.raw else ""
         lines = [f"{request.method} {self._target.prefix}{path}{query} HTTP/1.1", self._common_head]
+        if "User-Agent" not in request.headers:
+            lines.append(f"User-Agent: {USER_AGENT}")
         lines += [f"{name}: {value}" for name, value in request.headers.items()]
         if credential.authorization:
             lines.append(f"Authorization: {credential.authorization}")

@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from podlife.client import Client, Ref
@@ -79,6 +80,12 @@ class ControlPlane:
         self._indexers: dict[Followed, Mapping[str, Indexer[Any]]] = {}
         self._recorders: dict[str, Recorder] = {}
         self._controllers: list[Runnable] = []
+
+    def speaking_as(self, component: str) -> ControlPlane:
+        """The same control plane, with all that is shared, for a controller whose own requests carry its name."""
+        other = copy(self)
+        other.client = self.client.named(component)
+        return other
 
     def informer(
         self,
