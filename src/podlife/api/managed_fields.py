@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-__all__ = ["finalizer_setter"]
+__all__ = ["field_setter", "finalizer_setter"]
 
 
 def finalizer_setter(metadata: dict[str, Any], finalizer: str) -> tuple[str, str]:
@@ -17,3 +17,21 @@ def finalizer_setter(metadata: dict[str, Any], finalizer: str) -> tuple[str, str
         if key in (fields.get("f:finalizers") or {}):
             return str(entry.get("manager") or ""), str(entry.get("time") or "")
     return "", ""
+
+
+def field_setter(metadata: dict[str, Any], *path: str) -> tuple[str, str]:
+    """The manager that owns a field, as `f:spec`, `f:replicas`, and when it last wrote its fields; the last of several;
+    "" where nobody knows."""
+    owners = [entry for entry in metadata.get("managedFields") or () if _has(entry.get("fieldsV1"), path)]
+    if not owners:
+        return "", ""
+    last = max(owners, key=lambda entry: str(entry.get("time") or ""))
+    return str(last.get("manager") or ""), str(last.get("time") or "")
+
+
+def _has(fields: Any, path: tuple[str, ...]) -> bool:
+    for name in path:
+        if not isinstance(fields, dict) or name not in fields:
+            return False
+        fields = fields[name]
+    return True

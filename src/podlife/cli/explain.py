@@ -11,6 +11,7 @@ from typer.core import TyperGroup
 
 from podlife.cli.archive_target import ARCHIVE_ENV, parse_target
 from podlife.cli.connecting import ConnectionOptions
+from podlife.cli.explain_audit import parse_audit_log
 from podlife.cli.options import GoCommand, format_option, with_groups
 
 if TYPE_CHECKING:
@@ -70,6 +71,18 @@ ArchiveOption = Annotated[
 ]
 
 
+AuditLogOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        envvar="PODLIFE_AUDIT_LOG",
+        parser=parse_audit_log,
+        show_default="that of podlife up, if it is the server",
+        help="Audit log of the API server, with its rotated files: tells who asked; '-' is standard input.",
+    ),
+]
+
+
 def settings_of(policy: Path | None) -> Settings | None:
     """None without a policy. One that cannot be read ends the command with all that is wrong with it."""
     from podlife.cli.gc_options import PolicyOptions
@@ -104,6 +117,7 @@ def pod(
     namespace: NamespaceOption = "",
     policy: PolicyOption = None,
     archive: ArchiveOption = None,
+    audit_log: AuditLogOption = None,
     output: FormatOption = "text",
 ) -> None:
     """What happened to a pod, where it is in its life, why it is stuck, what will act and what would unblock it; who
@@ -112,7 +126,7 @@ def pod(
 
     wanted = checked_namespace(namespace), _checked_name(name, "pod")
     target = None if archive is None else parse_target(archive)
-    sys.exit(show_pod(connection, *wanted, output, settings_of(policy), target))
+    sys.exit(show_pod(connection, *wanted, output, settings_of(policy), target, audit_log))
 
 
 @app.command(cls=GoCommand)

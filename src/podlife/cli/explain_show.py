@@ -11,6 +11,7 @@ from podlife.cli import loop
 from podlife.cli.archive_target import Target
 from podlife.cli.connecting import ConnectionOptions, connected, load_connection
 from podlife.cli.explain_archive import with_archived
+from podlife.cli.explain_audit import find_own_log, read_audit
 from podlife.cli.explain_output import format_explanation, format_stuck
 from podlife.cli.explain_policy import Standings
 from podlife.cli.explain_rules import acting_rules
@@ -19,6 +20,7 @@ from podlife.client import Client
 from podlife.clock import Clock, SystemClock
 from podlife.errors import NotFoundError
 from podlife.explain import (
+    AuditedRequest,
     Explanation,
     Reader,
     Rules,
@@ -44,12 +46,17 @@ def show_pod(
     output: str,
     settings: Settings | None = None,
     archive: Target | None = None,
+    audit_log: str | None = None,
 ) -> int:
     """The exit code: 0, also for a pod that is stuck; 1 where nothing at all is known of it."""
-    namespace = namespace or load_connection(options).namespace
+    connection = load_connection(options)
+    namespace = namespace or connection.namespace
+    source = find_own_log(connection) if audit_log is None else audit_log
+    audited, unread = read_audit(source, namespace, name) if source else ([], [])
 
     async def look(client: Client, clock: Clock) -> Explanation:
-        found = await look_at_pod(client, clock, namespace, name, settings)
+        found = await look_at_pod(client, clock, namespace, name, settings, audited)
+        found = replace(found, unread=(*found.unread, *unread))
         return found if found.uid or archive is None else await with_archived(found, archive, clock)
 
     return _show(options, look, output)
@@ -73,7 +80,12 @@ async def _asked(options: ConnectionOptions, clock: Clock, look: _Look) -> Expla
 
 
 async def look_at_pod(
-    client: Client, clock: Clock, namespace: str, name: str, settings: Settings | None = None
+    client: Client,
+    clock: Clock,
+    namespace: str,
+    name: str,
+    settings: Settings | None = None,
+    audited: Sequence[AuditedRequest] = (),
 ) -> Explanation:
     """With settings that have a policy, also how the pod stands with it."""
     standings = await _standings(client, clock, settings)
@@ -82,11 +94,11 @@ async def look_at_pod(
         world, pod = await reader.pod(namespace, name)
     except NotFoundError:
         world, events = await reader.absent_pod(namespace)
-        return explain_absent(world, namespace, name, events)
+        return explain_absent(replace(world, audited=audited), namespace, name, events)
     if standings is not None:
         await standings.ask_owner(pod)
         world = replace(world, unread=(*world.unread, *standings.unread))
-    return explain_pod(world, pod)
+    return explain_pod(replace(world, audited=audited), pod)
 
 
 async def _standings(client: Client, clock: Clock, settings: Settings | None) -> Standings | None:

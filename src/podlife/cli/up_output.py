@@ -77,7 +77,7 @@ class Lines:
             if states.get(name) != self._nodes.get(name):
                 self._say(_describe_node(name, world))
         self._nodes = states
-        self._tell_pods(summary_of(world.states, world.gone_by_reason.total()))
+        self._tell_pods(summary_of(world.states, world.gone_count))
 
     def _tell_pods(self, summary: str) -> None:
         is_calm, self._seen = summary == self._seen, summary

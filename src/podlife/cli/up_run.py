@@ -11,12 +11,15 @@ import signal
 import time
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 from podlife.cli import loop, up_parts
+from podlife.cli.audit_options import STDOUT
 from podlife.cli.connecting import ConnectionOptions, load_connection
 from podlife.cli.controllers_nodehealth import NodeHealthOptions
 from podlife.cli.up import UpOptions
+from podlife.cli.up_audit import AuditTail
 from podlife.cli.up_cluster import Cluster
 from podlife.cli.up_control import serve_orders
 from podlife.cli.up_folder import UpFolder, age_seconds, default_folder
@@ -70,7 +73,8 @@ async def _keep_logs_short(folder: UpFolder) -> None:
 class _Signals:
     """The first asks, the second hurries, the third ends."""
 
-    def __init__(self) -> None:
+    def __init__(self, screen: Screen) -> None:
+        self._screen = screen
         self.stop = asyncio.Event()
         self.at_once = asyncio.Event()
         self._last = 0.0
@@ -96,6 +100,7 @@ class _Signals:
             return
         if self.at_once.is_set():
             # The nursery sees it, and ends what is left.
+            self._screen.terminal.restore()
             os._exit(130)
         (self.at_once if self.stop.is_set() else self.stop).set()
 
@@ -105,8 +110,8 @@ class _Up:
         self._plan = plan
         self._forks = forks
         self._joining = Joining(plan.folder.path)
-        self._signals = _Signals()
         self._screen = Screen()
+        self._signals = _Signals(self._screen)
         self._supervisor = Supervisor(forks, self._screen.say)
         self._cluster = Cluster(plan, self._supervisor)
 
@@ -135,7 +140,7 @@ class _Up:
             world = World(SystemClock())
             async with asyncio.TaskGroup() as group:
                 beside = [
-                    group.create_task(follow(world, client), name="world"),
+                    group.create_task(follow(world, client, self._audit_tail()), name="world"),
                     group.create_task(serve_orders(folder, cluster), name="orders"),
                 ]
                 await self._joining.publish(client, self._join_url())
@@ -163,6 +168,10 @@ class _Up:
             await self._signals.stop.wait()
             for task in beside:
                 task.cancel()
+
+    def _audit_tail(self) -> AuditTail | None:
+        path = self._plan.audit_log_path
+        return None if path in ("", STDOUT) else AuditTail(Path(path))
 
     def _join_url(self) -> str:
         options = self._plan.options

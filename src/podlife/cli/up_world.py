@@ -8,28 +8,33 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, deque
+from collections.abc import Sequence
 from datetime import datetime
 
 import msgspec
 
 from podlife.api.views import Metadata
+from podlife.cli.up_audit import AuditTail
 from podlife.client import NODES, PODS, Client
 from podlife.clock import Clock
+from podlife.explain import AuditedRequest, PodIdentity, find_deletion, phrase
 from podlife.informer import Informer
 
 __all__ = ["Gone", "NodeView", "PodView", "World", "follow", "why_terminating"]
 
 _MOST_GONE = 50
-_LOOK_SECONDS = 1.0
+_MOST_AUDITED = 5_000
+_LOOK_SECONDS = 0.5
 
 _BY_REASON = {
-    "DeletionByPodGC": "collected by the pod collector",
+    "DeletionByPodGC": "collected by pod GC",
     "DeletionByTaintManager": "evicted: its node has a taint that it does not tolerate",
-    "EvictionByEvictionAPI": "evicted, as kubectl drain asks for it",
-    "PreemptionByScheduler": "made room for another",
+    "EvictionByEvictionAPI": "evicted, as kubectl drain does",
+    "PreemptionByScheduler": "preempted for a pod of higher priority",
     "TerminationByKubelet": "ended by its node",
 }
-COLLECTED = _BY_REASON["DeletionByPodGC"]
+# Those whose message says more than the reason does.
+_TELLING = ("DeletionByPodGC", "TerminationByKubelet", "PreemptionByScheduler")
 
 
 class _Condition(msgspec.Struct, rename="camel", frozen=True, gc=False):
@@ -87,12 +92,30 @@ class PodView(msgspec.Struct, frozen=True, gc=False):
         return self.status.reason or self.status.phase or "Pending"
 
     @property
+    def has_ended(self) -> bool:
+        return self.status.phase in ("Succeeded", "Failed")
+
+    @property
     def disruption(self) -> str:
         """Who said that it must go; empty where nobody did."""
         for each in self.status.conditions:
             if each.type == "DisruptionTarget" and each.status == "True":
-                return _BY_REASON.get(each.reason, each.reason)
+                why = _BY_REASON.get(each.reason, each.reason)
+                message = each.message.removeprefix("PodGC: ") if each.reason in _TELLING else ""
+                return f"{why}: {message}" if message else why
         return ""
+
+    @property
+    def identity(self) -> PodIdentity:
+        metadata = self.metadata
+        owner = next((each for each in metadata.owner_references if each.controller), None)
+        return PodIdentity(
+            metadata.namespace,
+            metadata.name,
+            metadata.uid,
+            metadata.creation_timestamp,
+            ("", "") if owner is None else (owner.kind, owner.name),
+        )
 
 
 class _Taint(msgspec.Struct, frozen=True, gc=False):
@@ -129,10 +152,14 @@ class NodeView(msgspec.Struct, frozen=True, gc=False):
         return f"{state},SchedulingDisabled" if self.spec.unschedulable else state
 
 
-class Gone(msgspec.Struct, frozen=True):
-    pod: str
-    why: str
+class Gone(msgspec.Struct):
+    """A pod that is gone. Why is found out when it is shown: most never are."""
+
+    pod: PodView
     at: datetime
+    why: str = ""
+    # How much of the audit log was known when that was found out.
+    audited: int = -1
 
 
 class World:
@@ -148,12 +175,27 @@ class World:
         self.pods: Counter[tuple[str, str]] = Counter()
         self.terminating: dict[str, PodView] = {}
         self.gone: deque[Gone] = deque(maxlen=_MOST_GONE)
-        self.gone_by_reason: Counter[str] = Counter()
+        self.gone_count = 0
+        # The last requests that ended pods or changed what owns them.
+        self.audited: deque[AuditedRequest] = deque(maxlen=_MOST_AUDITED)
+        self._audited_count = 0
         self.changes = 0
         # Whether it is what the server has now.
         self.is_live = True
         self.of_nodes = _Nodes(self)
         self.of_pods = _Pods(self)
+
+    def note_audited(self, requests: Sequence[AuditedRequest]) -> None:
+        """What the log tells since the last time."""
+        self.audited.extend(requests)
+        self._audited_count += len(requests)
+        self.changes += bool(requests)
+
+    def why_gone(self, gone: Gone) -> str:
+        """As far as it is known by now: the log is written a moment after the pod may have gone."""
+        if gone.audited != self._audited_count:
+            gone.why, gone.audited = _why_gone(gone.pod, self.audited), self._audited_count
+        return gone.why
 
     def is_ready(self, node: str) -> bool:
         return node in self.nodes and self.nodes[node].is_ready
@@ -177,7 +219,7 @@ class World:
         return Counter({state: count for (name, state), count in self.pods.items() if name == node})
 
 
-async def follow(world: World, client: Client) -> None:
+async def follow(world: World, client: Client, audit: AuditTail | None = None) -> None:
     """Keep it up to date, until it is cancelled."""
     nodes = Informer(client, NODES, view=NodeView)
     pods = Informer(client, PODS, view=PodView)
@@ -190,6 +232,8 @@ async def follow(world: World, client: Client) -> None:
             await asyncio.sleep(_LOOK_SECONDS)
             has_begun = nodes.has_synced and pods.has_synced
             world.is_live = not has_begun or (nodes.is_live and pods.is_live)
+            if audit is not None:
+                world.note_audited(audit.poll())
 
 
 class _Nodes:
@@ -229,9 +273,8 @@ class _Pods:
     def on_delete(self, pod: PodView) -> None:
         world = self._world
         self._count(pod, -1)
-        why = _why_gone(pod)
-        world.gone.append(Gone(pod.name, why, world.clock.now()))
-        world.gone_by_reason[why] += 1
+        world.gone.append(Gone(pod, world.clock.now()))
+        world.gone_count += 1
         world.changes += 1
 
     def _count(self, pod: PodView, by: int) -> None:
@@ -248,10 +291,14 @@ class _Pods:
             self._world.terminating.pop(pod.metadata.uid, None)
 
 
-def _why_gone(pod: PodView) -> str:
+def _why_gone(pod: PodView, audited: Sequence[AuditedRequest]) -> str:
+    """A request of somebody's tells most, then what the pod itself says, then which controller it was."""
+    found = find_deletion(tuple(audited), pod.identity)
+    if found is not None and (found.is_asked_for or not pod.disruption):
+        return phrase(found)
     if pod.disruption:
         return pod.disruption
-    return "deleted"
+    return f"removed after it had ended ({pod.status.phase})" if pod.has_ended else "deleted"
 
 
 def why_terminating(pod: PodView, world: World) -> str:

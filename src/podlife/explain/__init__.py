@@ -6,6 +6,9 @@ mean. When collectors and evictions act is decided by their own rules, which are
 """
 
 from podlife.explain.absent import explain_absent
+from podlife.explain.audit import AuditedRequest, Collection
+from podlife.explain.audit_deletion import PodIdentity, find_deletion
+from podlife.explain.audit_words import phrase
 from podlife.explain.findings import Cause, Explanation, Happening, Remedy, Upcoming, as_dict
 from podlife.explain.nodes import explain_gone_node, explain_node
 from podlife.explain.pods import explain_pod, pod_causes
@@ -13,11 +16,14 @@ from podlife.explain.reading import Reader
 from podlife.explain.world import Collecting, Held, Rules, Standing, World
 
 __all__ = [
+    "AuditedRequest",
     "Cause",
     "Collecting",
+    "Collection",
     "Explanation",
     "Happening",
     "Held",
+    "PodIdentity",
     "Reader",
     "Remedy",
     "Rules",
@@ -29,5 +35,7 @@ __all__ = [
     "explain_gone_node",
     "explain_node",
     "explain_pod",
+    "find_deletion",
+    "phrase",
     "pod_causes",
 ]

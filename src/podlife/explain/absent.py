@@ -7,10 +7,12 @@ from collections.abc import Iterator, Sequence
 
 from podlife.api.codec import Object
 from podlife.explain import commands
+from podlife.explain.audit_deletion import PodIdentity, find_deletion
+from podlife.explain.audit_words import sentence
 from podlife.explain.findings import Cause, Explanation, Remedy, Upcoming
 from podlife.explain.objects import text, updated
-from podlife.explain.timeline import told_by
-from podlife.explain.who import is_about, why_gone
+from podlife.explain.timeline import told_by, told_by_audit
+from podlife.explain.who import AUDIT_HINT, events_of_last, why_gone
 from podlife.explain.world import World
 
 __all__ = ["explain_absent"]
@@ -23,19 +25,28 @@ _ORDINAL = re.compile(r"-\d+$")
 
 def explain_absent(world: World, namespace: str, name: str, events: Sequence[Object]) -> Explanation:
     """`events` are all of its namespace."""
-    ours = sorted((each for each in events if is_about(each, name)), key=_time)
+    ours = events_of_last(events, name)
+    pod = PodIdentity(namespace, name)
+    audited = find_deletion(world.audited, pod) if world.audited else None
     refused = [each for each in ours if text(each, "reason") == "FailedCreate"]
     refused = refused or [each for each in events if _is_owner_refused(each, name)]
     causes = tuple(_refused(namespace, max(refused, key=_time))) if refused else ()
     deletion = "" if refused else why_gone(ours)
+    if audited is not None and not refused:
+        deletion = sentence(audited)
     killed = any(text(each, "reason") == "Killing" for each in ours)
     if not deletion and not causes and killed:
-        deletion = "on its node's word; who asked for it left no note: the server's audit log knows"
-    timeline = tuple(sorted(told_by(ours), key=lambda each: each.at))
+        deletion = f"by its node, at the request of a user or program that left no trace here: {AUDIT_HINT}"
+    told = (*told_by(ours), *told_by_audit(world.audited, pod))
+    timeline = tuple(sorted(told, key=lambda each: each.at))
     if causes:
         stage = "not there, and cannot be made"
     else:
-        stage = "gone" if ours else "not there, and no event tells of it (they are kept for an hour)"
+        stage = (
+            "gone"
+            if ours or audited is not None
+            else "not there, and no event tells of it (they are kept for an hour)"
+        )
     return Explanation(
         "Pod",
         name,

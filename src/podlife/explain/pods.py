@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from podlife.api.codec import Object
+from podlife.explain.audit_deletion import find_deletion
 from podlife.explain.containers import container_causes
 from podlife.explain.deletion import deletion_causes, is_only_held
 from podlife.explain.findings import Cause, Explanation, Upcoming
@@ -13,8 +14,8 @@ from podlife.explain.node_state import collecting, eviction, live_pod_causes
 from podlife.explain.objects import condition, has_ended, is_terminating, items, metadata, spec, status, text
 from podlife.explain.policy import policy_causes, policy_upcoming
 from podlife.explain.scheduling import scheduling_causes
-from podlife.explain.timeline import timeline_of
-from podlife.explain.who import who_deleted
+from podlife.explain.timeline import timeline_of, told_by_audit
+from podlife.explain.who import identity_of, who_deleted
 from podlife.explain.world import World, is_ready
 
 __all__ = ["explain_pod", "pod_causes", "stage_of"]
@@ -22,7 +23,7 @@ __all__ = ["explain_pod", "pod_causes", "stage_of"]
 
 def explain_pod(world: World, pod: Object) -> Explanation:
     found = metadata(pod)
-    events = world.events_of(pod)
+    events, identity = world.events_of(pod), identity_of(pod)
     causes = tuple(pod_causes(world, pod))
     told = {each for cause in causes for each in cause.upcoming}
     return Explanation(
@@ -31,9 +32,15 @@ def explain_pod(world: World, pod: Object) -> Explanation:
         text(found, "namespace"),
         text(found, "uid"),
         stage=stage_of(pod),
-        deletion=who_deleted(pod, events, world.went_with),
+        deletion=who_deleted(
+            pod,
+            events,
+            audited=find_deletion(world.audited, identity) if world.audited else None,
+            went_with=world.went_with,
+            replicas_set_by=world.replicas_set_by,
+        ),
         causes=causes,
-        timeline=timeline_of(pod, events),
+        timeline=timeline_of(pod, events, told_by_audit(world.audited, identity)),
         upcoming=tuple(each for each in _upcoming(world, pod) if each not in told),
         unread=world.unread,
     )

@@ -11,8 +11,10 @@ from dataclasses import replace
 from typing import TypeVar
 
 from podlife.api.codec import Object
+from podlife.api.managed_fields import field_setter
 from podlife.client import (
     DAEMON_SETS,
+    DEPLOYMENTS,
     EVENTS,
     JOBS,
     LEASES,
@@ -41,6 +43,7 @@ from podlife.explain.objects import (
     updated,
 )
 from podlife.explain.volumes import claims_of
+from podlife.explain.who import is_its_own
 from podlife.explain.world import Rules, World
 
 __all__ = ["Reader"]
@@ -50,6 +53,7 @@ T = TypeVar("T")
 _LEASE_NAMESPACE = "kube-node-lease"
 _ATTACHMENTS = Ref("storage.k8s.io", "v1", "volumeattachments", namespaced=False, kind="VolumeAttachment")
 _OWNERS = {ref.kind: ref for ref in (REPLICA_SETS, STATEFUL_SETS, DAEMON_SETS, JOBS, REPLICATION_CONTROLLERS)}
+_SCALED = {ref.kind: ref for ref in (DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS, REPLICATION_CONTROLLERS)}
 _PAGE = 500
 # As many events of a namespace are looked through for what they tell of others than their own object.
 _MOST_EVENTS = 20_000
@@ -77,7 +81,11 @@ class Reader:
             budgets = await self._list(POD_DISRUPTION_BUDGETS, namespace)
             world = replace(world, budgets=budgets or ())
         if is_terminating(pod) and not condition(pod, "DisruptionTarget"):
-            world = replace(world, went_with=await self._went_with(pod))
+            world = replace(
+                world,
+                went_with=await self._went_with(pod),
+                replicas_set_by=await self._replicas_set_by(world, pod),
+            )
         return self._finished(world), pod
 
     async def absent_pod(self, namespace: str) -> tuple[World, Sequence[Object]]:
@@ -190,12 +198,25 @@ class Reader:
             return ""
         return f"by the garbage collector: its {text(owner, 'kind')} {text(owner, 'name')} was deleted"
 
+    async def _replicas_set_by(self, world: World, pod: Object) -> str:
+        """Who last set how many pods its workload has, from the managers of its fields; "" where nobody knows."""
+        kind, name = world.workload_of(pod) or ("", "")
+        ref = _SCALED.get(kind)
+        if ref is None:
+            return ""
+        found = await self._one(ref, name, text(metadata(pod), "namespace")) or {}
+        for workload in found.values():
+            manager, at = field_setter(metadata(workload), "f:spec", "f:replicas")
+            if manager:
+                return f"the replicas of {kind} {name} were last set by {manager} at {at}"
+        return ""
+
     async def _events_of(self, namespace: str, obj: Object) -> Mapping[str, Sequence[Object]]:
-        """By name, since a node's own events carry its name as UID; by UID where it has one that others have not."""
+        """Asked for by name, since a node's own events carry its name as UID, and some events of pods none."""
         found, uid = metadata(obj), text(metadata(obj), "uid")
         selection = ListOptions(field_selector=f"involvedObject.name={text(found, 'name')}")
         events = await self._list(EVENTS, namespace, options=selection, most=_MOST_EVENTS) or []
-        ours = [each for each in events if _regarded(each) in ("", uid, text(found, "name"))]
+        ours = [each for each in events if is_its_own(each, obj)]
         return {uid: sorted(ours, key=_time)}
 
     # How it is read

@@ -9,10 +9,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 from podlife.api.codec import Object
+from podlife.explain.audit import AuditedRequest
+from podlife.explain.audit_deletion import PodIdentity, happenings
+from podlife.explain.audit_words import who_asked
 from podlife.explain.findings import Happening
 from podlife.explain.objects import all_statuses, deleted_at, items, metadata, moment, status, text, updated
 
-__all__ = ["MOST_HAPPENINGS", "timeline_of", "told_by"]
+__all__ = ["MOST_HAPPENINGS", "timeline_of", "told_by", "told_by_audit"]
 
 MOST_HAPPENINGS = 200
 
@@ -34,6 +37,12 @@ def told_by(events: Iterable[Object]) -> Iterator[Happening]:
         times = f" (x{count})" if count > 1 else ""
         what = f"{text(event, 'reason')}: {' '.join(text(event, 'message').split())}{times}"
         yield Happening(at, what, _who(event))
+
+
+def told_by_audit(requests: Iterable[AuditedRequest], pod: PodIdentity) -> Iterator[Happening]:
+    for each in happenings(requests, pod):
+        verb = "eviction" if each.is_eviction else each.verb
+        yield Happening(each.at, f"{verb} requested by {who_asked(each)}", "audit log")
 
 
 def _who(event: Object) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from podlife.api.codec import Object
+from podlife.explain.audit import AuditedRequest
 from podlife.explain.objects import condition, controller_of, items, metadata, moment, spec, text
 
 __all__ = ["Collecting", "Held", "Rules", "Standing", "World"]
@@ -106,6 +107,10 @@ class World:
     events: Mapping[str, Sequence[Object]] = field(default_factory=dict)
     # What a deleted pod went with, in words: its namespace, its owner. Read for one pod that nobody else explains.
     went_with: str = ""
+    # Who last set the replicas of its workload, in words, from the fields' managers.
+    replicas_set_by: str = ""
+    # What an audit log tells of it, the oldest first.
+    audited: Sequence[AuditedRequest] = ()
     # Other pods, where the question is who holds a place.
     pods: Sequence[Object] = ()
     unread: tuple[str, ...] = ()

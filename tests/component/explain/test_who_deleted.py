@@ -2,15 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from podlife.apiserver.audit import DEFAULT_POLICY, Auditor, read_policy
+from podlife.apiserver.audit.event import encode_event
 from podlife.cli.explain_show import look_at_pod
 from podlife.client import DEPLOYMENTS, NAMESPACES, NODES, PODS, STATEFUL_SETS, DeleteOptions
-from podlife.explain import Explanation
+from podlife.explain import AuditedRequest, Collection, Explanation
 from podlife.testing import Behaviour, Cluster, virtual_time
 from tests.component.stories.objects import pod, workload
 
 
-async def explained(cluster: Cluster, name: str = "web") -> Explanation:
-    return await look_at_pod(cluster.client, cluster.clock, "default", name)
+async def explained(
+    cluster: Cluster, name: str = "web", audited: Sequence[AuditedRequest] = ()
+) -> Explanation:
+    return await look_at_pod(cluster.client, cluster.clock, "default", name, None, audited)
+
+
+def record(cluster: Cluster) -> list[bytes]:
+    """The lines of an audit log with the policy that `podlife up` has."""
+    lines: list[bytes] = []
+    policy = read_policy(DEFAULT_POLICY.encode(), "default")
+    auditor = Auditor(policy, lambda entry: lines.append(encode_event(entry)), cluster.clock)
+    cluster._inside.server.handler.auditor = auditor
+    return lines
+
+
+def read(lines: Sequence[bytes], namespace: str = "default") -> Sequence[AuditedRequest]:
+    found = Collection(namespace, "web")
+    for line in lines:
+        found.add(line + b"\n")
+    return found.requests
 
 
 async def running(cluster: Cluster, grace: int = 600) -> None:
@@ -25,17 +47,17 @@ async def delete(cluster: Cluster, name: str = "web") -> None:
 
 
 @virtual_time
-async def test_a_person_leaves_no_note_and_that_is_said() -> None:
+async def test_a_person_leaves_no_trace_without_an_audit_log_and_that_is_said() -> None:
     async with Cluster(controllers=()) as cluster:
         await running(cluster)
         assert (await explained(cluster)).deletion == ""
         await delete(cluster)
         await cluster.advance(seconds=30)
-        assert "left no note" in (await explained(cluster)).deletion
+        assert "left no trace here: --audit-log FILE" in (await explained(cluster)).deletion
         await cluster.advance(minutes=11)
         gone = await explained(cluster)
         assert gone.stage == "gone"
-        assert "on its node's word" in gone.deletion
+        assert "by its node, at the request of a user or program" in gone.deletion
         assert any("Killing" in each.what for each in gone.timeline)
 
 
@@ -127,3 +149,68 @@ async def test_a_statefulset_scaled_down_is_named() -> None:
         await cluster.advance(minutes=1)
         gone = await explained(cluster, "db-0")
         assert gone.deletion.startswith("by its controller (statefulset-controller)")
+
+
+@virtual_time
+async def test_a_pod_does_not_inherit_the_eviction_of_its_predecessor() -> None:
+    async with Cluster(controllers=("taint-eviction",)) as cluster:
+        cluster.behave(Behaviour())
+        await cluster.client.create(PODS, pod(), "default")
+        await cluster.settled()
+        taints = [{"key": "example.com/repair", "effect": "NoExecute"}]
+        await cluster.client.patch(NODES, "n1", {"spec": {"taints": taints}})
+        await cluster.advance(minutes=1)
+        await cluster.client.patch(NODES, "n1", {"spec": {"taints": []}})
+        await cluster.client.create(PODS, pod(grace=600), "default")
+        await cluster.settled()
+        young = await explained(cluster)
+        assert young.stage == "running and ready"
+        assert not [each for each in young.timeline if "TaintManagerEviction" in each.what]
+        cluster.behave(Behaviour(stop_seconds=None))
+        await delete(cluster)
+        await cluster.advance(seconds=5)
+        assert "taint" not in (await explained(cluster)).deletion
+        # Nor when it is gone as well.
+        await cluster.advance(minutes=11)
+        gone = await explained(cluster)
+        assert (gone.stage, "taint" in gone.deletion) == ("gone", False)
+        assert not [each for each in gone.timeline if "TaintManagerEviction" in each.what]
+
+
+@virtual_time
+async def test_the_audit_log_names_who_deleted_and_who_evicted() -> None:
+    async with Cluster(controllers=()) as cluster:
+        lines = record(cluster)
+        await running(cluster)
+        await cluster.client.evict("web", "default")
+        await cluster.advance(seconds=5)
+        found = await explained(cluster, audited=read(lines))
+        assert "by admin (system:masters), test: eviction; Eviction API: evicting" in found.deletion
+        await cluster.advance(minutes=11)
+        gone = await explained(cluster, audited=read(lines))
+        assert "by admin (system:masters), test: eviction" in gone.deletion
+        asked = next(each.what for each in gone.timeline if each.who == "audit log")
+        assert asked.startswith("eviction requested by admin")
+        await cluster.client.create(PODS, pod(grace=600), "default")
+        await cluster.settled()
+        assert (await explained(cluster, audited=read(lines))).deletion == ""
+        await delete(cluster)
+        await cluster.advance(seconds=5)
+        assert (await explained(cluster, audited=read(lines))).deletion.endswith("test: delete")
+
+
+@virtual_time
+async def test_the_audit_log_names_who_deleted_the_namespace() -> None:
+    async with Cluster(controllers=()) as cluster:
+        lines = record(cluster)
+        cluster.behave(Behaviour(stop_seconds=None))
+        await cluster.client.create(NAMESPACES, {"metadata": {"name": "team"}})
+        await cluster.client.create(PODS, pod(grace=600), "team")
+        await cluster.settled()
+        uid = (await cluster.client.get(NAMESPACES, "team"))["metadata"]["uid"]
+        await cluster.client.delete(NAMESPACES, "team", options=DeleteOptions(uid=uid))
+        await cluster.advance(seconds=15)
+        audited = read(lines, "team")
+        found = await look_at_pod(cluster.client, cluster.clock, "team", "web", None, audited)
+        assert "with its namespace, which was deleted at 00:00:" in found.deletion
+        assert found.deletion.endswith("by admin (system:masters), test")

@@ -16,6 +16,7 @@ from podlife.cli.up_output import Lines, Welcome, in_order, summary_of
 from podlife.cli.up_screen import draw
 from podlife.cli.up_world import NodeView, PodView, World, why_terminating
 from podlife.clock import ManualClock
+from podlife.explain import AuditedRequest
 
 
 @pytest.fixture
@@ -77,9 +78,9 @@ def test_a_container_that_waits_is_the_state_of_its_pod(world: World) -> None:
 @pytest.mark.parametrize(
     ("reason", "why"),
     [
-        ("DeletionByPodGC", "collected by the pod collector"),
+        ("DeletionByPodGC", "collected by pod GC"),
         ("DeletionByTaintManager", "evicted: its node has a taint that it does not tolerate"),
-        ("EvictionByEvictionAPI", "evicted, as kubectl drain asks for it"),
+        ("EvictionByEvictionAPI", "evicted, as kubectl drain does"),
         ("SomethingNew", "SomethingNew"),
     ],
 )
@@ -87,13 +88,112 @@ def test_why_a_pod_has_gone_is_what_its_disruption_says(world: World, reason: st
     gone = pod("a", "n1", conditions=disrupted(reason))
     world.of_pods.on_add(gone)
     world.of_pods.on_delete(gone)
-    assert [(each.pod, each.why) for each in world.gone] == [("default/a", why)]
+    assert [(each.pod.name, world.why_gone(each)) for each in world.gone] == [("default/a", why)]
 
 
 def test_a_pod_that_somebody_deleted_was_deleted(world: World) -> None:
     world.of_pods.on_add(pod("a"))
     world.of_pods.on_delete(pod("a"))
-    assert world.gone_by_reason == {"deleted": 1}
+    assert [world.why_gone(each) for each in world.gone] == ["deleted"]
+    assert world.gone_count == 1
+
+
+def asked(verb: str, name: str, resource: str = "pods", **more: str) -> AuditedRequest:
+    return AuditedRequest(
+        at=ManualClock().now() + timedelta(seconds=5),
+        verb=verb,
+        user=more.get("user", "jane"),
+        groups=(),
+        on_behalf_of="",
+        agent=more.get("agent", "kubectl/v1.36.3"),
+        source_ip="10.0.0.7",
+        resource=resource,
+        subresource=more.get("subresource", ""),
+        namespace="default",
+        name=name,
+        uid=more.get("uid", ""),
+    )
+
+
+def gone_after(world: World, *requests: AuditedRequest, **more: Any) -> str:
+    """Why a pod is gone, as it is shown; the log is written only after it has gone."""
+    made = {"creationTimestamp": world.clock.now(), **more.pop("metadata", {})}
+    last = pod("web-1-abcde", "n1", metadata=made, **more)
+    world.of_pods.on_add(last)
+    world.of_pods.on_delete(last)
+    assert world.why_gone(world.gone[-1])
+    world.note_audited(requests)
+    return world.why_gone(world.gone[-1])
+
+
+OWNER = {"kind": "ReplicaSet", "name": "web-1", "uid": "r", "controller": True}
+NODE_AGENT = asked("delete", "web-1-abcde", user="system:node:n1")
+CONTROLLERS_USER = "system:kube-controller-manager"
+
+
+@pytest.mark.parametrize(
+    ("requests", "more", "why"),
+    [
+        ([asked("delete", "web-1-abcde")], {}, "deleted by jane (kubectl)"),
+        (
+            [asked("create", "web-1-abcde", subresource="eviction"), NODE_AGENT],
+            {"conditions": disrupted("EvictionByEvictionAPI")},
+            "evicted by jane (kubectl drain)",
+        ),
+        (
+            [
+                asked("patch", "web", "deployments", subresource="scale"),
+                asked(
+                    "delete", "web-1-abcde", user=CONTROLLERS_USER, agent="podlife/1/replicaset-controller"
+                ),
+                NODE_AGENT,
+            ],
+            {},
+            "jane (kubectl) scaled its Deployment web",
+        ),
+        (
+            [asked("delete", "web-1-abcde", user=CONTROLLERS_USER, agent="podlife/1/replicaset-controller")],
+            {},
+            "removed by ReplicaSet web-1",
+        ),
+        ([asked("delete", "web", "deployments")], {}, "jane (kubectl) deleted its Deployment web"),
+        ([asked("delete", "default", "namespaces")], {}, "jane (kubectl) deleted its namespace"),
+        ([NODE_AGENT], {}, "removed by its node after it had ended"),
+        (
+            [
+                asked(
+                    "delete",
+                    "web-1-abcde",
+                    user=CONTROLLERS_USER,
+                    agent="podlife/1/taint-eviction-controller",
+                )
+            ],
+            {"conditions": disrupted("DeletionByTaintManager")},
+            "evicted: its node has a taint that it does not tolerate",
+        ),
+        (
+            [
+                asked(
+                    "delete",
+                    "web-1-abcde",
+                    user=CONTROLLERS_USER,
+                    agent="podlife/1/pod-garbage-collector-controller",
+                )
+            ],
+            {"conditions": [{**disrupted("DeletionByPodGC")[0], "message": "PodGC: node no longer exists"}]},
+            "collected by pod GC: node no longer exists",
+        ),
+        (
+            [asked("delete", "web-1-abcde", uid="another")],
+            {"phase": "Succeeded"},
+            "removed after it had ended (Succeeded)",
+        ),
+    ],
+)
+def test_who_asked_for_the_end_of_a_pod_is_shown(
+    world: World, requests: list[AuditedRequest], more: dict[str, Any], why: str
+) -> None:
+    assert gone_after(world, *requests, metadata={"ownerReferences": [OWNER]}, **more) == why
 
 
 def test_why_a_pod_is_still_there_is_told_by_what_it_waits_for(world: World, clock: ManualClock) -> None:
@@ -188,8 +288,29 @@ def test_the_view_has_nodes_what_is_terminating_and_what_has_gone(world: World, 
     ]
     assert lines[5].startswith("default/stuck n2 its node n2 does not answer")
     assert lines[7].startswith("default/old ")
-    assert lines[7].endswith("collected by the pod collector")
+    assert lines[7].endswith("collected by pod GC")
     assert lines[-1] == "pods: 1 Pending, 1 Running, 1 Terminating; 1 gone"
+
+
+@pytest.mark.parametrize("width", [40, 80, 140])
+def test_names_are_shown_whole_and_explanations_give_way(
+    world: World, clock: ManualClock, width: int
+) -> None:
+    name = "a-deployment-with-a-long-name-7d9c5b8f6d-abcde"
+    world.of_nodes.on_add(node("n1"))
+    world.of_pods.on_add(ending(name, clock, "lost"))
+    gone = pod("old-" + name, "n1")
+    world.of_pods.on_add(gone)
+    world.of_pods.on_delete(gone)
+    drawn = io.StringIO()
+    Console(file=drawn, width=width).print(draw(world))
+    lines = drawn.getvalue().splitlines()
+    assert all(len(line) <= width for line in lines)
+    if width > 40:
+        assert any(f"default/{name}  " in line for line in lines)
+        assert any(f"default/old-{name}  " in line for line in lines)
+    assert any(line.endswith("deleted") for line in lines)
+    assert any("its node lost is gone" in line for line in lines)
 
 
 def test_a_view_of_many_nodes_shows_those_that_are_not_ready(world: World) -> None:

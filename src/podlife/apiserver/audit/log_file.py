@@ -109,7 +109,9 @@ class LogFile:
 def backups_of(path: Path) -> list[tuple[datetime, Path]]:
     """The rotated files of an audit log, each with the moment of its rotation, the oldest first."""
     found = []
-    for each in path.parent.glob(f"{path.stem}-*{path.suffix}*"):
+    for each in path.parent.iterdir():
+        if not each.name.startswith(f"{path.stem}-"):
+            continue
         stamp = each.name.removeprefix(f"{path.stem}-").removesuffix(".gz").removesuffix(path.suffix)
         try:
             at = datetime.strptime(stamp, f"{_STAMP}.%f").replace(tzinfo=UTC)
