@@ -18,6 +18,7 @@ import msgspec
 
 _MOST_KEPT = 20_000
 _CONTROLLERS_USER = "system:kube-controller-manager"
+_CONTROLLER_AGENTS = ("kube-controller-manager/", "podlife/")
 _SERVICE_ACCOUNT = "system:serviceaccount:kube-system:"
 _CONTROLLER_NAME = re.compile(r"[a-z]+(-[a-z]+)+")
 # The kinds that own pods, or own their owners, by resource.
@@ -101,8 +102,10 @@ class AuditedRequest:
         if self.user.startswith(_SERVICE_ACCOUNT):
             return self.user.removeprefix(_SERVICE_ACCOUNT)
         last = self.agent.rpartition("/")[2].rpartition(":")[2]
-        is_controller = self.user == _CONTROLLERS_USER and _CONTROLLER_NAME.fullmatch(last)
-        return last if is_controller else ("a controller" if self.user == _CONTROLLERS_USER else "")
+        is_part = self.user == _CONTROLLERS_USER or self.agent.startswith(_CONTROLLER_AGENTS)
+        if is_part and _CONTROLLER_NAME.fullmatch(last):
+            return last
+        return "a controller" if self.user == _CONTROLLERS_USER else ""
 
     @property
     def node(self) -> str:

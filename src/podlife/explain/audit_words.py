@@ -77,7 +77,9 @@ def _origin(request: AuditedRequest) -> str:
 def who_asked(request: AuditedRequest) -> str:
     """`jane (developers), kubectl/v1.36.3 from 10.0.0.7`: groups that everybody is in tell nothing."""
     if request.controller and request.controller != "a controller":
-        return request.controller
+        # A client may call itself what it likes: who it was is told unless only a controller can be that.
+        is_proven = request.user.startswith("system:")
+        return request.controller if is_proven else f"{request.controller} (as {request.user})"
     groups = [each for each in request.groups if each not in ("system:authenticated", "system:nodes")]
     groups = [each for each in groups if not each.startswith("system:serviceaccounts")]
     told = request.user or "an unknown user"

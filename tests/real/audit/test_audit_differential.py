@@ -107,6 +107,8 @@ STEPS = [
     Step("GET", f"{PODS}/absent", events=2),
     Step("GET", PODS, events=2),
     Step("GET", WATCH, events=3),
+    Step("GET", f"{PODS}?fieldSelector=metadata.name%3Dweb,spec.nodeName%21%3Dx", events=2),
+    Step("GET", f"{WATCH}&fieldSelector=metadata.name%3Dweb", events=3),
     Step("PATCH", f"{PODS}/web/status", {"status": {"phase": "Running"}}, content_type=MERGE, events=2),
     Step("POST", f"{PODS}/web/binding", BINDING, events=2),
     Step("PATCH", f"{PODS}/web", {"metadata": {"labels": {"a": "b"}}}, content_type=MERGE, events=2),

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from podlife.api.codec import format_micro_time
+from podlife.cli.explain_output import format_explanation
 from podlife.explain import (
     AuditedRequest,
     Collection,
@@ -20,6 +21,7 @@ from podlife.explain import (
     phrase,
 )
 from podlife.explain.audit_words import sentence
+from tests.real_parts import ROOT
 from tests.unit.explain.objects import NOW, a_pod, a_world, ago, an_event, deleted
 
 KUBECTL = "kubectl/v1.36.3 (linux/amd64) kubernetes/4e2c"
@@ -284,3 +286,19 @@ def test_events_without_a_uid_belong_to_the_last_pod_only_from_its_first_event_o
     found = explain_absent(a_world(), "shop", "web", events)
     assert [each.what for each in found.timeline] == ["Scheduled: ", "Killing: "]
     assert "taint" not in found.deletion
+
+
+def test_the_page_shows_what_is_printed() -> None:
+    name = "web-7d9c5b8f6d-x2x5k"
+    moved = timedelta(hours=11, minutes=54, seconds=10)
+    requests = [
+        replace(each, at=each.at - moved, namespace="default")
+        for each in read(
+            line("delete", "web", resource="deployments", minutes=0),
+            line("delete", name, minutes=0, **controller("generic-garbage-collector")),
+            pod=name,
+        )
+    ]
+    found = explain_absent(a_world(audited=requests), "default", name, [])
+    page = (ROOT / "docs" / "who-deleted-my-pod.md").read_text(encoding="utf-8")
+    assert "\n".join(format_explanation(found, "text", NOW).splitlines()[:2]) in page

@@ -18,7 +18,7 @@ import msgspec
 from podlife.api import protobuf
 from podlife.api.codec import Object, encode, format_micro_time
 from podlife.api.yaml_documents import yaml_to_json
-from podlife.apiserver.audit.policy import Level, Verdict, namespace_of
+from podlife.apiserver.audit.policy import Level, Verdict, name_of, namespace_of
 from podlife.apiserver.authentication import User
 from podlife.apiserver.authorization import Attributes
 from podlife.wire import Request
@@ -175,7 +175,7 @@ def _object_ref(asked: Attributes) -> Object:
     found = {
         "resource": asked.resource,
         "namespace": namespace_of(asked),
-        "name": asked.name,
+        "name": name_of(asked),
         "apiGroup": asked.group,
         "apiVersion": version,
         "subresource": asked.subresource,

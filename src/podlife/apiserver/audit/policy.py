@@ -8,6 +8,7 @@ an error here: a misspelt rule must not silently record nothing.
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,7 @@ Stage = Literal["RequestReceived", "ResponseStarted", "ResponseComplete", "Panic
 
 _API_VERSION = "audit.k8s.io/v1"
 _MOST_BYTES = 1 << 20
+_NAMED = re.compile(r"(?:^|,)metadata\.name==?([^,=!]+)(?:,|$)")
 
 DEFAULT_POLICY = """\
 apiVersion: audit.k8s.io/v1
@@ -164,12 +166,20 @@ def namespace_of(asked: Attributes) -> str:
     return asked.namespace or (asked.name if asked.resource == "namespaces" and not asked.group else "")
 
 
+def name_of(asked: Attributes) -> str:
+    """A list or a watch of one object by its name counts as one of that object, as in kube-apiserver's request info."""
+    if asked.name or not asked.field_selector or asked.verb not in ("list", "watch"):
+        return asked.name
+    found = _NAMED.search(asked.field_selector)
+    return found[1] if found is not None else ""
+
+
 def _selects(wanted: _Resources, asked: Attributes) -> bool:
     if wanted.group != asked.group:
         return False
     if not wanted.resources:
         return True
-    if wanted.resource_names and asked.name not in wanted.resource_names:
+    if wanted.resource_names and name_of(asked) not in wanted.resource_names:
         return False
     return any(_matches_target(each, asked) for each in wanted.resources)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import cast
 
 from podlife.apiserver.audit.event import (
@@ -141,7 +142,8 @@ class Trail:
             is_long = subject.asked.verb == "watch" or subject.asked.subresource in _LONG_RUNNING
             if is_long:
                 self._send(STARTED)
-            response.body = self._followed(response, body, is_kept=not is_long)
+            is_kept = not is_long and subject.verdict.level >= Level.REQUEST_RESPONSE
+            response.body = _Followed(body, partial(self._ended, response), is_kept=is_kept)
         else:
             self._answer = self._told(response, body)
             self._send(COMPLETE)
@@ -156,25 +158,9 @@ class Trail:
         is_status = isinstance(body, bytes) and body.startswith(_STATUS)
         return Answer(response.status, response.content_type, body if is_status else b"")
 
-    async def _followed(
-        self, response: Response, body: AsyncIterator[bytes], *, is_kept: bool
-    ) -> AsyncIterator[bytes]:
-        kept: list[bytes] = []
-        assert self._subject is not None
-        is_kept = is_kept and self._subject.verdict.level >= Level.REQUEST_RESPONSE
-        size = 0
-        try:
-            async for piece in body:
-                if is_kept and size <= MOST_OBJECT_BYTES:
-                    kept.append(piece)
-                    size += len(piece)
-                yield piece
-        finally:
-            close = getattr(body, "aclose", None)
-            if close is not None:
-                await close()
-            self._answer = Answer(response.status, response.content_type, kept)
-            self._send(COMPLETE)
+    def _ended(self, response: Response, kept: Sequence[bytes]) -> None:
+        self._answer = Answer(response.status, response.content_type, kept)
+        self._send(COMPLETE)
 
     def _relayed(self, upgrade: Upgrade) -> Callable[[Channel], Awaitable[None]]:
         async def relay(channel: Channel) -> None:
@@ -196,6 +182,47 @@ class Trail:
             size += _size(subject.body.body) if subject.body is not None else 0
             size += _size(self._answer.body) if self._answer is not None else 0
         self._auditor.sink(Entry(subject, stage, now, self._answer, size))
+
+
+class _Followed:
+    """A streamed body that reports its end, once, however it comes about: read to the end, failed, or closed, even
+    before anything was read of it. `is_kept` hands over what was read, as far as it is recorded."""
+
+    def __init__(
+        self, body: AsyncIterator[bytes], on_end: Callable[[Sequence[bytes]], None], *, is_kept: bool
+    ) -> None:
+        self._body = body
+        self._on_end: Callable[[Sequence[bytes]], None] | None = on_end
+        self._is_kept = is_kept
+        self._kept: list[bytes] = []
+        self._size = 0
+
+    def __aiter__(self) -> _Followed:
+        return self
+
+    async def __anext__(self) -> bytes:
+        try:
+            piece = await anext(self._body)
+        except BaseException:
+            self._end()
+            raise
+        if self._is_kept and self._size <= MOST_OBJECT_BYTES:
+            self._kept.append(piece)
+            self._size += len(piece)
+        return piece
+
+    async def aclose(self) -> None:
+        try:
+            close = getattr(self._body, "aclose", None)
+            if close is not None:
+                await close()
+        finally:
+            self._end()
+
+    def _end(self) -> None:
+        on_end, self._on_end = self._on_end, None
+        if on_end is not None:
+            on_end(self._kept)
 
 
 def _new_id() -> str:

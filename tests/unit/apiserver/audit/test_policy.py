@@ -10,6 +10,7 @@ from podlife.apiserver.audit import DEFAULT_POLICY, Level, Policy, load_policy, 
 from podlife.apiserver.authentication import User
 from podlife.apiserver.authorization import Attributes
 from podlife.errors import ConfigError
+from tests.real_parts import ROOT
 
 JANE = User("jane", groups=("people", "system:authenticated"))
 HEAD = "apiVersion: audit.k8s.io/v1\nkind: Policy\n"
@@ -175,3 +176,7 @@ def test_the_default_policy_records_what_people_write_and_every_deletion(
     asked: Attributes, user: User, level: Level
 ) -> None:
     assert read_policy(DEFAULT_POLICY.encode(), "default").verdict(user, asked).level is level
+
+
+def test_the_page_has_the_default_policy_to_the_letter() -> None:
+    assert f"```yaml\n{DEFAULT_POLICY}```" in (ROOT / "docs" / "audit.md").read_text(encoding="utf-8")

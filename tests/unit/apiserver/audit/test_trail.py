@@ -163,6 +163,15 @@ async def test_a_watch_is_recorded_when_it_begins_and_when_it_ends() -> None:
     assert "responseObject" not in last
 
 
+async def test_a_stream_that_nobody_reads_is_closed_and_recorded_once() -> None:
+    found = await server("{level: Metadata}")
+    answer = await found.ask("GET", f"{PODS}?watch=1")
+    await answer.body.aclose()  # type: ignore[union-attr]
+    await answer.body.aclose()  # type: ignore[union-attr]
+    stages = [each["stage"] for each in found.events]
+    assert stages == ["RequestReceived", "ResponseStarted", "ResponseComplete"]
+
+
 async def test_a_failure_of_the_server_is_a_panic_in_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
     found = await server("{level: Metadata}")
 
