@@ -8,11 +8,13 @@ import typer
 
 from podlife import __version__
 from podlife.cli import apiserver, archive, controllers, demo, down, explain, gc, node, sim, status, stuck, up
+from podlife.cli.options import RootGroup
 
 __all__ = ["app"]
 
 app = typer.Typer(
     name="podlife",
+    cls=RootGroup,
     help="The whole life of a Kubernetes pod.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,

@@ -13,14 +13,21 @@ from podlife.errors import ConfigError
 __all__ = ["make_kubeconfig"]
 
 
-def make_kubeconfig(folder: Path, *, node: str = "", user: str = "", groups: tuple[str, ...] = ()) -> str:
-    """The text of a kubeconfig for a node or a user, or the admin's; raises ConfigError."""
+def make_kubeconfig(
+    folder: Path, *, node: str | None = None, user: str | None = None, groups: tuple[str, ...] = ()
+) -> str:
+    """The text of a kubeconfig for a node or a user, or the admin's where neither is named; raises ConfigError.
+
+    An empty name is no name: it never stands for the admin."""
     admin = _read_admin(folder)
-    if not node and not user:
-        if groups:
-            raise ConfigError("a group needs a user: say who with --user")
+    if node is not None:
+        subject = _node_subject(node)
+    elif user is not None:
+        subject = _user_subject(user, groups)
+    elif groups:
+        raise ConfigError("a group needs a user: name one with --user")
+    else:
         return admin
-    subject = _node_subject(node) if node else Subject(user, groups)
     pki = Pki(folder / "pki", SystemClock())
     credential = pki.issue(subject)
     # What clients trust is written again if it is missing or damaged.
@@ -49,6 +56,13 @@ def _node_subject(node: str) -> Subject:
     if problems := check_dns_subdomain(node):
         raise ConfigError(f"{node!r} is not a name for a node: {problems[0]}")
     return Subject(f"system:node:{node}", ("system:nodes",))
+
+
+def _user_subject(user: str, groups: tuple[str, ...]) -> Subject:
+    for what, name in (("user", user), *(("group", each) for each in groups)):
+        if not name.strip():
+            raise ConfigError(f"invalid {what} name {name!r}: it is empty")
+    return Subject(user, groups)
 
 
 def _server_in(kubeconfig: str) -> str:

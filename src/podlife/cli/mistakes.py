@@ -7,6 +7,7 @@ exports few of its exceptions, so they are told apart by the names that they hav
 from __future__ import annotations
 
 import re
+from difflib import get_close_matches
 from typing import Any
 
 import typer
@@ -34,8 +35,8 @@ def _text(kind: str, error: Any) -> tuple[str, bool]:
     """What was wrong; and whether it says what to do, as the texts do that are our own."""
     message = str(error.message or "").rstrip(".")
     if kind == "NoSuchOption":
-        close = ", ".join(sorted(error.possibilities or ()))
-        return f"there is no option {error.option_name}{f', but {close}' if close else ''}", False
+        close = " or ".join(_close_options(error))
+        return f"there is no option {error.option_name}{f': did you mean {close}?' if close else ''}", False
     if kind == "MissingParameter":
         return f"{_name(error.param)} is missing", False
     if kind == "BadParameter":
@@ -49,6 +50,20 @@ def _text(kind: str, error: Any) -> tuple[str, bool]:
         return message.replace("No such", "there is no", 1).replace(". Did you", ": did you", 1), False
     # An exception of a kind that is raised by us alone, or of one that is not known yet.
     return message, kind == "UsageError"
+
+
+def _close_options(error: Any) -> list[str]:
+    """At most two options that may have been meant: alike as a whole, or with a word in them that is."""
+    known = [
+        name
+        for option in (error.ctx.command.get_params(error.ctx) if error.ctx is not None else ())
+        for name in (*option.opts, *option.secondary_opts)
+        if name.startswith("--")
+    ]
+    if close := get_close_matches(error.option_name, known, n=2, cutoff=0.75):
+        return close
+    wanted = error.option_name.lstrip("-").split("-")[-1]
+    return [name for name in known if get_close_matches(wanted, name[2:].split("-"), n=1, cutoff=0.8)][:2]
 
 
 def _name(parameter: Any) -> str:

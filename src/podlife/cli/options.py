@@ -14,12 +14,13 @@ from collections.abc import Callable
 from typing import Annotated, Any, TypeVar, get_type_hints
 
 import typer
-from typer.core import TyperCommand, TyperOption
+from typer.core import TyperCommand, TyperGroup, TyperOption
 
 __all__ = [
     "RUNTIMES",
     "GoCommand",
     "ListenOption",
+    "RootGroup",
     "format_duration",
     "format_option",
     "parse_address",
@@ -68,6 +69,34 @@ class GoCommand(TyperCommand):
             for name in option.opts
         }
         return super().parse_args(ctx, [word for text in args for word in _switched(ctx, text, switches)])
+
+
+class RootGroup(TyperGroup):
+    """The group above all commands: it refuses an empty word, whichever command and option that is for.
+
+    An empty word is hardly ever typed. It is what a script passes whose variable is not set, and to a command an empty
+    name is the same as none: `--node "$NODE"` would ask for the credentials of the admin."""
+
+    # Any: which class it is depends on the version of typer.
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Raises BadParameter."""
+        if not ctx.resilient_parsing:
+            _refuse_empty_words(ctx, args)
+        return super().parse_args(ctx, args)
+
+
+_EMPTY_OPTION = re.compile(r"(--[a-z][a-z0-9-]*)=\s*")
+
+
+def _refuse_empty_words(ctx: Any, args: list[str]) -> None:
+    for before, word in zip(["", *args], args, strict=False):
+        if match := _EMPTY_OPTION.fullmatch(word):
+            name = match[1]
+        elif word.strip():
+            continue
+        else:
+            name = before if before.startswith("-") else "an argument"
+        raise typer.BadParameter(f"{name} is empty: give it a value, or leave it out", ctx=ctx)
 
 
 def _switched(ctx: Any, text: str, switches: dict[str, TyperOption]) -> list[str]:
@@ -184,7 +213,7 @@ def parse_boolean(text: str) -> bool | None:
 
 
 def words(given: list[str] | None) -> list[str]:
-    """The words of an option that takes several, with commas or repeated."""
+    """The words of an option that takes several, comma-separated or repeated."""
     return [word.strip() for text in given or () for word in text.split(",") if word.strip()]
 
 

@@ -15,7 +15,7 @@ REMOVE = ("finalizers", "remove")
     ("words", "said"),
     [
         ((*REMOVE, "p"), "name what may be taken off with --allow"),
-        ((*REMOVE, "p", "--allow", ""), "name what may be taken off with --allow"),
+        ((*REMOVE, "p", "--allow", ""), "--allow is empty"),
         ((*REMOVE, "p", "--allow", "example.com/*"), "there are no patterns"),
         ((*REMOVE, "p", "--allow", "not a name"), "is no name of a finalizer"),
         ((*REMOVE, "P", "--allow", ONE), "is no name of a pod"),

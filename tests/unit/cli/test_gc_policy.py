@@ -209,7 +209,7 @@ def test_the_name_of_a_variable_that_is_not_set_is_no_other_policy_and_no_succes
 ) -> None:
     code, said, complained = run(*arguments)
     assert (code, said) == (2, "")
-    assert "the name of the file is empty" in complained
+    assert "is empty: give it a value" in complained
 
 
 def test_what_is_not_in_the_file_is_told_and_taken_to_be_there(good: Path, pods: Path) -> None:
