@@ -29,7 +29,9 @@ def until(is_so: Callable[[], bool], what: str, *, seconds: float = START_SECOND
         time.sleep(0.02)
 
 
-def podlife(*arguments: str, seconds: float = START_SECONDS) -> subprocess.CompletedProcess[str]:
+def podlife(
+    *arguments: str, seconds: float = START_SECONDS, **environment: str
+) -> subprocess.CompletedProcess[str]:
     """Any other command, to its end."""
     return subprocess.run(
         [sys.executable, "-m", "podlife", *arguments],
@@ -37,6 +39,7 @@ def podlife(*arguments: str, seconds: float = START_SECONDS) -> subprocess.Compl
         capture_output=True,
         text=True,
         timeout=seconds,
+        env=os.environ | environment,
     )
 
 

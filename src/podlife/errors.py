@@ -17,6 +17,7 @@ __all__ = [
     "ExpiredError",
     "ForbiddenError",
     "InvalidError",
+    "NoServerError",
     "NotFoundError",
     "PodlifeError",
     "TerminalError",
@@ -35,6 +36,10 @@ class PodlifeError(Exception):
 
 class ConfigError(PodlifeError):
     """What the user gave (a file, a flag, an environment) cannot be used."""
+
+
+class NoServerError(ConfigError):
+    """Neither flags nor environment nor files name a server."""
 
 
 class UnreachableError(PodlifeError):

@@ -20,17 +20,15 @@ from podlife.cli.audit_options import (
 from podlife.cli.options import whole_number
 from podlife.errors import ConfigError
 
-__all__ = ["app", "parse_host"]
+__all__ = ["DataOption", "app", "parse_host", "parse_folder"]
 
 app = typer.Typer(
     help="A Kubernetes API server in one process.", invoke_without_command=True, rich_markup_mode=None
 )
 
 
-def _parse_folder(text: str) -> Path:
+def parse_folder(text: str) -> Path:
     """Absolute, as it is shown to people in other folders too."""
-    if not text:
-        raise typer.BadParameter("it is empty: name a folder, or leave it out for the default one")
     return Path(text).expanduser().absolute()
 
 
@@ -52,8 +50,8 @@ DataOption = Annotated[
     typer.Option(
         "--data",
         metavar="DIR",
-        parser=_parse_folder,
-        help="Where everything is kept; ~/.local/share/podlife if not said.",
+        parser=parse_folder,
+        help="Data folder; default: ~/.local/share/podlife.",
     ),
 ]
 
@@ -139,8 +137,8 @@ def _refuse_options_of_the_server(context: typer.Context) -> None:
 @app.command(short_help="Make a kubeconfig for a node or a user, or show the admin's.")
 def kubeconfig(
     data: DataOption = None,
-    node: Annotated[str, typer.Option(metavar="NAME", help="For the node of this name.")] = "",
-    user: Annotated[str, typer.Option(metavar="NAME", help="For a user of this name.")] = "",
+    node: Annotated[str | None, typer.Option(metavar="NAME", help="For the node of this name.")] = None,
+    user: Annotated[str | None, typer.Option(metavar="NAME", help="For a user of this name.")] = None,
     group: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="A group of the user (repeatable).")
     ] = None,
@@ -151,7 +149,7 @@ def kubeconfig(
     """Make a kubeconfig with a new client certificate for a node or a user; without either, show the admin's."""
     from podlife.cli.identities import make_kubeconfig
 
-    if node and (user or group):
+    if node is not None and (user is not None or group):
         raise typer.BadParameter("a node has a name and group of its own: leave out --user and --group")
     text = make_kubeconfig(data or _default_folder(), node=node, user=user, groups=tuple(group or ()))
     if output is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from podlife.errors import (
     ApiError,
     ConfigError,
     ForbiddenError,
+    NoServerError,
     PodlifeError,
     TooManyRequestsError,
     UnauthorizedError,
@@ -41,14 +43,35 @@ class ConnectionOptions:
     server: Annotated[
         str, typer.Option("-s", "--server", metavar="URL", help="The address of the API server.")
     ] = ""
+    cluster: Annotated[
+        str, typer.Option(metavar="NAME", help="The cluster of the kubeconfig, in place of the context's.")
+    ] = ""
+    user: Annotated[
+        str, typer.Option(metavar="NAME", help="The user of the kubeconfig, in place of the context's.")
+    ] = ""
     token: Annotated[str, typer.Option(metavar="TOKEN", help="A bearer token to prove who you are.")] = ""
-    certificate_authority: Annotated[
-        str, typer.Option(metavar="FILE", help="Whose certificates to trust.")
+    certificate_authority: Annotated[str, typer.Option(metavar="FILE", help="CA bundle file.")] = ""
+    client_certificate: Annotated[
+        str, typer.Option(metavar="FILE", help="Client certificate file for TLS.")
+    ] = ""
+    client_key: Annotated[str, typer.Option(metavar="FILE", help="Client key file for TLS.")] = ""
+    tls_server_name: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", help="Name to expect in the server's certificate; default: its host name."
+        ),
     ] = ""
     insecure_skip_tls_verify: Annotated[
         bool, typer.Option("--insecure-skip-tls-verify", help="Trust any certificate of the server's.")
     ] = False
     request_as: Annotated[str, typer.Option("--as", metavar="USER", help="Act as this user.")] = ""
+    request_as_uid: Annotated[
+        str, typer.Option("--as-uid", metavar="UID", help="UID to act as, with --as.")
+    ] = ""
+    request_as_group: Annotated[
+        list[str] | None,
+        typer.Option("--as-group", metavar="GROUP", help="Group to act as, with --as (repeatable)."),
+    ] = None
     request_timeout: Annotated[
         float,
         typer.Option(
@@ -71,9 +94,28 @@ def load_connection(options: ConnectionOptions) -> Connection:
         token=options.token,
         certificate_authority=options.certificate_authority,
         insecure_skip_tls_verify=options.insecure_skip_tls_verify,
+        cluster=options.cluster,
+        user=options.user,
+        client_certificate=options.client_certificate,
+        client_key=options.client_key,
+        tls_server_name=options.tls_server_name,
         request_as=options.request_as,
+        request_as_uid=options.request_as_uid,
+        request_as_groups=tuple(options.request_as_group or ()),
     )
-    return load(flags)
+    try:
+        return load(flags)
+    except NoServerError as error:
+        raise _with_running_clusters(error) from None
+
+
+def _with_running_clusters(error: NoServerError) -> NoServerError:
+    """Whoever runs `podlife up` beside it most likely means that one."""
+    from podlife.cli.up_folder import running_folders
+
+    found = [shlex.quote(str(each.kubeconfig)) for each in running_folders()]
+    hint = " or ".join(f"export KUBECONFIG={each}" for each in found[:3])
+    return NoServerError(f"{error}; for the running `podlife up`: {hint}") if found else error
 
 
 @asynccontextmanager

@@ -9,14 +9,16 @@ import os
 import select
 import signal
 import time
-from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from podlife.cli.apiserver import DataOption
 from podlife.cli.options import parse_timeout
-from podlife.cli.up import DataOption
 from podlife.errors import ConfigError, PodlifeError
+
+if TYPE_CHECKING:
+    from podlife.cli.up_folder import Holder, UpFolder
 
 __all__ = ["register"]
 
@@ -51,17 +53,21 @@ def down(
 
         tell_nodes(data, "stop", node)
         return
-    from podlife.cli.up_folder import default_folder
+    from podlife.cli.up_folder import choose_folder
 
-    _end(data or default_folder(), timeout, is_at_once=now)
+    _end(choose_folder(data), timeout, is_at_once=now)
 
 
-def _end(path: Path, seconds: float, *, is_at_once: bool) -> None:
-    from podlife.cli.up_folder import UpFolder, started_at
+def _end(folder: UpFolder, seconds: float, *, is_at_once: bool) -> None:
+    from podlife.cli.program import command_for
+    from podlife.cli.up_folder import started_at
 
-    holder = UpFolder(path).holder()
-    if holder is None or not holder.is_alive:
+    path, holder = folder.path, folder.holder()
+    if holder is None or holder.pid == 0:
         print(f"no `podlife up` runs on {path}")
+        return
+    if not holder.is_alive:
+        _end_leftovers(folder, holder, seconds, is_at_once=is_at_once)
         return
     try:
         process = os.pidfd_open(holder.pid)
@@ -79,11 +85,20 @@ def _end(path: Path, seconds: float, *, is_at_once: bool) -> None:
             _signal(process, holder.pid)
         if not _has_ended(process, seconds):
             raise PodlifeError(
-                f"process {holder.pid} has not ended after {seconds:.0f} s: `podlife down --now` ends its pods at once"
+                f"process {holder.pid} has not ended after {seconds:.0f} s: "
+                f"`{command_for(folder, 'down --now')}` ends its pods at once"
             )
     finally:
         os.close(process)
     print("stopped")
+
+
+def _end_leftovers(folder: UpFolder, holder: Holder, seconds: float, *, is_at_once: bool) -> None:
+    from podlife.cli.up_leftovers import end_leftovers
+
+    print(f"`podlife up` on {folder.path} was killed: ending what it has left running", flush=True)
+    ended = end_leftovers(folder, holder, seconds, is_at_once=is_at_once)
+    print(f"stopped ({ended} pod{'' if ended == 1 else 's'} ended)")
 
 
 def _signal(process: int, pid: int) -> None:

@@ -24,12 +24,16 @@ _KINDS = {"pods": "pod", "po": "pod", "nodes": "node", "no": "node"}
 
 
 class _KindGroup(TyperGroup):
-    """pod/web is pod web, as it is to kubectl."""
+    """pod/web is pod web, as it is to kubectl; a name alone is a pod's."""
 
     # Any: which classes these are depends on the version of typer.
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         kind, mark, name = args[0].partition("/")
         words = [_KINDS.get(kind, kind), *([name] if mark else []), *args[1:]]
+        # A second name would be that of another pod, or the first a kind that is misspelled.
+        is_name_alone = not mark and not (len(words) > 1 and not words[1].startswith("-"))
+        if is_name_alone and self.get_command(ctx, words[0]) is None and not ctx.resilient_parsing:
+            words.insert(0, "pod")
         return super().resolve_command(ctx, words)
 
 

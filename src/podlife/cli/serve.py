@@ -22,6 +22,8 @@ from podlife.apiserver.identities import prepare_identities
 from podlife.apiserver.settings import Settings
 from podlife.apiserver.storage.folder import DataFolder
 from podlife.cli.loop import hold_back_signals
+from podlife.cli.up_folder import UpFolder
+from podlife.cli.up_join import Joining
 from podlife.clock import SystemClock
 
 __all__ = ["serve"]
@@ -61,6 +63,10 @@ def _prepare(settings: Settings, folder: Path) -> None:
     try:
         # Before the identities: a folder that has them and no store has lost its store.
         claim.prepare(in_memory=settings.in_memory)
+        holder = UpFolder(folder).holder()
+        if holder is None or not holder.is_alive:
+            # A token of an `up` that was killed: it was to end with that.
+            Joining(folder).close()
         prepare_identities(settings, folder, SystemClock())
     finally:
         claim.release()

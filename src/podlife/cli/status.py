@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
+from podlife.cli.apiserver import DataOption
 from podlife.cli.options import format_option
-from podlife.cli.up import DataOption
 
 __all__ = ["register"]
 
@@ -18,10 +18,10 @@ def register(app: typer.Typer) -> None:
 
 def status(
     data: DataOption = None,
-    output: Annotated[str, format_option("table", "json")] = "table",
+    output: Annotated[str, format_option("table", "json", "yaml")] = "table",
 ) -> None:
     """Show what a running `podlife up` consists of: components, nodes, pods. The exit code is 1 where none runs."""
     from podlife.cli.status_show import show_status
-    from podlife.cli.up_folder import UpFolder, default_folder
+    from podlife.cli.up_folder import choose_folder
 
-    show_status(UpFolder(data or default_folder()), is_json=output == "json")
+    show_status(choose_folder(data), output)

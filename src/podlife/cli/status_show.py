@@ -26,7 +26,7 @@ _ANSWER_SECONDS = 10.0
 _Rows = list[tuple[str, ...]]
 
 
-def show_status(folder: UpFolder, *, is_json: bool) -> None:
+def show_status(folder: UpFolder, output: str) -> None:
     """Raises ConfigError where none runs."""
     parts = ask(folder, {"do": "status"})["parts"]
     holder = folder.holder()
@@ -35,8 +35,14 @@ def show_status(folder: UpFolder, *, is_json: bool) -> None:
         world = loop.run(_look(folder))
     except PodlifeError as error:
         world, found["error"] = None, str(error)
-    if is_json:
-        print(json.dumps(found | (_facts(world) if world is not None else {}), indent=2))
+    facts = found | (_facts(world) if world is not None else {})
+    if output == "json":
+        print(json.dumps(facts, indent=2))
+        return
+    if output == "yaml":
+        import yaml
+
+        print(yaml.safe_dump(facts, sort_keys=False), end="")
         return
     print(f"{found['url']} (data: {folder.path})\n\n{table_of(_part_rows(parts))}")
     if world is None:

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from podlife.cli.apiserver import parse_host
+from podlife.cli.apiserver import DataOption, parse_folder, parse_host
 from podlife.cli.audit_options import (
     MaxAgeOption,
     MaxBackupOption,
@@ -34,13 +34,11 @@ from podlife.cli.options import (
 )
 from podlife.errors import ConfigError
 
-__all__ = ["DataOption", "UpOptions", "register"]
+__all__ = ["UpOptions", "register"]
 
 
-def _parse_folder(text: str) -> Path:
-    if not text:
-        raise typer.BadParameter("it is empty: name a folder, or leave it out for the default one")
-    return Path(text).expanduser().absolute()
+def _parse_audit_log(text: str | None) -> str | None:
+    return "" if text == "none" else text and parse_path(text)
 
 
 def _parse_grace(text: str | float) -> float:
@@ -48,17 +46,6 @@ def _parse_grace(text: str | float) -> float:
     if seconds < 0:
         raise typer.BadParameter(f"{text!r} lies in the past: write how long to wait, as 30s")
     return seconds
-
-
-DataOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--data",
-        metavar="DIR",
-        parser=_parse_folder,
-        help="Where everything is kept; ~/.local/share/podlife if not said.",
-    ),
-]
 
 
 def _tolerated(what: str) -> typer.models.OptionInfo:
@@ -146,7 +133,7 @@ class UpOptions:
         ),
     ] = 30.0
     containerd_socket: Annotated[
-        Path, typer.Option(metavar="FILE", parser=_parse_folder, help="Where containerd listens.")
+        Path, typer.Option(metavar="FILE", parser=parse_folder, help="Where containerd listens.")
     ] = Path("/run/containerd/containerd.sock")
     detach: Annotated[
         bool,
@@ -155,16 +142,16 @@ class UpOptions:
     scenario: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", parser=_parse_folder, help="What happens to simulated nodes and their pods."
+            metavar="FILE", parser=parse_folder, help="What happens to simulated nodes and their pods."
         ),
     ] = None
     audit_log_path: Annotated[
         str | None,
         typer.Option(
             metavar="FILE",
-            parser=parse_path,
+            parser=_parse_audit_log,
             show_default="DIR/audit/audit.log",
-            help="Write the audit log to this file; '' for none.",
+            help="Write the audit log to this file; 'none' for no log.",
         ),
     ] = None
     audit_policy_file: PolicyFileOption = ""
@@ -215,7 +202,7 @@ def _checked(options: UpOptions) -> list[str]:
     from podlife.cli.controllers_catalog import choose
 
     check_audit(options.audit_log_path, options.audit_policy_file)
-    chosen = words(options.controllers) or ["*", "scheduler"]
+    chosen = ["*", "scheduler"] if options.controllers is None else words(options.controllers)
     try:
         known = {each.name for each in choose(chosen)}
     except ConfigError as error:

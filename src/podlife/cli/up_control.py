@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from podlife.cli.up_cluster import Cluster
-from podlife.cli.up_folder import UpFolder, default_folder
+from podlife.cli.up_folder import UpFolder, choose_folder
 from podlife.errors import ConfigError, PodlifeError
 
 __all__ = ["ask", "serve_orders", "tell_nodes"]
@@ -110,7 +110,7 @@ def _why_nobody_answers(folder: UpFolder) -> str:
 
 def tell_nodes(data: Path | None, what: str, nodes: list[str]) -> None:
     """`start` or `stop` nodes of a running `podlife up`, and say so."""
-    folder = UpFolder(data or default_folder())
+    folder = choose_folder(data)
     for node in nodes:
         is_new = ask(folder, {"do": what, "node": node}).get("is_new", True)
         match what, is_new:

@@ -8,6 +8,7 @@ import sys
 import time
 from pathlib import Path
 
+from podlife.cli.program import command_for
 from podlife.cli.up_folder import UpFolder, default_folder
 from podlife.cli.up_output import LAST_WORDS
 from podlife.errors import ConfigError, PodlifeError
@@ -34,7 +35,8 @@ def detach(data: Path | None) -> None:
             start_new_session=True,
         )
     said = _wait(process, folder.log("up"), began)
-    print(said.partition(LAST_WORDS)[0] + f"`podlife down` stops it (what it says is in {folder.log('up')}).")
+    stop = command_for(folder, "down")
+    print(said.partition(LAST_WORDS)[0] + f"`{stop}` stops it (what it says is in {folder.log('up')}).")
 
 
 def _open_log(folder: UpFolder) -> int:

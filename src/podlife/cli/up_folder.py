@@ -13,24 +13,38 @@ its number by the moment it started, so that `down` never signals a stranger.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
+import shlex
 import shutil
 import time
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from podlife import __version__
 from podlife.apiserver.certificates import write_private
 from podlife.errors import ConfigError
 
-__all__ = ["Holder", "UpFolder", "age_seconds", "default_folder", "started_at"]
+__all__ = [
+    "Holder",
+    "UpFolder",
+    "age_seconds",
+    "choose_folder",
+    "default_folder",
+    "running_folders",
+    "started_at",
+]
 
+_LOCK = "up.lock"
 # Of what `up` itself keeps; the store has a number of its own.
 FORMAT = 1
 # How long the parts of an `up` that was killed may take to end.
 _LEFTOVER_SECONDS = 15.0
+_MOST_NAMED = 5
 _MOST_LOG_BYTES = 10 * 1024 * 1024
 
 
@@ -41,13 +55,15 @@ def default_folder() -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """A process that has, or had, the folder."""
+    """A process that has, or had, the folder. `pods` says, for each node, how to end the pods on it: the work of a
+    `down` after this process was killed. A process that ended in order has number 0."""
 
     pid: int
     started: int
     url: str = ""
     version: str = __version__
     format: int = FORMAT
+    pods: tuple[dict[str, Any], ...] = ()
 
     @property
     def is_alive(self) -> bool:
@@ -81,7 +97,7 @@ class UpFolder:
             make_private(self.path)
             for each in (self.logs, self.nodes):
                 each.mkdir(mode=0o700, exist_ok=True)
-            lock = os.open(self.path / "up.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            lock = os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             if not os.access(self.path, os.W_OK):
                 raise PermissionError(13, "Permission denied")
         except (FileExistsError, NotADirectoryError):
@@ -134,23 +150,66 @@ class UpFolder:
                 "version, or name another folder with --data"
             )
 
-    def sign(self, url: str) -> None:
+    def sign(self, url: str, pods: tuple[dict[str, Any], ...] = ()) -> None:
         """Tell others who has it."""
-        holder = Holder(os.getpid(), started_at(os.getpid()), url)
-        write_private(self._state, json.dumps(asdict(holder)).encode())
+        self._write(Holder(os.getpid(), started_at(os.getpid()), url, pods=pods))
 
     def unsign(self) -> None:
         holder = self.holder()
         if holder is not None and holder.pid == os.getpid():
-            # What is known of the format stays.
-            write_private(self._state, json.dumps(asdict(Holder(0, 0, holder.url))).encode())
+            self.forget(holder)
+
+    def forget(self, holder: Holder) -> None:
+        """Nothing is left of it; what is known of the format stays. Only for who has claimed the folder."""
+        self._write(Holder(0, 0, holder.url))
+
+    def _write(self, holder: Holder) -> None:
+        write_private(self._state, json.dumps(asdict(holder)).encode())
 
     def holder(self) -> Holder | None:
         """Who signed last; nobody where nobody did, or it cannot be read."""
         try:
-            return Holder(**json.loads(self._state.read_text(encoding="utf-8")))
+            known = json.loads(self._state.read_text(encoding="utf-8"))
+            return Holder(**known | {"pods": tuple(known.get("pods", ()))})
         except (OSError, ValueError, TypeError):
             return None
+
+
+def running_folders() -> list[UpFolder]:
+    """Of every `podlife up` that this user runs now, found by the locks that their processes have open: there is no
+    list that could be out of date."""
+    found: set[Path] = set()
+    for descriptors in Path("/proc").glob("[0-9]*/fd"):
+        # Another user's, or one that has ended meanwhile.
+        with contextlib.suppress(OSError):
+            for each in list(descriptors.iterdir()):
+                with contextlib.suppress(FileNotFoundError):
+                    if (target := each.readlink()).name == _LOCK:
+                        found.add(target.parent)
+    folders = [UpFolder(path) for path in sorted(found)]
+    return [each for each in folders if (holder := each.holder()) is not None and holder.is_alive]
+
+
+def choose_folder(data: Path | None) -> UpFolder:
+    """Which running `podlife up` a command is about: the one that is named, the one that kubectl would use, or the one
+    of the default folder. Raises ConfigError where that could be the wrong one."""
+    if data is not None:
+        return UpFolder(data)
+    default = UpFolder(default_folder())
+    running = {each.path: each for each in running_folders()}
+    of_kubectl = Path(os.environ.get("KUBECONFIG") or "none")
+    if of_kubectl.name == default.kubeconfig.name and of_kubectl.parent.resolve() in running:
+        return running[of_kubectl.parent.resolve()]
+    others = running.keys() - {default.path.resolve()}
+    if not others:
+        return default
+    if len(others) < len(running):
+        raise ConfigError(f"several clusters run here; choose one with {_flags_of(running)}")
+    raise ConfigError(f"no `podlife up` runs on {default.path}; choose another with {_flags_of(others)}")
+
+
+def _flags_of(paths: Iterable[Path]) -> str:
+    return " or ".join(f"--data {shlex.quote(str(each))}" for each in sorted(paths)[:_MOST_NAMED])
 
 
 def age_seconds() -> float:

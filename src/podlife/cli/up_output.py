@@ -19,12 +19,22 @@ LAST_WORDS = "Ctrl-C stops it"
 _PATIENCE_LOOKS = 5
 
 
+_FIRST = """\
+  kubectl create deployment hello --image=demo --replicas=3 -- sh -c 'while echo hello; do sleep 5; done'
+  kubectl get pods -o wide
+  kubectl logs deployment/hello"""
+_RESTARTED = "  kubectl get pods --all-namespaces -o wide"
+
+
 @dataclass(frozen=True, slots=True)
 class Welcome:
     url: str
     kubeconfig: Path
     join_file: Path
     nodes: int
+    program: str = "podlife"
+    # Whether it has objects of an earlier run.
+    is_restart: bool = False
 
     def text(self, seconds: float) -> str:
         many = f"{self.nodes} nodes are" if self.nodes != 1 else "1 node is"
@@ -33,11 +43,9 @@ The cluster is up after {seconds:.1f} s: {self.url}, {many} ready.
 
   export KUBECONFIG={shlex.quote(str(self.kubeconfig))}
 
-  kubectl create deployment hello --image=demo --replicas=3 -- sh -c 'while echo hello; do sleep 5; done'
-  kubectl get pods -o wide
-  kubectl logs deployment/hello
+{_RESTARTED if self.is_restart else _FIRST}
 
-Another node: podlife node --name more --join {shlex.quote(str(self.join_file))}
+Another node: {self.program} node --name more --join {shlex.quote(str(self.join_file))}
 {LAST_WORDS}, and its pods with it; everything is there again at the next `up`."""
 
 

@@ -18,7 +18,7 @@ from podlife.cli.connecting import ConnectionOptions, connected, load_connection
 from podlife.cli.logs import set_up_logs
 from podlife.cli.up_forks import Message, Part, TellingPart
 
-__all__ = ["APISERVER", "CONTROLLERS", "FLEET", "NODE", "PARTS", "STOP_PODS", "preload"]
+__all__ = ["APISERVER", "CONTROLLERS", "FLEET", "NODE", "PARTS", "STOP_PODS", "node_command", "preload"]
 
 APISERVER, CONTROLLERS, NODE, FLEET, STOP_PODS = "apiserver", "controllers", "node", "fleet", "stop-pods"
 # The only controllers of the cluster: after a restart they hold their own lease, and need not wait for it to run out.
@@ -97,10 +97,10 @@ async def _tell_when(is_so: Callable[[], bool], telling: TellingPart) -> None:
 def _run_node(order: Message, telling: TellingPart) -> None:
     from podlife.cli.node_run import run_node
 
-    run_node(_node_command(order), ConnectionOptions(kubeconfig=order["kubeconfig"]), order["verbosity"])
+    run_node(node_command(order), ConnectionOptions(kubeconfig=order["kubeconfig"]), order["verbosity"])
 
 
-def _node_command(order: Message) -> Any:
+def node_command(order: Message) -> Any:
     from podlife.cli.node import NodeCommand, NodeOptions
 
     options = NodeOptions(
@@ -173,7 +173,7 @@ def _stop_pods(order: Message, telling: TellingPart) -> None:
     from podlife.cli.up_stop import stop_pods
 
     set_up_logs(order["verbosity"])
-    loop.run(stop_pods(_node_command(order), order["grace_seconds"], telling))
+    loop.run(stop_pods(node_command(order), order["grace_seconds"], telling))
 
 
 PARTS: Mapping[str, Part] = {

@@ -18,6 +18,7 @@ from podlife.cli import loop, up_parts
 from podlife.cli.audit_options import STDOUT
 from podlife.cli.connecting import ConnectionOptions, load_connection
 from podlife.cli.controllers_nodehealth import NodeHealthOptions
+from podlife.cli.program import command_for, program
 from podlife.cli.up import UpOptions
 from podlife.cli.up_audit import AuditTail
 from podlife.cli.up_cluster import Cluster
@@ -114,6 +115,7 @@ class _Up:
         self._signals = _Signals(self._screen)
         self._supervisor = Supervisor(forks, self._screen.say)
         self._cluster = Cluster(plan, self._supervisor)
+        self._is_restart = False
 
     async def run(self) -> None:
         try:
@@ -130,9 +132,12 @@ class _Up:
 
     async def _live(self) -> None:
         cluster, folder = self._cluster, self._plan.folder
+        # A token of an `up` that was killed: no server may take it again.
+        self._joining.close()
         if not await self._unless_stopped(cluster.start_apiserver()):
             return
-        folder.sign(cluster.url)
+        self._is_restart = folder.holder() is not None
+        folder.sign(cluster.url, tuple(each.order for each in self._plan.make_stoppers()))
         self._joining.open(self._join_url())
         cluster.start_rest()
         connection = load_connection(ConnectionOptions(kubeconfig=str(folder.kubeconfig)))
@@ -156,6 +161,8 @@ class _Up:
             self._plan.folder.kubeconfig,
             self._joining.file,
             sum(world.is_ready(name) for name in self._plan.node_names),
+            program(),
+            self._is_restart,
         )
         self._screen.say(welcome.text(age_seconds()))
         if left := sorted(world.nodes.keys() - set(self._plan.node_names), key=in_order):
@@ -189,7 +196,8 @@ class _Up:
             last = left
 
         await self._cluster.stop(self._signals.at_once, progress)
-        say(f"stopped; `podlife up` goes on where it was (data: {self._plan.folder.path})")
+        folder = self._plan.folder
+        say(f"stopped; `{command_for(folder, 'up')}` goes on where it was (data: {folder.path})")
 
     async def _unless_stopped(self, work: Coroutine[Any, Any, None]) -> bool:
         """False when a signal came first."""

@@ -10,12 +10,12 @@ import asyncio
 import logging
 from collections import defaultdict
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from podlife.cli import loop
 from podlife.cli.node import NodeCommand
 from podlife.cli.node_run import make_runtime
-from podlife.cli.up_forks import TellingPart
+from podlife.cli.up_forks import Message, TellingPart
 from podlife.clock import SystemClock
 from podlife.kubelet.hooks import HookRunner
 from podlife.kubelet.lifecycle.observed import ObservedPod
@@ -23,7 +23,7 @@ from podlife.kubelet.pods.killing import Killer
 from podlife.kubelet.pods.telling import Telling
 from podlife.kubelet.runtime import ContainerRuntimeError, ContainerStatus, Runtime, SandboxStatus
 
-__all__ = ["end_pods", "stop_pods"]
+__all__ = ["end_pods", "running_pods", "stop_pods"]
 
 log = logging.getLogger(__name__)
 
@@ -42,11 +42,15 @@ async def stop_pods(asked: NodeCommand, grace_seconds: float, telling: TellingPa
             await end_pods(runtime, grace_seconds, at_once, telling)
 
 
+class TellsProgress(Protocol):
+    def tell(self, message: Message) -> None: ...
+
+
 async def end_pods(
-    runtime: Runtime, grace_seconds: float, at_once: asyncio.Event, telling: TellingPart
+    runtime: Runtime, grace_seconds: float, at_once: asyncio.Event, telling: TellsProgress
 ) -> None:
     """Returns when nothing runs any more, or could not be ended."""
-    pods = await _running(runtime)
+    pods = await running_pods(runtime)
     left = len(pods)
     telling.tell({"left": left})
     killer = Killer(runtime, HookRunner(runtime, _Silent()), Telling(_Silent()))
@@ -84,7 +88,7 @@ async def _end_now(runtime: Runtime, pods: list[ObservedPod]) -> None:
             log.warning("%s", each)
 
 
-async def _running(runtime: Runtime) -> list[ObservedPod]:
+async def running_pods(runtime: Runtime) -> list[ObservedPod]:
     """Those of which something could run."""
     sandboxes: dict[str, list[SandboxStatus]] = defaultdict(list)
     containers: dict[str, list[ContainerStatus]] = defaultdict(list)

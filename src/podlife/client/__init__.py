@@ -147,3 +147,8 @@ def __getattr__(name: str) -> object:
         if name in module.__all__:
             return globals().setdefault(name, getattr(module, name))
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """Names that have not been used yet too, for completion and `help`."""
+    return sorted({*globals(), *__all__})

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from podlife.errors import ConfigError
+from podlife.errors import ConfigError, NoServerError
 
 __all__ = [
     "Auth",
@@ -166,14 +166,24 @@ class Flags:
     certificate_authority: str = ""
     insecure_skip_tls_verify: bool = False
     namespace: str = ""
+    # Of the kubeconfig, in place of those that the context names.
+    cluster: str = ""
+    user: str = ""
+    # Files, in PEM.
+    client_certificate: str = ""
+    client_key: str = ""
+    tls_server_name: str = ""
     request_as: str = ""
+    request_as_uid: str = ""
+    request_as_groups: tuple[str, ...] = ()
 
 
 def load(flags: Flags | None = None, environment: Mapping[str, str] | None = None) -> Connection:
     """The connection that kubectl would use: flags, then kubeconfig, then the pod's service account."""
     flags = flags or Flags()
     environment = os.environ if environment is None else environment
-    if flags.server and flags.token and not flags.context and not flags.kubeconfig:
+    is_from_file = flags.context or flags.kubeconfig or flags.cluster or flags.user
+    if flags.server and flags.token and not is_from_file:
         connection = Connection(flags.server, auth=TokenAuth(flags.token))
     else:
         connection = _from_files(flags, environment)
@@ -185,21 +195,22 @@ def _from_files(flags: Flags, environment: Mapping[str, str]) -> Connection:
 
     kubeconfig = Kubeconfig.find(flags.kubeconfig, environment)
     if kubeconfig is not None:
-        return kubeconfig.connection(flags.context, server=flags.server)
-    if flags.kubeconfig or flags.context:
-        raise ConfigError(
-            f"there is no context {flags.context!r}: no kubeconfig file was found; set KUBECONFIG"
+        return kubeconfig.connection(
+            flags.context, server=flags.server, cluster=flags.cluster, user=flags.user
         )
+    for what in ("context", "cluster", "user"):
+        if name := getattr(flags, what):
+            raise ConfigError(f"there is no {what} {name!r}: no kubeconfig file was found; set KUBECONFIG")
     if flags.server:
         return Connection(flags.server)
     if is_in_cluster(environment):
         return in_cluster(environment)
     if listed := environment.get("KUBECONFIG"):
-        raise ConfigError(
+        raise NoServerError(
             f"no API server is configured: KUBECONFIG names {listed}, which does not exist; "
             "correct it, or give --kubeconfig or --server"
         )
-    raise ConfigError("no API server is configured; set KUBECONFIG, or give --kubeconfig or --server")
+    raise NoServerError("no API server is configured; set KUBECONFIG, or give --kubeconfig or --server")
 
 
 def _with_flags(connection: Connection, flags: Flags, environment: Mapping[str, str]) -> Connection:
@@ -215,11 +226,35 @@ def _with_flags(connection: Connection, flags: Flags, environment: Mapping[str, 
     if flags.certificate_authority:
         authority = read_file(Path(flags.certificate_authority), "--certificate-authority")
         changes |= {"certificate_authority": authority, "is_insecure": flags.insecure_skip_tls_verify}
-    if flags.request_as:
-        changes["impersonation"] = (("Impersonate-User", flags.request_as),)
+    if flags.client_certificate or flags.client_key:
+        # Of two proofs of who we are the one that was asked for is to count.
+        changes |= _client_pair(flags) | {"auth": changes.get("auth")}
+    if flags.tls_server_name:
+        changes["tls_server_name"] = flags.tls_server_name
+    if flags.request_as or flags.request_as_uid or flags.request_as_groups:
+        changes["impersonation"] = _impersonation(flags)
     if not connection.proxy_url:
         changes["proxy_url"] = proxy_for(flags.server or connection.server, environment)
     return replace(connection, **changes)
+
+
+def _client_pair(flags: Flags) -> dict[str, bytes]:
+    """Raises ConfigError where one of the two is missing."""
+    if not (flags.client_certificate and flags.client_key):
+        raise ConfigError("--client-certificate and --client-key belong together; give both")
+    return {
+        "client_certificate": read_file(Path(flags.client_certificate), "--client-certificate"),
+        "client_key": read_file(Path(flags.client_key), "--client-key"),
+    }
+
+
+def _impersonation(flags: Flags) -> tuple[tuple[str, str], ...]:
+    """Raises ConfigError without a user: servers refuse a group alone."""
+    if not flags.request_as:
+        raise ConfigError("--as-group and --as-uid need a user; name one with --as")
+    uid = [("Impersonate-Uid", flags.request_as_uid)] if flags.request_as_uid else []
+    groups = [("Impersonate-Group", each) for each in flags.request_as_groups]
+    return (("Impersonate-User", flags.request_as), *uid, *groups)
 
 
 def is_in_cluster(environment: Mapping[str, str]) -> bool:

@@ -110,8 +110,10 @@ class HttpTransport:
                     f"{self._target.origin} closed the connection before the request was sent: {error}"
                 ) from None
             if isinstance(error, UnreachableError):
+                # What a server does that expects TLS and hears something else.
+                hint = "" if self._target.is_tls else "; if the server expects TLS, write https://"
                 raise UnreachableError(
-                    f"{self._target.origin} closed the connection before it answered: {error}"
+                    f"{self._target.origin} closed the connection before it answered: {error}{hint}"
                 ) from None
             raise
         return HttpAnswer(connection, line)

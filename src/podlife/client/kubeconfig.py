@@ -100,18 +100,33 @@ class Kubeconfig:
                     entries.setdefault(entry.name, entry)
         return cls(**sections, current_context=current, files=tuple(paths))
 
-    def connection(self, context: str = "", *, server: str = "") -> Connection:
-        """The connection of a context, or of the current one; `server` replaces the cluster's address."""
+    def connection(
+        self, context: str = "", *, server: str = "", cluster: str = "", user: str = ""
+    ) -> Connection:
+        """The connection of a context, or of the current one. `cluster` and `user` are entries to use in place of
+        those that it names, `server` replaces the cluster's address."""
         name = context or self.current_context
+        if not name and cluster:
+            # With both named there is nothing left for a context to say.
+            return self._connect(_Entry("", {}, self.files[0]), server, cluster, user)
         if not name:
             if server:
                 return Connection(server)
             raise ConfigError(f"{self._files} has no current-context; run kubectl config use-context NAME")
-        chosen = self._entry(self.contexts, name, "context")
-        cluster = self._entry(self.clusters, chosen.text("cluster"), "cluster", of=name)
+        return self._connect(self._entry(self.contexts, name, "context"), server, cluster, user)
+
+    def _connect(self, chosen: _Entry, server: str, cluster_name: str, user_name: str) -> Connection:
+        name = chosen.name
+        cluster = (
+            self._entry(self.clusters, cluster_name, "cluster")
+            if cluster_name
+            else self._entry(self.clusters, chosen.text("cluster"), "cluster", of=name)
+        )
         user = None
-        if user_name := chosen.text("user"):
-            user = self._entry(self.users, user_name, "user", of=name)
+        if user_name:
+            user = self._entry(self.users, user_name, "user")
+        elif of_context := chosen.text("user"):
+            user = self._entry(self.users, of_context, "user", of=name)
         return Connection(
             server=server or cluster.text("server"),
             namespace=chosen.text("namespace") or "default",
@@ -124,7 +139,7 @@ class Kubeconfig:
             proxy_url=cluster.text("proxy-url"),
             impersonation=_impersonation(user) if user else (),
             compression=not cluster.values.get("disable-compression"),
-            origin=f"context {name!r} in {chosen.path}",
+            origin=f"context {name!r} in {chosen.path}" if name else f"cluster {cluster.origin}",
         )
 
     @property

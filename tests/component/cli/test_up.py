@@ -176,13 +176,64 @@ async def test_pods_outlive_an_up_that_was_killed_and_are_found_by_the_next(tmp_
         assert not up.is_running
 
 
+async def test_down_after_a_kill_ends_the_pods_that_run_on_and_the_token(tmp_path: Path) -> None:
+    lines = tmp_path / "lines"
+    script = f"trap 'echo end >> {lines}; exit' TERM; echo $$$$ >> {lines}; while :; do sleep 0.05; done"
+    with running_up(tmp_path, "--nodes", "1") as up:
+        await create(up, pod("left", script))
+        until(lambda: len(written(lines)) == 1, up.logs())
+        token = (up.data / "tokens.csv").read_text()
+        assert "system:bootstrap:" in token
+        up.kill()
+        [pid] = written(lines)
+        assert Path(f"/proc/{pid}").exists()
+        done = podlife("down", "--data", str(up.data))
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout.splitlines()[-1] == "stopped (1 pod ended)"
+        assert written(lines) == [pid, "end"]
+        assert "system:bootstrap:" not in (up.data / "tokens.csv").read_text()
+        again = podlife("down", "--data", str(up.data))
+        assert again.stdout == f"no `podlife up` runs on {up.data}\n"
+        # What was stored is still wanted.
+        up.start()
+        await until_running(up, "left", restarts=1)
+        assert "create deployment hello" not in up.said
+
+
+def test_without_a_folder_no_cluster_is_taken_for_another(up: UpProcess, tmp_path: Path) -> None:
+    elsewhere = {"XDG_DATA_HOME": str(tmp_path), "KUBECONFIG": ""}
+    for command in (("down",), ("down", "node-0"), ("up", "node-0"), ("status",)):
+        refused = podlife(*command, **elsewhere)
+        assert (refused.returncode, refused.stdout) == (1, ""), command
+        assert f"--data {up.data}" in refused.stderr
+    assert up.is_running
+    shown = podlife("status", "-o", "yaml", **elsewhere | {"KUBECONFIG": str(up.kubeconfig)})
+    assert f"data: {up.data}" in shown.stdout
+
+
+def test_a_command_that_knows_no_server_names_the_kubeconfig_of_a_running_up(
+    up: UpProcess, tmp_path: Path
+) -> None:
+    refused = podlife("stuck", HOME=str(tmp_path), KUBECONFIG="")
+    assert refused.returncode == 1
+    [line] = refused.stderr.splitlines()
+    assert "no API server is configured" in line
+    assert f"export KUBECONFIG={up.kubeconfig}" in line
+
+
+def test_http_to_a_server_that_expects_tls_is_told_to_write_https(up: UpProcess) -> None:
+    refused = podlife("stuck", "--server", f"http://127.0.0.1:{up.port}", "--token", "x")
+    assert refused.returncode == 1
+    assert "if the server expects TLS, write https://" in refused.stderr
+
+
 def test_detached_it_comes_back_when_all_is_up_and_down_ends_it(tmp_path: Path) -> None:
     flags = ("--detach", "--data", str(tmp_path), "--port", "0", "--nodes", "1", "--runtime", "sim")
     started = podlife("up", *flags)
     try:
         assert (started.returncode, started.stderr) == (0, "")
         assert "1 node is ready" in started.stdout
-        assert "`podlife down` stops it" in started.stdout
+        assert f"down --data {tmp_path}` stops it" in started.stdout
         refused = podlife("up", *flags)
         assert (refused.returncode, refused.stdout) == (1, "")
         assert "is in use by `podlife up`" in refused.stderr

@@ -62,7 +62,7 @@ async def test_a_server_that_is_started_again_keeps_the_port_it_found() -> None:
             "containerd does not listen on /nowhere",
         ),
         (("--scenario", "x.yaml"), "--scenario is for simulated nodes"),
-        (("--data", ""), "it is empty"),
+        (("--data", ""), "--data is empty"),
         (("--name", "no host"), "'no host' is no host name and no IP address"),
         (("--stop-timeout", "-1s"), "lies in the past"),
     ],

@@ -12,6 +12,14 @@ def test_every_public_name_is_there() -> None:
     assert all(getattr(podlife.client, name) is not None for name in podlife.client.__all__)
 
 
+def test_names_that_have_not_been_used_yet_are_listed_too() -> None:
+    code = "import podlife.client; print(set(podlife.client.__all__) - set(dir(podlife.client)))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout.strip() == "set()"
+
+
 def test_heavy_libraries_are_imported_where_they_are_used() -> None:
     names = ("aiohttp", "yaml", "kubernetes_asyncio", "cryptography")
     code = (
