@@ -41,6 +41,7 @@ __all__ = [
 KUBE_CONTROLLERS = (
     "daemonset-controller",
     "deployment-controller",
+    "disruption-controller",
     "garbage-collector-controller",
     "job-controller",
     "replicaset-controller",
@@ -50,6 +51,13 @@ KUBE_CONTROLLERS = (
 NEEDED = {
     "daemonset": ("daemonset-controller",),
     "deployment": ("deployment-controller", "replicaset-controller"),
+    "disruption": (
+        "disruption-controller",
+        "replicaset-controller",
+        "deployment-controller",
+        "statefulset-controller",
+        "job-controller",
+    ),
     "job": ("job-controller", "ttl-after-finished-controller"),
     "ownergc": ("replicaset-controller", "deployment-controller"),
     "replicaset": ("replicaset-controller",),

@@ -33,6 +33,7 @@ _ABOUT = {
     "ttl-after-finished-controller": "Jobs that are over go after their time to live",
     "daemonset-controller": "one pod on every node that fits",
     "deployment-controller": "ReplicaSets that follow one another: rollouts, their history and their deadline",
+    "disruption-controller": "how many pods of a PodDisruptionBudget may be evicted, which `kubectl drain` waits for",
     OWNER_GC: "what was owned goes with its owner: background, foreground, orphan",
     SCHEDULER: "a node for every pod that has none; only where it is named, since clusters have one",
     POD_GC: "pods that nobody else finishes; the same as `podlife gc run`",
@@ -56,7 +57,7 @@ _NOT_HERE = frozenset(
     for name in (
         *("bootstrap-signer", "certificatesigningrequest-approving", "certificatesigningrequest-cleaner"),
         *("certificatesigningrequest-signing", "cloud-node-lifecycle", "clusterrole-aggregation", "cronjob"),
-        *("device-taint-eviction", "disruption", "endpoints", "endpointslice", "endpointslice-mirroring"),
+        *("device-taint-eviction", "endpoints", "endpointslice", "endpointslice-mirroring"),
         *(
             "ephemeral-volume",
             "horizontal-pod-autoscaler",

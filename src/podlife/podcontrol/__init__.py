@@ -38,6 +38,7 @@ from podlife.podcontrol.errors import (
 from podlife.podcontrol.expectations import Expectation, Expectations, UidTrackedExpectations
 from podlife.podcontrol.indexes import (
     BY_CONTROLLER,
+    BY_NAMESPACE,
     BY_NODE,
     POD_INDEXERS,
     controller_index_key,
@@ -83,6 +84,7 @@ from podlife.podcontrol.views import (
 
 __all__ = [
     "BY_CONTROLLER",
+    "BY_NAMESPACE",
     "BY_NODE",
     "INITIAL_BATCH",
     "POD_DELETION_COST",

@@ -1,4 +1,4 @@
-"""Pods by node and by controller: indexers for an informer, and the pods of an owner from them.
+"""Pods by node, by controller and by namespace: indexers for an informer, and the pods of an owner from them.
 
 informer = Informer(client, PODS, view=Pod, indexers=POD_INDEXERS)
 pods = pods_of_owner(informer.cache, owner, with_orphans=True)
@@ -16,9 +16,17 @@ from podlife.podcontrol.errors import InvalidOwnerError
 from podlife.podcontrol.owner import ControllerRef, Owner
 from podlife.podcontrol.views import Pod
 
-__all__ = ["BY_CONTROLLER", "BY_NODE", "POD_INDEXERS", "controller_index_key", "pods_of_owner"]
+__all__ = [
+    "BY_CONTROLLER",
+    "BY_NAMESPACE",
+    "BY_NODE",
+    "POD_INDEXERS",
+    "controller_index_key",
+    "pods_of_owner",
+]
 
 BY_CONTROLLER = "podController"
+BY_NAMESPACE = "namespace"
 BY_NODE = "spec.nodeName"
 
 T = TypeVar("T")
@@ -37,7 +45,15 @@ def _by_node(pod: Pod) -> Iterable[str]:
     return (pod.spec.node_name,) if pod.spec.node_name else ()
 
 
-POD_INDEXERS: Mapping[str, Indexer[Pod]] = {BY_CONTROLLER: _by_controller, BY_NODE: _by_node}
+def _by_namespace(pod: Pod) -> Iterable[str]:
+    return (pod.metadata.namespace,)
+
+
+POD_INDEXERS: Mapping[str, Indexer[Pod]] = {
+    BY_CONTROLLER: _by_controller,
+    BY_NAMESPACE: _by_namespace,
+    BY_NODE: _by_node,
+}
 
 
 def pods_of_owner(cache: CacheReader[T], owner: Owner, *, with_orphans: bool = False) -> list[T]:

@@ -30,6 +30,7 @@ CONTROLLERS: Mapping[str, Callable[..., Runnable]] = MappingProxyType(
     {
         "daemonset-controller": _of("podlife.workloads.daemonset", "DaemonSetController"),
         "deployment-controller": _of("podlife.workloads.deployment", "DeploymentController"),
+        "disruption-controller": _of("podlife.workloads.disruption", "DisruptionController"),
         "job-controller": _of("podlife.workloads.job", "JobController"),
         "replicaset-controller": _of("podlife.workloads.replicaset", "ReplicaSetController"),
         "statefulset-controller": _of("podlife.workloads.statefulset", "StatefulSetController"),

@@ -16,14 +16,13 @@ from podlife.client import Ref
 from podlife.informer import CacheReader
 from podlife.informer.cache import HasMetadata
 from podlife.informer.indexes import Indexer, Key
-from podlife.podcontrol import UidTrackedExpectations
+from podlife.podcontrol import BY_NAMESPACE, UidTrackedExpectations
 from podlife.workloads.views import Metadata, PodMetadata
 
 __all__ = ["BY_NAMESPACE", "OWNER_INDEXERS", "Keys", "OwnedPods", "key_of"]
 
 W = TypeVar("W", bound=HasMetadata)
 
-BY_NAMESPACE = "namespace"
 OWNER_INDEXERS: Mapping[str, Indexer[HasMetadata]] = {BY_NAMESPACE: lambda obj: (obj.metadata.namespace,)}
 """For the informer of the owners: those of a namespace are looked through for who selects an orphan."""
 

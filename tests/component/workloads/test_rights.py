@@ -62,6 +62,9 @@ def right_of(request: Request) -> Right | None:
     resource = Ref(group, "", rest[0])
     name, subresource = ([*rest[1:], "", ""])[:2]
     verb = _VERBS.get(request.method) or ("get" if name else "watch" if "watch" in request.query else "list")
+    if subresource == "scale":
+        # Asked of owners of any kind: a rule cannot name them.
+        return verb, "*.*/scale"
     return verb, f"{resource}/{subresource}" if subresource else str(resource)
 
 
@@ -87,8 +90,9 @@ def granted() -> dict[str, frozenset[Right]]:
 async def asked_for(controller: str) -> frozenset[Right]:
     """All that the controller asks of the server in the scenarios of its workload."""
     workload = next(name for name, needed in NEEDED.items() if controller in needed and name != "ownergc")
-    if controller == "replicaset-controller":
-        workload = "replicaset"
+    # Others need these as well.
+    own = controller.removesuffix("-controller")
+    workload = own if own in NEEDED else workload
     server, quota, seen = await start(), EmbeddedQuota(), set[Right]()
 
     async def note(request: Request, to_server: Handler) -> Response:

@@ -47,6 +47,23 @@ def test_the_first_minutes_of_the_readme_are_true(kubectl: Kubectl, tmp_path: Pa
     try_the_other_terminal(reader)
 
 
+def test_a_drain_goes_on_as_fast_as_a_budget_allows(kubectl: Kubectl, tmp_path: Path) -> None:
+    with running_up(tmp_path, "--nodes", "2") as up:
+        read = reading(kubectl, up)
+        kubectl("create", "deployment", "web", "--replicas=2", *SLEEPER, kubeconfig=up.kubeconfig)
+        until(lambda: len(nodes_of(read("get", "pods"))) == 2, up.logs())
+        budget = ("create", "poddisruptionbudget", "web", "--selector=app=web", "--min-available=2")
+        kubectl(*budget, kubeconfig=up.kubeconfig)
+        until(lambda: (read("get", "pdb", "web").get("status") or {}).get("currentHealthy") == 2, up.logs())
+        held = kubectl("drain", "node-0", "--timeout=2s", kubeconfig=up.kubeconfig)
+        assert held.returncode != 0
+        assert "would violate the pod's disruption budget" in held.stderr
+        kubectl("patch", "pdb", "web", "-p", '{"spec":{"minAvailable":1}}', kubeconfig=up.kubeconfig)
+        drained = kubectl("drain", "node-0", "--timeout=120s", kubeconfig=up.kubeconfig)
+        assert drained.returncode == 0, drained.stderr
+        until(lambda: nodes_of(read("get", "pods")) == ["node-1", "node-1"], up.logs())
+
+
 def test_pods_of_a_node_that_falls_silent_are_replaced_and_cleaned_up_when_it_returns(
     kubectl: Kubectl, tmp_path: Path
 ) -> None:

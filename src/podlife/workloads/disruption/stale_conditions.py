@@ -1,0 +1,60 @@
+"""Pods that were marked as disrupted and then not deleted. Pure.
+
+A component that is about to delete a pod first sets its DisruptionTarget condition. If the deletion does not follow
+within two minutes, the condition is set to False: a Job must not take the next failure of that pod for a disruption.
+What the kubelet marks is left alone, since it may take any time until that pod is deleted.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from podlife.api.codec import Object, format_time, parse_time
+from podlife.podcontrol import is_terminal
+from podlife.workloads.conditions import find_condition
+from podlife.workloads.views import Pod
+
+STALE_AFTER = timedelta(minutes=2)
+_DISRUPTION_TARGET = "DisruptionTarget"
+_BY_KUBELET = "TerminationByKubelet"
+
+
+def time_until_stale(pod: Pod, now: datetime) -> timedelta | None:
+    """Zero or less when it is; None for a pod that is not marked, or on its way out, or at its end."""
+    if pod.metadata.deletion_timestamp is not None or is_terminal(pod):
+        return None
+    for condition in pod.status.conditions:
+        if condition.type == _DISRUPTION_TARGET and condition.status == "True":
+            # One that does not say since when is not younger than any other.
+            since = condition.last_transition_time
+            return timedelta(0) if since is None else since + STALE_AFTER - now
+    return None
+
+
+def reset_patch(pod: Object, now: datetime) -> Object | None:
+    """What takes the mark off the pod as the server has it; None if it is not, or not yet, to be taken off."""
+    metadata, status = pod["metadata"], pod.get("status") or {}
+    condition = find_condition(status.get("conditions"), _DISRUPTION_TARGET)
+    if (
+        condition is None
+        or condition.get("status") != "True"
+        or condition.get("reason") == _BY_KUBELET
+        or metadata.get("deletionTimestamp")
+        or status.get("phase") in ("Succeeded", "Failed")
+        or not _is_over(condition.get("lastTransitionTime"), now)
+    ):
+        return None
+    reset = {"type": _DISRUPTION_TARGET, "status": "False", "lastTransitionTime": format_time(now)}
+    if generation := metadata.get("generation"):
+        reset["observedGeneration"] = generation
+    # The order of conditions is theirs; a merge patch names all of them.
+    conditions = [reset if each is condition else each for each in status["conditions"]]
+    about = {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}
+    return {"metadata": about, "status": {"conditions": conditions}}
+
+
+def _is_over(since: str | None, now: datetime) -> bool:
+    try:
+        return since is None or parse_time(since) + STALE_AFTER <= now
+    except (ValueError, OverflowError):
+        return True

@@ -1,0 +1,37 @@
+"""What is decoded of a PodDisruptionBudget, and of a ReplicationController, which only its scale is asked of."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import msgspec
+
+from podlife.api.selectors import LabelSelector, label_selector_from_dict
+from podlife.workloads.percentages import IntOrPercent
+from podlife.workloads.views import LabelSelectorDict, Metadata, Status
+
+
+class BudgetSpec(msgspec.Struct, rename="camel"):
+    selector: LabelSelectorDict | None = None
+    min_available: IntOrPercent | None = None
+    max_unavailable: IntOrPercent | None = None
+
+
+class Budget(msgspec.Struct, dict=True):
+    metadata: Metadata
+    spec: BudgetSpec = msgspec.field(default_factory=BudgetSpec)
+    status: Status = {}
+
+    @cached_property
+    def selector(self) -> LabelSelector:
+        """Without one it selects nothing, an empty one everything. Raises ValueError for one that cannot be."""
+        return label_selector_from_dict(self.spec.selector)
+
+
+class ReplicationControllerSpec(msgspec.Struct):
+    replicas: int = 1
+
+
+class ReplicationController(msgspec.Struct):
+    metadata: Metadata
+    spec: ReplicationControllerSpec = msgspec.field(default_factory=ReplicationControllerSpec)
