@@ -3,6 +3,8 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 PYTHON ?= python3
+# That of deploy/Containerfile.
+UV_VERSION := 0.13.7
 # Options of the command that a target starts: make up ARGS="--port 7443"
 ARGS   ?=
 VENV   := .venv
@@ -27,7 +29,7 @@ $(UV):
 	@$(PYTHON) -c 'import sys; sys.exit("podlife needs Python 3.11 or newer, this is " + sys.version.split()[0] + ": name another with make PYTHON=...") if sys.version_info < (3, 11) else None'
 	@echo "installing into $(VENV), once: it takes about half a minute"
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
 
 $(STAMP): pyproject.toml uv.lock | $(UV)
 	$(UV) sync --quiet --frozen

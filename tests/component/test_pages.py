@@ -99,7 +99,8 @@ import asyncio
 from podlife.client import CONFIG_MAPS, Client, load
 
 async def main():
-    pool = {{"metadata": {{"name": "{name}", "labels": {{"warm-pool": ""}}}}, "data": {{"image": "i", "size": "3"}}}}
+    data = {{"image": "i", "command": "sleep 1", "size": "3"}}
+    pool = {{"metadata": {{"name": "{name}", "labels": {{"warm-pool": ""}}}}, "data": data}}
     async with Client.connect(load()) as client:
         await client.create(CONFIG_MAPS, pool, "default")
 

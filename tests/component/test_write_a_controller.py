@@ -80,7 +80,7 @@ def test_it_is_as_long_as_the_page_says() -> None:
     assert f"in {lines(block('python'))} lines of Python, {lines(body[0])} of them the controller" in PAGE
 
 
-@pytest.mark.parametrize("data", [{"image": "nginx", "size": "many"}, {"size": "3"}])
+@pytest.mark.parametrize("data", [{"image": "demo", "command": "sleep 1000", "size": "many"}, {"size": "3"}])
 @virtual_time
 async def test_input_that_cannot_work_is_told_once_without_a_traceback(
     caplog: pytest.LogCaptureFixture, data: dict[str, str]
@@ -94,7 +94,7 @@ async def test_input_that_cannot_work_is_told_once_without_a_traceback(
     await client.close()
     [record] = [record for record in caplog.records if record.levelname != "INFO"]
     assert record.message.startswith(
-        "warm-pools gives up on default/ci: a pool needs an image and a size in digits"
+        "warm-pools gives up on default/ci: a pool needs an image, a command and a size"
     )
     assert record.exc_info is None
 
@@ -107,7 +107,7 @@ async def test_pods_come_are_replaced_and_go_as_the_pool_asks() -> None:
         await asyncio.sleep(5)
         made = await pods(client)
         assert len(made) == 3
-        assert {pod["spec"]["containers"][0]["image"] for pod in made} == {"nginx"}
+        assert {pod["spec"]["containers"][0]["image"] for pod in made} == {"demo"}
         [owner] = {pod["metadata"]["ownerReferences"][0]["name"] for pod in made}
         assert owner == "ci"
         lost = made[0]["metadata"]["name"]
@@ -127,7 +127,7 @@ async def test_pods_come_are_replaced_and_go_as_the_pool_asks() -> None:
 @virtual_time
 async def test_config_maps_without_the_label_are_nobodys() -> None:
     client = connect(await start())
-    plain = {"metadata": {"name": "plain"}, "data": {"image": "nginx", "size": "2"}}
+    plain = {"metadata": {"name": "plain"}, "data": {"image": "demo", "command": "sleep 1000", "size": "2"}}
     await client.create(CONFIG_MAPS, plain, "default")
     async with running(client):
         await asyncio.sleep(5)

@@ -22,6 +22,7 @@ What is kept of an object is for its view to say; what to do about it, for the h
 """
 
 from podlife.informer.cache import Added, Cache, CacheReader, Deleted, HasMetadata, Updated
+from podlife.informer.indexes import Key
 from podlife.informer.informer import Handler, Informer, Stats
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "Handler",
     "HasMetadata",
     "Informer",
+    "Key",
     "Stats",
     "Updated",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,9 @@ from tests.unit.cli.test_cli import podlife
 DEPLOY = Path(__file__).resolve().parents[3] / "deploy"
 # Rights on everything there is, and nobody else's: what the garbage collector of owned objects needs.
 WITH_STARS = {"podlife-controllers:garbage-collector-controller"}
+# Only to read, and only this of a resource: how many pods an owner wants, of whatever kind it is.
+SCALES = {"apiGroups": ["*"], "resources": ["*/scale"], "verbs": ["get"]}
+WITH_SCALES = {"podlife-controllers:disruption-controller"}
 
 
 @pytest.fixture(params=["gc", "controllers"])
@@ -94,7 +98,9 @@ def test_the_roles_are_bound_to_the_account_that_the_pod_has(folder: Path) -> No
 
 def test_no_rule_has_a_star(folder: Path) -> None:
     for role in of_kind(folder, "ClusterRole") + of_kind(folder, "Role"):
-        values = [value for rule in role["rules"] for values in rule.values() for value in values]
+        assert (SCALES in role["rules"]) == (role["metadata"]["name"] in WITH_SCALES)
+        rules = [rule for rule in role["rules"] if rule != SCALES]
+        values = [value for rule in rules for values in rule.values() for value in values]
         assert ("*" in values) == (role["metadata"]["name"] in WITH_STARS)
         assert not [value for value in values if "*" in value and value != "*"]
 
@@ -103,3 +109,15 @@ def test_no_verb_is_a_star_and_no_role_may_give_itself_more(folder: Path) -> Non
     for role in of_kind(folder, "ClusterRole") + of_kind(folder, "Role"):
         verbs = {verb for rule in role["rules"] for verb in rule["verbs"]}
         assert not verbs & {"*", "escalate", "bind", "impersonate", "deletecollection"}
+
+
+def test_the_image_is_made_of_exact_versions_and_those_of_the_makefile() -> None:
+    image = (DEPLOY / "Containerfile").read_text()
+    makefile = (DEPLOY.parent / "Makefile").read_text()
+    bases = re.findall(r"^FROM (\S+)", image, re.MULTILINE)
+    assert bases == ["${PYTHON}", "${PYTHON}"]
+    assert re.search(r"^ARG PYTHON=docker\.io/library/python:\d+\.\d+\.\d+-slim-\w+$", image, re.MULTILINE)
+    pins = re.findall(r"^(?:ARG )?UV_VERSION ?:?= ?(\S+)$", image + makefile, re.MULTILINE)
+    assert len(pins) == 2
+    assert len(set(pins)) == 1
+    assert not re.search(r"pip install.* uv(\s|$)", image + makefile, re.MULTILINE)

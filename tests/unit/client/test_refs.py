@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from podlife.client import DEPLOYMENTS, NODES, PODS, Ref
+from podlife.client import DEPLOYMENTS, NODES, PODS, Ref, refs
+from tests.real_parts import ROOT
 
 
 @pytest.mark.parametrize(
@@ -28,3 +29,8 @@ def test_a_path_follows_from_the_resource(path: str, expected: str) -> None:
 def test_a_path_that_would_mean_something_else_is_refused(ref: Ref, namespace: str, name: str) -> None:
     with pytest.raises(ValueError):
         ref.path(namespace, name)
+
+
+def test_every_resource_that_has_a_constant_is_in_the_readme() -> None:
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert [name for name in refs.__all__ if f"`{name}" not in page] == []
