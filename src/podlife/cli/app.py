@@ -8,6 +8,7 @@ import typer
 
 from podlife import __version__
 from podlife.cli import apiserver, archive, controllers, demo, down, explain, gc, node, sim, status, stuck, up
+from podlife.cli.examples import add_examples
 from podlife.cli.options import RootGroup
 
 __all__ = ["app"]
@@ -56,3 +57,6 @@ def podlife(
     ] = False,
 ) -> None:
     """The whole life of a Kubernetes pod: create it, run it, end it, collect it."""
+
+
+add_examples(app)

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from podlife.cli import completions
 from podlife.cli.archive_target import ARCHIVE_ENV, Target, default_folder, parse_target
 from podlife.cli.explain import checked_namespace
 from podlife.cli.gc_archive import parse_age
@@ -39,7 +40,14 @@ class WhereOptions:
 
 
 NamespaceOption = Annotated[
-    str, typer.Option("-n", "--namespace", metavar="NAME", help="Only pods of this namespace.")
+    str,
+    typer.Option(
+        "-n",
+        "--namespace",
+        metavar="NAME",
+        help="Only pods of this namespace.",
+        autocompletion=completions.namespaces,
+    ),
 ]
 EverywhereOption = Annotated[
     bool, typer.Option("-A", "--all-namespaces", help="Pods of every namespace, as without -n.")

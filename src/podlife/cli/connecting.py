@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from podlife.cli import completions
 from podlife.cli.options import parse_timeout
 from podlife.errors import (
     ApiError,
@@ -39,15 +40,30 @@ class ConnectionOptions:
     kubeconfig: Annotated[
         str, typer.Option(metavar="FILE", help="The kubeconfig to use.", show_default="$KUBECONFIG")
     ] = ""
-    context: Annotated[str, typer.Option(metavar="NAME", help="The context of the kubeconfig.")] = ""
+    context: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", help="The context of the kubeconfig.", autocompletion=completions.contexts
+        ),
+    ] = ""
     server: Annotated[
         str, typer.Option("-s", "--server", metavar="URL", help="The address of the API server.")
     ] = ""
     cluster: Annotated[
-        str, typer.Option(metavar="NAME", help="The cluster of the kubeconfig, in place of the context's.")
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="The cluster of the kubeconfig, in place of the context's.",
+            autocompletion=completions.clusters,
+        ),
     ] = ""
     user: Annotated[
-        str, typer.Option(metavar="NAME", help="The user of the kubeconfig, in place of the context's.")
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="The user of the kubeconfig, in place of the context's.",
+            autocompletion=completions.users,
+        ),
     ] = ""
     token: Annotated[str, typer.Option(metavar="TOKEN", help="A bearer token to prove who you are.")] = ""
     certificate_authority: Annotated[str, typer.Option(metavar="FILE", help="CA bundle file.")] = ""

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from podlife.cli import completions
 from podlife.cli.connecting import ConnectionOptions
 from podlife.cli.controllers_nodehealth import NodeHealthOptions
 from podlife.cli.controllers_out_of_service import OutOfServiceOptions
@@ -97,6 +98,7 @@ def run(  # noqa: PLR0913 - groups of flags, each of its own part
         typer.Option(
             metavar="NAMES",
             show_default="*",
+            autocompletion=completions.controllers,
             help="Which: names (see `podlife controllers list`), * for all but the scheduler and "
             "out-of-service, -name for all but that (with commas, or repeated).",
         ),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from podlife.cli import completions
 from podlife.cli.apiserver import DataOption
 from podlife.cli.options import parse_timeout
 from podlife.errors import ConfigError, PodlifeError
@@ -34,7 +35,9 @@ def down(
     node: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[NODE]...", help="Stop only the agents of these nodes, as if their machines were silent."
+            metavar="[NODE]...",
+            help="Stop only the agents of these nodes, as if their machines were silent.",
+            autocompletion=completions.nodes_of_up,
         ),
     ] = None,
     data: DataOption = None,

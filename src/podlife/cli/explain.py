@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from podlife.cli import completions
 from podlife.cli.archive_target import ARCHIVE_ENV, parse_target
 from podlife.cli.connecting import ConnectionOptions
 from podlife.cli.explain_audit import parse_audit_log
@@ -32,7 +33,7 @@ class _KindGroup(TyperGroup):
         words = [_KINDS.get(kind, kind), *([name] if mark else []), *args[1:]]
         # A second name would be that of another pod, or the first a kind that is misspelled.
         is_name_alone = not mark and not (len(words) > 1 and not words[1].startswith("-"))
-        if is_name_alone and self.get_command(ctx, words[0]) is None and not ctx.resilient_parsing:
+        if is_name_alone and self.get_command(ctx, words[0]) is None:
             words.insert(0, "pod")
         return super().resolve_command(ctx, words)
 
@@ -52,6 +53,7 @@ NamespaceOption = Annotated[
         "--namespace",
         metavar="NAME",
         help="The namespace of the pod.",
+        autocompletion=completions.namespaces,
         show_default="that of the context",
     ),
 ]
@@ -116,7 +118,9 @@ def _checked_name(name: str, kind: str) -> str:
 @app.command(cls=GoCommand)
 @with_groups
 def pod(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The pod's name.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="The pod's name.", autocompletion=completions.pods)
+    ],
     connection: ConnectionOptions,
     namespace: NamespaceOption = "",
     policy: PolicyOption = None,
@@ -136,7 +140,9 @@ def pod(
 @app.command(cls=GoCommand)
 @with_groups
 def node(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The node's name.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="The node's name.", autocompletion=completions.nodes)
+    ],
     connection: ConnectionOptions,
     output: FormatOption = "text",
 ) -> None:

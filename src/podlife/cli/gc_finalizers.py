@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from podlife.cli import completions
 from podlife.cli.connecting import ConnectionOptions
 from podlife.cli.explain import checked_namespace
 from podlife.cli.gc_archive import ArchiveOptions
@@ -24,7 +25,14 @@ app = typer.Typer(
 
 FormatOption = Annotated[str, format_option("table", "json")]
 NamespaceOption = Annotated[
-    str | None, typer.Option("-n", "--namespace", metavar="NAME", help="Only pods of this namespace.")
+    str | None,
+    typer.Option(
+        "-n",
+        "--namespace",
+        metavar="NAME",
+        help="Only pods of this namespace.",
+        autocompletion=completions.namespaces,
+    ),
 ]
 
 
@@ -108,6 +116,7 @@ class RemovalOptions:
             "--namespace",
             metavar="NAME",
             help="The namespace of the pods.",
+            autocompletion=completions.namespaces,
             show_default="that of the context",
         ),
     ] = None

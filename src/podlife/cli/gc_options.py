@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from podlife.cli import completions
 from podlife.cli.options import parse_boolean, parse_duration, whole_number, words
 
 if TYPE_CHECKING:
@@ -82,7 +83,14 @@ class SelectionOptions:
 
     # None is not said; said and empty, as a script's variable may be, must not mean every pod there is.
     namespace: Annotated[
-        str | None, typer.Option("-n", "--namespace", metavar="NAME", help="Only pods of this namespace.")
+        str | None,
+        typer.Option(
+            "-n",
+            "--namespace",
+            metavar="NAME",
+            help="Only pods of this namespace.",
+            autocompletion=completions.namespaces,
+        ),
     ] = None
     all_namespaces: Annotated[
         bool, typer.Option("-A", "--all-namespaces", help="Pods of every namespace, as without -n.")

@@ -16,6 +16,8 @@ from typing import Annotated, Any, TypeVar, get_type_hints
 import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
+from podlife.cli.completions import one_of
+
 __all__ = [
     "RUNTIMES",
     "GoCommand",
@@ -234,4 +236,11 @@ def format_option(*formats: str, help_: str = "How to show it.") -> Any:
             raise typer.BadParameter(f"{text!r} is no way to show it: there are {', '.join(formats)}")
         return text
 
-    return typer.Option("-o", "--output", metavar="|".join(formats), parser=parse, help=help_)
+    return typer.Option(
+        "-o",
+        "--output",
+        metavar="|".join(formats),
+        parser=parse,
+        help=help_,
+        autocompletion=one_of(*formats),
+    )

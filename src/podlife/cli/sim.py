@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from podlife.cli import completions
 from podlife.cli.connecting import ConnectionOptions
 from podlife.cli.logs import VerbosityOption
 from podlife.cli.options import parse_timeout, whole_number, with_groups
@@ -62,7 +63,14 @@ class SimOptions:
         ),
     ] = "sim"
     namespace: Annotated[
-        str, typer.Option("-n", "--namespace", metavar="NAME", help="Where to create pods.")
+        str,
+        typer.Option(
+            "-n",
+            "--namespace",
+            metavar="NAME",
+            help="Where to create pods.",
+            autocompletion=completions.namespaces,
+        ),
     ] = "default"
     max_pods: Annotated[
         int, typer.Option(metavar="NUMBER", parser=whole_number(1), help="How many pods a node takes.")

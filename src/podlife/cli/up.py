@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from podlife.cli import completions
 from podlife.cli.apiserver import DataOption, parse_folder, parse_host
 from podlife.cli.audit_options import (
     MaxAgeOption,
@@ -65,6 +66,7 @@ class UpOptions:
         typer.Option(
             metavar="|".join(RUNTIMES),
             parser=parse_runtime,
+            autocompletion=completions.one_of(*RUNTIMES),
             help="What runs containers: processes of this machine, containerd, or nothing at all.",
         ),
     ] = "process"
@@ -92,6 +94,7 @@ class UpOptions:
         typer.Option(
             metavar="NAMES",
             show_default="*,scheduler",
+            autocompletion=completions.controllers,
             help="Which controllers: names as `podlife controllers list` has them, -name to leave one out.",
         ),
     ] = None
@@ -168,7 +171,11 @@ def register(app: typer.Typer) -> None:
 def up(
     node: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[NODE]...", help="Start these nodes of a running `up` again."),
+        typer.Argument(
+            metavar="[NODE]...",
+            help="Start these nodes of a running `up` again.",
+            autocompletion=completions.nodes_of_up,
+        ),
     ] = None,
     *,
     options: UpOptions,
@@ -221,6 +228,7 @@ def _checked(options: UpOptions) -> list[str]:
         )
     if options.runtime == "containerd" and importlib.util.find_spec("grpc") is None:
         raise typer.BadParameter(
-            "--runtime containerd needs more libraries: pip install 'podlife[containerd]'"
+            "--runtime containerd needs more libraries: in the checkout run `.venv/bin/uv sync --extra containerd`, "
+            "or `pip install '.[containerd]'` elsewhere"
         )
     return chosen

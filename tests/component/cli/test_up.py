@@ -20,6 +20,7 @@ import pytest
 
 from podlife.cli.up_folder import UpFolder
 from podlife.client import NODES, PODS, Client, Flags, load
+from tests.unit.cli.test_completions import offered
 from tests.up_process import UpProcess, podlife, running_up, until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes as pods need Linux")
@@ -219,6 +220,18 @@ def test_a_command_that_knows_no_server_names_the_kubeconfig_of_a_running_up(
     [line] = refused.stderr.splitlines()
     assert "no API server is configured" in line
     assert f"export KUBECONFIG={up.kubeconfig}" in line
+
+
+async def test_a_shell_is_offered_pods_namespaces_and_nodes_of_the_cluster(up: UpProcess) -> None:
+    await create(up, pod("offered", "sleep 1000"))
+    assert offered("podlife explain pod offer", up.kubeconfig) == ["offered"]
+    assert offered("podlife explain pod -n kube-system offer", up.kubeconfig) == []
+    assert offered("podlife stuck -n kube-", up.kubeconfig) == [
+        "kube-node-lease",
+        "kube-public",
+        "kube-system",
+    ]
+    assert offered(f"podlife down --data {up.data} ", up.kubeconfig) == ["node-0", "node-1"]
 
 
 def test_http_to_a_server_that_expects_tls_is_told_to_write_https(up: UpProcess) -> None:

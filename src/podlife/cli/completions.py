@@ -1,0 +1,117 @@
+"""What a shell offers for a word that is being typed: names from the kubeconfig, from the server, from a running `up`.
+
+A shell that waits is worse than one that offers nothing: whatever goes wrong, or takes longer than a moment, is no
+offer and no message. Nothing is imported before a shell asks.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from podlife.client import Ref
+
+Completer = Callable[[typer.Context, str], list[str]]
+
+_MOST_SECONDS = 2.0
+_MOST_NAMES = 500
+
+
+def one_of(*words: str) -> Completer:
+    def complete(ctx: typer.Context, incomplete: str) -> list[str]:
+        return [word for word in words if word.startswith(incomplete)]
+
+    return complete
+
+
+def _from_kubeconfig(section: str) -> Completer:
+    def complete(ctx: typer.Context, incomplete: str) -> list[str]:
+        from podlife.client.kubeconfig import Kubeconfig
+        from podlife.errors import PodlifeError
+
+        try:
+            found = Kubeconfig.find(ctx.params.get("kubeconfig") or "", os.environ)
+        except PodlifeError:
+            return []
+        return sorted(getattr(found, section)) if found is not None else []
+
+    return complete
+
+
+contexts = _from_kubeconfig("contexts")
+clusters = _from_kubeconfig("clusters")
+users = _from_kubeconfig("users")
+
+
+def namespaces(ctx: typer.Context, incomplete: str) -> list[str]:
+    from podlife.client import NAMESPACES
+
+    return _names(ctx, NAMESPACES)
+
+
+def pods(ctx: typer.Context, incomplete: str) -> list[str]:
+    from podlife.client import PODS
+
+    return _names(ctx, PODS)
+
+
+def nodes(ctx: typer.Context, incomplete: str) -> list[str]:
+    from podlife.client import NODES
+
+    return _names(ctx, NODES)
+
+
+def nodes_of_up(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Those of a running `podlife up`."""
+    from podlife.cli.up_control import ask
+    from podlife.cli.up_folder import choose_folder
+    from podlife.errors import PodlifeError
+
+    try:
+        parts = ask(choose_folder(ctx.params.get("data")), {"do": "status"})["parts"]
+    except (PodlifeError, OSError, ValueError, KeyError):
+        return []
+    return [part["name"] for part in parts if part["name"] not in ("apiserver", "controllers", "nodes")]
+
+
+def controllers(ctx: typer.Context, incomplete: str) -> list[str]:
+    """After the commas of what is typed already."""
+    from podlife.cli.controllers_catalog import known_controllers
+
+    before, comma, _ = incomplete.rpartition(",")
+    return [f"{before}{comma}{each.short}" for each in known_controllers()]
+
+
+def _names(ctx: typer.Context, ref: Ref) -> list[str]:
+    import asyncio
+    from dataclasses import fields
+
+    from podlife.cli.connecting import ConnectionOptions, load_connection
+
+    given = {each.name: ctx.params.get(each.name) for each in fields(ConnectionOptions)}
+    try:
+        connection = load_connection(
+            ConnectionOptions(**{name: value for name, value in given.items() if value is not None})
+        )
+        namespace = (ctx.params.get("namespace") or connection.namespace) if ref.namespaced else ""
+        return asyncio.run(_list(connection, ref, namespace))
+    except Exception:
+        return []
+
+
+async def _list(connection: Any, ref: Ref, namespace: str) -> list[str]:
+    import asyncio
+
+    from podlife.api.views import MetadataOnly
+    from podlife.client import Client, ListOptions
+
+    async with asyncio.timeout(_MOST_SECONDS):
+        async with Client.connect(connection, timeout_seconds=_MOST_SECONDS) as client:
+            page = await client.list(
+                ref, namespace, options=ListOptions(limit=_MOST_NAMES), view=MetadataOnly
+            )
+    return sorted(each.metadata.name for each in page.items)
