@@ -26,7 +26,7 @@ from podlife.cli.up_folder import UpFolder
 from podlife.cli.up_join import Joining
 from podlife.clock import SystemClock
 
-__all__ = ["serve"]
+__all__ = ["prepare", "serve"]
 
 
 def serve(settings: Settings) -> NoReturn:
@@ -37,7 +37,7 @@ def serve(settings: Settings) -> NoReturn:
         settings = replace(settings, data=folder, is_temporary=True)
     assert settings.data is not None
     try:
-        _prepare(settings, settings.data)
+        prepare(settings, settings.data)
     except BaseException:
         if settings.is_temporary:
             shutil.rmtree(settings.data, ignore_errors=True)
@@ -56,7 +56,8 @@ def _environment() -> dict[str, str]:
     return os.environ | {"SSL_CERT_FILE": os.devnull, "SSL_CERT_DIR": os.devnull}
 
 
-def _prepare(settings: Settings, folder: Path) -> None:
+def prepare(settings: Settings, folder: Path) -> None:
+    """Make what a server needs in its folder; raises ConfigError when it cannot be used."""
     # Nobody else may use the folder meanwhile; the server claims it again for as long as it runs.
     claim = DataFolder(folder)
     claim.claim()

@@ -95,6 +95,21 @@ def test_a_wrong_use_is_explained_with_exit_code_2(arguments: list[str]) -> None
     ("arguments", "line"),
     [
         (["--nonsense"], "there is no option --nonsense; `podlife -h` shows what there is"),
+        (
+            ["up", "--nodez", "3"],
+            "there is no option --nodez: did you mean --nodes? `podlife up -h` shows what there is",
+        ),
+        (
+            ["gc", "plan", "--treshold", "3"],
+            (
+                "there is no option --treshold: did you mean --terminated-pod-gc-threshold? `podlife gc plan -h` shows "
+                "what there is"
+            ),
+        ),
+        (
+            ["up", "--quarantine", "3s"],
+            "there is no option --quarantine: did you mean --pod-gc-quarantine? `podlife up -h` shows what there is",
+        ),
         (["nonsense"], "there is no command 'nonsense'; `podlife -h` shows what there is"),
         (
             ["controller"],

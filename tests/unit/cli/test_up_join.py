@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import stat
 from hashlib import sha256
 from pathlib import Path
@@ -16,6 +17,8 @@ from podlife.apiserver.identities import prepare_identities
 from podlife.apiserver.settings import Settings
 from podlife.cli.connecting import ConnectionOptions
 from podlife.cli.join import join
+from podlife.cli.serve import prepare
+from podlife.cli.up_folder import UpFolder
 from podlife.cli.up_join import Joining, authority_hash, reachable_url
 from podlife.clock import SystemClock
 from podlife.errors import ConfigError, PodlifeError
@@ -106,3 +109,17 @@ def test_what_is_missing_to_join_is_said_before_anything_is_asked(
 def test_a_server_that_is_not_there_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(PodlifeError, match="does not answer"):
         join("n1", tmp_path, "https://127.0.0.1:1", HASH, ConnectionOptions(token="t"))
+
+
+@pytest.mark.parametrize("is_alive", [False, True])
+def test_a_server_does_not_take_the_token_of_an_up_that_was_killed(folder: Path, is_alive: bool) -> None:
+    """The token was to end with that `up`; that of one that runs stays."""
+    Joining(folder).open(URL)
+    up = UpFolder(folder)
+    up.sign(URL)
+    if not is_alive:
+        holder = json.loads((folder / "up.json").read_text())
+        (folder / "up.json").write_text(json.dumps(holder | {"started": holder["started"] - 1}))
+    prepare(Settings(), folder)
+    assert ("system:bootstrap:" in (folder / "tokens.csv").read_text()) is is_alive
+    assert Joining(folder).file.exists() is is_alive

@@ -275,3 +275,55 @@ def test_the_environments_proxy_is_used_with_its_exceptions(
 def test_a_proxy_that_cannot_be_spoken_to_is_refused() -> None:
     with pytest.raises(ConfigError, match="http:// or https://"):
         Connection("https://host", proxy_url="socks5://p:1")
+
+
+def test_a_cluster_and_a_user_take_the_place_of_those_of_the_context(tmp_path: Path) -> None:
+    one, two = (
+        write(tmp_path / "one", user={"token": "first"}),
+        write(tmp_path / "two", user={"token": "second"}),
+    )
+    environment = {"KUBECONFIG": f"{one}:{two}"}
+    mixed = load(Flags(context="one", user="two"), environment)
+    assert (mixed.server, mixed.auth) == ("https://one.example:6443", TokenAuth("second"))
+    mixed = load(Flags(cluster="two"), environment)
+    assert (mixed.server, mixed.auth) == ("https://two.example:6443", TokenAuth("first"))
+    with pytest.raises(ConfigError, match="has no user 'nobody'; there is: one, two"):
+        load(Flags(user="nobody"), environment)
+
+
+def test_a_cluster_and_a_user_need_no_context(tmp_path: Path) -> None:
+    path = write(tmp_path / "one", user={"token": "first"})
+    path.write_text(path.read_text().replace("current-context: one", "current-context: ''"))
+    connection = load(Flags(cluster="one", user="one"), {"KUBECONFIG": str(path)})
+    assert (connection.server, connection.auth) == ("https://one.example:6443", TokenAuth("first"))
+    assert connection.origin == f"cluster 'one' in {path}"
+
+
+def test_a_client_certificate_counts_in_place_of_the_token_of_the_kubeconfig(tmp_path: Path) -> None:
+    path = write(tmp_path / "one", user={"token": "first"})
+    (tmp_path / "crt").write_bytes(b"certificate")
+    (tmp_path / "key").write_bytes(b"key")
+    pair = {"client_certificate": str(tmp_path / "crt"), "client_key": str(tmp_path / "key")}
+    connection = load(Flags(**pair), {"KUBECONFIG": str(path)})
+    assert (connection.client_certificate, connection.client_key) == (b"certificate", b"key")
+    assert connection.auth is None
+    assert load(Flags(**pair, token="other"), {"KUBECONFIG": str(path)}).auth == TokenAuth("other")
+
+
+def test_a_client_certificate_without_its_key_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="belong together; give both"):
+        load(Flags(server="https://h", token="t", client_key="k"), {})
+
+
+def test_groups_and_a_uid_are_those_of_the_user_to_act_as() -> None:
+    flags = Flags(
+        server="https://h", token="t", request_as="eve", request_as_uid="7", request_as_groups=("a", "b")
+    )
+    assert load(flags, {}).impersonation == (
+        ("Impersonate-User", "eve"),
+        ("Impersonate-Uid", "7"),
+        ("Impersonate-Group", "a"),
+        ("Impersonate-Group", "b"),
+    )
+    with pytest.raises(ConfigError, match="name one with --as"):
+        load(Flags(server="https://h", token="t", request_as_groups=("a",)), {})
