@@ -45,7 +45,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-FormatOption = Annotated[str, format_option("text", "json")]
+FormatOption = Annotated[str, format_option("text", "json", "yaml")]
 NamespaceOption = Annotated[
     str,
     typer.Option(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from podlife.cli.options import format_duration
+from podlife.cli.output import STRUCTURED, structured
 from podlife.cli.printable import printable
 from podlife.explain import Cause, Explanation, Upcoming, as_dict
 
@@ -20,8 +20,8 @@ _MOST_CAUSES = 10
 
 def format_explanation(found: Explanation, output: str, now: datetime) -> str:
     """In one of the formats of `-o`; each of them is whole lines."""
-    if output == "json":
-        return json.dumps(as_dict(found), indent=2) + "\n"
+    if output in STRUCTURED:
+        return structured(as_dict(found), output)
     return "\n".join(map(printable, _lines(found, now))) + "\n"
 
 
@@ -84,10 +84,8 @@ def format_stuck(
     found: Sequence[Explanation], output: str, now: datetime, unread: Sequence[str], namespace: str = ""
 ) -> str:
     """Those that are stuck, the longest first; of one namespace, or of all."""
-    if output == "json":
-        return (
-            json.dumps({"stuck": [as_dict(each) for each in found], "unread": list(unread)}, indent=2) + "\n"
-        )
+    if output in STRUCTURED:
+        return structured({"stuck": [as_dict(each) for each in found], "unread": list(unread)}, output)
     rows = [("NAMESPACE", "POD", "STAGE", "CAUSE", "AGE", "WHY")]
     for each in found:
         first = next(cause for cause in each.causes if cause.is_stuck)

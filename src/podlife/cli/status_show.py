@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from podlife.cli import loop
 from podlife.cli.connecting import ConnectionOptions, connected, load_connection
 from podlife.cli.options import format_duration
+from podlife.cli.output import STRUCTURED, structured
 from podlife.cli.printable import printable
 from podlife.cli.up_control import ask
 from podlife.cli.up_folder import UpFolder
@@ -36,13 +36,8 @@ def show_status(folder: UpFolder, output: str) -> None:
     except PodlifeError as error:
         world, found["error"] = None, str(error)
     facts = found | (_facts(world) if world is not None else {})
-    if output == "json":
-        print(json.dumps(facts, indent=2))
-        return
-    if output == "yaml":
-        import yaml
-
-        print(yaml.safe_dump(facts, sort_keys=False), end="")
+    if output in STRUCTURED:
+        print(structured(facts, output), end="")
         return
     print(f"{found['url']} (data: {folder.path})\n\n{table_of(_part_rows(parts))}")
     if world is None:

@@ -20,7 +20,7 @@ from podlife.cli import main
         (["explain", "Web"], "'Web' is no name of a pod"),
         (["explain", "Web", "-o", "json"], "'Web' is no name of a pod"),
         (["explain", "pdo", "web"], "there is no command 'pdo'"),
-        (["explain", "pod", "web", "-o", "xml"], "'xml' is no way to show it: there are text, json"),
+        (["explain", "pod", "web", "-o", "xml"], "'xml' is no way to show it: there are text, json, yaml"),
         (["explain", "pod", "web", "-n", "a_b"], "'a_b' is no name of a namespace"),
         (["explain", "node", "a/b"], "'a/b' is no name of a node"),
         (["explain", "pod"], "NAME is missing"),
