@@ -12,8 +12,6 @@ from pathlib import Path
 
 from tests.real_parts import ROOT
 
-# Its sample is untyped on purpose: the runtime's seam is to be seen, and the types of its parts would hide it.
-UNTYPED = {"own-compute.md"}
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
@@ -24,11 +22,11 @@ def samples_of(page: Path) -> list[str]:
 def test_samples_pass_a_strict_type_checker(tmp_path: Path) -> None:
     programs = {}
     for page in PAGES:
-        if page.name not in UNTYPED and (samples := samples_of(page)):
+        if samples := samples_of(page):
             program = tmp_path / f"{page.stem.lower().replace('-', '_')}_sample.py"
             program.write_text("\n\n".join(samples), encoding="utf-8")
             programs[page.name] = program
-    assert {"README.md", "testing.md", "write-a-controller.md"} <= programs.keys()
+    assert {"README.md", "own-compute.md", "testing.md", "write-a-controller.md"} <= programs.keys()
     checker = [sys.executable, "-m", "mypy", "--strict", "--config-file=", "--disable-error-code=no-redef"]
     # A cache of its own, beside that of `make types`: options differ, and both may run at once.
     cache = f"--cache-dir={ROOT / '.mypy_cache' / 'samples'}"

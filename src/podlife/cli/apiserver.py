@@ -20,7 +20,7 @@ from podlife.cli.audit_options import (
 from podlife.cli.options import whole_number
 from podlife.errors import ConfigError
 
-__all__ = ["DataOption", "app", "parse_host", "parse_folder"]
+__all__ = ["DataOption", "app", "parse_folder", "parse_host"]
 
 app = typer.Typer(
     help="A Kubernetes API server in one process.", invoke_without_command=True, rich_markup_mode=None
