@@ -13,11 +13,13 @@ import pytest
 from podlife.aio import cancel_and_wait
 from podlife.api.codec import Object, format_micro_time
 from podlife.client import LEASES, NODES, PODS, Client
+from podlife.errors import ConfigError
 from podlife.kubelet.agent import Agent
 from podlife.kubelet.fleet import Fleet, FleetSettings
-from podlife.kubelet.node import FixedMachine, NameInUseError, NodeSettings
+from podlife.kubelet.node import FixedMachine, MachineFacts, NameInUseError, NodeSettings
 from podlife.kubelet.node.lease import NAMESPACE
 from podlife.kubelet.node.lease_hold import Hold, hold_of, lease_seconds
+from podlife.kubelet.node.record import NodeRecord
 from podlife.kubelet.runtime import ContainerState
 from podlife.kubelet.runtimes.sim import SimRuntime, SimWorld
 from podlife.kubelet.settings import AgentSettings
@@ -235,6 +237,32 @@ async def test_an_unexpected_failure_does_not_end_the_heartbeat(monkeypatch: pyt
             await asyncio.sleep(30)
         await asyncio.sleep(12)
         await assert_fresh(here)
+
+
+@virtual_time
+async def test_a_watch_of_the_node_that_brings_nonsense_is_begun_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with world() as here, here.running() as reporter:
+        with monkeypatch.context() as patched:
+            patched.setattr(NodeRecord, "put", lambda *_: {}["uid"])
+            await here.client.patch(NODES, "n1", {"metadata": {"labels": {"a": "1"}}})
+            await asyncio.sleep(60)
+        await here.client.patch(NODES, "n1", {"metadata": {"labels": {"a": "2"}}})
+        await asyncio.sleep(60)
+        assert reporter.node()["metadata"]["labels"]["a"] == "2"
+        await assert_fresh(here)
+
+
+@virtual_time
+async def test_a_machine_that_no_node_can_be_on_ends_the_agent(monkeypatch: pytest.MonkeyPatch) -> None:
+    def facts() -> MachineFacts:
+        raise ConfigError("no memory")
+
+    async with world() as here:
+        monkeypatch.setattr(here.machine, "facts", facts)
+        with pytest.raises(ConfigError, match="no memory"):
+            await here.reporter().run()
 
 
 @pytest.mark.parametrize(

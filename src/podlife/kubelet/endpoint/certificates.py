@@ -127,8 +127,9 @@ class ServingCertificate:
         and the certificate from before serves on: a full disk must not end a node."""
         try:
             return await self._renew_if_due()
-        except (PodlifeError, OSError, ValueError) as error:
-            log.warning("the certificate of this node could not be renewed: %s", error)
+        except Exception as error:
+            defect = None if isinstance(error, (PodlifeError, OSError, ValueError)) else error
+            log.warning("the certificate of this node could not be renewed: %s", error, exc_info=defect)
             return _RETRY_SECONDS
 
     async def _renew_if_due(self) -> float:

@@ -7,8 +7,8 @@ import logging
 from contextlib import aclosing
 
 from podlife.api.codec import Object
-from podlife.client import NODES, BadAnswerError, Bookmark, Client, EventType, WatchOptions
-from podlife.errors import ApiError, ExpiredError, UnreachableError
+from podlife.client import NODES, Bookmark, Client, EventType, WatchOptions
+from podlife.errors import ExpiredError, PodlifeError
 
 __all__ = ["NodeRecord", "follow_node"]
 
@@ -54,8 +54,11 @@ async def follow_node(client: Client, name: str, record: NodeRecord) -> None:
             await _follow_once(client, name, record)
         except ExpiredError:
             delay = _FIRST_RETRY_SECONDS
-        except (ApiError, UnreachableError, BadAnswerError) as error:
-            log.debug("node %s is not followed: %s", name, error)
+        except Exception as error:
+            # An agent without this watch still learns of its node from its own requests.
+            is_expected = isinstance(error, PodlifeError)
+            level = logging.DEBUG if is_expected else logging.WARNING
+            log.log(level, "watch of node %s ended, retrying: %s", name, error, exc_info=not is_expected)
             delay = min(_LAST_RETRY_SECONDS, delay * 2)
         await asyncio.sleep(delay)
 

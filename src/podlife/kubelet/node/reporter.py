@@ -17,10 +17,9 @@ from podlife.aio import wait_until_set
 from podlife.api.codec import Object, format_time
 from podlife.client import NODES, Client, Limiter, PatchType
 from podlife.clock import Clock
-from podlife.errors import ConflictError, InvalidError, NotFoundError, PodlifeError
+from podlife.errors import ConfigError, ConflictError, InvalidError, NotFoundError, PodlifeError
 from podlife.kubelet.node.agent_identity import AgentIdentity
 from podlife.kubelet.node.lease import NodeLease
-from podlife.kubelet.node.lease_hold import NameInUseError
 from podlife.kubelet.node.machine import Machine
 from podlife.kubelet.node.membership import AnotherClusterError, ClusterMembership
 from podlife.kubelet.node.observer import Observer, VersionedRuntime
@@ -141,13 +140,14 @@ class NodeReporter:
         self.registered.set()
 
     async def _persist(self, what: str, attempt: Callable[[], Awaitable[None]]) -> None:
-        """Until it succeeds. Before the node is claimed, a refusal to be this node's agent is final."""
+        """Until it succeeds. What the user has to put right is final; another cluster only before the claim."""
         delay = _FIRST_RETRY_SECONDS
         while True:
             try:
                 await attempt()
-            except PodlifeError as error:
-                if not self._is_claimed and isinstance(error, (NameInUseError, AnotherClusterError)):
+            except Exception as error:
+                is_away = self._is_claimed and isinstance(error, AnotherClusterError)
+                if isinstance(error, ConfigError) and not is_away:
                     raise
                 self._complain(what, error)
                 await asyncio.sleep(delay * (1 + 0.1 * random.random()))  # noqa: S311 - spreads load
@@ -196,11 +196,8 @@ class NodeReporter:
             self._wake.clear()
             try:
                 await self._report()
-            except PodlifeError as error:
+            except Exception as error:  # noqa: BLE001 - the next look may go well, and pods do not depend on it
                 self._complain("could not be told its status", error)
-            except Exception:
-                # The next look may go well, and pods do not depend on this one.
-                log.exception("unexpected failure while reporting node %s", self._settings.name)
             else:
                 self._complaint = ""
 
@@ -292,10 +289,11 @@ class NodeReporter:
             regarding = {"apiVersion": "v1", "kind": "Node", "name": self._settings.name}
             self._recorder.event(regarding, type_, reason, message)
 
-    def _complain(self, what: str, error: PodlifeError) -> None:
+    def _complain(self, what: str, error: Exception) -> None:
         """Once for each reason: the same is tried every few seconds."""
         if str(error) != self._complaint:
-            log.warning("node %s %s: %s", self._settings.name, what, error)
+            defect = None if isinstance(error, PodlifeError) else error
+            log.warning("node %s %s: %s", self._settings.name, what, error, exc_info=defect)
         self._complaint = str(error)
 
     def _now(self) -> str:

@@ -82,8 +82,10 @@ class ManifestFolder:
         except FileNotFoundError:
             # Gone between two looks, or a link to nowhere.
             return None
-        except (ManifestError, OSError) as error:
+        except Exception as error:  # noqa: BLE001 - a file that nobody has thought of concerns no other pod
             reason = error.strerror if isinstance(error, OSError) else error
+            if not isinstance(error, (OSError, ManifestError)):
+                reason = f"cannot be read: {error!r}"
             still = (
                 "; the pod that it was before goes on" if known is not None and known.pod is not None else ""
             )

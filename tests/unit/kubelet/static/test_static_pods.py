@@ -12,7 +12,8 @@ import pytest
 from podlife.aio import cancel_and_wait, spawn
 from podlife.api.codec import Object
 from podlife.clock import ManualClock
-from podlife.kubelet.static import SEEN, StaticPods
+from podlife.kubelet.static import SEEN, StaticPods, folder
+from podlife.kubelet.static.manifests import Manifest
 from tests.virtual_time import virtual_time
 
 LOOK_SECONDS = 21
@@ -261,3 +262,20 @@ async def test_a_file_of_many_values_is_not_read_to_its_end(tmp_path: Path, line
     async with told_of(tmp_path) as told:
         assert told.names == ["b-n"]
         assert "the YAML holds more than 10000 values: write it as JSON" in told.problems[0]
+
+
+@virtual_time
+async def test_a_file_that_nobody_has_thought_of_concerns_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.yaml").write_text(text("a"))
+    (tmp_path / "b.yaml").write_text(text("b"))
+    read = folder.read_manifest
+
+    def fails(data: bytes, source: str, node_name: str) -> Manifest:
+        return {}["a"] if source.endswith("a.yaml") else read(data, source, node_name)
+
+    monkeypatch.setattr(folder, "read_manifest", fails)
+    async with told_of(tmp_path) as told:
+        assert told.names == ["b-n"]
+        assert told.problems == [f"{tmp_path / 'a.yaml'}: cannot be read: KeyError('a')"]
