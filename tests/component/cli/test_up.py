@@ -111,7 +111,7 @@ async def test_a_node_of_another_process_joins_by_the_file(up: UpProcess, tmp_pa
     with (tmp_path / "log").open("wb") as log:
         node = subprocess.Popen([sys.executable, "-m", "podlife", "node", *flags], stdout=log, stderr=log)
     try:
-        until(lambda: "more is registered" in (tmp_path / "log").read_text(), "it did not join")
+        until(lambda: "node more joined the cluster" in (tmp_path / "log").read_text(), "it did not join")
         assert stat.S_IMODE((data / "kubeconfig").stat().st_mode) == 0o600
         async with Client.connect(load(Flags(kubeconfig=str(data / "kubeconfig")))) as client:
             assert (await client.get(NODES, "more"))["metadata"]["name"] == "more"
