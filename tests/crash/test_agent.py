@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from podlife.client import PODS, Client, DeleteOptions, Flags, PatchType, load
+from podlife.client import LEASES, NODES, PODS, Client, DeleteOptions, Flags, PatchType, load
 from podlife.errors import NotFoundError
 from tests.agent_process import AgentProcess, running_agent
 from tests.server_process import ServerProcess, running_server
@@ -115,6 +115,12 @@ async def world(server: ServerProcess, tmp_path: Path) -> AsyncIterator[World]:
                 for pid in one.alive():
                     with contextlib.suppress(ProcessLookupError):
                         os.kill(pid, signal.SIGKILL)
+                if agent.is_running:
+                    agent.kill()
+                # The next test is another machine under the same name.
+                for ref, namespace in ((NODES, ""), (LEASES, "kube-node-lease")):
+                    with contextlib.suppress(NotFoundError):
+                        await client.delete(ref, "n1", namespace)
 
 
 def state(pod: Object, name: str = "main") -> Object:
@@ -287,3 +293,21 @@ def test_an_agent_with_the_credentials_of_another_node_is_told_so(
     assert ended.returncode == 1
     assert len(ended.stderr.splitlines()) == 1, ended.stderr
     assert "are not those of node n2 (403)" in ended.stderr
+
+
+async def test_a_second_agent_under_the_name_of_a_live_one_is_refused_and_runs_nothing(
+    world: World, server: ServerProcess, tmp_path: Path
+) -> None:
+    await world.create(world.container("main", LOOP))
+    await world.until_running()
+    other = AgentProcess(tmp_path / "other", server.data / "node.kubeconfig")
+    ended = await asyncio.to_thread(
+        subprocess.run, other.command, capture_output=True, text=True, timeout=SECONDS
+    )
+    assert ended.returncode == 1
+    assert "Traceback" not in ended.stderr
+    assert "node 'n1' is already served by another agent" in ended.stderr.splitlines()[-1]
+    assert world.starts() == Counter({"main": 1})
+    assert world.agent.is_running
+    await world.client.delete(PODS, "web", "default")
+    await world.until_finished()
