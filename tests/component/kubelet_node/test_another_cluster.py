@@ -234,6 +234,38 @@ async def test_a_node_that_was_deleted_registers_again_and_so_does_one_whose_ser
 
 
 @virtual_time
+async def test_those_who_ask_together_share_a_check_that_began_after_they_asked() -> None:
+    first, other = await cluster(), await cluster()
+    asked: list[str] = []
+    may_answer = asyncio.Event()
+
+    async def slow(request: Request, handler: Handler) -> Response:
+        asked.append(request.path)
+        await may_answer.wait()
+        return await place.now(request)
+
+    place = Place(first)
+    async with connect(first, slow) as client:
+        membership = ClusterMembership(client)
+        may_answer.set()
+        await membership.check()
+        may_answer.clear()
+        asked.clear()
+        loop = asyncio.get_running_loop()
+        early = loop.create_task(membership.check())
+        await asyncio.sleep(1)
+        late = [loop.create_task(membership.check()) for _ in range(10)]
+        await asyncio.sleep(1)
+        may_answer.set()
+        await asyncio.gather(early, *late)
+        assert len(asked) == 2
+        # What has passed says nothing to those who ask later.
+        place.serve(other)
+        with pytest.raises(AnotherClusterError):
+            await membership.check()
+
+
+@virtual_time
 async def test_a_proxy_that_knows_no_such_page_is_not_another_cluster(tmp_path: Path) -> None:
     handler = await cluster()
     async with connect(handler) as client:

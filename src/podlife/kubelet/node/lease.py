@@ -73,10 +73,14 @@ class NodeLease:
     async def claim(self) -> None:
         """Make this agent the one that serves the node. Raises `NameInUseError` if another one does, and what the
         client raises."""
-        found = await self._find()
-        if found is not None and not self._takes_over and not await self._is_orphan(found):
-            await self._wait_for_release(found)
-        self._latest = await self._write(found, self._node_uid())
+        try:
+            # Most nodes that come are new, and many may come at once.
+            self._latest = await self._write(None, self._node_uid())
+        except ConflictError:
+            found: Object = await self._client.get(LEASES, self._name, NAMESPACE)
+            if not self._takes_over:
+                await self._wait_for_release(found)
+            self._latest = await self._write(found, self._node_uid())
 
     async def run(self) -> None:
         """Renew it until cancelled. Raises `NameInUseError` if another agent has taken it."""
@@ -108,6 +112,8 @@ class NodeLease:
     async def _wait_for_release(self, found: Object) -> None:
         """If clocks differ, the time of a renewal proves nothing: the lease is watched for as long as it would last."""
         hold = hold_of(found, self._identity.text, self._clock.now())
+        if hold is not Hold.FREE and await self._is_orphan(found):
+            return
         if hold is Hold.UNCLEAR:
             seconds = lease_seconds(found)
             log.warning(

@@ -9,6 +9,7 @@ node's own object, but a cluster in which both have other UIDs is another one.
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -52,9 +53,21 @@ class ClusterMembership:
         self._node = node
         self._file = file
         self._kept: Uids = {}
+        # How many checks have begun, and which of them was the last to pass.
+        self._begun = self._passed = 0
+        self._turn = asyncio.Lock()
 
     async def check(self) -> None:
-        """Raises `AnotherClusterError`, and what the client raises if the server cannot be asked."""
+        """Raises `AnotherClusterError`, and what the client raises if the server cannot be asked. Many nodes of one
+        process ask together: one check that began after they asked is enough for all of them."""
+        begun = self._begun
+        async with self._turn:
+            if self._passed <= begun:
+                self._begun += 1
+                await self._compare()
+                self._passed = self._begun
+
+    async def _compare(self) -> None:
         known = self._load()
         found: dict[str, str] = {}
         for name, (ref, object_name, namespace) in self._objects().items():
