@@ -100,7 +100,7 @@ def _when(event: Object) -> str:
 
 
 def format_logs(logs: Sequence[Log], output: str, *, is_terminal: bool = False) -> str:
-    """As they were written, byte for byte, but for a terminal, which would do what stands in them."""
+    """Logs unchanged, except on a terminal, where control characters are escaped."""
     if output:
         plain = [msgspec.to_builtins(log) for log in logs]
         return _json(plain) if output == "json" else as_yaml(plain)

@@ -20,7 +20,6 @@ from podlife.clock import Clock
 from podlife.errors import ApiError
 from podlife.explain import Held, Standing
 from podlife.podgc import Settings
-from podlife.podgc.listing import read_index
 from podlife.podgc.policies.guards import Guard, Moment, Refusal
 from podlife.podgc.policies.guards_plan import book_for, census_of
 from podlife.podgc.policies.model import OwnerWait
@@ -30,6 +29,7 @@ from podlife.podgc.policies.owner_seen import EndedPod
 from podlife.podgc.policy import Standing as PolicyStanding
 from podlife.podgc.policy import plan, standing_of
 from podlife.podgc.settings import Reason
+from podlife.podgc.snapshot import read_index
 from podlife.podgc.views import Pod
 
 __all__ = ["Standings"]

@@ -79,7 +79,7 @@ def sweep(
         from podlife.cli.gc_plan import show_plan
 
         shown = show_plan(connection, settings, chosen, "table")
-        # Whoever waits for the sweep must see that something stays; a dry run was asked for nothing else.
+        # Scripts must notice that pods stay; a dry run is not expected to delete.
         sys.exit(1 if shown.held_back and not how.dry_run else 0)
     from podlife.cli.gc_sweep import run_sweep
 

@@ -31,7 +31,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What the plan was made by, and of which namespace it is; "" is all of them."""
+    """The settings behind the plan, and its namespace ("" for all)."""
 
     settings: Settings = field(default_factory=Settings)
     namespace: str = ""
@@ -77,12 +77,12 @@ def _name(pod: Pod, is_one_namespace: bool) -> str:
 
 
 def where_of(namespace: str) -> str:
-    """For a sentence that says that there is nothing."""
+    """Ends a sentence such as "No pod is stuck …"."""
     return f"in namespace {namespace}" if namespace else "in any namespace"
 
 
 def below_threshold(terminated: int, settings: Settings) -> str:
-    """How many terminated pods stay because there are few of them, and what would let them go; or ""."""
+    """A hint about terminated pods below the threshold and how to collect them, or ""."""
     is_more = 0 < settings.threshold < terminated
     if not terminated or is_more or Reason.TERMINATED not in settings.collect:
         return ""
@@ -95,7 +95,7 @@ def below_threshold(terminated: int, settings: Settings) -> str:
 
 
 def _victims(plan: Plan, now: datetime, shown: Shown, *, is_wide: bool) -> str:
-    # What is only observed is shown as what would go: to see that is why somebody observes.
+    # Observed pods are listed as well: seeing them is the purpose of observe-only.
     observed = [victim for each in plan.held_back if _is_observed(each) for victim in each.victims]
     victims = [*plan.victims, *observed]
     if not victims:
@@ -131,7 +131,7 @@ def _victims(plan: Plan, now: datetime, shown: Shown, *, is_wide: bool) -> str:
             victim.why,
         ]
         rows.append(row)
-    what = "would be collected if it were not only observed" if observed else "to collect now"
+    what = "would be collected (observe-only)" if observed else "to collect now"
     total = f"{counted(len(victims))} {what}: {reasons_of(victims)}."
     return f"{columns(rows)}\n{total}\n"
 

@@ -21,8 +21,8 @@ def printable_lines(text: str) -> str:
 
 
 def as_yaml(value: Any) -> str:
-    """YAML for a terminal too: letters of every language as they are, unless one among them cannot be seen, as those
-    that turn the direction of writing. Then all that is not ASCII is escaped, and is still the same YAML."""
+    """YAML that is safe on a terminal. Printable Unicode is written as it is; if any character is not printable (bidi
+    controls, for example), all non-ASCII is escaped."""
     import yaml
 
     text = str(yaml.safe_dump(value, sort_keys=False, allow_unicode=True))

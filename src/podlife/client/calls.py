@@ -179,8 +179,8 @@ class Calls:
             raise self._told(error) from None
 
     def _told(self, error: UnreachableError) -> UnreachableError:
-        """With the time that the caller has allowed: what was left of it for this attempt differs from call to call,
-        and those that fail alike could not be told together."""
+        """Deadline errors name the whole timeout: the time left for the last attempt differs from call to call, which
+        would keep callers from grouping equal failures."""
         if isinstance(error, DeadlineError):
             return DeadlineError(f"{error} in {self.timeout_seconds:g} s")
         return error

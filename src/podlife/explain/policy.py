@@ -96,7 +96,7 @@ def _deleted(world: World, pod: Object, risk: str) -> Remedy:
 
 
 def _protected(world: World, pod: Object, by: str) -> Cause:
-    # As it is told, not as it is annotated: a policy may let it keep the pod for less.
+    # From the text, not from the annotation: a policy may limit it (maxKeepUntil).
     until = moment(by.rpartition("until ")[2]) if KEEP_UNTIL in by else None
     wait = (Upcoming(_COLLECTOR, "may collect it from then on", until),) if until is not None else ()
     said = f"protected from podlife's collector by {by}"

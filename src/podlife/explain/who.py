@@ -152,7 +152,7 @@ def is_about(event: Object, name: str) -> bool:
     about = event.get("involvedObject") or event.get("regarding") or {}
     if text(about, "kind") == "Pod":
         return text(about, "name") == name
-    # Whoever may write events may write long ones: what stands before a slash is bounded, as a namespace's name is.
+    # Event messages are untrusted: the namespace is bounded so that matching stays linear.
     return (
         re.search(
             rf"(?i)\bpods?\b[: ]\s*\"?([^\s/]{{1,63}}/)?{re.escape(name)}(?![\w.-]*\w)",

@@ -147,11 +147,13 @@ class Collector:
     def put_in_force(self, settings: Settings) -> None:
         """Decide by these from now on, with another policy in them. What is known of missing nodes and what is under
         way stays; nothing is collected before the pods have been read anew, for what this policy asks of them. Raises
-        ValueError where namespaces would have a say that are not followed: begin with a policy or guards then."""
+        ValueError if they need namespaces, for guards or a policy, and the collector was created with neither."""
         if settings == self.settings:
             return
         if settings.asks_namespaces and not self._caches.has_namespaces:
-            raise ValueError("a collector that was made without a policy and guards cannot take any later")
+            raise ValueError(
+                "a collector created without a policy or guards does not watch namespaces: create a new one"
+            )
         before, self.settings, self.index = self.index, settings, index_for(settings)
         self.index.inherit(before)
         self._caches.fill(self.index)
@@ -248,7 +250,7 @@ class Collector:
             self._give_up(uid)
         if self.guards.is_ready(self.index, self.settings, is_pass=is_pass, is_more=self._has_more):
             self._claim(since)
-        # After the pods: a node that is asked for takes no place of theirs in a minute.
+        # Queued after the pods, because the length of the queue is compared with the room in the minute.
         for name in policy.due_nodes(self.index, self.settings, now):
             if name not in self._checking:
                 self._checking.add(name)

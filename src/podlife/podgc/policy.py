@@ -303,8 +303,8 @@ def _why(index: PodIndex, settings: Settings, pod: Pod, reason: Reason) -> str:
 def in_quarantine(
     index: PodIndex, settings: Settings, now: float, waiting: Container[str] = ()
 ) -> Iterator[Later]:
-    """Pods whose node is missing and that do not go before its quarantine ends: also those that wait for their owner
-    until then, whose UIDs are given."""
+    """Pods on missing nodes that go when the quarantine ends. `waiting` has the UIDs of victims that wait for their
+    owner until then."""
     if not settings.does_collect(Reason.ORPHANED):
         return
     for node, absence in index.missing.items():

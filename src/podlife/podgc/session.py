@@ -1,9 +1,9 @@
-"""Collecting once: what would go, and making it go.
+"""One-off collection: plan, then execute.
 
-There is one way to a plan, and nothing is done without one: `plan` lists everything and asks the policy, the owners
-and the guards, in the order in which they hold. `execute` makes such a plan of its own, so that what it does is
-decided on what is there now; a plan that somebody has agreed to only bounds it. `Collector.plan_once` and `sweep_once`,
-`podlife gc plan` and `podlife gc sweep` are this.
+This is the only way to plan or sweep once: `Collector.plan_once` and `sweep_once`, `podlife gc plan` and `podlife gc
+sweep` all use it. `plan` lists everything and applies the policy, the owner wait and the guards, in that order.
+`execute` always plans again, so it acts on the current state; a plan that a person has confirmed only limits what it
+may delete.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from dataclasses import replace
 from podlife.client import Client, WithdrawnError
 from podlife.clock import Clock, SystemClock
 from podlife.podgc import policy
-from podlife.podgc.listing import chooser, read_index
 from podlife.podgc.policies.guards import Moment
 from podlife.podgc.policies.guards_plan import census_of, going, hold_back
 from podlife.podgc.policies.owner_plan import set_waiting_apart
 from podlife.podgc.policy import Plan, Victim, due_now
 from podlife.podgc.removal import Removal
 from podlife.podgc.settings import Selection, Settings
+from podlife.podgc.snapshot import chooser, read_index
 from podlife.podgc.steps import Step
 from podlife.podgc.sweep import Progress, Summary, Sweep
 from podlife.podgc.views import Pod
 
 
 class GcSession:
-    """`selection` says which of the pods that are to be collected are meant; `steps` come before each deletion (an
-    archive), after the wait for owners; `report` is called for every victim that was dealt with. `execute` once."""
+    """`selection` limits the plan to some of the collectable pods. `steps` (an archive, for example) run before each
+    deletion, after the owner wait. `report` is called for every victim that was handled. Call `execute` only once."""
 
     def __init__(
         self,
@@ -52,16 +52,16 @@ class GcSession:
 
     @property
     def summary(self) -> Summary:
-        """What has come of `execute` so far."""
+        """The results of `execute` so far."""
         return self._sweep.summary
 
     async def plan(self) -> Plan:
-        """What would be collected now, what is held back of that, and what comes next. Changes nothing. Raises ApiError
-        or UnreachableError."""
+        """What would be collected now, what guards hold back, and what comes next. Read-only. Raises ApiError or
+        UnreachableError."""
         return self._guarded(await self.candidates())
 
     async def candidates(self) -> Plan:
-        """The plan as if there were no guards."""
+        """The plan before guards are applied."""
         index = await read_index(self._client, self._settings)
         index.pass_time(self._clock.now())
         now = asyncio.get_running_loop().time()
@@ -72,7 +72,7 @@ class GcSession:
         plan = policy.part_of(plan, is_meant)
         plan = await set_waiting_apart(plan, self._client, self._settings, self._clock)
         if waiting := {each.victim.pod.metadata.uid for each in plan.waiting}:
-            # For nodes that are gone nobody waits for an owner.
+            # Once its node is confirmed gone, a pod is collected as an orphan, without the owner wait.
             later = policy.in_quarantine(index, self._settings, now, waiting)
             plan = policy.part_of(replace(plan, later=tuple(later)), is_meant)
         return due_now(plan, self._settings)
@@ -80,25 +80,25 @@ class GcSession:
     async def execute(
         self, agreed: Plan | None = None, on_progress: Callable[[Progress], None] | None = None
     ) -> Summary:
-        """Collect what a plan that is made now says; with one that was agreed to, only what that says too. Raises what
-        `plan` raises, and WithdrawnError when it was stopped before it had begun."""
+        """Make a new plan and remove its victims; with a confirmed plan, only those in both. Raises what `plan` raises,
+        and WithdrawnError if `stop` was called before the new plan was ready."""
         plan = await self._planned(agreed)
         self.has_begun = True
         return await self._sweep.run(plan, on_progress)
 
     def stop(self) -> None:
-        """Send nothing more: `execute` comes back when the calls on the wire are answered."""
+        """Send no more requests; `execute` returns when those in flight are answered."""
         self._is_stopped = True
         self._sweep.stop()
         if self._planning is not None:
             self._planning.reschedule(asyncio.get_running_loop().time())
 
     async def _planned(self, agreed: Plan | None) -> Plan:
-        stopped = WithdrawnError("it was stopped before anything was deleted")
+        stopped = WithdrawnError("stopped before anything was deleted")
         if self._is_stopped:
             raise stopped
         try:
-            # A list takes long, and nothing is lost with it: it is not waited for.
+            # Listing may take long and changes nothing, so a stop cancels it.
             async with asyncio.timeout(None) as self._planning:
                 found = await self.candidates()
         except TimeoutError:
@@ -108,7 +108,8 @@ class GcSession:
         return self._guarded(found) if agreed is None else self._agreed(found, agreed)
 
     def _agreed(self, found: Plan, agreed: Plan) -> Plan:
-        """What was held back is not agreed to, also if nothing holds it any more; but for room in the minute."""
+        """Pods shown as held back were not confirmed, even if no guard holds them any more. The exception is perMinute:
+        a sweep waits for it."""
         held = [each for each in agreed.held_back if not each.is_for_a_minute]
         uids = {pod.metadata.uid for pod in going(agreed)}
         plan = self._guarded(found, lambda pod: pod.metadata.uid in uids)

@@ -48,9 +48,10 @@ class FeatureGates:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """With a policy these are the settings that it makes: its guards hold, its numbers win, and a reason that either
-    of the two leaves out is left out. So a policy that is named is in force, whoever is given the settings. What it
-    makes is kept: for another policy start from settings that have none."""
+    """Effective settings: a policy is applied when the object is created, so no caller can forget its guards.
+
+    The policy's numbers win, guards are tightened, and a reason that either side turns off is off. To switch to
+    another policy, start from settings without one."""
 
     # How many terminated pods may stay; 0 or less keeps all of them (GC-03).
     threshold: int = 12_500
@@ -95,7 +96,7 @@ class Settings:
 
     @property
     def asks_namespaces(self) -> bool:
-        """Whether namespaces have a say: by their labels, or by what people have written on them."""
+        """Whether namespaces are needed: for their labels, or for stop and force annotations."""
         return self.policy is not None or self.guards is not None
 
     @property

@@ -1,12 +1,11 @@
-"""Carrying out a plan once: its victims removed, and what came of them.
+"""Execution of one plan: removes its victims and summarizes the results.
 
-Nothing is kept, so that a sweep that was killed is simply started again. A missing node is first seen by the list that
-the plan was made from, so its quarantine is waited for at the end, and the server asked once more. What fails for a
-passing reason is tried a few times; what fails for good is told with its reason. Told to stop, it sends nothing more:
-calls on the wire are finished, those that wait for their turn are not sent, and what that leaves undone is counted.
+No state is kept, so a killed sweep can simply be started again. A missing node was first seen by the list behind the
+plan, so the sweep waits for its quarantine at the end and then asks the server for the node. Transient failures are
+retried a few times, others are reported. `stop` sends nothing more: requests in flight finish, waiting ones are not
+sent, and the rest is counted as left.
 
-Which pods those are is decided by `session`, guards included. They are asked once more here before each deletion, for
-what has come up since.
+`session` decides what goes, guards included. Guards are checked again before each deletion, for what changed since.
 """
 
 from __future__ import annotations
@@ -25,7 +24,6 @@ from podlife.clock import Clock
 from podlife.errors import NotFoundError, PodlifeError
 from podlife.podgc import policy
 from podlife.podgc.governing import pod_view, reason_to_keep
-from podlife.podgc.listing import list_namespaces
 from podlife.podgc.policies.guards import GuardBook, Moment
 from podlife.podgc.policies.guards_gate import Gate
 from podlife.podgc.policies.guards_marks import Marks, marks_of
@@ -34,6 +32,7 @@ from podlife.podgc.policies.owner import OwnerStep
 from podlife.podgc.policy import Later, Plan, Victim, Waits
 from podlife.podgc.removal import Outcome, Removal, remove
 from podlife.podgc.settings import Reason, Settings
+from podlife.podgc.snapshot import list_namespaces
 from podlife.podgc.steps import Step
 from podlife.podgc.views import Pod
 
@@ -75,13 +74,13 @@ class Summary:
     unknown_nodes: dict[str, PodlifeError] = field(default_factory=dict)
     # How many pods were not dealt with because the sweep was told to stop.
     left: int = 0
-    # Pods that guards hold: by the plan, or since.
+    # Pods that guards hold back, in the plan or since.
     held_back: list[HeldBack] = field(default_factory=list)
-    # Pods that are not to go before their owners have seen the end: no reason to call a sweep incomplete.
+    # Pods that wait for their owner; they do not make a sweep incomplete.
     waiting: tuple[Waits, ...] = ()
-    # Whether it has waited for a quarantine: how long it took says nothing of its speed then.
+    # Whether it waited for a quarantine; if so, its duration says nothing about its speed.
     has_waited: bool = False
-    # How many terminated pods there were for the threshold to count.
+    # Number of terminated pods that the threshold counts.
     terminated: int = 0
 
     @property
@@ -128,7 +127,7 @@ class Sweep:
             self._tell(is_stopping=True)
 
     async def run(self, plan: Plan, on_progress: Callable[[Progress], None] | None = None) -> Summary:
-        """Remove the victims of a plan that was made just now."""
+        """Remove the victims of a plan that was just made."""
         self._on_progress = on_progress or self._on_progress
         started = asyncio.get_running_loop().time()
         self._gate = self._gate_with(book_for(self._settings, plan, Moment(started, self._clock.now())))
@@ -154,7 +153,7 @@ class Sweep:
         return marks_of({each.metadata.name: each.metadata.annotations for each in namespaces})
 
     async def _carry_out(self, plan: Plan, started: float) -> None:
-        # For room in the minute it waits, if that is not long.
+        # Pods held by perMinute only have to wait; the gate decides whether that is short enough.
         waiting = (victim for each in plan.held_back if each.is_for_a_minute for victim in each.victims)
         victims = [*plan.victims, *waiting]
         await self._remove_all([victim for victim in victims if victim.reason is not Reason.ORPHANED])
@@ -286,7 +285,7 @@ class Sweep:
 
 
 def _due(victims: Iterable[Victim]) -> list[Later]:
-    """The orphans among them, by their nodes: those are asked for first, without a quarantine to wait for (GC-52)."""
+    """Orphans without a quarantine, by node: the server is asked for the node before they are removed (GC-52)."""
     pods: dict[str, list[Pod]] = {}
     for victim in victims:
         if victim.reason is Reason.ORPHANED:

@@ -478,7 +478,7 @@ async def test_a_sweep_that_only_observes_ends_with_1_and_says_that_nothing_goes
     policy.write_text(head + "guards: {observeOnly: true}\n")
     result = await podlife("gc", "sweep", "--yes", "--policy", str(policy), *admin)
     assert (result.code, result.err) == (1, "")
-    assert "2 pods would be collected if it were not only observed: 2 terminated." in result.out
+    assert "2 pods would be collected (observe-only): 2 terminated." in result.out
     assert "to collect now" not in result.out
     assert (await podlife("gc", "sweep", "--dry-run", "--policy", str(policy), *admin)).code == 0
     assert await states.names() == {"a", "b", "c"}

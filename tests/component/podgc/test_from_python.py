@@ -67,7 +67,7 @@ async def test_guards_that_come_later_are_refused_where_no_namespace_is_followed
     """A stop that is written on a namespace would not be seen."""
     async with serve(tmp_path) as world:
         plain = Collector(world.client, Settings(), clock=world.clock)
-        with pytest.raises(ValueError, match="without a policy and guards"):
+        with pytest.raises(ValueError, match="created without a policy or guards"):
             plain.put_in_force(Settings(guards=Guards(per_minute=1)))
         guarded = Collector(world.client, Settings(guards=Guards()), clock=world.clock)
         guarded.put_in_force(Settings(guards=Guards(per_minute=1)))
@@ -91,5 +91,5 @@ def test_what_is_given_beside_a_policy_is_never_lost_to_it() -> None:
         share_of_cluster=0.1, share_of_namespace=0.2, share_at_least=3, windows=night
     )
     day = Policy(guards=Guards(windows=(Window(start=time(9), end=time(17)),)))
-    with pytest.raises(ValueError, match="windows are given twice"):
+    with pytest.raises(ValueError, match="windows are set in the policy and beside it"):
         Settings(policy=day, guards=beside)

@@ -16,7 +16,7 @@ from podlife.events import Recorder
 from podlife.podgc import Collector, Reason, Settings
 from podlife.podgc.policies import guards_post
 from podlife.podgc.policies.guards_marks import FORCE_UNTIL
-from podlife.podgc.policies.model import STOP, Guards, Policy, Window
+from podlife.podgc.policies.model import STOP, Guards, Policy, Rule, Window
 from podlife.podgc.policy import Victim
 from podlife.wire import Request, Response
 from tests.component.podgc.world import NODE, World, running, serve
@@ -367,3 +367,20 @@ async def test_the_more_are_stopped_the_more_rarely_they_are_looked_at(
             assert len(await world.left()) == 22
             await asyncio.sleep(2)
             assert len(await world.left()) == 21
+
+
+@virtual_time
+async def test_a_node_that_is_asked_for_takes_no_pods_place_in_the_minute(tmp_path: Path) -> None:
+    """As in a plan: what can go goes first, orphans after the server was asked for their node."""
+    async with serve(tmp_path) as world:
+        await world.node()
+        await ended(world, 1)
+        for node in ("gone", "gone-too"):
+            await world.pod(f"on-{node}", node=node)
+        policy = Policy((Rule("ended", ttl_seconds=0),), guards=Guards(per_minute=1))
+        guarded = world.collector(policy=policy, quarantine_seconds=0)
+        plan = await guarded.plan_once()
+        assert [victim.pod.metadata.name for victim in plan.victims] == ["p000"]
+        async with running(guarded):
+            await asyncio.sleep(30)
+            assert await world.left() == ["on-gone", "on-gone-too"]

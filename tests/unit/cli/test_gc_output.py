@@ -99,7 +99,7 @@ def test_observed_pods_are_shown_as_what_would_go_and_nothing_is_said_to_go() ->
     plan = Plan(held_back=(held,))
     shown = format_plan(plan, "wide", NOW)
     assert "ns          a      terminated" in shown
-    assert "2 pods would be collected if it were not only observed: 2 terminated." in shown
+    assert "2 pods would be collected (observe-only): 2 terminated." in shown
     assert "to collect now" not in shown
     assert format_plan(plan, "name", NOW) == ""
     read = json.loads(format_plan(plan, "json", NOW))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from podlife.explain import explain_absent
@@ -71,3 +74,13 @@ def test_a_pods_name_is_found_in_the_words_of_others_only_as_a_whole(
 ) -> None:
     event = an_event("Any", message, kind="ReplicaSet", name="owner")
     assert is_about(event, name) is expected
+
+
+def test_a_long_message_is_looked_through_in_the_time_that_its_length_takes() -> None:
+    """In a process of its own, which can be ended: with backtracking this takes hours."""
+    look = (
+        "from podlife.explain.who import is_about\n"
+        "assert not is_about({'message': 'pod:/' * 200_000}, 'web')\n"
+        "assert is_about({'message': 'deleted pod: shop/web'}, 'web')\n"
+    )
+    subprocess.run([sys.executable, "-c", look], check=True, timeout=120)

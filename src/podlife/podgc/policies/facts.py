@@ -136,7 +136,7 @@ class GovernedPod(Pod, gc=False, kw_only=True):
         lean.metadata, lean.status = metadata.lean(), status.lean()
 
     def _kept(self, until: float) -> float:
-        """The policy has the last word on how long an annotation may keep a pod."""
+        """The policy may limit how long the annotation protects a pod."""
         most = self.matcher.policy.protection.max_keep_until_seconds
         if most is None:
             return until

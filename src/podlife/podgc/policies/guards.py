@@ -195,8 +195,8 @@ class GuardBook:
     # What it answers
 
     def admit(self, pod: Pod, moment: Moment, *, is_deletion: bool = True) -> Refusal | None:
-        """None lets the pod go: its deletion is under way from now on, until one of the `note_…` is called. One that is
-        only marked is no deletion, and takes no other's place."""
+        """None lets the pod go: its deletion is under way from now on, until one of the `note_…` is called. A pod
+        that is only marked is not a deletion and is not counted."""
         uid, place = pod.metadata.uid, pod.metadata.namespace
         if uid in self._under_way:
             return None

@@ -1,8 +1,7 @@
 """What the guards hold back of a plan, for whoever reads it or is about to carry it out. Pure.
 
 A plan that is carried out at once is one pass: shares are judged on all its victims, and on the pods whose node is
-missing too, which go when its quarantine ends, and on those that wait for their owners: a collector that runs counts
-them as well.
+missing too, which go when its quarantine ends, and on those that wait for their owners, as in the running collector.
 """
 
 from __future__ import annotations
@@ -42,12 +41,12 @@ class HeldBack:
 
     @property
     def is_for_a_minute(self) -> bool:
-        """Whether time alone lifts it, soon: a sweep waits for that."""
+        """Whether it is lifted by time alone, soon enough for a sweep to wait."""
         return self.refusal.guard is Guard.PER_MINUTE
 
 
 class HeldVictims:
-    """Victims as they are refused, by guard and place."""
+    """Collects refused victims by guard and place."""
 
     def __init__(self) -> None:
         self._held: dict[tuple[Guard, str], tuple[Refusal, list[Victim]]] = {}
@@ -78,21 +77,21 @@ def book_for(settings: Settings, plan: Plan, moment: Moment) -> GuardBook | None
 
 
 def admitted(book: GuardBook, victim: Victim, moment: Moment) -> Refusal | None:
-    """What holds the victim; None lets it go. Whoever plans, sweeps or runs asks here."""
+    """Why the victim is held back, or None. Plans, sweeps and the running collector all ask here."""
     return book.admit(victim.pod, moment, is_deletion=victim.action is not Action.MARK)
 
 
 def hold_back(
     plan: Plan, settings: Settings, moment: Moment, is_meant: Callable[[Pod], bool] = lambda pod: True
 ) -> Plan:
-    """What of the plan goes if it is carried out now, and what is held back of it, by what. Of the pods that are not
-    meant nobody goes; what a share is exceeded by they are counted among."""
+    """Split the plan into what goes if it is executed now and what guards hold back. Pods that are not meant do not go,
+    but count for shares."""
     book = book_for(settings, plan, moment)
     plan = part_of(plan, is_meant)
     if book is None:
         return plan
     held, staying = HeldVictims(), set[str]()
-    # Orphans last, as they go: the server is asked for their node first.
+    # Orphans last, in the order of execution: the server is asked for their node first.
     for victim in sorted(plan.victims, key=lambda victim: victim.reason is Reason.ORPHANED):
         if (refusal := admitted(book, victim, moment)) is not None:
             held.note(refusal, victim)
@@ -109,7 +108,7 @@ def hold_back(
 
 
 def going(plan: Plan) -> Iterator[Pod]:
-    """Who goes if the plan is carried out: now, as the minute has room, or when a quarantine ends."""
+    """Pods that go if the plan is executed: now, when the minute has room, or when a quarantine ends."""
     held = (victim for each in plan.held_back if each.is_for_a_minute for victim in each.victims)
     yield from (victim.pod for victim in (*plan.victims, *held))
     yield from (pod for later in plan.later for pod in later.pods)
@@ -119,7 +118,7 @@ _LASTING = (Guard.STOP, Guard.CLUSTER_SHARE, Guard.NAMESPACE_SHARE)
 
 
 def _wanted(plan: Plan) -> Iterable[Pod]:
-    """Who would go if nothing held them, now or when a quarantine ends or an owner has seen the end; each once."""
+    """Each pod that would go if nothing held it: now, when a quarantine ends, or when its owner has seen the end."""
     held = (victim for each in plan.held_back for victim in each.victims)
     waiting = (waits.victim for waits in plan.waiting)
     pods = [victim.pod for victim in (*plan.victims, *held, *waiting)]

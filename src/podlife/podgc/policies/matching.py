@@ -99,7 +99,7 @@ class Matcher:
         if (known := self._facts.get(key)) is not None:
             return known
         facts = self._judge(key)
-        # A text that is long is hardly anybody else's, and would be kept when its pod is gone.
+        # Long texts are rarely shared, and the cache would keep them after their pod is gone.
         if len(reason) + sum(len(value) for _, value in key[1]) <= _LONGEST_KNOWN:
             if len(self._facts) >= _MOST_KNOWN:
                 self._facts.clear()
@@ -193,8 +193,7 @@ def _is_named(patterns: tuple[str, ...], name: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def _pattern(patterns: tuple[str, ...]) -> Callable[[str], re.Match[str] | None]:
-    """Of the characters that mean something to a file name, only `*` and `?` do. What they are matched with comes from
-    whoever writes pods: `translate` makes a `*` take the first fit and never come back for another, so that the time
-    grows with the text and not with its power."""
+    """Only `*` and `?` are special. The text is untrusted: `fnmatch.translate` uses atomic groups, so matching does not
+    backtrack and its time is linear in the text."""
     parts = (fnmatch.translate(each.replace("[", "[[]")) for each in patterns)
     return re.compile("|".join(parts)).fullmatch

@@ -117,7 +117,7 @@ class Protection:
     labels: tuple[LabelSelector, ...] = ()
     # Pods that have one of these annotations; with a value only where it is this one.
     annotations: tuple[tuple[str, str | None], ...] = ()
-    # How long after a pod's end KEEP_UNTIL may keep it, whatever it says; 0 is not at all, None is no bound.
+    # Maximum time after a pod's end that KEEP_UNTIL may protect it; 0 ignores the annotation, None is no bound.
     max_keep_until_seconds: float | None = None
 
 
@@ -152,10 +152,10 @@ class Guards:
         return self.share_of_namespace is not None or self.share_of_cluster is not None
 
     def tightened_by(self, other: Guards) -> Guards:
-        """The lower of each two bounds. Raises ValueError where both have windows and they differ: in which time both
-        are open cannot be said in windows."""
+        """The lower of each pair of bounds. Raises ValueError if both have windows and they differ: `windows` cannot
+        express their intersection."""
         if self.windows and other.windows and self.windows != other.windows:
-            raise ValueError("windows are given twice, by the policy and beside it: leave one of them out")
+            raise ValueError("windows are set in the policy and beside it: remove one of them")
         lenient = [each.share_at_least for each in (self, other) if each.has_shares]
         return Guards(
             per_minute=_lower(self.per_minute, other.per_minute),

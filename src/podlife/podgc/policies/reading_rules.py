@@ -60,7 +60,7 @@ def _read_rule(notes: Notes, node: Node, path: str) -> Draft:
     if isinstance(node, yaml.MappingNode) and "name" not in found:
         notes.add(node, f"{path} has no name: write name, by which plan and events call it")
     draft = Draft(values.get("name") or "", node, values={key: value for key, (_, value) in found.items()})
-    # What is wrong with a value may have been told before, where the file was taken apart.
+    # None is a value whose mistake was noted earlier, by `compose`.
     if len(notes.mistakes) > before or is_told(node) or None in values.values():
         return draft
     rule = _made(values, node.start_mark.line + 1)

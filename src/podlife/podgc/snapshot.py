@@ -1,6 +1,6 @@
-"""Everything the collector decides on, by lists: no watch, and nothing is kept.
+"""A one-off snapshot of the cluster for the collector: lists, no watches.
 
-Pods are listed before nodes and namespaces: a pod's node and namespace were there before it.
+Pods are listed before nodes and namespaces, because a pod's node and namespace existed before the pod.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class _Chosen(msgspec.Struct, gc=False):
 
 
 async def read_index(client: Client, settings: Settings) -> PodIndex:
-    """The index of all there is. Raises ApiError or UnreachableError."""
+    """An index of all pods, nodes and, if the settings need them, namespaces. Raises ApiError or UnreachableError."""
     index = index_for(settings)
     options = ListOptions(limit=_PAGE)
     pods = await client.list_all(PODS, options=options, view=pod_view(settings))
@@ -51,7 +51,7 @@ async def list_namespaces(client: Client) -> Sequence[Namespace]:
 
 
 async def chooser(client: Client, selection: Selection) -> Callable[[Pod], bool]:
-    """What says whether a pod is selected; labels are the server's to compare."""
+    """A predicate for selected pods; the server evaluates label selectors."""
     if selection.label_selector:
         options = ListOptions(label_selector=selection.label_selector, limit=_PAGE)
         chosen = await client.list_all(PODS, selection.namespace, options=options, view=_Chosen)
