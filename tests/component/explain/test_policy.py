@@ -5,9 +5,12 @@ from __future__ import annotations
 from datetime import timedelta
 from pathlib import Path
 
+import pytest
+
 from podlife.cli.explain_show import find_stuck, look_at_pod
+from podlife.cli.gc_output import format_plan
 from podlife.client import PODS
-from podlife.podgc import Settings
+from podlife.podgc import GcSession, Settings
 from podlife.podgc.policies.model import Keep, OwnerWait, Per, Policy, Rule
 from podlife.testing import Behaviour, Cluster, pod_gc, virtual_time
 from podlife.wire import Request, Response
@@ -75,3 +78,22 @@ async def test_where_all_pods_may_not_be_read_the_rest_is_explained_and_that_is_
         assert told in said.unread
         read, _ = await find_stuck(world.client, world.clock, "default", settings)
         assert told in read.unread
+
+
+@virtual_time
+@pytest.mark.parametrize("ended_at", ["9999-12-31T23:59:59Z", "0000-01-01T00:00:00Z"])
+async def test_an_end_that_no_calendar_reaches_is_explained_and_planned_for(
+    tmp_path: Path, ended_at: str
+) -> None:
+    """Whoever may write a status may write any moment into it."""
+    settings = Settings(policy=Policy(rules=(Rule("ended", ttl_seconds=86_400 * 365),)))
+    async with serve(tmp_path) as world:
+        await world.node()
+        ready = {"type": "Ready", "status": "False", "lastTransitionTime": ended_at}
+        await world.pod("p", phase="Succeeded", conditions=[ready])
+        said = await look_at_pod(world.client, world.clock, "default", "p", settings)
+        assert said.stage == "ended (Succeeded)"
+        plan = await GcSession(world.client, settings, clock=world.clock).plan()
+        assert plan.victims == ()
+        for output in ("table", "json"):
+            assert format_plan(plan, output, world.clock.now())

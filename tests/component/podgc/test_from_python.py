@@ -73,6 +73,22 @@ async def test_guards_that_come_later_are_refused_where_no_namespace_is_followed
         guarded.put_in_force(Settings(guards=Guards(per_minute=1)))
 
 
+@virtual_time
+async def test_a_force_that_is_taken_back_holds_no_longer(tmp_path: Path) -> None:
+    async with serve(tmp_path) as world:
+        await world.node()
+        shares = Guards(share_of_namespace=0.1, share_at_least=0)
+        forced = Settings(threshold=1, guards=shares, is_forced=True)
+        running_one = Collector(world.client, forced, clock=world.clock)
+        async with running(running_one):
+            await asyncio.sleep(5)
+            running_one.put_in_force(replace(forced, is_forced=False))
+            await asyncio.sleep(5)
+            await ended(world, 3)
+            await asyncio.sleep(60)
+            assert len(await world.left()) == 3
+
+
 def test_a_policy_in_settings_is_what_the_settings_say() -> None:
     reasons = frozenset((Reason.TERMINATED, Reason.ORPHANED))
     policy = Policy(guards=Guards(per_pass=5), collect=reasons, threshold=7, quarantine_seconds=3.0)

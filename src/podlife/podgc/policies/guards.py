@@ -139,9 +139,10 @@ class GuardBook:
 
     # What it is told
 
-    def replace(self, guards: Guards) -> None:
+    def replace(self, guards: Guards, *, is_forced: bool = False) -> None:
         """Other guards from now on; what was done before counts for them too."""
         self.guards = guards
+        self._is_forced = is_forced
         self._closed = None
         for place in [place for place in self._stops if self._most(place) == math.inf]:
             del self._stops[place]

@@ -79,7 +79,7 @@ class GuardPost:
         elif self._book is None:
             self._book = GuardBook(settings.guards, is_forced=settings.is_forced)
         else:
-            self._book.replace(settings.guards)
+            self._book.replace(settings.guards, is_forced=settings.is_forced)
         self._has_new_marks = True
 
     def note_marks(self) -> None:
