@@ -56,6 +56,19 @@ def read_audit(source: str, namespace: str, pod: str = "") -> tuple[list[Audited
     return list(found.requests), unread
 
 
+def read_own_audit(
+    connection: Connection, namespace: str, pod: str
+) -> tuple[list[AuditedRequest], list[str]]:
+    """The same for the log that is found without being named: one that may not be read is only told of."""
+    source = find_own_log(connection)
+    if not source:
+        return [], []
+    try:
+        return read_audit(source, namespace, pod)
+    except ConfigError as error:
+        return [], [str(error)]
+
+
 def siblings_of(path: Path) -> list[Path]:
     """Rotated files, the oldest first: as kube-apiserver names them (audit-TIME.log), and as logrotate does
     (audit.log.1)."""

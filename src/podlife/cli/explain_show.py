@@ -11,7 +11,7 @@ from podlife.cli import loop
 from podlife.cli.archive_target import Target
 from podlife.cli.connecting import ConnectionOptions, connected, load_connection
 from podlife.cli.explain_archive import with_archived
-from podlife.cli.explain_audit import find_own_log, read_audit
+from podlife.cli.explain_audit import read_audit, read_own_audit
 from podlife.cli.explain_output import format_explanation, format_stuck
 from podlife.cli.explain_policy import Standings
 from podlife.cli.explain_rules import acting_rules
@@ -51,8 +51,10 @@ def show_pod(
     """The exit code: 0, also for a pod that is stuck; 1 where nothing at all is known of it."""
     connection = load_connection(options)
     namespace = namespace or connection.namespace
-    source = find_own_log(connection) if audit_log is None else audit_log
-    audited, unread = read_audit(source, namespace, name) if source else ([], [])
+    if audit_log is None:
+        audited, unread = read_own_audit(connection, namespace, name)
+    else:
+        audited, unread = read_audit(audit_log, namespace, name)
 
     async def look(client: Client, clock: Clock) -> Explanation:
         found = await look_at_pod(client, clock, namespace, name, settings, audited)

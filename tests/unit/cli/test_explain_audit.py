@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from podlife.cli.explain_audit import find_own_log, read_audit, siblings_of
+from podlife.cli.explain_audit import find_own_log, read_audit, read_own_audit, siblings_of
 from podlife.cli.up_audit import AuditTail
 from podlife.client import Connection
 from podlife.errors import ConfigError
@@ -91,6 +91,15 @@ def test_the_log_of_the_cluster_on_this_machine_is_found_by_its_kubeconfig(
     (tmp_path / "share").mkdir()
     (tmp_path / "moved").rename(tmp_path / "share" / "podlife")
     assert find_own_log(Connection(url)) == str(tmp_path / "share" / "podlife" / "audit" / "audit.log")
+
+
+def test_a_log_that_was_not_named_and_cannot_be_read_is_only_told_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("podlife.cli.explain_audit.find_own_log", lambda connection: str(tmp_path))
+    found, [unread] = read_own_audit(Connection("https://127.0.0.1:7443"), "shop", "web")
+    assert found == []
+    assert unread == f"cannot read the audit log {tmp_path}: Is a directory"
 
 
 def test_a_log_is_followed_from_its_end_over_a_rotation(tmp_path: Path) -> None:

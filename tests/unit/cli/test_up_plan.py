@@ -76,3 +76,17 @@ def test_a_wrong_option_is_one_line_and_nothing_is_made(
     [line] = done.stderr.splitlines()
     assert told in line
     assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "path"), [(None, "/data/audit/audit.log"), ("", ""), ("/elsewhere/log", "/elsewhere/log")]
+)
+async def test_an_audit_log_is_kept_in_the_data_folder_unless_told_otherwise(
+    given: str | None, path: str
+) -> None:
+    order = plan_of(audit_log_path=given).make_apiserver().order
+    assert (order["audit_log_path"], order["audit_log_max_mb"], order["audit_log_max_backups"]) == (
+        path,
+        10,
+        3,
+    )

@@ -228,6 +228,11 @@ def test_a_line_that_is_no_event_is_counted_and_costs_no_other(junk: bytes) -> N
     assert (found.unreadable, len(found.requests)) == (1, 1)
 
 
+def test_no_word_of_a_client_hides_its_request() -> None:
+    hiding = {"requestURI": '/?x="verb":"get"', "requestObject": {"verb": "get"}}
+    assert told(line(**hiding))[1] == "deleted by jane (kubectl)"
+
+
 def test_an_event_with_a_form_of_tomorrow_is_read_as_far_as_it_is_known() -> None:
     event = json.loads(line())
     event["newField"] = {"a": [1]}

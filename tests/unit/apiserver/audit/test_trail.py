@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -18,7 +18,7 @@ from podlife.apiserver.handler import ApiHandler
 from podlife.apiserver.namespaces import create_system_namespaces
 from podlife.apiserver.storage import MemoryStore
 from podlife.clock import ManualClock
-from podlife.wire import Peer, Query, Request, Response
+from podlife.wire import Channel, Peer, Query, Request, Response, Upgrade
 
 ADMIN = Peer("admin", ("system:masters",))
 PODS = "/api/v1/namespaces/default/pods"
@@ -170,6 +170,28 @@ async def test_a_stream_that_nobody_reads_is_closed_and_recorded_once() -> None:
     await answer.body.aclose()  # type: ignore[union-attr]
     stages = [each["stage"] for each in found.events]
     assert stages == ["RequestReceived", "ResponseStarted", "ResponseComplete"]
+
+
+async def test_an_exec_is_recorded_when_it_begins_and_when_it_ends() -> None:
+    found = await server("{level: Metadata, omitStages: [RequestReceived]}")
+    await found.ask("POST", PODS, POD)
+    found.entries.clear()
+    relayed = []
+
+    class Proxy:
+        async def exec(self, request: Request, namespace: str, name: str) -> Response:
+            async def relay(channel: Channel) -> None:
+                relayed.append([each["stage"] for each in found.events])
+
+            return Response(upgrade=Upgrade(("v5.channel.k8s.io",), relay))
+
+    found.handler.node_proxy = Proxy()  # type: ignore[assignment]
+    answer = await found.ask("GET", f"{PODS}/web/exec?command=sh")
+    assert answer.upgrade is not None
+    await answer.upgrade.relay(cast("Channel", None))
+    assert relayed == [["ResponseStarted"]]
+    assert [each["stage"] for each in found.events] == ["ResponseStarted", "ResponseComplete"]
+    assert found.events[0]["responseStatus"]["code"] == 101
 
 
 async def test_a_failure_of_the_server_is_a_panic_in_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
