@@ -12,7 +12,7 @@ from podlife.explain.audit_words import sentence
 from podlife.explain.findings import Cause, Explanation, Remedy, Upcoming
 from podlife.explain.objects import text, updated
 from podlife.explain.timeline import told_by, told_by_audit
-from podlife.explain.who import AUDIT_HINT, events_of_last, why_gone
+from podlife.explain.who import AUDIT_HINT, events_of_last, last_uid, why_gone
 from podlife.explain.world import World
 
 __all__ = ["explain_absent"]
@@ -26,7 +26,7 @@ _ORDINAL = re.compile(r"-\d+$")
 def explain_absent(world: World, namespace: str, name: str, events: Sequence[Object]) -> Explanation:
     """`events` are all of its namespace."""
     ours = events_of_last(events, name)
-    pod = PodIdentity(namespace, name)
+    pod = PodIdentity(namespace, name, last_uid(ours, name))
     audited = find_deletion(world.audited, pod) if world.audited else None
     refused = [each for each in ours if text(each, "reason") == "FailedCreate"]
     refused = refused or [each for each in events if _is_owner_refused(each, name)]

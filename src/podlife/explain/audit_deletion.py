@@ -19,6 +19,7 @@ from podlife.explain.audit import WORKLOADS, AuditedRequest
 _SLACK = timedelta(seconds=2)
 # How long before a controller deletes a pod its workload may have been changed for it.
 _TRIGGER_SECONDS = 600.0
+_LAST_HOUR_SECONDS = 3600.0
 _COLLECTORS = ("generic-garbage-collector", "garbage-collector-controller")
 
 
@@ -70,6 +71,12 @@ def find_deletion(requests: Sequence[AuditedRequest], pod: PodIdentity) -> Delet
     if others:
         # The first request sets the time of its end; without its beginning the last one is the best guess.
         return _explained(lived, others[0] if pod.created_at is not None else others[-1], pod)
+    if not ends and not pod.uid:
+        # Nothing shows that there ever was such a pod.
+        return None
+    if pod.created_at is None and ends:
+        # It may have lived only after what the log tells of earlier.
+        lived = [each for each in lived if (ends[-1].at - each.at).total_seconds() < _LAST_HOUR_SECONDS]
     if home := [each for each in lived if each.resource == "namespaces" and each.name == pod.namespace]:
         return Deletion(Ending.NAMESPACE_DELETED, home[-1], home[-1])
     if pod.owner[1] and (origin := _owner_deletion(lived, pod, pod.owner)) is not None:

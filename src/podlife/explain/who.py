@@ -22,7 +22,7 @@ from podlife.explain.objects import (
     updated,
 )
 
-__all__ = ["events_of_last", "identity_of", "is_about", "is_its_own", "who_deleted", "why_gone"]
+__all__ = ["events_of_last", "identity_of", "is_about", "is_its_own", "last_uid", "who_deleted", "why_gone"]
 
 _TARGETS = {
     "DeletionByPodGC": "pod GC (the collector of the cluster)",
@@ -112,7 +112,7 @@ def events_of_last(events: Sequence[Object], name: str) -> list[Object]:
         (at.timestamp() if (at := updated(each)) else 0.0, each) for each in events if is_about(each, name)
     ]
     ours = [each for _, each in sorted(dated, key=lambda pair: pair[0])]
-    last = next((uid for each in reversed(ours) if (uid := _pod_uid(each, name))), "")
+    last = last_uid(ours, name)
     if not last or {uid for each in ours if (uid := _pod_uid(each, name))} == {last}:
         return ours
     began = min(_began(each) or _NEVER for each in ours if _pod_uid(each, name) == last)
@@ -121,6 +121,11 @@ def events_of_last(events: Sequence[Object], name: str) -> list[Object]:
         for each in ours
         if _pod_uid(each, name) == last or (not _pod_uid(each, name) and (_began(each) or began) >= began)
     ]
+
+
+def last_uid(events: Sequence[Object], name: str) -> str:
+    """Of the pod of this name that the last of these events regards; "" where none tells."""
+    return next((uid for each in reversed(events) if (uid := _pod_uid(each, name))), "")
 
 
 def _pod_uid(event: Object, name: str) -> str:

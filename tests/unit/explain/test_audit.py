@@ -160,6 +160,27 @@ def test_who_deleted_the_namespace_is_named_if_nobody_deleted_the_pod() -> None:
     assert told(home, swept)[1] == "jane (kubectl) deleted its namespace"
 
 
+def test_of_a_pod_that_nothing_shows_to_have_been_nothing_is_told() -> None:
+    unknown = PodIdentity("shop", "typo-abcde")
+    home, owner = (
+        line("delete", "shop", resource="namespaces"),
+        line("delete", "typo", resource="statefulsets"),
+    )
+    assert told(home, owner, pod=unknown) == ("", "")
+    found = explain_absent(a_world(audited=read(home, pod="typo")), "shop", "typo", [])
+    assert found.stage.startswith("not there, and no event tells of it")
+    # With an event it was there, and went with the namespace.
+    event = an_event("Scheduled", uid="u-9", name="typo")
+    found = explain_absent(a_world(audited=read(home, pod="typo")), "shop", "typo", [event])
+    assert "with its namespace" in found.deletion
+
+
+def test_a_namespace_that_was_deleted_long_before_took_no_pod_of_today() -> None:
+    gone = replace(POD, uid="", created_at=None)
+    home = line("delete", "shop", resource="namespaces", minutes=200)
+    assert told(home, line(user="system:node:n1"), pod=gone)[1] == "removed by its node after it had ended"
+
+
 def test_the_node_that_ends_a_pod_is_not_who_deleted_it() -> None:
     node = line(user="system:node:n1", minutes=4)
     assert told(line(), node)[1] == "deleted by jane (kubectl)"
