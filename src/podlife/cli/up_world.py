@@ -295,7 +295,9 @@ def _why_gone(pod: PodView, audited: Sequence[AuditedRequest]) -> str:
     """A request of somebody's tells most, then what the pod itself says, then which controller it was."""
     found = find_deletion(tuple(audited), pod.identity)
     if found is not None and (found.is_asked_for or not pod.disruption):
-        return phrase(found)
+        # Pod GC writes a condition for every other reason.
+        is_excess = found.is_pod_gc and pod.has_ended
+        return "collected by pod GC: too many ended pods" if is_excess else phrase(found)
     if pod.disruption:
         return pod.disruption
     return f"removed after it had ended ({pod.status.phase})" if pod.has_ended else "deleted"

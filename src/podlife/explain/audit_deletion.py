@@ -20,6 +20,21 @@ _SLACK = timedelta(seconds=2)
 # How long before a controller deletes a pod its workload may have been changed for it.
 _TRIGGER_SECONDS = 600.0
 _LAST_HOUR_SECONDS = 3600.0
+# Those that delete pods because their workload was changed; the others have reasons of their own.
+_WORKLOAD_CONTROLLERS = frozenset(
+    f"{kind}-controller"
+    for kind in (
+        "replicaset",
+        "deployment",
+        "statefulset",
+        "daemonset",
+        "daemon-set",
+        "job",
+        "cronjob",
+        "replication",
+    )
+)
+_POD_COLLECTORS = ("pod-garbage-collector", "pod-garbage-collector-controller")
 _COLLECTORS = ("generic-garbage-collector", "garbage-collector-controller")
 
 
@@ -53,6 +68,10 @@ class Deletion:
     request: AuditedRequest
     origin: AuditedRequest | None = None
     owner: tuple[str, str] = ("", "")
+
+    @property
+    def is_pod_gc(self) -> bool:
+        return self.request.controller in _POD_COLLECTORS
 
     @property
     def is_asked_for(self) -> bool:
@@ -116,6 +135,8 @@ def _explained(lived: Sequence[AuditedRequest], request: AuditedRequest, pod: Po
     if request.controller == "namespace-controller":
         home = [each for each in before if each.resource == "namespaces" and each.verb == "delete"]
         return Deletion(Ending.NAMESPACE_DELETED, request, home[-1] if home else None)
+    if request.controller not in _WORKLOAD_CONTROLLERS:
+        return Deletion(Ending.CONTROLLER, request)
     recent = (each for each in before if (request.at - each.at).total_seconds() < _TRIGGER_SECONDS)
     changes = [each for each in recent if _is_change(each, pod) and not each.controller and not each.node]
     return Deletion(Ending.CONTROLLER, request, changes[-1] if changes else None, pod.owner)

@@ -46,7 +46,7 @@ def phrase(found: Deletion) -> str:
             return f"{_short(found.origin)} deleted its namespace"
         case Ending.CONTROLLER:
             if (origin := found.origin) is None:
-                return f"removed by {_controller(found)}"
+                return f"{'collected' if found.is_pod_gc else 'removed'} by {_controller(found)}"
             verb = "scaled" if origin.subresource == "scale" else "changed"
             return f"{_short(origin)} {verb} its {WORKLOADS[origin.resource]} {origin.name}"
         case Ending.NODE:

@@ -184,6 +184,18 @@ CONTROLLERS_USER = "system:kube-controller-manager"
             "collected by pod GC: node no longer exists",
         ),
         (
+            [
+                asked(
+                    "delete",
+                    "web-1-abcde",
+                    user=CONTROLLERS_USER,
+                    agent="podlife/1/pod-garbage-collector-controller",
+                )
+            ],
+            {"phase": "Succeeded"},
+            "collected by pod GC: too many ended pods",
+        ),
+        (
             [asked("delete", "web-1-abcde", uid="another")],
             {"phase": "Succeeded"},
             "removed after it had ended (Succeeded)",

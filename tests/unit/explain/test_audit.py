@@ -148,9 +148,16 @@ def test_a_change_long_ago_or_of_something_else_led_to_nothing(
     assert told(changed, line(**controller("replicaset-controller")))[1] == "removed by ReplicaSet web-7d9"
 
 
+@pytest.mark.parametrize("name", ["taint-eviction-controller", "pod-garbage-collector", "node-controller"])
+def test_a_change_of_the_workload_is_no_reason_for_those_who_do_not_look_at_it(name: str) -> None:
+    changed = line("patch", "web", resource="deployments", minutes=5.1)
+    long, short = told(changed, line(**controller(name)))
+    assert "jane" not in long + short
+
+
 def test_a_controller_with_an_account_of_its_own_is_known_by_it() -> None:
     account = "system:serviceaccount:kube-system:pod-garbage-collector"
-    assert told(line(user=account))[1] == "removed by pod GC"
+    assert told(line(user=account))[1] == "collected by pod GC"
 
 
 def test_who_deleted_the_namespace_is_named_if_nobody_deleted_the_pod() -> None:
