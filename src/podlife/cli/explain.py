@@ -12,7 +12,6 @@ from typer.core import TyperGroup
 from podlife.cli import completions
 from podlife.cli.archive_target import ARCHIVE_ENV, parse_target
 from podlife.cli.connecting import ConnectionOptions
-from podlife.cli.explain_audit import parse_audit_log
 from podlife.cli.options import GoCommand, format_option, with_groups
 
 if TYPE_CHECKING:
@@ -82,7 +81,6 @@ AuditLogOption = Annotated[
     typer.Option(
         metavar="FILE",
         envvar="PODLIFE_AUDIT_LOG",
-        parser=parse_audit_log,
         show_default="that of podlife up, if it is the server",
         help="Audit log of the API server, with its rotated files: tells who asked; '-' is standard input.",
     ),

@@ -13,8 +13,6 @@ import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import typer
-
 from podlife.cli.up_folder import UpFolder, default_folder
 from podlife.client import Connection
 from podlife.errors import ConfigError
@@ -23,12 +21,6 @@ from podlife.explain import AuditedRequest, Collection
 STDIN = "-"
 # An event has at most a few megabytes: what is longer is no line of an audit log.
 _MOST_LINE_BYTES = 16 << 20
-
-
-def parse_audit_log(text: str) -> str:
-    if not text:
-        raise typer.BadParameter("--audit-log is empty: name a file, or - for standard input")
-    return text
 
 
 def read_audit(source: str, namespace: str, pod: str = "") -> tuple[list[AuditedRequest], list[str]]:

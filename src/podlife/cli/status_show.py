@@ -14,7 +14,8 @@ from podlife.cli.printable import printable
 from podlife.cli.up_control import ask
 from podlife.cli.up_folder import UpFolder
 from podlife.cli.up_output import in_order, states_of
-from podlife.cli.up_world import NodeView, PodView, World, why_terminating
+from podlife.cli.up_views import NodeView, PodView
+from podlife.cli.up_world import World, why_terminating
 from podlife.client import NODES, PODS
 from podlife.clock import SystemClock
 from podlife.errors import PodlifeError

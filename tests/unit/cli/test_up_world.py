@@ -14,7 +14,8 @@ from rich.console import Console
 from podlife.cli.status_show import table_of
 from podlife.cli.up_output import Lines, Welcome, in_order, summary_of
 from podlife.cli.up_screen import draw
-from podlife.cli.up_world import NodeView, PodView, World, why_terminating
+from podlife.cli.up_views import NodeView, PodView
+from podlife.cli.up_world import World, why_terminating
 from podlife.clock import ManualClock
 from podlife.explain import AuditedRequest
 
