@@ -106,10 +106,6 @@ def test_a_wrong_use_is_explained_with_exit_code_2(arguments: list[str]) -> None
                 "what there is"
             ),
         ),
-        (
-            ["up", "--quarantine", "3s"],
-            "there is no option --quarantine: did you mean --pod-gc-quarantine? `podlife up -h` shows what there is",
-        ),
         (["nonsense"], "there is no command 'nonsense'; `podlife -h` shows what there is"),
         (
             ["controller"],
