@@ -90,3 +90,14 @@ async def test_an_audit_log_is_kept_in_the_data_folder_unless_told_otherwise(
         10,
         3,
     )
+
+
+def test_an_audit_log_is_turned_off_by_a_word_and_not_by_an_empty_one() -> None:
+    from typer.main import get_command
+
+    from podlife.cli.app import app
+
+    command = get_command(app).commands["up"]  # type: ignore[attr-defined] # it is a group
+    for words, path in ((["none"], ""), (["/x/log"], "/x/log"), ([], None)):
+        flags = ["--audit-log-path", *words] if words else []
+        assert command.make_context("up", flags).params["audit_log_path"] == path
