@@ -130,7 +130,7 @@ def _with_running_clusters(error: NoServerError) -> NoServerError:
     from podlife.cli.up_folder import running_folders
 
     found = [shlex.quote(str(each.kubeconfig)) for each in running_folders()]
-    hint = " or ".join(f"export KUBECONFIG={each}" for each in found[:3])
+    hint = " or ".join(f"export KUBECONFIG={each}" for each in found)
     return NoServerError(f"{error}; for the running `podlife up`: {hint}") if found else error
 
 

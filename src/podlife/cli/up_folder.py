@@ -44,7 +44,6 @@ _LOCK = "up.lock"
 FORMAT = 1
 # How long the parts of an `up` that was killed may take to end.
 _LEFTOVER_SECONDS = 15.0
-_MOST_NAMED = 5
 _MOST_LOG_BYTES = 10 * 1024 * 1024
 
 
@@ -209,7 +208,7 @@ def choose_folder(data: Path | None) -> UpFolder:
 
 
 def _flags_of(paths: Iterable[Path]) -> str:
-    return " or ".join(f"--data {shlex.quote(str(each))}" for each in sorted(paths)[:_MOST_NAMED])
+    return " or ".join(f"--data {shlex.quote(str(each))}" for each in sorted(paths))
 
 
 def age_seconds() -> float:
