@@ -40,6 +40,11 @@ class Caches:
         return self._namespaces is not None
 
     @property
+    def interruptions(self) -> int:
+        """How often a watch of theirs was interrupted so far."""
+        return sum(informer.stats.interruptions for informer in self._informers)
+
+    @property
     def trouble(self) -> str:
         """Why they are not, where that is known."""
         found = next((str(each.trouble) for each in self._informers if each.trouble is not None), "")

@@ -305,6 +305,7 @@ class Collector:
     async def _check_node(self, name: str) -> None:
         """One look at the server before an orphan is believed (GC-52)."""
         loop = asyncio.get_running_loop()
+        interruptions = self._caches.interruptions
         try:
             await self._client.get(NODES, name, view=MetadataOnly)
         except PodlifeError as error:
@@ -315,8 +316,9 @@ class Collector:
                 log.warning(told, name, error, extra={"node": name})
                 return
             self.metrics.node_checks["gone"] += 1
-            if not self.is_fit:
-                # It may have come back since, and nobody would have told.
+            if not self.is_fit or self._caches.interruptions != interruptions:
+                # It may have come back since without its event having arrived: a watch that is resumed counts as live
+                # before it has told of what it missed.
                 self.index.doubt_missing(name, loop.time())
             elif self.index.confirm_missing(name, loop.time()):
                 log.info("node %s no longer exists: its pods are collected", name, extra={"node": name})

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from podlife.aio import spawn
 from podlife.api.views import MetadataOnly
 from podlife.client import NAMESPACES
 from podlife.errors import ConflictError
@@ -179,6 +180,33 @@ async def test_a_resync_tells_of_everything_again_without_a_list() -> None:
         await asyncio.sleep(600)
         assert notes.take() == ["=a", "=b"]
         assert (informer.stats.lists, informer.stats.resyncs) == (1, 2)
+
+
+@virtual_time
+async def test_an_object_that_changes_in_the_middle_of_a_resync_is_not_told_as_it_was(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Others have a turn after each object, as they have after every few hundred of a long resync.
+    monkeypatch.setattr("podlife.informer.informer._BATCH", 1)
+    first, *others, last = [f"m-{number:03}" for number in range(500)]
+    world = await World.start(first, *others, last)
+    informer, notes = world.informer(resync_seconds=10), Notes()
+
+    class Changing(Notes):
+        def on_update(self, old: Any, new: Any) -> None:
+            if new.metadata.name == first:
+                changes.append(spawn(world.put(last, "new"), name="change", on_failure=pytest.fail))
+
+    changes: list[asyncio.Task[Any]] = []
+    informer.add_handler(notes)
+    informer.add_handler(Changing())
+    async with run_informer(informer):
+        notes.take()
+        await until(lambda: f"~{last} new" in notes.all)
+        await asyncio.sleep(1)
+        told = notes.take()
+    assert told.index(f"~{last} new") < told.index(f"={others[-1]}"), "it changed after the resync"
+    assert [note for note in told if last in note] == [f"~{last} new"]
 
 
 @pytest.mark.parametrize("error", [ZeroDivisionError("oops"), ConflictError("looks like an answer")])
