@@ -26,6 +26,17 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
+# Folders whose tests start programs, or go through as many rounds as somebody asks for: seconds for each test.
+_PATIENCE_SECONDS = {"crash": 1800, "fuzz": 3600, "property": 1800, "real": 1800, "chaos": 1800}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        found = [_PATIENCE_SECONDS[part] for part in item.path.parts if part in _PATIENCE_SECONDS]
+        if found and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(max(found)))
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
     # Thousands of tests and what they import stay until the end: no look for garbage goes through them, now or later.
