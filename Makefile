@@ -19,7 +19,7 @@ PYTEST := $(BIN)/python -m pytest
 export UV_COMPILE_BYTECODE := 1
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help up test check lint types test-real real-parts bench chaos crash fuzz cover lock schema clean
+.PHONY: help up test check lint types test-real real-parts bench chaos crash extremes fuzz cover lock schema clean
 
 help: ## list these targets
 	@if [ -t 1 ]; then on='\033[1m' off='\033[0m'; fi; \
@@ -64,6 +64,9 @@ test-real: $(REAL) real-parts ## the tests against real parts; with CI=true a mi
 
 chaos: $(STAMP) ## a thousand seeds of disturbances in a whole cluster, under virtual time
 	PODLIFE_CHAOS_SEEDS=$${PODLIFE_CHAOS_SEEDS:-1000} $(PYTEST) -q -n auto --maxprocesses 4 tests/component/chaos
+
+extremes: $(STAMP) ## every field of every kind at the ends of its range, under virtual time
+	PODLIFE_EXTREMES=$${PODLIFE_EXTREMES:-20} $(PYTEST) -q -n auto --maxprocesses 4 tests/property/test_stored_extremes.py
 
 crash: $(STAMP) ## a hundred rounds of kill -9 of each part, and 500 kinds of damage to the store's files
 	PODLIFE_CRASH_ROUNDS=$${PODLIFE_CRASH_ROUNDS:-100} PODLIFE_DAMAGE_ROUNDS=$${PODLIFE_DAMAGE_ROUNDS:-500} $(PYTEST) -q -s tests/crash

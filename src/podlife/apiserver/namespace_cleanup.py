@@ -39,6 +39,9 @@ _LONGEST_PAUSE_SECONDS = 5.0
 # A condition is read by people: of many failed deletes it names the first ones.
 _MOST_ERRORS = 10
 
+# As upstream: nobody orphans what goes with its namespace anyway, and no finalizer has to be taken off for it.
+_IN_BACKGROUND = DeleteOptions(propagation="Background")
+
 _CONTENTS = tuple(resource for resource in STORED if resource.namespaced and not resource.stored_as)
 _PODS = tuple(resource for resource in _CONTENTS if resource.key == "pods")
 _OTHERS = tuple(resource for resource in _CONTENTS if resource.key != "pods")
@@ -138,7 +141,7 @@ class NamespaceCleanup:
         async with self._registry.store.locked(key):
             current = self._registry.store.get(key)
             if current is not None:
-                await delete_record(self._registry, scope, current, DeleteOptions())
+                await delete_record(self._registry, scope, current, _IN_BACKGROUND)
 
     async def _write(self, name: str, contents: Contents) -> None:
         """Tell what is left; where that is nothing, finalize the namespace."""

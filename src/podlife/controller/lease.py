@@ -77,7 +77,8 @@ def claim(old: Object | None, identity: str, lease_seconds: float, now: datetime
         "holderIdentity": identity,
         # Whole seconds, as the API has it; more rather than less, since others count on it.
         "leaseDurationSeconds": math.ceil(lease_seconds),
-        "leaseTransitions": transitions,
+        # An int32, and the lease must be taken all the same.
+        "leaseTransitions": min(transitions, 2**31 - 1),
     }
     return renew(mine, now) if is_mine else {**mine, "acquireTime": moment, "renewTime": moment}
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import itertools
+import math
 import selectors
 from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime, timedelta
@@ -74,6 +75,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         self._idlers: list[asyncio.Future[None]] = []
         self._numbers = itertools.count(1)
         super().__init__(selector)
+        self._move_to(0.0)
         self.set_task_factory(self._make_task)
 
     def time(self) -> float:
@@ -90,13 +92,19 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
 
     def jump(self, seconds: float) -> None:
         self._rounds = 0
-        self._virtual_now += seconds
+        self._move_to(self._virtual_now + seconds)
         if self._virtual_now > self._most_seconds:
             days = self._most_seconds / 86_400
             raise EndlessWaitError(
                 f"{days:g} days of virtual time have passed: something is waited for that never comes; "
                 "give that wait a limit (Cluster.until has one)"
             )
+
+    def _move_to(self, now: float) -> None:
+        self._virtual_now = now
+        # A timer is due when its moment has come and not a hair before: whoever then sees that it has not come would
+        # wait for it again, and no time would pass.
+        self._clock_resolution = math.ulp(now)
 
     async def idle(self) -> None:
         """Until everything has happened that can happen before time passes."""

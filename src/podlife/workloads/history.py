@@ -24,6 +24,7 @@ from podlife.errors import AlreadyExistsError, ConflictError, NotFoundError
 from podlife.informer import CacheReader
 from podlife.informer.indexes import Indexer
 from podlife.podcontrol import ClaimSettings, ControllerRefManager, Owner, controller_index_key, recheck_owner
+from podlife.workloads.status import next_collision_count
 from podlife.workloads.views import Metadata, Template
 
 __all__ = [
@@ -256,7 +257,7 @@ class History:
                 )
                 if is_written_as(found, draft.data):
                     return found, collision_count
-            collision_count += 1
+            collision_count = next_collision_count(collision_count)
             # The label keeps the first hash, as upstream's does.
             body["metadata"]["name"] = revision_name(owner.name, revision_hash(draft.data, collision_count))
 

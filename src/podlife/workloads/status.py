@@ -12,7 +12,7 @@ from podlife.client import Client, Ref
 from podlife.errors import ConflictError, NotFoundError
 from podlife.workloads.views import Metadata, Status
 
-__all__ = ["changed_fields", "write_status"]
+__all__ = ["changed_fields", "next_collision_count", "write_status"]
 
 
 def changed_fields(old: Status, new: Status) -> Status:
@@ -20,6 +20,11 @@ def changed_fields(old: Status, new: Status) -> Status:
     holds the new one: where something in it is to go, the caller has to say so."""
     names = [*new, *(name for name in old if name not in new)]
     return {name: new.get(name) for name in names if old.get(name) != new.get(name)}
+
+
+def next_collision_count(count: int | None) -> int:
+    """One more name was taken by somebody else. It begins again where an int32 ends: the server would refuse more."""
+    return ((count or 0) + 1) & 0x7FFFFFFF
 
 
 async def write_status(

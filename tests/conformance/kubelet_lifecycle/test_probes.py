@@ -78,6 +78,19 @@ def ended(code: int) -> Object:
     return {"terminated": {"exitCode": code}}
 
 
+def test_no_number_of_a_probe_is_below_what_validation_allows() -> None:
+    """PR-01: an older server may have stored it, and with a period of -1 a prober would never pause."""
+    numbers = (
+        "timeoutSeconds",
+        "periodSeconds",
+        "successThreshold",
+        "failureThreshold",
+        "initialDelaySeconds",
+    )
+    spec = probe_spec(container(livenessProbe=dict.fromkeys(numbers, -1)), LIVENESS)
+    assert spec == {**dict.fromkeys(numbers, 1), "initialDelaySeconds": 0}
+
+
 def test_what_stands_for_numbers_left_out() -> None:
     """PR-01"""
     spec = probe_spec(container(livenessProbe={}), LIVENESS)

@@ -11,7 +11,7 @@ from podlife.api.patch import merge_patch
 from podlife.client import REPLICA_SETS, Client
 from podlife.errors import ConflictError
 from podlife.wire import Handler, Request, Response
-from podlife.workloads.status import changed_fields, write_status
+from podlife.workloads.status import changed_fields, next_collision_count, write_status
 from podlife.workloads.views import Metadata
 from tests.component.embedded import connect, refusal, start
 from tests.virtual_time import virtual_time
@@ -110,3 +110,7 @@ async def test_a_status_is_never_written_onto_another_object_of_the_same_name() 
     assert await write_status(client, REPLICA_SETS, metadata, {}, {"replicas": 2}) is None
     assert (await status_of(client)).get("replicas", 0) == 0
     await client.close()
+
+
+def test_the_collision_count_begins_again_where_an_int32_ends() -> None:
+    assert [next_collision_count(count) for count in (None, 0, 5, 2**31 - 1)] == [1, 1, 6, 0]

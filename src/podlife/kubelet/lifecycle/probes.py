@@ -61,6 +61,16 @@ _INITIAL = {
 }
 
 
+# The least value of each number of a probe, and the one that stands for it where it is left out.
+_NUMBERS = {
+    "timeoutSeconds": (1, 1),
+    "periodSeconds": (1, 10),
+    "successThreshold": (1, 1),
+    "failureThreshold": (1, 3),
+    "initialDelaySeconds": (0, 0),
+}
+
+
 @dataclass(frozen=True, slots=True)
 class ProberState:
     """What a prober remembers between two looks."""
@@ -83,15 +93,10 @@ class Decision:
 
 
 def probe_spec(container: Container, type_: ProbeType) -> dict[str, int]:
-    """The numbers of a probe, with what stands for those left out (PR-01)."""
+    """The numbers of a probe, with what stands for those left out (PR-01). None is below the least that validation
+    allows: with a period that is not positive a prober would never pause."""
     spec: Mapping[str, Any] = container.get(type_.value) or {}
-    return {
-        "timeoutSeconds": spec.get("timeoutSeconds") or 1,
-        "periodSeconds": spec.get("periodSeconds") or 10,
-        "successThreshold": spec.get("successThreshold") or 1,
-        "failureThreshold": spec.get("failureThreshold") or 3,
-        "initialDelaySeconds": spec.get("initialDelaySeconds") or 0,
-    }
+    return {name: max(least, spec.get(name) or usual) for name, (least, usual) in _NUMBERS.items()}
 
 
 class Prober:

@@ -34,7 +34,7 @@ from podlife.workloads.history import (
     template_patch,
 )
 from podlife.workloads.pod_events import key_of
-from podlife.workloads.status import write_status
+from podlife.workloads.status import next_collision_count, write_status
 from podlife.workloads.views import Pod, Template
 
 __all__ = ["Revisions", "RevisionsOfDaemonSets", "surplus"]
@@ -116,7 +116,7 @@ class RevisionsOfDaemonSets:
             )
             if is_revision_of(found, template):
                 return found
-            await self._count_collision(daemon_set, collisions + 1)
+            await self._count_collision(daemon_set, next_collision_count(collisions))
             raise
         self._note(owner, written)
         return msgspec.convert(written, ControllerRevision)

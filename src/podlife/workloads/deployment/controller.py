@@ -45,6 +45,7 @@ from podlife.workloads.deployment.writes import DeploymentWrites, HashCollisionE
 from podlife.workloads.pod_events import BY_NAMESPACE, OWNER_INDEXERS, OwnedPods, key_of
 from podlife.workloads.replicaset.controller import INDEXERS, owner_of_replica_set
 from podlife.workloads.replicaset.views import ReplicaSet
+from podlife.workloads.status import next_collision_count
 from podlife.workloads.views import Pod
 from podlife.workqueue import RateLimitedQueue
 
@@ -168,7 +169,7 @@ class DeploymentController:
         except (NotSeenYetError, NamespaceTerminatingError):
             raise
         except HashCollisionError:
-            collisions = (deployment.status.get("collisionCount") or 0) + 1
+            collisions = next_collision_count(deployment.status.get("collisionCount"))
             await self._writes.write_status(deployment, {**deployment.status, "collisionCount": collisions})
             raise
         except PodlifeError as error:

@@ -39,7 +39,7 @@ def is_same_template(one: Template, other: Template) -> bool:
 def template_hash(template: Template, collisions: int | None) -> str:
     """Another one with every collision."""
     text = msgspec.json.encode(_comparable(template), order="deterministic")
-    salt = b"" if collisions is None else collisions.to_bytes(8, "little")
+    salt = b"" if collisions is None else (collisions & 0xFFFFFFFF).to_bytes(8, "little")
     number = int.from_bytes(hashlib.blake2b(text + salt, digest_size=4).digest(), "little")
     return "".join(_ALPHABET[ord(digit) % len(_ALPHABET)] for digit in str(number))
 

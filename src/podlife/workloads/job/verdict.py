@@ -130,4 +130,4 @@ def _decided_by_indexes(situation: Situation) -> Condition | None:
 
 def _bounded(seconds: int) -> timedelta:
     # The API takes any 64-bit number, a timedelta less.
-    return timedelta(seconds=min(seconds, 10**11))
+    return timedelta(seconds=max(-(10**11), min(seconds, 10**11)))

@@ -56,7 +56,12 @@ def revision_of(pod: Pod) -> str:
 
 
 def claim_name(template: Object, set_name: str, ordinal: int) -> str:
-    return f"{template['metadata']['name']}-{set_name}-{ordinal}"
+    return f"{_name_of(template)}-{set_name}-{ordinal}"
+
+
+def _name_of(template: Object) -> str:
+    # Go writes no empty name.
+    return str((template.get("metadata") or {}).get("name") or "")
 
 
 def identity_labels(name: str, ordinal: int) -> dict[str, str]:
@@ -78,7 +83,7 @@ def has_storage(stateful_set: StatefulSet, pod: Pod) -> bool:
     }
     ordinal, name = ordinal_of(pod), stateful_set.metadata.name
     return all(
-        claims.get(template["metadata"]["name"]) == claim_name(template, name, ordinal)
+        claims.get(_name_of(template)) == claim_name(template, name, ordinal)
         for template in stateful_set.spec.volume_claim_templates
     )
 
@@ -87,7 +92,7 @@ def volumes(stateful_set: StatefulSet, ordinal: int) -> list[Object]:
     """The volumes that are the pod's own claims."""
     return [
         {
-            "name": template["metadata"]["name"],
+            "name": _name_of(template),
             "persistentVolumeClaim": {"claimName": claim_name(template, stateful_set.metadata.name, ordinal)},
         }
         for template in stateful_set.spec.volume_claim_templates

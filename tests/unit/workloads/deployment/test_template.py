@@ -109,3 +109,8 @@ def test_template_that_the_selector_does_not_match_is_refused(metadata: dict[str
 def test_deployment_without_a_uid_is_refused() -> None:
     with pytest.raises(InvalidOwnerError, match="no owner uid"):
         make_replica_set(deployment(metadata={"uid": ""}), 1, {})
+
+
+@pytest.mark.parametrize("collisions", [-1, -(2**31), 2**31 - 1])
+def test_any_collision_count_that_can_be_stored_gives_another_hash(collisions: int) -> None:
+    assert template_hash(template(), collisions) != template_hash(template(), None)

@@ -95,6 +95,7 @@ def test_restarts_of_containers_count_while_their_pods_live(
         ({"activeDeadlineSeconds": 10}, {"startTime": ago(10)}, 0),
         ({"activeDeadlineSeconds": 10, "suspend": True}, {"startTime": ago(60)}, None),
         ({"activeDeadlineSeconds": 2**62}, {"startTime": ago(60)}, 10**11 - 60),
+        ({"activeDeadlineSeconds": -(2**63)}, {}, -(10**11)),
     ],
 )
 def test_deadline_runs_from_the_start_unless_the_job_is_suspended(
@@ -103,7 +104,7 @@ def test_deadline_runs_from_the_start_unless_the_job_is_suspended(
     looked_at = situation(job(status, **spec))
     assert time_to_deadline(looked_at) == (None if left is None else timedelta(seconds=left))
     verdict = judge(looked_at)
-    assert (verdict and verdict.reason) == ("DeadlineExceeded" if left == 0 else None)
+    assert (verdict and verdict.reason) == ("DeadlineExceeded" if left is not None and left <= 0 else None)
 
 
 SUCCESS = {"rules": [{"succeededIndexes": "1"}]}

@@ -1,0 +1,74 @@
+"""No stored object can stop a component.
+
+Objects at the ends of every range that the schema allows are stored, through the API and past it, and every component
+of a cluster runs over them for hours of virtual time: nothing ends, nothing stumbles, everything still answers.
+
+`PODLIFE_EXTREMES` is how many clusters are tried with objects drawn at random; with 20 or more every number, moment and
+amount of every kind is also tried at each of its ends, of which a short run tries some.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from podlife.testing import Cluster, run_virtually
+from tests.fuzz.objects import SEEDS
+from tests.property.extreme_world import ExtremeWorld, all_in_one, failures_logged
+from tests.property.extremes import Extreme, every_extreme, extremes
+
+CLUSTERS = int(os.environ.get("PODLIFE_EXTREMES", "1"))
+IS_THOROUGH = CLUSTERS >= 20
+# Of a cluster: as many take some ten seconds.
+OBJECTS = 150
+
+
+def run_cluster_over(extremes: Iterable[Extreme]) -> None:
+    stored = list(extremes)
+
+    async def run() -> None:
+        async with Cluster(nodes=2, controllers={"all": all_in_one}) as cluster:
+            world = ExtremeWorld(cluster)
+            await world.begin()
+            await world.store(stored)
+            await world.live()
+            await world.judge()
+
+    with failures_logged() as failures:
+        run_virtually(run)
+    assert not failures, f"{len(failures)} failures, the first:\n{failures[0]}"
+
+
+@settings(
+    max_examples=CLUSTERS,
+    derandomize=not IS_THOROUGH,
+    database=None,
+    deadline=None,
+    # A smaller example takes as long as a large one.
+    phases=(Phase.generate,),
+    suppress_health_check=list(HealthCheck),
+)
+@given(drawn=st.data())
+def test_no_combination_of_extremes_stops_a_component(drawn: st.DataObject) -> None:
+    found = (drawn.draw(extremes()) for _ in range(OBJECTS))
+    run_cluster_over(each for each in found if each is not None)
+
+
+def parts() -> list[list[Extreme]]:
+    """All single ends of all kinds in parts of a cluster each; of the few that a short run tries the most telling ones:
+    what stands at the top of an object, at its outermost ends."""
+    every = [each for seed in SEEDS for each in every_extreme(seed)]
+    if not IS_THOROUGH:
+        every = [each for each in every if each.is_outermost]
+    random.Random(1).shuffle(every)
+    return [every[start : start + OBJECTS] for start in range(0, len(every), OBJECTS)]
+
+
+@pytest.mark.parametrize("part", parts(), ids=lambda _: "")
+def test_no_end_of_a_range_stops_a_component(part: list[Extreme]) -> None:
+    run_cluster_over(part)
