@@ -1,4 +1,4 @@
-"""Upgrades of the HTTP face: a WebSocket that speaks one of Kubernetes' channel protocols.
+"""Upgrades of the HTTP face: a WebSocket that speaks one of Kubernetes' protocols, or none where none was asked for.
 
 The relay behind an upgrade may hold a connection of its own (to a node's agent) and is the one that gives
 it back. So it is always called: with a channel that is closed already when the client cannot be upgraded.
@@ -26,7 +26,7 @@ async def upgrade(request: web.BaseRequest, wanted: Upgrade) -> web.StreamRespon
         heartbeat=_HEARTBEAT_SECONDS,
     )
     ready = socket.can_prepare(request)
-    if not ready or ready.protocol is None:
+    if not ready or (wanted.protocols and ready.protocol is None):
         await wanted.relay(_ClosedChannel())
         problem = "unable to upgrade: none of the requested protocols is supported"
         return status_of(
@@ -34,7 +34,7 @@ async def upgrade(request: web.BaseRequest, wanted: Upgrade) -> web.StreamRespon
         )
     await socket.prepare(request)
     try:
-        await wanted.relay(_SocketChannel(socket, ready.protocol))
+        await wanted.relay(_SocketChannel(socket, ready.protocol or ""))
     finally:
         await socket.close()
     return socket

@@ -14,7 +14,7 @@ import asyncio
 import os
 import re
 import ssl
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -22,13 +22,13 @@ import aiohttp
 
 from podlife.api.codec import Object, decode_object
 from podlife.api.field_errors import FieldError, bad_value, forbidden, invalid
+from podlife.apiserver.node_relays import ExecRelay, LogRelay, exec_protocols, log_protocols, read_log
 from podlife.apiserver.storage.store import Key, Record
 from podlife.errors import ApiError, NotFoundError
-from podlife.wire import Channel, Query, Request, Response, Upgrade
+from podlife.wire import Query, Request, Response, Upgrade
 
-__all__ = ["CHANNEL_PROTOCOLS", "NodeProxy"]
+__all__ = ["NodeProxy"]
 
-CHANNEL_PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 
 _ADDRESS_TYPES = ("Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP")
 _DEFAULT_PORT = 10250
@@ -61,11 +61,14 @@ class NodeProxy:
         container = _container(pod, query.get("container"))
         if not _node_name(pod):
             return Response(204, content_type="text/plain")
+        protocols = log_protocols(request)
         url = self._url(pod, "containerLogs", container, options)
         answer = await self._get(url, _node_name(pod))
         if not 200 <= answer.status <= 206:
             raise await _refusal(answer, name)
-        return Response(body=_read(answer), content_type="text/plain")
+        if protocols is not None:
+            return Response(101, upgrade=Upgrade(protocols, LogRelay(answer).run))
+        return Response(body=read_log(answer), content_type="text/plain")
 
     async def exec(self, request: Request, namespace: str, name: str) -> Response:
         """A command in one container: an upgrade whose other side is connected already."""
@@ -76,9 +79,14 @@ class NodeProxy:
         url = self._url(pod, "exec", container, _exec_options(request.query))
         if (wanted := request.headers.get("Upgrade", "").lower()) != "websocket":
             raise await self._refuse_upgrade(wanted, url, _node_name(pod))
-        protocols = _offered(request)
-        agent = await self._connect(url, _node_name(pod), protocols)
-        return Response(101, upgrade=Upgrade((agent.protocol or protocols[0],), _Relay(agent).run))
+        spoken = exec_protocols(request)
+        agent = await self._connect(url, _node_name(pod), spoken.with_agent)
+        if spoken.with_client is None:
+            return Response(
+                101, upgrade=Upgrade((agent.protocol or spoken.with_agent[0],), ExecRelay(agent).run)
+            )
+        relay = ExecRelay(agent, has_plain_errors=True)
+        return Response(101, upgrade=Upgrade(spoken.with_client, relay.run))
 
     async def _refuse_upgrade(self, wanted: str, url: str, node_name: str) -> ApiError:
         """Why there is no upgrade. kubectl asks once more in SPDY whatever kept it from a WebSocket, and shows
@@ -168,53 +176,6 @@ class NodeProxy:
         return answer.status, text or f"the node's agent answered {answer.status}"
 
 
-class _Relay:
-    """Carries messages between the client's channel and the agent's, at the pace of the slower reader."""
-
-    def __init__(self, agent: aiohttp.ClientWebSocketResponse[bool]) -> None:
-        self._agent = agent
-
-    async def run(self, client: Channel) -> None:
-        try:
-            async with asyncio.TaskGroup() as group:
-                to_agent = group.create_task(self._to_agent(client), name="exec: client to agent")
-                await self._to_client(client)
-                # The command has ended: whatever its client still says, nobody listens.
-                to_agent.cancel()
-        except* (ConnectionError, aiohttp.ClientError):
-            # One side went away without a word; both are closed below, which is all there is to tell.
-            pass
-        finally:
-            await self._agent.close()
-            await client.close()
-
-    async def _to_agent(self, client: Channel) -> None:
-        while (message := await client.receive()) is not None:
-            await self._agent.send_bytes(message)
-        await self._agent.close()
-
-    async def _to_client(self, client: Channel) -> None:
-        while True:
-            message = await self._agent.receive()
-            if message.type is aiohttp.WSMsgType.BINARY:
-                await client.send(message.data)
-            elif message.type is aiohttp.WSMsgType.TEXT:
-                await client.send(message.data.encode())
-            else:
-                return
-
-
-async def _read(answer: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
-    try:
-        async for part in answer.content.iter_any():
-            yield part
-    except aiohttp.ClientError:
-        # The agent went away in the middle: as upstream, the stream ends where it is.
-        return
-    finally:
-        answer.close()
-
-
 async def _refusal(answer: aiohttp.ClientResponse, name: str) -> ApiError:
     """The agent's answer as upstream passes it on."""
     try:
@@ -300,16 +261,6 @@ def _exec_options(query: Query) -> list[tuple[str, str]]:
     names = {"stdin": "input", "stdout": "output", "stderr": "error", "tty": "tty"}
     options = [(sent, "1") for asked, sent in names.items() if _is_set(query, asked)]
     return options + [("command", part) for part in query.all("command")]
-
-
-def _offered(request: Request) -> tuple[str, ...]:
-    """The protocols both sides know, the newest first."""
-    wanted = {part.strip() for part in request.headers.get("Sec-WebSocket-Protocol", "").split(",")}
-    common = tuple(protocol for protocol in CHANNEL_PROTOCOLS if protocol in wanted)
-    if not common:
-        known = " ".join(CHANNEL_PROTOCOLS)
-        raise _bad_request(f"unable to upgrade: none of the requested protocols is supported, only [{known}]")
-    return common
 
 
 def _is_set(query: Query, key: str) -> bool:

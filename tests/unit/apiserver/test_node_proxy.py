@@ -72,6 +72,9 @@ class Agent:
             if message.data == b"\x00exit":
                 await channel.send_bytes(b'\x03{"status":"Success"}')
                 break
+            if message.data == b"\x00fail":
+                await channel.send_bytes(b'\x03{"status":"Failure","message":"exit status 3"}')
+                break
             await channel.send_bytes(b"\x01" + message.data[1:])
         await channel.close()
         self.gone.set()
@@ -302,10 +305,12 @@ async def test_an_agent_with_the_certificate_of_another_node_is_not_trusted(worl
 
 @pytest.fixture
 async def url(world: World) -> AsyncIterator[str]:
-    """A face that serves exec of the pod that the path names."""
+    """A face that serves exec of the pod that the path names, and the log of one."""
 
     async def handler(request: Request) -> Response:
         try:
+            if request.path == "/web/log":
+                return await world.proxy.log(request, "default", "web")
             return await world.proxy.exec(request, "default", request.path.strip("/"))
         except ApiError as error:
             return Response(error.code, error.message.encode(), "text/plain")
@@ -424,3 +429,51 @@ async def test_an_agent_that_refuses_the_upgrade_is_passed_on(
     with pytest.raises(aiohttp.WSServerHandshakeError) as caught:
         await session.ws_connect(f"{url}/web", protocols=("v5.channel.k8s.io",))
     assert caught.value.status == 404
+
+
+@pytest.mark.parametrize("protocols", [(), ("channel.k8s.io",)])
+async def test_a_client_of_before_v4_is_told_of_a_failed_command_in_plain_text_and_of_no_success(
+    world: World, url: str, session: aiohttp.ClientSession, protocols: tuple[str, ...]
+) -> None:
+    world.agent.protocols = ("v4.channel.k8s.io",)
+    for command, told in ((b"fail", [b"\x03exit status 3"]), (b"exit", [])):
+        async with session.ws_connect(
+            f"{url}/web?command=sh&stdin=true&stdout=true", protocols=protocols
+        ) as client:
+            assert client.protocol == (protocols[0] if protocols else None)
+            await client.send_bytes(b"\x00hello")
+            assert await client.receive_bytes() == b"\x01hello"
+            await client.send_bytes(b"\x00" + command)
+            assert [message.data async for message in client] == told
+
+
+@pytest.mark.parametrize("protocols", [(), ("binary.k8s.io",)])
+async def test_a_log_can_be_had_over_a_websocket(
+    world: World, url: str, session: aiohttp.ClientSession, protocols: tuple[str, ...]
+) -> None:
+    for line in (b"one\n", b"two\n", None):
+        world.agent.lines.put_nowait(line)
+    async with session.ws_connect(f"{url}/web/log", protocols=protocols) as client:
+        assert client.protocol == (protocols[0] if protocols else None)
+        assert b"".join([message.data async for message in client]) == b"one\ntwo\n"
+
+
+async def test_a_client_that_goes_ends_the_log_that_it_follows(
+    world: World, url: str, session: aiohttp.ClientSession
+) -> None:
+    async with session.ws_connect(f"{url}/web/log?follow=true") as client:
+        world.agent.lines.put_nowait(b"one\n")
+        assert [await client.receive_bytes(), await client.receive_bytes()] == [b"", b"one\n"]
+    async with asyncio.timeout(60):
+        while not world.agent.gone.is_set():
+            world.agent.lines.put_nowait(b"more\n")
+            await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize("path", ["web?command=x", "web/log"])
+async def test_a_protocol_that_nobody_here_speaks_is_refused(
+    world: World, url: str, session: aiohttp.ClientSession, path: str
+) -> None:
+    with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
+        await session.ws_connect(f"{url}/{path}", protocols=("v9.example.com",))
+    assert refused.value.status == 400

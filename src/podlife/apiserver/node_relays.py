@@ -1,0 +1,152 @@
+"""WebSockets between a client and the agent of a node: which protocols they speak, and what is carried over them.
+
+An exec is spoken in channels: every message begins with the number of its channel. Before `v4` the end of a command
+was told on the error channel in plain text, and only where it had failed; such clients (`channel.k8s.io`, or no
+sub-protocol at all) are served by translating what the agent tells in `v4`. A log is carried as binary messages.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import NamedTuple
+
+import aiohttp
+
+from podlife.api.codec import decode_object
+from podlife.errors import ApiError
+from podlife.wire import Channel, Request
+
+_V4 = "v4.channel.k8s.io"
+_CHANNELS = ("v5.channel.k8s.io", _V4)
+_PLAIN_CHANNELS = "channel.k8s.io"
+_BINARY = "binary.k8s.io"
+_ERROR = b"\x03"
+
+
+class Spoken(NamedTuple):
+    """The protocols of an exec. `with_client` is None where it is the agent's, and empty for no sub-protocol."""
+
+    with_agent: tuple[str, ...]
+    with_client: tuple[str, ...] | None = None
+
+
+def exec_protocols(request: Request) -> Spoken:
+    """The protocols that all sides know, the newest first. Raises ApiError with 400 when there are none."""
+    wanted = _wanted(request)
+    if common := tuple(protocol for protocol in _CHANNELS if protocol in wanted):
+        return Spoken(common)
+    if not wanted or _PLAIN_CHANNELS in wanted:
+        return Spoken((_V4,), (_PLAIN_CHANNELS,) if wanted else ())
+    raise _none_supported((*_CHANNELS, _PLAIN_CHANNELS))
+
+
+def log_protocols(request: Request) -> tuple[str, ...] | None:
+    """The sub-protocol for a log, empty for none; None where no WebSocket is asked for. Raises ApiError with 400."""
+    if request.headers.get("Upgrade", "").lower() != "websocket":
+        return None
+    wanted = _wanted(request)
+    if wanted and _BINARY not in wanted:
+        raise _none_supported((_BINARY,))
+    return (_BINARY,) if wanted else ()
+
+
+def _wanted(request: Request) -> set[str]:
+    offered = request.headers.get("Sec-WebSocket-Protocol", "")
+    return {part.strip() for part in offered.split(",")} - {""}
+
+
+def _none_supported(known: tuple[str, ...]) -> ApiError:
+    text = f"unable to upgrade: none of the requested protocols is supported, only [{' '.join(known)}]"
+    return ApiError(text, code=400, reason="BadRequest")
+
+
+class ExecRelay:
+    """Carries messages between the client's channel and the agent's, at the pace of the slower reader."""
+
+    def __init__(
+        self, agent: aiohttp.ClientWebSocketResponse[bool], *, has_plain_errors: bool = False
+    ) -> None:
+        self._agent = agent
+        self._has_plain_errors = has_plain_errors
+
+    async def run(self, client: Channel) -> None:
+        try:
+            async with asyncio.TaskGroup() as group:
+                to_agent = group.create_task(self._to_agent(client), name="exec: client to agent")
+                await self._to_client(client)
+                # The command has ended: whatever its client still says, nobody listens.
+                to_agent.cancel()
+        except* (ConnectionError, aiohttp.ClientError):
+            # One side went away without a word; both are closed below, which is all there is to tell.
+            pass
+        finally:
+            await self._agent.close()
+            await client.close()
+
+    async def _to_agent(self, client: Channel) -> None:
+        while (message := await client.receive()) is not None:
+            await self._agent.send_bytes(message)
+        await self._agent.close()
+
+    async def _to_client(self, client: Channel) -> None:
+        while True:
+            message = await self._agent.receive()
+            if message.type is aiohttp.WSMsgType.BINARY:
+                data = bytes(message.data)
+            elif message.type is aiohttp.WSMsgType.TEXT:
+                data = message.data.encode()
+            else:
+                return
+            if self._has_plain_errors and data[:1] == _ERROR:
+                data = _plain_error(data)
+            if data:
+                await client.send(data)
+
+
+def _plain_error(message: bytes) -> bytes:
+    """What the error channel tells in `v4`, a Status, as it was told before; nothing of a success."""
+    try:
+        status = decode_object(message[1:])
+    except ValueError:
+        return message
+    return b"" if status.get("status") == "Success" else _ERROR + str(status.get("message", "")).encode()
+
+
+class LogRelay:
+    """Carries a log to the client, at its pace, until the log ends or the client goes."""
+
+    def __init__(self, answer: aiohttp.ClientResponse) -> None:
+        self._answer = answer
+
+    async def run(self, client: Channel) -> None:
+        try:
+            async with asyncio.TaskGroup() as group:
+                listening = group.create_task(self._until_gone(client), name="log: client")
+                # As upstream: an empty message tells the client that the way is open.
+                await client.send(b"")
+                async for part in read_log(self._answer):
+                    await client.send(part)
+                listening.cancel()
+        except* ConnectionError:
+            pass
+        finally:
+            self._answer.close()
+            await client.close()
+
+    async def _until_gone(self, client: Channel) -> None:
+        while await client.receive() is not None:
+            pass
+        # Ends the reading, too.
+        self._answer.close()
+
+
+async def read_log(answer: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+    try:
+        async for part in answer.content.iter_any():
+            yield part
+    except aiohttp.ClientError:
+        # The agent went away in the middle: as upstream, the stream ends where it is.
+        return
+    finally:
+        answer.close()
