@@ -93,6 +93,8 @@ DIFFERENCES: dict[str, Known] = {
         "pod-validation/resource-version-set",
     ),
     **_same(_UTF8, _ANSWER, "errors/not-utf-8"),
+    **_same(_FORMATS, ("body.message",), "access/a-review-as-a-table"),
+    **_same(_GO_WORDS, ("body.message",), "access/extra-values-of-nobody"),
     **_same(
         _STATUS,
         ("body", "headers.Content-Type"),

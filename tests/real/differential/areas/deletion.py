@@ -27,6 +27,10 @@ def _grace(seconds: int) -> dict[str, Any]:
     return delete_options(gracePeriodSeconds=seconds)
 
 
+def _without_moment(body: dict[str, Any]) -> Any:
+    return body["metadata"]["deletionGracePeriodSeconds"]
+
+
 # GD-01 … GD-05, GD-70 … GD-75: the grace of a first delete.
 _first = {
     "gd-01-own-grace": (pod("own", nodeName="n"), None, None),
@@ -49,6 +53,12 @@ for name, (body, status, options) in _first.items():
         DELETION.patch(f"{name}-phase", "merge", path + "/status", phase(status))
     DELETION.delete(f"{name}-delete", path, options)
 DELETION.get("what-is-left-of-first-deletes", PODS)
+# Beyond all time: upstream's deletion timestamp is what is left of an overflow.
+DELETION.post(
+    "endless-create", PODS, pod("endless", nodeName="n", terminationGracePeriodSeconds=300_000_000_000)
+)
+DELETION.delete("endless-delete", PODS + "/endless", pick=_without_moment)
+DELETION.delete("endless-at-once", PODS + "/endless", _grace(0), pick=_without_moment)
 
 # GD-11 … GD-31: a delete of what is being deleted already.
 DELETION.post("second-create", PODS, pod("second", nodeName="n"))

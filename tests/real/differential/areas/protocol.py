@@ -102,6 +102,14 @@ ACCESS.post("may-i-as-admin", REVIEWS, _review(verb="delete", resource="pods", n
 ACCESS.post(
     "may-i-as-nobody", REVIEWS, _review(verb="delete", resource="pods", namespace="${ns}"), who="nobody"
 )
+ACCESS.post(
+    "a-review-as-a-table",
+    REVIEWS,
+    _review(verb="get", resource="pods"),
+    406,
+    headers={"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"},
+)
+ACCESS.get("extra-values-of-nobody", PODS, 400, headers={"Impersonate-Extra-scopes": "view"})
 ACCESS.post("may-i-nothing-asked", REVIEWS, {"spec": {}}, 422)
 ACCESS.post(
     "who-am-i",
@@ -117,6 +125,15 @@ ACCESS.post(
 # The rules of NodeRestriction: a node changes itself, its lease and the pods bound to it.
 ACCESS.post("node-creates-itself", NODES, of("v1", "Node", "node-a"), who="node-a")
 ACCESS.post("node-creates-another", NODES, of("v1", "Node", "node-z"), 403, who="node-a")
+_GENERATED = {"metadata": {"generateName": "node-a"}}
+ACCESS.post("node-generates-another", NODES, _GENERATED, 403, who="node-a")
+ACCESS.post(
+    "node-generates-a-lease",
+    "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases",
+    _GENERATED,
+    403,
+    who="node-a",
+)
 ACCESS.patch(
     "node-labels-itself", "merge", NODES + "/node-a", {"metadata": {"labels": {"a": "b"}}}, who="node-a"
 )
