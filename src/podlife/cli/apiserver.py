@@ -195,6 +195,27 @@ def restore(
 
 
 @app.command()
+def salvage(
+    target: Annotated[Path, typer.Argument(metavar="FILE", help="The backup to write.")],
+    data: DataOption = None,
+) -> None:
+    """Write a backup of what is sound in a damaged store, for `restore`.
+
+    Every lost change is a line on standard error. To a server that is started on the result those objects do not
+    exist: nodes stop their pods, controllers delete what they owned."""
+    from podlife.apiserver.storage.salvage import salvage as save
+
+    folder = data or _default_folder()
+    report = save(folder, target)
+    for each in report.lost:
+        print(each, file=sys.stderr)
+    print(
+        f"{report.records} objects are in {report.path}, {len(report.lost)} changes are lost. "
+        f"`podlife apiserver restore {report.path} --data {folder}` puts them in place of the damaged store."
+    )
+
+
+@app.command()
 def check(data: DataOption = None) -> None:
     """Look whether everything that is stored is sound.
 

@@ -121,6 +121,14 @@ async def test_four_bytes_overwritten_in_a_pod_stop_the_server_with_one_line_tha
         assert checked.returncode == 1
         assert "(pods default/web) is damaged: it does not match its checksum" in checked.stderr
 
+        saved = server.run("salvage", str(tmp_path / "saved.db"))
+        assert saved.returncode == 0, saved.stderr
+        assert "(pods default/web) is damaged" in saved.stderr
+        assert server.run("restore", str(tmp_path / "saved.db")).returncode == 0
+        server.start()
+        async with server.session() as session, session.get("/api/v1/namespaces/default/pods") as answer:
+            assert (answer.status, (await answer.json())["items"]) == (200, [])
+
 
 async def create(session: aiohttp.ClientSession, pod: dict[str, object]) -> None:
     async with session.post("/api/v1/namespaces/default/pods", json=pod) as answer:

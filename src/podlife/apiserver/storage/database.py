@@ -144,12 +144,13 @@ class Database:
         row = self._connection.execute("SELECT chain FROM log WHERE revision = ?", (revision,)).fetchone()
         return None if row is None else row[0]
 
-    def rows(self) -> Iterator[ReadRow]:
-        """The whole log, oldest first."""
+    def rows(self, *, after: int = 0, is_reversed: bool = False) -> Iterator[ReadRow]:
+        """The whole log, or what is after a revision, oldest first unless reversed."""
         seals = "head, checksum, chain" if self.has_checksums else "0, 0, 0"
+        where = f"WHERE revision > {after:d}" if after else ""
         return self._connection.execute(
-            f"SELECT revision, resource, namespace, name, deleted, previous, {seals}, value"  # noqa: S608 - no input in it
-            " FROM log ORDER BY revision"
+            f"SELECT revision, resource, namespace, name, deleted, previous, {seals}, value"  # noqa: S608 - numbers only
+            f" FROM log {where} ORDER BY revision {'DESC' if is_reversed else 'ASC'}"
         )
 
     def insert(self, rows: Sequence[Row]) -> None:

@@ -65,7 +65,8 @@ def _refuse_damage(folder: DataFolder, verification: Verification, verdict: Verd
 
 
 def _what_to_do(folder: DataFolder) -> str:
+    command, data = "podlife apiserver", f"--data {folder.path}"
     return (
-        f"`podlife apiserver check --data {folder.path}` shows all of it, `podlife apiserver restore FILE --data "
-        f"{folder.path}` replaces it by a backup"
+        f"`{command} check {data}` shows all of it, `{command} restore FILE {data}` replaces it by a backup; without "
+        f"one, `{command} salvage FILE {data}` writes a backup of what is sound"
     )

@@ -61,14 +61,8 @@ class Verification:
         """The rows that are what was written. One that is set aside comes as the removal of its object."""
         compacted, standing = self._meta["compacted"], 0
         for row in rows:
-            revision, resource, namespace, name, deleted, previous, head, checksum, chain, value = row
-            try:
-                found = head_of(revision, resource, namespace, name, deleted, previous)
-                is_named = found == head
-                is_whole = is_named and crc32(value, found) == checksum
-            except TypeError:
-                # A column of another type than it was written with.
-                is_named = is_whole = False
+            revision, resource, namespace, name, deleted, previous, _, checksum, chain, value = row
+            is_whole, is_named = judge(row)
             if revision > compacted:
                 self._continue_chain(revision, checksum, chain)
             elif isinstance(checksum, int):
@@ -109,6 +103,17 @@ class Verification:
                 set_aside.append(row)
                 lost = max(lost, successor or row.revision)
         return Verdict(tuple(fatal), tuple(set_aside), lost)
+
+
+def judge(row: ReadRow) -> tuple[bool, bool]:
+    """Whether a row is as it was written, and whether at least everything but its value is."""
+    revision, resource, namespace, name, deleted, previous, head, checksum, _, value = row
+    try:
+        found = head_of(revision, resource, namespace, name, deleted, previous)
+        return found == head and crc32(value, found) == checksum, found == head
+    except TypeError:
+        # A column of another type than it was written with.
+        return False, False
 
 
 def title_of(revision: int, resource: object, namespace: object, name: object) -> str:

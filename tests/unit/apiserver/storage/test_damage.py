@@ -12,6 +12,7 @@ import pytest
 from podlife.apiserver.storage import CompactedError, Delete, Key, Put, SqliteStore, StoreError
 from podlife.apiserver.storage.folder import DataFolder
 from podlife.apiserver.storage.maintenance import backup, check, restore
+from podlife.apiserver.storage.salvage import salvage
 from podlife.errors import ConfigError
 
 TEXT = b"a text that stands in a value"
@@ -307,3 +308,45 @@ async def test_a_restore_into_the_folder_of_a_damaged_store_moves_its_remains_as
     store = await SqliteStore.open(copy)
     assert [record.key.name for record in store.list("pods")] == ["a", "b", "c", "first"]
     await store.close()
+
+
+async def test_what_is_sound_of_a_damaged_store_can_be_saved_and_what_is_lost_is_named(
+    folder: Path, tmp_path: Path
+) -> None:
+    await filled(folder, pod("a"), pod("b"), pod("c"), pod("b"))
+    overwrite(folder, 4)
+    report = salvage(folder, tmp_path / "saved.db")
+    assert (report.records, report.lost) == (2, ("revision 4 (pods default/b) is damaged",))
+    assert check(tmp_path / "saved.db").problems == ()
+
+    assert restore(tmp_path / "saved.db", folder).remains == folder / "damaged-1"
+    store = await SqliteStore.open(folder)
+    assert [record.key.name for record in store.list("pods")] == ["a", "c"], (
+        "nor is an earlier version of b there"
+    )
+    assert store.revision > 4
+    await store.close()
+
+
+async def test_what_stands_before_and_after_unreadable_pages_is_saved(folder: Path, tmp_path: Path) -> None:
+    store = await SqliteStore.open(folder)
+    await store.commit(*(Put(pod(f"p{number:04}"), value, 0) for number in range(2_000)))
+    await store.close()
+    content = (folder / "store.db").read_bytes()
+    middle = len(content) // 2 // 8192 * 8192
+    (folder / "store.db").write_bytes(content[:middle] + bytes(8192) + content[middle + 8192 :])
+    assert "cannot be read" in await refusal(folder)
+    report = salvage(folder, tmp_path / "saved.db")
+    assert 1_800 < report.records < 2_000
+    assert "cannot be read" in report.lost[0]
+    assert check(tmp_path / "saved.db").problems == ()
+
+
+async def test_saving_from_a_store_without_its_newest_changes_goes_on_after_them(
+    folder: Path, tmp_path: Path
+) -> None:
+    copy = await killed(folder, tmp_path)
+    (copy / "store.db-wal").unlink()
+    report = salvage(copy, tmp_path / "saved.db")
+    assert (report.records, report.lost) == (1, ("revisions 2 to 4 are missing",))
+    assert check(tmp_path / "saved.db").revision == 4
