@@ -39,7 +39,7 @@ async def use(folder: Path, known: Known) -> tuple[str, list[str]]:
         for key, what in found.items():
             assert known.standing.get(key) == what, f"a wrong value is served for {key}"
         missing = known.standing.keys() - found.keys()
-        set_aside = [row.title for row in store.set_aside]
+        set_aside = list(store.set_aside)
         assert {key.resource for key in missing} <= {"events"}
         assert all(any(key.name in title for title in set_aside) for key in missing), "lost without a word"
         await verify_history(store, known)

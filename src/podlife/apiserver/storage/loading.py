@@ -16,32 +16,30 @@ from podlife.apiserver.storage.mark import Mark, MarkReading, read_mark
 from podlife.apiserver.storage.state import State
 from podlife.apiserver.storage.store import StoreError
 from podlife.apiserver.storage.upgrade import upgrade
-from podlife.apiserver.storage.verification import DamagedRow, Verdict, Verification
+from podlife.apiserver.storage.verification import Verdict, Verification
 
 log = logging.getLogger(__name__)
 
 
-def load(folder: DataFolder, state: State, now: float) -> tuple[Mark, tuple[DamagedRow, ...]]:
-    """Fill an empty state from the store of a folder, made or upgraded if need be. Says how far the store has come,
-    and which damaged rows were set aside. Raises StoreError when the store cannot be trusted."""
+def load(folder: DataFolder, state: State, now: float) -> Mark:
+    """Fill a state from the store of a folder, made or upgraded if need be, and say how far the store has come.
+    Raises StoreError when the store cannot be trusted."""
     folder.ensure_database()
     try:
         is_upgraded = upgrade(folder.database)
         reading = MarkReading(None) if is_upgraded else read_mark(folder.mark)
         with closing(Database(folder.database)) as database:
-            mark, set_aside = _load(folder, database, reading, state, now)
+            mark = _load(folder, database, reading, state, now)
     except (OSError, sqlite3.Error) as error:
         raise StoreError(f"{folder.database} cannot be read: {error}; {_what_to_do(folder)}") from error
     if reading.problem and mark.revision:
         log.warning("%s", reading.problem)
-    for row in set_aside:
-        log.warning("%s in %s is damaged and was set aside", row.title, folder.database)
-    return mark, set_aside
+    for title in state.set_aside:
+        log.warning("%s in %s is damaged and was set aside", title, folder.database)
+    return mark
 
 
-def _load(
-    folder: DataFolder, database: Database, reading: MarkReading, state: State, now: float
-) -> tuple[Mark, tuple[DamagedRow, ...]]:
+def _load(folder: DataFolder, database: Database, reading: MarkReading, state: State, now: float) -> Mark:
     meta = database.meta()
     verification = Verification(meta)
     state.load(meta["compacted"], verification.trusted(database.rows()), now)
@@ -52,7 +50,8 @@ def _load(
         # What was damaged leaves a gap in the history: it begins again after the last of them.
         rows = Verification(meta).trusted(database.rows())
         state.load(max(meta["compacted"], verdict.history_lost_until), rows, now)
-    return Mark(meta["identity"], verification.revision, verification.chain), verdict.set_aside
+        state.set_aside = [row.title for row in verdict.set_aside]
+    return Mark(meta["identity"], verification.revision, verification.chain)
 
 
 def _refuse_damage(folder: DataFolder, verification: Verification, verdict: Verdict, loss: str) -> None:

@@ -79,7 +79,7 @@ class SqliteStore(State):
         self._folder.release()
 
     def _load(self, now: float) -> Disk:
-        mark, self.set_aside = load(self._folder, self, now)
+        mark = load(self._folder, self, now)
         self._assigned = self.revision
         reserve = Reserve(self._folder.reserve)
         try:

@@ -64,8 +64,8 @@ class _Stretch:
 class State:
     def __init__(self, limits: Limits | None = None) -> None:
         self.is_closed = False
-        # Damaged rows that are not served.
-        self.set_aside: Sequence[object] = ()
+        # The titles of damaged rows that are not served.
+        self.set_aside: Sequence[str] = ()
         self._limits = limits or Limits()
         self._locks = KeyLocks()
         self._collections: dict[str, Collection] = {}

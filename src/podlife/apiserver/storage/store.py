@@ -174,8 +174,8 @@ class Store(Protocol):
         ...
 
     @property
-    def set_aside(self) -> Sequence[object]:
-        """What was found damaged when the store was opened, and is not served."""
+    def set_aside(self) -> Sequence[str]:
+        """The titles of the rows that were found damaged when the store was opened, and are not served."""
         ...
 
     def get(self, key: Key) -> Record | None: ...
