@@ -25,6 +25,7 @@ from podlife.cli.loop import hold_back_signals
 from podlife.cli.up_folder import UpFolder
 from podlife.cli.up_join import Joining
 from podlife.clock import SystemClock
+from podlife.errors import ConfigError
 
 __all__ = ["prepare", "serve"]
 
@@ -69,6 +70,8 @@ def prepare(settings: Settings, folder: Path) -> None:
             # A token of an `up` that was killed: it was to end with that.
             Joining(folder).close()
         prepare_identities(settings, folder, SystemClock())
+    except OSError as error:
+        raise ConfigError(f"the data folder {folder} cannot be used: {error.strerror}") from error
     finally:
         claim.release()
 

@@ -50,8 +50,14 @@ class Joining:
 
     def close(self) -> None:
         self.file.unlink(missing_ok=True)
-        if self._tokens.exists():
-            write_private(self._tokens, format_tokens(self._others()).encode())
+        try:
+            known = parse_tokens(self._tokens.read_text(encoding="utf-8"))
+            others = self._others()
+        except (OSError, ValueError):
+            # A server does not start with tokens that it cannot read, and says so.
+            return
+        if others != known:
+            write_private(self._tokens, format_tokens(others).encode())
 
     async def publish(self, client: Client, url: str) -> None:
         """What may be read without any token."""

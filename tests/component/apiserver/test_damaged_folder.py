@@ -14,6 +14,7 @@ import pytest
 from podlife.apiserver.server import ApiServer, Serving
 from podlife.apiserver.settings import Settings
 from podlife.cli.identities import make_kubeconfig
+from podlife.cli.serve import prepare
 from podlife.errors import PodlifeError
 from tests.server_process import running_server
 
@@ -51,12 +52,14 @@ DAMAGES: dict[str, Callable[[bytes, random.Random], bytes | None]] = {
 
 async def serve_once(folder: Path) -> str:
     """Start a server and stop it as soon as it serves; the line with which it refused, empty if it did not."""
-    server = ApiServer(Settings(data=folder, port=0))
+    settings = Settings(data=folder, port=0)
+    server = ApiServer(settings)
 
     def stop(serving: Serving) -> None:
         server.stop()
 
     try:
+        prepare(settings, folder)
         await server.run(stop)
     except PodlifeError as error:
         return str(error)

@@ -120,6 +120,6 @@ def test_a_server_does_not_take_the_token_of_an_up_that_was_killed(folder: Path,
     if not is_alive:
         holder = json.loads((folder / "up.json").read_text())
         (folder / "up.json").write_text(json.dumps(holder | {"started": holder["started"] - 1}))
-    prepare(Settings(), folder)
+    prepare(Settings(in_memory=True), folder)
     assert ("system:bootstrap:" in (folder / "tokens.csv").read_text()) is is_alive
     assert Joining(folder).file.exists() is is_alive
