@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence, Set
-from dataclasses import dataclass
 from typing import Any
 
+from podlife.api.excerpt import excerpt, excerpt_json
 from podlife.errors import InvalidError
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "duplicate",
     "forbidden",
     "invalid",
+    "not_found",
     "not_supported",
     "required",
     "too_long",
@@ -26,27 +27,50 @@ __all__ = [
 ]
 
 
-# A megabyte of mistakes would be answered with a hundred.
+# An object of three megabytes can have a million mistakes, each of which quotes all of it. So many are told, and so
+# much of each value and of all of them together.
 _MOST_TOLD = 1_000
+_MOST_OF_A_VALUE = 8 * 1024
+_MOST_TEXT = 256 * 1024
 
 
-@dataclass(frozen=True, slots=True)
 class FieldError:
-    """`reason` is the machine's word (FieldValueRequired …), `text` what stands behind the path."""
+    """`reason` is the machine's word (FieldValueRequired …), `text` what stands behind the path.
 
-    path: str
-    reason: str
-    text: str
+    The text is put together when it is asked for: of many errors only the first are ever told."""
+
+    __slots__ = ("_after", "_before", "_value", "path", "reason")
+
+    def __init__(
+        self, path: str, reason: str, text: str, *, value: Any = None, after: str | None = None
+    ) -> None:
+        """With `after`, the text is `text`, the value as upstream prints it, and `after`."""
+        self.path = path
+        self.reason = reason
+        self._before = text
+        self._value = value
+        self._after = after
+
+    @property
+    def text(self) -> str:
+        if self._after is None:
+            return excerpt(self._before, _MOST_OF_A_VALUE)
+        after = excerpt(self._after, _MOST_OF_A_VALUE)
+        return f"{self._before}{excerpt_json(self._value, _MOST_OF_A_VALUE)}{after}"
 
     def __str__(self) -> str:
         return f"{self.path}: {self.text}"
 
+    def __repr__(self) -> str:
+        return f"FieldError({self.path!r}, {self.reason!r}, {self.text!r})"
 
-def _shown(value: Any) -> str:
-    """A bad value as upstream prints it: strings quoted, objects as JSON, numbers and booleans bare."""
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False)
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, FieldError):
+            return NotImplemented
+        return (self.path, self.reason, self.text) == (other.path, other.reason, other.text)
+
+    def __hash__(self) -> int:
+        return hash((self.path, self.reason, self.text))
 
 
 def required(path: str, detail: str = "") -> FieldError:
@@ -54,11 +78,11 @@ def required(path: str, detail: str = "") -> FieldError:
 
 
 def bad_value(path: str, value: Any, detail: str) -> FieldError:
-    return FieldError(path, "FieldValueInvalid", f"Invalid value: {_shown(value)}: {detail}")
+    return FieldError(path, "FieldValueInvalid", "Invalid value: ", value=value, after=f": {detail}")
 
 
 def type_invalid(path: str, value: Any, detail: str) -> FieldError:
-    return FieldError(path, "FieldValueTypeInvalid", f"Invalid value: {_shown(value)}: {detail}")
+    return FieldError(path, "FieldValueTypeInvalid", "Invalid value: ", value=value, after=f": {detail}")
 
 
 def not_supported(path: str, value: Any, supported: Iterable[str]) -> FieldError:
@@ -66,7 +90,11 @@ def not_supported(path: str, value: Any, supported: Iterable[str]) -> FieldError
     ordered = sorted(supported) if isinstance(supported, Set) else supported
     known = ", ".join(json.dumps(item) for item in ordered)
     return FieldError(
-        path, "FieldValueNotSupported", f"Unsupported value: {_shown(value)}: supported values: {known}"
+        path,
+        "FieldValueNotSupported",
+        "Unsupported value: ",
+        value=value,
+        after=f": supported values: {known}",
     )
 
 
@@ -74,8 +102,14 @@ def forbidden(path: str, detail: str) -> FieldError:
     return FieldError(path, "FieldValueForbidden", f"Forbidden: {detail}")
 
 
-def duplicate(path: str, value: Any) -> FieldError:
-    return FieldError(path, "FieldValueDuplicate", f"Duplicate value: {_shown(value)}")
+def duplicate(path: str, value: Any, detail: str = "") -> FieldError:
+    after = f": {detail}" if detail else ""
+    return FieldError(path, "FieldValueDuplicate", "Duplicate value: ", value=value, after=after)
+
+
+def not_found(path: str, value: str, detail: str = "") -> FieldError:
+    after = f": {detail}" if detail else ""
+    return FieldError(path, "FieldValueNotFound", "Not found: ", value=value, after=after)
 
 
 def too_long(path: str, limit: int) -> FieldError:
@@ -89,15 +123,29 @@ def too_many(path: str, actual: int, limit: int) -> FieldError:
 
 
 def invalid(kind: str, group: str, name: str, errors: Sequence[FieldError]) -> InvalidError:
-    """The 422 of an object that failed validation: one cause per error, all of them in the message."""
-    errors = errors[:_MOST_TOLD]
-    texts = list(dict.fromkeys(str(error) for error in errors))
+    """The 422 of an object that failed validation: one cause per error, all of them in the message, up to a bound."""
+    told = _told(errors)
+    texts = list(dict.fromkeys(f"{path}: {text}" for path, _, text in told))
+    if len(told) < len(errors):
+        texts.append(f"and {len(errors) - len(told)} more errors")
     listed = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+    name = excerpt(name, _MOST_OF_A_VALUE)
     shown_kind = f"{kind}.{group}" if group else kind
     details: dict[str, Any] = {"name": name, "group": group, "kind": kind}
-    details["causes"] = [
-        {"reason": error.reason, "message": error.text, "field": error.path} for error in errors
-    ]
+    details["causes"] = [{"reason": reason, "message": text, "field": path} for path, reason, text in told]
     return InvalidError(
         f'{shown_kind} "{name}" is invalid: {listed}', details={k: v for k, v in details.items() if v}
     )
+
+
+def _told(errors: Sequence[FieldError]) -> list[tuple[str, str, str]]:
+    """Path, reason and text of the first errors, as many as fit; at least one."""
+    told: list[tuple[str, str, str]] = []
+    size = 0
+    for error in errors[:_MOST_TOLD]:
+        path, text = excerpt(error.path, _MOST_OF_A_VALUE), error.text
+        size += len(path) + len(text)
+        if size > _MOST_TEXT and told:
+            break
+        told.append((path, error.reason, text))
+    return told

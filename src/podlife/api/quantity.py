@@ -27,6 +27,8 @@ _EXPONENT = re.compile(r"[eE][-+]?[0-9]+").fullmatch
 # Far above what anybody means, and low enough that a hostile exponent costs nothing.
 _LARGEST_EXPONENT = 300
 _LARGEST_BINARY = (2**63 - 1) * NANOS
+# More digits than anybody means. Texts that were read are kept for a while, so that none may be long.
+_LONGEST = 1000
 
 
 class Quantity(NamedTuple):
@@ -75,13 +77,13 @@ def _interpret(suffix: str) -> tuple[str, int]:
 
 def _parse(text: str) -> tuple[Quantity, bool]:
     """The quantity, and whether its text already counts as canonical."""
+    if len(text) > _LONGEST:
+        raise ValueError("unable to parse numeric part of quantity")
     match = _split(text) if text else None
     if match is None:
         raise ValueError(f"quantities must match the regular expression '{_PATTERN}'")
     sign, number, fraction, suffix = match.groups(default="")
     style, exponent = _interpret(suffix)
-    if len(number) + len(fraction) > 1000:
-        raise ValueError("unable to parse numeric part of quantity")
     digits = int(number + fraction or "0")
     scale = (exponent if style != "binary" else 0) - len(fraction)
     amount = (digits << exponent) * NANOS if style == "binary" else digits * NANOS

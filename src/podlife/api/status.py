@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 from podlife.api.codec import Object
+from podlife.api.excerpt import excerpt
 from podlife.errors import (
     AlreadyExistsError,
     ApiError,
@@ -20,6 +21,10 @@ from podlife.errors import (
 __all__ = ["failure", "from_status", "success"]
 
 T = TypeVar("T")
+
+# A message may quote what a client sent. Both are above what validation puts together (`field_errors`).
+_MOST_MESSAGE = 512 * 1024
+_MOST_DETAIL = 16 * 1024
 
 _BY_REASON: dict[str, type[ApiError]] = {
     kind.reason: kind
@@ -53,9 +58,9 @@ def failure(error: ApiError) -> Object:
         "apiVersion": "v1",
         "metadata": {},
         "status": "Failure",
-        "message": error.message,
+        "message": excerpt(error.message, _MOST_MESSAGE),
         "reason": error.reason,
-        "details": error.details,
+        "details": _bounded(error.details),
         "code": error.code,
     }
     if not error.has_details:
@@ -63,6 +68,14 @@ def failure(error: ApiError) -> Object:
     if not error.reason:
         del status["reason"]
     return status
+
+
+def _bounded(details: Object) -> Object:
+    """Causes are bounded where they are made; what else a client sent (a name, a UID) is short or is nonsense."""
+    return {
+        key: excerpt(value, _MOST_DETAIL) if isinstance(value, str) else value
+        for key, value in details.items()
+    }
 
 
 def success(details: Object | None = None) -> Object:

@@ -15,13 +15,14 @@ from typing import Any
 import msgspec
 
 from podlife.api.codec import encode
+from podlife.api.json_text import MOST_VALUES
 
 __all__ = ["safe_loader", "yaml_to_json"]
 
 # Deeper than any object of Kubernetes, and far from the end of any stack.
 _MOST_DEPTH = 256
-# Of the largest object that an API server stores, at some fifteen bytes each.
-_MOST_VALUES = 100_000
+# A field is two of them.
+_MOST_VALUES = 2 * MOST_VALUES
 _NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 
 

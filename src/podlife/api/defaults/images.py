@@ -18,10 +18,14 @@ _image = re.compile(
 ).fullmatch
 
 
-@lru_cache(maxsize=4096)
 def pull_policy(image: str) -> str:
     """Always for what may change under its name: `latest`, or no tag and no digest."""
-    match = _image(image) if len(image) <= _LONGEST_IMAGE else None
+    return _pull_policy(image) if len(image) <= _LONGEST_IMAGE else "IfNotPresent"
+
+
+@lru_cache(maxsize=4096)
+def _pull_policy(image: str) -> str:
+    match = _image(image)
     if match is None or len(match["name"]) > _LONGEST_NAME:
         return "IfNotPresent"
     tag = match["tag"] or ("" if match["digest"] else "latest")

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
-from podlife.api.field_errors import FieldError, invalid
+from podlife.api.field_errors import bad_value, invalid
 from podlife.errors import ApiError, InvalidError
 
-__all__ = ["PatchError", "does_not_apply", "go_kind", "invalid_patch", "malformed"]
+__all__ = ["PatchError", "does_not_apply", "go_kind", "invalid_patch", "malformed", "too_much"]
 
 
 class PatchError(ApiError):
@@ -22,6 +20,11 @@ def malformed(message: str) -> PatchError:
 
     Upstream answers some of these with 500; a mistake of the client is 400 here, with the same message."""
     return PatchError(message)
+
+
+def too_much(why: str) -> PatchError:
+    """The patch asks for more work than a request may cost."""
+    return PatchError(f"Request entity too large: {why}", code=413, reason="RequestEntityTooLarge")
 
 
 def does_not_apply(cause: str) -> PatchError:
@@ -39,9 +42,7 @@ def does_not_apply(cause: str) -> PatchError:
 def invalid_patch(shown: str, cause: str) -> InvalidError:
     """The patched object cannot be read: `shown` is the patched object as JSON, or for a strategic patch the
     patch itself (see `go_format`)."""
-    quoted = json.dumps(shown, ensure_ascii=False)
-    text = f"Invalid value: {quoted}: {cause}"
-    return invalid("", "", "", [FieldError("patch", "FieldValueInvalid", text)])
+    return invalid("", "", "", [bad_value("patch", shown, cause)])
 
 
 def go_kind(value: object) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from podlife.api.patch.errors import PatchError, does_not_apply, go_kind, malformed
+from podlife.api.patch.errors import does_not_apply, go_kind, malformed, too_much
 
 __all__ = ["json_patch", "unknown_operation_fields"]
 
@@ -52,7 +52,7 @@ class _Effort:
         """An element comes or goes at this place: all that follow move."""
         self.shifted_elements += len(elements) - index
         if self.shifted_elements > _MOST_SHIFTED_ELEMENTS:
-            raise _too_much(f"A JSON patch may move at most {_MOST_SHIFTED_ELEMENTS} elements of lists")
+            raise too_much(f"A JSON patch may move at most {_MOST_SHIFTED_ELEMENTS} elements of lists")
 
 
 def json_patch(obj: dict[str, Any], operations: Any) -> Any:
@@ -91,16 +91,10 @@ def _checked(operations: Any) -> list[Operation | None]:
             if not isinstance(operation.get(name), str | None):
                 raise _undecodable(operation[name], f"Go struct field jsonPatchOp.{name} of type string")
     if len(operations) > _MOST_OPERATIONS:
-        raise _too_much(
+        raise too_much(
             f"The allowed maximum operations in a JSON patch is {_MOST_OPERATIONS}, got {len(operations)}"
         )
     return operations
-
-
-def _too_much(why: str) -> PatchError:
-    error = malformed(f"Request entity too large: {why}")
-    error.code, error.reason = 413, "RequestEntityTooLarge"
-    return error
 
 
 def _undecodable(value: Any, target: str) -> Exception:

@@ -7,10 +7,11 @@ letter; upstream's order of work is kept too, since a patch may hold several dir
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from podlife.api.patch import lookup
-from podlife.api.patch.errors import go_kind, malformed
+from podlife.api.patch.errors import go_kind, malformed, too_much
 from podlife.api.patch.go_format import go_format
 from podlife.api.patch.lists import Key, are_objects, key_of, merge_scalars, ordered, same_value
 
@@ -27,6 +28,21 @@ _BAD_DELETION = "invalid patch format of primitive list"
 
 Map = dict[str, Any]
 
+# An element may be named again and again in one patch, and each time all that it holds is merged.
+_MOST_MERGED = 300_000
+
+
+@dataclass(slots=True)
+class _Effort:
+    """How many fields and elements a patch has merged so far."""
+
+    merged: int = 0
+
+    def spend(self, count: int) -> None:
+        self.merged += count
+        if self.merged > _MOST_MERGED:
+            raise too_much(f"A strategic merge patch may merge at most {_MOST_MERGED} fields and elements")
+
 
 def strategic_merge_patch(obj: Map, patch: Any, api_version: str, kind: str) -> Map:
     """The object with the patch merged in; it may share parts with both. Raises PatchError."""
@@ -36,23 +52,24 @@ def strategic_merge_patch(obj: Map, patch: Any, api_version: str, kind: str) -> 
         raise malformed(
             f"json: cannot unmarshal {go_kind(patch)} into Go value of type map[string]interface {{}}"
         )
-    return _merge_objects(obj, patch, lookup.root(api_version, kind))
+    return _merge_objects(obj, patch, lookup.root(api_version, kind), _Effort())
 
 
-def _merge_objects(original: Map, patch: Map, kind: str) -> Map:
+def _merge_objects(original: Map, patch: Map, kind: str, effort: _Effort) -> Map:
     if _DIRECTIVE in patch:
         return _directed(patch)
+    effort.spend(len(original) + len(patch))
     result, patch = dict(original), dict(patch)
     _apply_retain_keys(result, patch)
     for name in [name for name in patch if name.startswith(_SET_ORDER)]:
-        _apply_order(result, patch, name, kind)
+        _apply_order(result, patch, name, kind, effort)
     for name, value in patch.items():
         if name.startswith(_DELETE_FROM):
-            _apply_deletions(result, _target(name, _DELETE_FROM, _BAD_DELETION), value, kind)
+            _apply_deletions(result, _target(name, _DELETE_FROM, _BAD_DELETION), value, kind, effort)
         elif value is None:
             result.pop(name, None)
         else:
-            _merge_field(result, name, value, kind)
+            _merge_field(result, name, value, kind, effort)
     return result
 
 
@@ -91,7 +108,7 @@ def _target(name: str, prefix: str, complaint: str) -> str:
     return field
 
 
-def _apply_deletions(result: Map, name: str, values: Any, kind: str) -> None:
+def _apply_deletions(result: Map, name: str, values: Any, kind: str, effort: _Effort) -> None:
     current = result.get(name)
     if values is None:
         result.pop(name, None)
@@ -101,17 +118,17 @@ def _apply_deletions(result: Map, name: str, values: Any, kind: str) -> None:
             unwanted = {same_value(value) for value in values}
             result[name] = [value for value in current if same_value(value) not in unwanted]
         else:
-            result[name] = _merge_elements(current, values, element)
+            result[name] = _merge_elements(current, values, element, effort)
 
 
-def _merge_field(result: Map, name: str, value: Any, kind: str) -> None:
+def _merge_field(result: Map, name: str, value: Any, kind: str, effort: _Effort) -> None:
     current = result.get(name)
     if isinstance(current, dict) and isinstance(value, dict):
         treatment = lookup.for_object(kind, name)
         replaces = treatment.strategy == "replace"
-        result[name] = value if replaces else _merge_objects(current, value, treatment.type)
+        result[name] = value if replaces else _merge_objects(current, value, treatment.type, effort)
     elif isinstance(current, list) and isinstance(value, list):
-        result[name] = _merge_lists(current, value, lookup.for_list(kind, name))
+        result[name] = _merge_lists(current, value, lookup.for_list(kind, name), effort)
     elif _is_directed(value):
         result.pop(name, None)
     else:
@@ -133,15 +150,20 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _merge_lists(current: list[Any], patch: list[Any], element: lookup.Treatment) -> list[Any]:
+def _merge_lists(
+    current: list[Any], patch: list[Any], element: lookup.Treatment, effort: _Effort
+) -> list[Any]:
     if element.strategy != "merge":
         return patch
     if not current and not patch:
         return current
-    return _merge_elements(current, patch, element)
+    return _merge_elements(current, patch, element, effort)
 
 
-def _merge_elements(current: list[Any], patch: list[Any], element: lookup.Treatment) -> list[Any]:
+def _merge_elements(
+    current: list[Any], patch: list[Any], element: lookup.Treatment, effort: _Effort
+) -> list[Any]:
+    effort.spend(len(current) + len(patch))
     if not are_objects(current, patch):
         return ordered(merge_scalars(current, patch), patch, current, "")
     if not element.merge_key:
@@ -156,7 +178,7 @@ def _merge_elements(current: list[Any], patch: list[Any], element: lookup.Treatm
         if place == len(merged):
             merged.append(item)
         else:
-            merged[place] = _merge_objects(merged[place], item, element.type)
+            merged[place] = _merge_objects(merged[place], item, element.type, effort)
     return ordered(merged, patch, current, element.merge_key)
 
 
@@ -193,7 +215,7 @@ def _places(elements: list[Any], merge_key: str) -> dict[Key, int]:
     return places
 
 
-def _apply_order(result: Map, patch: Map, directive: str, kind: str) -> None:
+def _apply_order(result: Map, patch: Map, directive: str, kind: str, effort: _Effort) -> None:
     """Merge the list that `$setElementOrder/<field>` is about and put it in that order."""
     order = patch.pop(directive)
     if not isinstance(order, list):
@@ -209,7 +231,7 @@ def _apply_order(result: Map, patch: Map, directive: str, kind: str) -> None:
     elif current is None:
         merged = _plain(changes)
     else:
-        merged = _merge_lists(current, changes, element)
+        merged = _merge_lists(current, changes, element, effort)
     are_objects(current or [], changes or [])
     result[name] = ordered(merged, order, current or [], element.merge_key)
     patch.pop(name, None)

@@ -12,9 +12,13 @@ from typing import Any
 
 import msgspec
 
+from podlife.api.excerpt import excerpt_json
+from podlife.api.json_text import count_keys
+
 __all__ = ["duplicate_fields"]
 
 _MOST = 100
+_LONGEST_PATH = 4 * 1024
 
 
 def duplicate_fields(raw: bytes, decoded: Any = None) -> list[str]:
@@ -28,33 +32,34 @@ def duplicate_fields(raw: bytes, decoded: Any = None) -> list[str]:
     # Pairs stay pairs, so that an object is told from a list by its type. Numbers stay text: they do not matter,
     # and Python refuses very long ones.
     document = json.loads(raw, object_pairs_hook=_Pairs, parse_int=str, parse_float=str)
-    found = dict.fromkeys(
-        f"duplicate field {json.dumps(path, ensure_ascii=False)}" for path in _walk(document, "")
-    )
-    return list(found)[:_MOST]
-
-
-def count_keys(raw: bytes) -> int:
-    """How many keys there are in a valid JSON document: the colons outside of strings."""
-    if b"\\" in raw:
-        # Escaped backslashes first: then a backslash before a quote does escape it.
-        raw = raw.replace(b"\\\\", b"").replace(b'\\"', b"")
-    return b"".join(raw.split(b'"')[::2]).count(b":")
+    found: dict[str, None] = {}
+    for path in _walk(document, []):
+        found[f"duplicate field {excerpt_json(path, _LONGEST_PATH)}"] = None
+        if len(found) == _MOST:
+            break
+    return list(found)
 
 
 class _Pairs(list[tuple[str, Any]]):
     __slots__ = ()
 
 
-def _walk(value: Any, path: str) -> Iterator[str]:
+def _walk(value: Any, way: list[str]) -> Iterator[str]:
+    """The paths of duplicates below `way`, the steps down to here. They are joined only for those that are told: a
+    key can be a megabyte long, and have a hundred thousand values below it."""
     if isinstance(value, _Pairs):
         seen = set()
         for key, item in value:
-            at = f"{path}.{key}" if path else key
+            way.append(f".{key}" if way else key)
             if key in seen:
-                yield at
+                yield "".join(way)
             seen.add(key)
-            yield from _walk(item, at)
-    elif isinstance(value, list):
+            if isinstance(item, list):
+                yield from _walk(item, way)
+            way.pop()
+    else:
         for index, item in enumerate(value):
-            yield from _walk(item, f"{path}[{index}]")
+            if isinstance(item, list):
+                way.append(f"[{index}]")
+                yield from _walk(item, way)
+                way.pop()

@@ -71,3 +71,11 @@ def test_deleting_from_a_long_list_one_by_one_takes_a_moment() -> None:
     after = strategic_merge_patch(pod, change, "v1", "Pod")
     assert after["spec"]["containers"][0]["env"] == [{"name": "n0"}]
     assert time.process_time() - began < BUSY_SECONDS
+
+
+def test_an_element_that_is_named_again_and_again_ends_at_a_bound() -> None:
+    pod = environment(*({"name": f"n{i}"} for i in range(MANY)))
+    again = {"spec": {"containers": [{"name": "main", "env": [{"name": "x"}]}] * MANY}}
+    with pytest.raises(PatchError, match="may merge at most 300000 fields and elements") as refused:
+        strategic_merge_patch(pod, again, "v1", "Pod")
+    assert (refused.value.code, refused.value.reason) == (413, "RequestEntityTooLarge")

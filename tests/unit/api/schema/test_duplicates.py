@@ -41,3 +41,10 @@ def test_what_was_decoded_already_need_not_be_decoded_again() -> None:
 def test_a_very_long_number_does_not_matter() -> None:
     raw = b'{"a":1,"a":' + b"1" * 5000 + b"}"
     assert duplicate_fields(raw, {"a": 1}) == ['duplicate field "a"']
+
+
+def test_a_path_through_a_key_of_a_megabyte_costs_it_once() -> None:
+    # Put together for each of the values below the key, it would be a terabyte.
+    key, values = "k" * 1_000_000, b",".join([b"[]"] * 100_000)
+    raw = b'{"%b":[%b],"a":1,"a":2}' % (key.encode(), values)
+    assert duplicate_fields(raw) == ['duplicate field "a"']
