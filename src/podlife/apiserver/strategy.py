@@ -14,7 +14,10 @@ from __future__ import annotations
 from podlife.api.codec import Object
 from podlife.api.field_errors import FieldError
 
-__all__ = ["Strategy"]
+__all__ = ["MOST_WARNINGS", "Strategy"]
+
+MOST_WARNINGS = 50
+"""How many warnings an answer carries. Clients refuse answers of more than a hundred headers."""
 
 
 class Strategy:

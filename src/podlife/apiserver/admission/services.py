@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from ipaddress import IPv4Network
-from itertools import islice
+from itertools import count, islice
+
+import msgspec
 
 from podlife.apiserver.admission import Attributes, Operation, Plugin, Reader
-from podlife.apiserver.storage.store import Store
+from podlife.apiserver.storage.store import Record, Store
 from podlife.apiserver.strategies.services import assign_cluster_ip, needs_cluster_ip
 from podlife.errors import ApiError
 
@@ -37,14 +39,35 @@ def allocate_cluster_ips(store: Store) -> Plugin:
 
 
 def _round_and_round() -> Iterator[str]:
-    while True:
-        yield from (str(address) for address in islice(_RANGE.hosts(), 1, None))
+    """Made of iterators that several threads may draw from, which a generator is not."""
+    return map(_nth_address, count())
+
+
+def _nth_address(number: int) -> str:
+    # Not the network's own address, the first host's and the broadcast address.
+    return str(_RANGE[2 + number % (_RANGE.num_addresses - 3)])
+
+
+class _Spec(msgspec.Struct):
+    cluster_ips: list[str] = msgspec.field(name="clusterIPs", default_factory=list)
+
+
+class _Service(msgspec.Struct):
+    spec: _Spec
+
+
+_decode = msgspec.json.Decoder(_Service).decode
+
+
+def _has_address(record: Record, address: str) -> bool:
+    """Whether it is the service's own: any other text of a service can hold the whole range."""
+    return address in _decode(record.value).spec.cluster_ips
 
 
 def _first_free(candidates: Iterable[str], store: Store) -> str:
     services = store.list(_SERVICES)
     for candidate in islice(candidates, _RANGE.num_addresses):
         mark = f'"{candidate}"'.encode()
-        if not any(mark in record.value for record in services):
+        if not any(mark in record.value and _has_address(record, candidate) for record in services):
             return candidate
     raise ApiError("failed to allocate IP: range is full", code=500, reason="InternalError")

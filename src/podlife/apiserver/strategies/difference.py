@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
+
+from podlife.api.excerpt import excerpt_json
 
 __all__ = ["describe_difference"]
 
 _MOST_LINES = 20
+_LONGEST_VALUE = 300
 
 
 def describe_difference(old: Any, new: Any, path: str = "") -> str:
@@ -32,4 +34,4 @@ def _walk(old: Any, new: Any, path: str) -> Iterator[str]:
         for index, (before, after) in enumerate(zip(old, new, strict=True)):
             yield from _walk(before, after, f"{path}[{index}]")
     else:
-        yield f"{path}: {json.dumps(old)} -> {json.dumps(new)}"
+        yield f"{path}: {excerpt_json(old, _LONGEST_VALUE)} -> {excerpt_json(new, _LONGEST_VALUE)}"

@@ -99,7 +99,7 @@ def validate_owner_references(owners: Sequence[Object]) -> list[FieldError]:
                     "Only one reference can have Controller set to true. "
                     f'Found "true" in references for {controller} and {name}'
                 )
-                errors.append(bad_value(path, list(owners), detail))
+                errors.append(bad_value(path, owners, detail))
             else:
                 controller = name
     return errors

@@ -7,9 +7,9 @@ import ipaddress
 from podlife.api.codec import Object
 from podlife.api.defaults.amounts import default_resource_list
 from podlife.api.defaults.empties import drop_empty
-from podlife.api.field_errors import FieldError, bad_value, forbidden, required
+from podlife.api.field_errors import FieldError, bad_value, duplicate, forbidden, required
 from podlife.api.names import check_label_key, check_label_value
-from podlife.apiserver.strategies.checks import duplicate_of, not_one_of, problems_at, show_times
+from podlife.apiserver.strategies.checks import not_one_of, problems_at, show_times
 from podlife.apiserver.strategies.pod_scheduling import TAINT_EFFECTS
 from podlife.apiserver.strategies.resources import validate_quantity
 from podlife.apiserver.strategy import Strategy
@@ -81,12 +81,13 @@ class NodeStrategy(Strategy):
 
     def validate_status_update(self, new: Object, old: Object) -> list[FieldError]:
         errors = _validate_amounts(new["status"])
-        seen: list[Object] = []
+        seen: set[tuple[str, str]] = set()
         for index, address in enumerate(new["status"].get("addresses", ())):
-            if address in seen:
-                shown = {"Type": address.get("type", ""), "Address": address.get("address", "")}
-                errors.append(duplicate_of(f"status.addresses[{index}]", shown))
-            seen.append(address)
+            pair = address.get("type", ""), address.get("address", "")
+            if pair in seen:
+                shown = {"Type": pair[0], "Address": pair[1]}
+                errors.append(duplicate(f"status.addresses[{index}]", shown))
+            seen.add(pair)
         return errors
 
 
@@ -129,7 +130,7 @@ def _validate_taints(taints: list[Object] | tuple[()]) -> list[FieldError]:
             errors.append(not_one_of(f"{at}.effect", effect, TAINT_EFFECTS))
         if (key, effect) in seen:
             shown = {"Key": key, "Value": value, "Effect": effect, "TimeAdded": taint.get("timeAdded")}
-            errors.append(duplicate_of(at, shown, "taints must be unique by key and effect pair"))
+            errors.append(duplicate(at, shown, "taints must be unique by key and effect pair"))
         seen.add((key, effect))
     return errors
 

@@ -11,12 +11,13 @@ from podlife.api.field_errors import (
     bad_value,
     duplicate,
     forbidden,
+    not_found,
     not_supported,
     required,
     too_many,
 )
 from podlife.api.names import check_dns_label, check_port_name
-from podlife.apiserver.strategies.checks import not_found, not_one_of, problems_at
+from podlife.apiserver.strategies.checks import not_one_of, problems_at
 from podlife.apiserver.strategies.pod_env import validate_env, validate_env_from
 from podlife.apiserver.strategies.pod_handlers import validate_lifecycle, validate_probe
 from podlife.apiserver.strategies.pod_mounts import validate_mounts

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from podlife.api.codec import Object
-from podlife.api.field_errors import FieldError, bad_value, forbidden, not_supported, required
-from podlife.apiserver.strategies.checks import not_found, with_backsteps
+from podlife.api.field_errors import FieldError, bad_value, forbidden, not_found, not_supported, required
+from podlife.apiserver.strategies.checks import with_backsteps
 from podlife.apiserver.strategies.pod_volumes import descending
 
 __all__ = ["validate_mounts"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from podlife.api.codec import Object
@@ -191,6 +192,8 @@ def _validate_label_keys(holder: Object, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     selector = holder.get("labelSelector")
     matched, mismatched = holder.get("matchLabelKeys") or [], holder.get("mismatchLabelKeys") or []
+    # Where each stands first: these lists, and the selector, may all be long.
+    places = {key: index for index, key in reversed(list(enumerate(matched)))}
     for field, keys in (("matchLabelKeys", matched), ("mismatchLabelKeys", mismatched)):
         if keys and selector is None:
             detail = "must not be specified when labelSelector is not set"
@@ -202,12 +205,13 @@ def _validate_label_keys(holder: Object, path: str) -> list[FieldError]:
         named = set(selector.get("matchLabels") or ())
         for item in selector.get("matchExpressions") or ():
             key = item.get("key", "")
-            if key in matched and key in named:
+            if key in places and key in named:
                 detail = "exists in both matchLabelKeys and labelSelector"
-                errors.append(bad_value(f"{path}[{matched.index(key)}]", key, detail))
+                errors.append(bad_value(f"{path}[{places[key]}]", key, detail))
             named.add(key)
+    unwanted = set(mismatched)
     for index, key in enumerate(matched):
-        if key in mismatched:
+        if key in unwanted:
             detail = "exists in both matchLabelKeys and mismatchLabelKeys"
             errors.append(bad_value(f"{path}.matchLabelKeys[{index}]", key, detail))
     return errors
@@ -216,23 +220,26 @@ def _validate_label_keys(holder: Object, path: str) -> list[FieldError]:
 def validate_spread(constraints: Sequence[Object], path: str) -> list[FieldError]:
     """`topologySpreadConstraints`."""
     errors: list[FieldError] = []
+    later = Counter(map(_spread_pair, constraints))
     for index, constraint in enumerate(constraints):
         at = f"{path}[{index}]"
         errors += positive(f"{at}.maxSkew", constraint.get("maxSkew", 0))
-        key, action = constraint.get("topologyKey", ""), constraint.get("whenUnsatisfiable", "")
+        key, action = pair = _spread_pair(constraint)
         if not key:
             errors.append(required(f"{at}.topologyKey", "can not be empty"))
         if action not in _ACTIONS:
             errors.append(not_supported(f"{at}.whenUnsatisfiable", action, _ACTIONS))
-        later = (
-            (it.get("topologyKey", ""), it.get("whenUnsatisfiable", "")) for it in constraints[index + 1 :]
-        )
-        if (key, action) in later:
+        later[pair] -= 1
+        if later[pair]:
             errors.append(duplicate(f"{at}.{{topologyKey, whenUnsatisfiable}}", f"{{{key}, {action}}}"))
         errors += _validate_spread_options(constraint, action, at)
         errors += _validate_label_keys(constraint, at)
         errors += validate_label_selector(constraint.get("labelSelector"), f"{at}.labelSelector")
     return errors
+
+
+def _spread_pair(constraint: Object) -> tuple[str, str]:
+    return constraint.get("topologyKey", ""), constraint.get("whenUnsatisfiable", "")
 
 
 def _validate_spread_options(constraint: Object, action: str, path: str) -> list[FieldError]:

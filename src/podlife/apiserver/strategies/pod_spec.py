@@ -8,13 +8,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from podlife.api.codec import Object
-from podlife.api.field_errors import FieldError, bad_value, duplicate, forbidden, required, too_long
+from podlife.api.field_errors import (
+    FieldError,
+    bad_value,
+    duplicate,
+    forbidden,
+    not_found,
+    required,
+    too_long,
+)
 from podlife.api.labels import validate_labels
 from podlife.api.names import check_dns_label, check_dns_search, check_dns_subdomain, check_label_key
 from podlife.apiserver.strategies.checks import (
     at_most_int32,
     is_ip,
-    not_found,
     problems_at,
     required_choice,
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+from collections import deque
 
 from podlife.api.codec import Object
 from podlife.api.field_errors import FieldError, bad_value, forbidden
@@ -69,12 +70,13 @@ def keep_of_old_status(new: Object, old: Object) -> None:
         new["qosClass"] = old["qosClass"]
     if not new.get("observedGeneration") and old.get("observedGeneration"):
         new["observedGeneration"] = old["observedGeneration"]
-    observed: dict[str, list[int]] = {}
+    observed: dict[str, deque[int]] = {}
     for condition in old.get("conditions", ()):
-        observed.setdefault(condition.get("type", ""), []).append(condition.get("observedGeneration", 0))
+        generations = observed.setdefault(condition.get("type", ""), deque())
+        generations.append(condition.get("observedGeneration", 0))
     for condition in new.get("conditions", ()):
-        generations = observed.get(condition.get("type", ""))
-        generation = generations.pop(0) if generations else 0
+        unseen = observed.get(condition.get("type", ""))
+        generation = unseen.popleft() if unseen else 0
         if generation and not condition.get("observedGeneration"):
             condition["observedGeneration"] = generation
 
@@ -128,13 +130,15 @@ def _validate_transitions(
         return []
     errors: list[FieldError] = []
     statuses = {entry.get("name", ""): entry for entry in status.get(field, ())}
+    # The first of a name counts.
+    by_name = {item.get("name", ""): item for item in reversed(spec.get(containers or "", ()))}
     for index, entry in enumerate(before.get(field, ())):
         ended = (entry.get("state") or {}).get("terminated")
         after = statuses.get(entry.get("name", ""))
         if ended is None or after is None or "terminated" in (after.get("state") or {}):
             continue
         exit_code = ended.get("exitCode", 0)
-        if not (containers and _restarts(spec, containers, entry.get("name", ""), exit_code)):
+        if not _restarts(spec, by_name.get(entry.get("name", "")), exit_code):
             detail = "may not be transitioned to non-terminated state"
             errors.append(forbidden(f"status.{field}[{index}].state", detail))
     return errors
@@ -149,11 +153,8 @@ def _may_restart_all(spec: Object) -> bool:
     )
 
 
-def _restarts(spec: Object, field: str, name: str, exit_code: int) -> bool:
-    for container in spec.get(field, ()):
-        if container.get("name") == name:
-            break
-    else:
+def _restarts(spec: Object, container: Object | None, exit_code: int) -> bool:
+    if container is None:
         return False
     policy = container.get("restartPolicy")
     if policy is not None and _has_restart_rule(container, exit_code):

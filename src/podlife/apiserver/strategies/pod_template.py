@@ -104,8 +104,9 @@ def validate_selector(
         errors.append(bad_value("spec.selector", shown, f"empty selector is invalid for {noun}"))
         return errors
     if not is_valid:
-        text = bad_value("spec.selector", shown, "").text.removesuffix(": ") + unreadable
-        errors.append(FieldError("spec.selector", "FieldValueInvalid", text))
+        errors.append(
+            FieldError("spec.selector", "FieldValueInvalid", "Invalid value: ", value=shown, after=unreadable)
+        )
         return errors
     # No selector selects nothing.
     labels = (spec["template"].get("metadata") or {}).get("labels") or {}

@@ -61,14 +61,14 @@ def _validate_deadline(new: int | None, old: int | None) -> tuple[bool, list[Fie
     return False, []
 
 
-def _without_seconds(toleration: Object) -> Object:
-    return {field: value for field, value in toleration.items() if field != "tolerationSeconds"}
+def _without_seconds(toleration: Object) -> frozenset[tuple[str, str]]:
+    return frozenset((field, value) for field, value in toleration.items() if field != "tolerationSeconds")
 
 
 def _validate_tolerations(new: list[Object], old: list[Object]) -> list[FieldError]:
     if new == old:
         return []
-    kept = [_without_seconds(toleration) for toleration in new]
+    kept = {_without_seconds(toleration) for toleration in new}
     if all(_without_seconds(toleration) in kept for toleration in old):
         return []
     detail = "existing toleration can not be modified except its tolerationSeconds"

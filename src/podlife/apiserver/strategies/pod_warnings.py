@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from podlife.api.codec import Object
 from podlife.api.names import check_dns_label
+from podlife.apiserver.strategy import MOST_WARNINGS
 
 __all__ = ["pod_warnings", "spec_warnings"]
 
@@ -83,10 +84,13 @@ def _port_warnings(spec: Object, path: str) -> list[str]:
     ]
     if len(ports) < 2:
         return warnings
-    for number, (port, at) in enumerate(ports):
-        for other, other_at in ports[:number]:
-            if all(port.get(field) == other.get(field) for field in ("containerPort", "protocol")):
-                warnings += _overlap(port, at, other, other_at)
+    taken: dict[tuple[int, str], _TakenPorts] = {}
+    for port, at in ports:
+        key = port.get("containerPort", 0), port.get("protocol", "")
+        same = taken.setdefault(key, _TakenPorts())
+        for other, other_at in same.clashing(port, MOST_WARNINGS - len(warnings)):
+            warnings += _overlap(port, at, other, other_at)
+        same.add(port, at)
     by_name: dict[str, str] = {}
     for port, at in ports:
         name = port.get("name")
@@ -94,6 +98,40 @@ def _port_warnings(spec: Object, path: str) -> list[str]:
             uses = f"services and probes that select ports by name will use {first}"
             warnings.append(f'{at}: duplicate port name "{name}" with {first}, {uses}')
     return warnings
+
+
+class _TakenPorts:
+    """Ports of one number and protocol. Which of them clash with another is looked up, never searched for: a pod can
+    name a hundred thousand."""
+
+    __slots__ = ("_all", "_by_binding", "_by_host_port", "_off_host")
+
+    def __init__(self) -> None:
+        self._all: list[tuple[Object, str]] = []
+        self._by_binding: dict[tuple[str, int], list[int]] = {}
+        self._by_host_port: dict[tuple[int, bool], list[int]] = {}
+        self._off_host: list[int] = []
+
+    def add(self, port: Object, at: str) -> None:
+        address, on_host = port.get("hostIP", ""), port.get("hostPort", 0)
+        place = len(self._all)
+        self._all.append((port, at))
+        self._by_binding.setdefault((address, on_host), []).append(place)
+        self._by_host_port.setdefault((on_host, bool(address)), []).append(place)
+        if not on_host:
+            self._off_host.append(place)
+
+    def clashing(self, port: Object, most: int) -> list[tuple[Object, str]]:
+        """The first of those that `_overlap` warns about, in their order."""
+        address, on_host = port.get("hostIP", ""), port.get("hostPort", 0)
+        if not on_host:
+            return self._all[: max(0, most)]
+        places = [
+            *self._by_binding.get((address, on_host), ())[:most],
+            *self._by_host_port.get((on_host, not address), ())[:most],
+            *self._off_host[:most],
+        ]
+        return [self._all[place] for place in sorted(places)[: max(0, most)]]
 
 
 def _overlap(port: Object, at: str, other: Object, other_at: str) -> list[str]:

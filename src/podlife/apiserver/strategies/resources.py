@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from podlife.api.codec import Object
-from podlife.api.field_errors import FieldError, bad_value, duplicate, forbidden, not_supported, required
+from podlife.api.field_errors import (
+    FieldError,
+    bad_value,
+    duplicate,
+    forbidden,
+    not_found,
+    not_supported,
+    required,
+)
 from podlife.api.names import check_dns_label, check_label_key
 from podlife.api.quantity import NANOS, parse_nanos
-from podlife.apiserver.strategies.checks import not_found
 
 __all__ = [
     "is_integer_resource",
@@ -142,6 +149,10 @@ def _validate_request(name: str, text: str, limit: str | None, path: str) -> lis
 def _validate_claims(wanted: list[Object], known: frozenset[str], path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     seen: set[str] = set()
+    claimed: set[str] = set()
+    # One text for all of them: there may be as many names as claims that name none of them.
+    names = f": {', '.join(sorted(known))}" if known else " which is empty"
+    missing = f"must be one of the names in pod.spec.resourceClaims{names}"
     for index, claim in enumerate(wanted):
         at = f"{path}[{index}]"
         name, request = claim.get("name", ""), claim.get("request", "")
@@ -150,15 +161,13 @@ def _validate_claims(wanted: list[Object], known: frozenset[str], path: str) -> 
             continue
         key = f"{name}/{request}" if request else name
         # A claim as a whole overlaps with each of its requests.
-        overlaps = not request and any(other.partition("/")[0] == name for other in seen)
+        overlaps = not request and name in claimed
         if name in seen or key in seen or overlaps:
             errors.append(duplicate(at, name if name in seen else key))
         if request:
             errors += [bad_value(f"{at}.request", request, text) for text in check_dns_label(request)]
         seen.add(key)
+        claimed.add(name)
         if name not in known:
-            names = f": {', '.join(sorted(known))}" if known else " which is empty"
-            missing = not_found(at, name)
-            detail = f"{missing.text}: must be one of the names in pod.spec.resourceClaims{names}"
-            errors.append(FieldError(at, missing.reason, detail))
+            errors.append(not_found(at, name, missing))
     return errors

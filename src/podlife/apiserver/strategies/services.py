@@ -12,7 +12,6 @@ from podlife.api.field_errors import FieldError, bad_value, duplicate, forbidden
 from podlife.api.labels import validate_labels
 from podlife.api.names import check_dns_label, check_dns_subdomain, check_label_key
 from podlife.apiserver.strategies.checks import (
-    duplicate_of,
     is_ip,
     not_one_of,
     problems_at,
@@ -229,11 +228,13 @@ def _validate_addresses(spec: Object) -> list[FieldError]:
     if not first and addresses:
         errors.append(bad_value(path, addresses, "must be empty when `clusterIP` is not specified"))
     families = spec.get("ipFamilies", [])
+    seen: set[str] = set()
     for index, family in enumerate(families):
         if family not in _FAMILIES:
             errors.append(not_supported(f"spec.ipFamilies[{index}]", family, _FAMILIES))
-        if family in families[:index]:
+        if family in seen:
             errors.append(duplicate(f"spec.ipFamilies[{index}]", family))
+        seen.add(family)
     policy = spec.get("ipFamilyPolicy", "SingleStack")
     if policy not in _FAMILY_POLICIES:
         errors.append(not_supported("spec.ipFamilyPolicy", policy, _FAMILY_POLICIES))
@@ -273,7 +274,7 @@ def _validate_ports_together(spec: Object, ports: list[Object]) -> list[FieldErr
         node_ports.add((protocol, on_node))
         if (protocol, port["port"]) in numbers:
             shown = {"Name": "", "Protocol": protocol, "AppProtocol": None, "Port": port["port"]}
-            errors.append(duplicate_of(f"spec.ports[{index}]", {**shown, "TargetPort": 0, "NodePort": 0}))
+            errors.append(duplicate(f"spec.ports[{index}]", {**shown, "TargetPort": 0, "NodePort": 0}))
         numbers.add((protocol, port["port"]))
     return errors
 
