@@ -12,11 +12,16 @@ from dataclasses import dataclass, field
 from typing import Protocol
 from urllib.parse import parse_qsl
 
+from podlife.errors import ApiError
+
 __all__ = ["Body", "Channel", "Handler", "Headers", "Peer", "Query", "Request", "Response", "Upgrade"]
 
 Body = bytes | Sequence[bytes] | AsyncIterator[bytes]
 """Whole, in pieces that are joined on the wire (a list), or a stream (a watch, a log)."""
 
+
+# None of the parameters that there are stands more than a few times.
+_MOST_PARAMETERS = 1_000
 
 Headers = Mapping[str, str] | Sequence[tuple[str, str]]
 """Of an answer: pairs where a name may stand several times."""
@@ -25,15 +30,23 @@ Headers = Mapping[str, str] | Sequence[tuple[str, str]]
 class Query:
     """The query of a request: every key may stand several times; the first value counts, as upstream."""
 
-    __slots__ = ("_values", "raw")
+    __slots__ = ("_parsed", "raw")
 
     def __init__(self, raw: str = "") -> None:
         self.raw = raw
-        self._values: dict[str, list[str]] = {}
-        for key, value in parse_qsl(raw, keep_blank_values=True) if raw else ():
-            self._values.setdefault(key, []).append(value)
+        # Not read before somebody asks: a client that nobody knows is refused without it.
+        self._parsed: dict[str, list[str]] | None = None if raw else {}
+
+    @property
+    def _values(self) -> dict[str, list[str]]:
+        if self._parsed is None:
+            self._parsed = {}
+            for key, value in _pairs(self.raw):
+                self._parsed.setdefault(key, []).append(value)
+        return self._parsed
 
     def get(self, key: str, default: str = "") -> str:
+        """The first value; raises ApiError (400) when there are too many to look at, as all the others do."""
         values = self._values.get(key)
         return values[0] if values else default
 
@@ -42,6 +55,14 @@ class Query:
 
     def __contains__(self, key: object) -> bool:
         return key in self._values
+
+
+def _pairs(raw: str) -> list[tuple[str, str]]:
+    try:
+        return parse_qsl(raw, keep_blank_values=True, max_num_fields=_MOST_PARAMETERS)
+    except ValueError:
+        message = f"the query has more than {_MOST_PARAMETERS} parameters"
+        raise ApiError(message, code=400, reason="BadRequest") from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from podlife.api import status
 from podlife.api.codec import Object, encode, format_time
 from podlife.api.field_errors import FieldError, invalid, not_supported, required
 from podlife.apiserver.admission import Attributes, Operation
+from podlife.apiserver.registry.aside import aside
 from podlife.apiserver.registry.body import bad_request, read_typed
 from podlife.apiserver.registry.metadata import adopt_namespace
 from podlife.apiserver.registry.objects import encoder, thaw
@@ -20,7 +21,7 @@ __all__ = ["bind"]
 async def bind(registry: Registry, scope: Scope) -> Response:
     """`scope` is that of the pod; its name may still be unknown (POST to the collection of bindings)."""
     dry_run = scope.dry_run("CreateOptions")
-    binding = _read_binding(scope)
+    binding = await aside(lambda: _read_binding(scope), scope.request.body)
     scope.name = scope.name or binding["metadata"].get("name", "")
     if not scope.name:
         raise bad_request("Name parameter required.")

@@ -18,6 +18,7 @@ from podlife.api.field_errors import bad_value, invalid
 from podlife.api.selectors import label_selector_from_dict
 from podlife.apiserver.admission import Attributes, Operation
 from podlife.apiserver.deletion import DeleteOptions, check_options, check_preconditions
+from podlife.apiserver.registry.aside import aside
 from podlife.apiserver.registry.body import bad_request, read_typed
 from podlife.apiserver.registry.delete import delete_record
 from podlife.apiserver.registry.objects import encoder, thaw
@@ -38,7 +39,7 @@ _TOO_MANY_BUDGETS = (
 
 async def evict(registry: Registry, scope: Scope) -> Response:
     scope.dry_run("CreateOptions")
-    options = _read_options(scope)
+    options = await aside(lambda: _read_options(scope), scope.request.body)
     _admit(registry, scope)
     held: set[Key] = set()
     while True:

@@ -30,6 +30,7 @@ from podlife.apiserver.impersonation import act_as
 from podlife.apiserver.metrics import Metrics
 from podlife.apiserver.node_certificates import SignRequest
 from podlife.apiserver.registry import create, delete, patch, read, update, watch
+from podlife.apiserver.registry.aside import aside
 from podlife.apiserver.registry.body import with_json
 from podlife.apiserver.registry.scope import Registry, Scope
 from podlife.apiserver.resources import find
@@ -186,9 +187,16 @@ class ApiHandler:
             scope.resource = pods
             subresource = "binding"
         elif resource.group in ("authorization.k8s.io", "authentication.k8s.io"):
-            return review_endpoints.answer(scope, self.authenticator, self.nodes, self.registry.clock.now())
+            now = self.registry.clock.now()
+            return await aside(
+                lambda: review_endpoints.answer(scope, self.authenticator, self.nodes, now),
+                scope.request.body,
+            )
         elif resource.group == "certificates.k8s.io":
-            return node_certificates.answer(self.registry, scope, self.sign_node_request)
+            now, sign = self.registry.clock.now(), self.sign_node_request
+            return await aside(
+                lambda: node_certificates.answer(self.registry, scope, sign, now), scope.request.body
+            )
         if subresource in ("log", "exec"):
             return await self._connect(scope)
         if subresource and subresource not in _VIEWS:

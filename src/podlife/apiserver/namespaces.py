@@ -11,6 +11,7 @@ from podlife.apiserver.admission import Attributes, Operation
 from podlife.apiserver.authentication import User
 from podlife.apiserver.deletion import FOREGROUND, ORPHAN, DeleteOptions, check_options
 from podlife.apiserver.registry import output
+from podlife.apiserver.registry.aside import aside
 from podlife.apiserver.registry.create import create_object
 from podlife.apiserver.registry.delete import delete_record, read_options
 from podlife.apiserver.registry.objects import encoder, freeze, thaw
@@ -34,7 +35,7 @@ async def create_system_namespaces(registry: Registry, user: User) -> None:
 
 
 async def delete_namespace(registry: Registry, scope: Scope) -> Response:
-    options = read_options(scope.request)
+    options = await aside(lambda: read_options(scope.request), scope.request.body)
     check_options(options)
     async with registry.store.locked(scope.key):
         record = scope.find(registry)
@@ -44,7 +45,7 @@ async def delete_namespace(registry: Registry, scope: Scope) -> Response:
             obj = await _begin(registry, scope, record, obj, options)
         elif not obj.get("spec", {}).get("finalizers"):
             obj, _ = await delete_record(registry, scope, record, options)
-    return output.one(registry, scope, freeze(obj))
+    return await output.one(registry, scope, freeze(obj))
 
 
 def _check_preconditions(scope: Scope, meta: Object, options: DeleteOptions) -> None:

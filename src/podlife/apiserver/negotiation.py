@@ -8,13 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import msgspec
 
 from podlife.api import codec
 from podlife.errors import ApiError
 from podlife.wire import Query
 
-__all__ = ["JSON", "YAML", "Clause", "Representation", "negotiate", "not_acceptable", "parse_accept"]
+__all__ = [
+    "JSON",
+    "YAML",
+    "Clause",
+    "Representation",
+    "negotiate",
+    "not_acceptable",
+    "parse_accept",
+    "to_yaml",
+]
 
 JSON = "application/json"
 YAML = "application/yaml"
@@ -26,6 +37,10 @@ _INCLUDE = ("", "Metadata", "Object", "None")
 _VIEWERS = ("curl", "Wget", "Mozilla/5.0")
 # The most that the emitter can hold: lines of an answer are never folded.
 _NO_WRAP = 2**31 - 1
+# Every line is indented by its depth: a value of a hundred bytes that lies a thousand levels down takes thousands.
+_DEEPEST_INDENTED = 64
+# What stands in a header beyond that is not read.
+_MOST_CLAUSES = 64
 _TRUE = ("1", "t", "T", "true", "TRUE", "True")
 
 
@@ -73,17 +88,16 @@ class Representation:
     def finish(self, body: bytes) -> bytes:
         """Turn a JSON body into the form that was asked for."""
         if self.media_type == YAML:
-            return _to_yaml(body)
-        if self.pretty:
-            import msgspec
-
+            return to_yaml(codec.decode_object(body))
+        if self.pretty and not _is_deeper(codec.decode_object(body), _DEEPEST_INDENTED):
             return msgspec.json.format(body, indent=2)
         return body
 
 
 def parse_accept(header: str) -> list[Clause]:
     """The alternatives, best first: by quality, then the named before the wild ones, then as they stand."""
-    clauses = [clause for part in header.split(",") if (clause := _parse_clause(part))]
+    parts = header.split(",", _MOST_CLAUSES)[:_MOST_CLAUSES]
+    clauses = [clause for part in parts if (clause := _parse_clause(part))]
     return sorted(clauses, key=lambda clause: (-clause.quality, clause.media_type.count("*")))
 
 
@@ -175,9 +189,27 @@ def _wants_pretty(query: Query, user_agent: str) -> bool:
     return user_agent.startswith(_VIEWERS)
 
 
-def _to_yaml(body: bytes) -> bytes:
+def to_yaml(value: Any) -> bytes:
     import yaml
 
+    if _is_deeper(value, _DEEPEST_INDENTED):
+        # JSON is YAML too, and needs neither indentation nor a deep stack.
+        return codec.encode(value) + b"\n"
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-    text: str = yaml.dump(codec.decode_object(body), Dumper=dumper, allow_unicode=True, width=_NO_WRAP)
+    text: str = yaml.dump(value, Dumper=dumper, allow_unicode=True, width=_NO_WRAP)
     return text.encode()
+
+
+def _is_deeper(value: Any, levels: int) -> bool:
+    """Whether there are values further down than so many levels."""
+    found = [value]
+    for _ in range(levels):
+        found = [
+            part
+            for each in found
+            for part in (each.values() if isinstance(each, dict) else each)
+            if isinstance(part, dict | list)
+        ]
+        if not found:
+            return False
+    return True

@@ -10,6 +10,7 @@ has a token to join with, as a cluster made by kubeadm does.
 from __future__ import annotations
 
 import base64
+from datetime import datetime
 from typing import Any, Protocol
 
 from podlife.api.codec import Object, encode, format_time
@@ -39,7 +40,7 @@ class SignRequest(Protocol):
         ...
 
 
-def answer(registry: Registry, scope: Scope, sign: SignRequest | None) -> Response:
+def answer(registry: Registry, scope: Scope, sign: SignRequest | None, at: datetime) -> Response:
     """The request as upstream would show it once it was approved and signed, or denied."""
     if sign is None:
         raise ApiError("this server signs no certificates", code=503, reason="ServiceUnavailable")
@@ -49,12 +50,12 @@ def answer(registry: Registry, scope: Scope, sign: SignRequest | None) -> Respon
     _check(body, spec)
     metadata = body["metadata"]
     metadata["name"] = metadata.get("name") or generate_name(metadata.get("generateName", ""))
-    give_identity(metadata, registry.clock.now(), registry.chance)
+    give_identity(metadata, at, registry.chance)
     for field in ("username", "uid", "groups", "extra"):
         spec.pop(field, None)
     asked_by = {"username": scope.user.name, "uid": scope.user.uid, "groups": list(scope.user.groups)}
     spec.update({field: value for field, value in asked_by.items() if value})
-    now = format_time(registry.clock.now())
+    now = format_time(at)
     body["status"] = {} if dry_run else _decision(scope.user, spec, metadata["name"], sign, now)
     return Response(201, encode(body), headers=output.headers(scope))
 

@@ -7,6 +7,7 @@ from copy import deepcopy
 from podlife.api.codec import Object, encode
 from podlife.api.field_errors import bad_value, invalid
 from podlife.api.selectors import label_selector_from_dict
+from podlife.apiserver.registry.aside import aside
 from podlife.apiserver.registry.body import bad_request, read_typed
 from podlife.apiserver.registry.objects import thaw
 from podlife.apiserver.registry.patch import Patch
@@ -25,7 +26,7 @@ async def get_scale(registry: Registry, scope: Scope) -> Response:
 
 async def update_scale(registry: Registry, scope: Scope) -> Response:
     dry_run = scope.dry_run("UpdateOptions")
-    scale = read_typed(scope, _KIND, _VERSION)
+    scale = await aside(lambda: read_typed(scope, _KIND, _VERSION), scope.request.body)
     if scale.get("metadata", {}).get("name") != scope.name:
         raise bad_request(
             f"the name of the object ({scale.get('metadata', {}).get('name', '')}) does not match the name on "
@@ -36,7 +37,7 @@ async def update_scale(registry: Registry, scope: Scope) -> Response:
 
 async def patch_scale(registry: Registry, scope: Scope) -> Response:
     dry_run = scope.dry_run("PatchOptions")
-    change = Patch.from_request(scope)
+    change = await aside(lambda: Patch.from_request(scope), scope.request.body)
     return await _apply(registry, scope, lambda old: change.apply(scope, old), dry_run=dry_run)
 
 
@@ -58,7 +59,8 @@ async def _apply(registry: Registry, scope: Scope, change: Transform, *, dry_run
         return obj
 
     async with registry.store.locked(scope.key):
-        value = await apply_change(registry, scope, scope.find(registry), transform, dry_run=dry_run)
+        record = scope.find(registry)
+        value = await apply_change(registry, scope, record, transform, dry_run=dry_run)
     return Response(body=encode(_scale_of(thaw(value))))
 
 

@@ -32,12 +32,17 @@ async def handler() -> Handler:
     return server
 
 
-async def send(handler: Handler, method: str, path: str, body: object = None, kind: str = "json") -> Response:
+async def send(
+    handler: Handler, method: str, path: str, body: object = None, kind: str = "json", accept: str = ""
+) -> Response:
     data = b"" if body is None else json.dumps(body).encode()
-    return await handler(Request(method, path, Query(), {"Content-Type": f"application/{kind}"}, data))
+    headers = {"Content-Type": f"application/{kind}", "Accept": accept}
+    return await handler(Request(method, path, Query(), headers, data))
 
 
-async def turns_during(handler: Handler, method: str, path: str, body: object, kind: str = "json") -> int:
+async def turns_during(
+    handler: Handler, method: str, path: str, body: object = None, kind: str = "json", accept: str = ""
+) -> int:
     """How often the event loop got to somebody else while the request was answered."""
     turns = 0
 
@@ -50,7 +55,7 @@ async def turns_during(handler: Handler, method: str, path: str, body: object, k
     other = asyncio.get_running_loop().create_task(somebody_else())
     await asyncio.sleep(0)
     before = turns
-    response = await send(handler, method, path, body, kind)
+    response = await send(handler, method, path, body, kind, accept)
     other.cancel()
     assert response.status in (201, 200, 422)
     return turns - before
@@ -92,3 +97,73 @@ async def test_a_large_object_is_stored_whole_and_changed_by_put_and_patch(handl
     response = await send(handler, "GET", f"{path}/large")
     assert isinstance(response.body, bytes)
     assert json.loads(response.body)["data"] == {**change["data"], "one-more": "x"}
+
+
+CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
+JSON_PATCH, MERGE = "json-patch+json", "merge-patch+json"
+
+
+async def with_large(handler: Handler) -> str:
+    """The path of an object that is large, and made."""
+    data = {f"key-{number}": "v" for number in range(20_000)}
+    made = await send(handler, "POST", CONFIG_MAPS, {"metadata": {"name": "large"}, "data": data})
+    assert made.status == 201
+    return f"{CONFIG_MAPS}/large"
+
+
+@pytest.mark.parametrize("accept", ["application/yaml", "application/json;as=Table;v=v1;g=meta.k8s.io"])
+async def test_a_large_object_is_shown_in_another_form_while_others_get_their_turns(
+    handler: Handler, accept: str
+) -> None:
+    path = await with_large(handler)
+    at_once = await turns_at_once(handler)
+    assert await turns_during(handler, "GET", path, accept=accept) > at_once
+
+
+async def test_a_small_patch_of_a_large_object_is_applied_while_others_get_their_turns(
+    handler: Handler,
+) -> None:
+    path = await with_large(handler)
+    at_once = await turns_at_once(handler)
+    assert await turns_during(handler, "PATCH", path, {"data": {"a": "b"}}, MERGE) > at_once
+
+
+async def test_small_patches_cannot_make_an_object_larger_than_a_request(handler: Handler) -> None:
+    path = "/api/v1/namespaces/default/endpoints"
+    addresses = [{"ip": f"10.0.{number // 250}.{number % 250}"} for number in range(5_000)]
+    growing = {"metadata": {"name": "growing"}, "subsets": [{"addresses": addresses, "ports": [{"port": 1}]}]}
+    assert (await send(handler, "POST", path, growing)).status == 201
+    copy = [{"op": "copy", "from": "/subsets/0", "path": "/subsets/-"}]
+    codes = [(await send(handler, "PATCH", f"{path}/growing", copy, JSON_PATCH)).status for _ in range(15)]
+    assert (codes[0], codes[-1]) == (200, 413)
+
+
+@pytest.mark.parametrize("kind", ["json", "yaml"])
+async def test_more_fields_and_elements_than_anybody_means_are_refused(handler: Handler, kind: str) -> None:
+    pod = {"metadata": {"name": "many"}, "spec": {"containers": [{}] * 300_000}}
+    answer = await send(handler, "POST", PODS, pod, kind)
+    assert answer.status in (400, 413)
+    assert isinstance(answer.body, bytes)
+    assert b"0000" in answer.body
+
+
+async def test_commas_in_strings_are_no_elements(handler: Handler) -> None:
+    table = {"metadata": {"name": "table"}, "data": {"csv": '\\",' * 200_000}}
+    assert (await send(handler, "POST", CONFIG_MAPS, table)).status == 201
+
+
+async def test_many_warnings_are_told_in_few_headers(handler: Handler) -> None:
+    unknown = {f"field-{number}": 1 for number in range(120)}
+    answer = await send(handler, "POST", CONFIG_MAPS, {"metadata": {"name": "odd"}, **unknown})
+    told = [text for name, text in answer.headers if name == "Warning"]
+    assert answer.status == 201
+    assert len(told) == 51
+    assert told[-1] == '299 - "and 50 more warnings"'
+
+
+async def test_long_warnings_are_cut_as_upstream_cuts_them(handler: Handler) -> None:
+    unknown = {f"{number}{'x' * 1_000}": 1 for number in range(10)}
+    answer = await send(handler, "POST", CONFIG_MAPS, {"metadata": {"name": "odd"}, **unknown})
+    told = [text for name, text in answer.headers if name == "Warning"]
+    assert len(told) == 10
+    assert max(map(len, told)) < 300

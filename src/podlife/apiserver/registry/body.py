@@ -7,19 +7,22 @@ What comes out has passed the schema check, so the verbs and strategies behind i
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 from typing import Any
 
 from podlife.api import protobuf, schema
 from podlife.api.codec import Object, decode_object
+from podlife.api.json_text import MOST_VALUES, has_too_many_values
+from podlife.apiserver.registry.aside import in_thread
 from podlife.apiserver.registry.scope import Scope
 from podlife.errors import ApiError
 from podlife.wire import Request
 
 __all__ = [
     "bad_request",
+    "check_bytes",
     "check_shape",
+    "check_size",
     "decode_body",
     "media_type",
     "read_object",
@@ -33,6 +36,8 @@ __all__ = [
 _JSON = "application/json"
 _YAML = "application/yaml"
 _LONG_YAML_BYTES = 8 * 1024
+# As much as the body of a request.
+_MOST_BYTES = 3 * 1024 * 1024
 
 
 def bad_request(message: str) -> ApiError:
@@ -48,6 +53,23 @@ def unsupported_media_type(accepted: tuple[str, ...]) -> ApiError:
     )
 
 
+def check_size(raw: bytes) -> None:
+    """Raises 413 for JSON that is more than one object may be."""
+    check_bytes(raw)
+    if has_too_many_values(raw):
+        raise _too_large(f"an object may have at most {MOST_VALUES} fields and elements")
+
+
+def check_bytes(raw: bytes) -> None:
+    """Raises 413 for more bytes than an object may have. Defaults count in the end: they can make ten of one."""
+    if len(raw) > _MOST_BYTES:
+        raise _too_large(f"limit is {_MOST_BYTES}")
+
+
+def _too_large(why: str) -> ApiError:
+    return ApiError(f"Request entity too large: {why}", code=413, reason="RequestEntityTooLarge")
+
+
 def media_type(request: Request) -> str:
     return request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
 
@@ -57,6 +79,7 @@ def decode_body(request: Request) -> Object:
     kind = media_type(request)
     if kind == protobuf.MEDIA_TYPE:
         return protobuf.decode(request.body)
+    check_size(request.body)
     if kind not in (_JSON, _YAML, ""):
         raise unsupported_media_type((_JSON, _YAML, protobuf.MEDIA_TYPE))
     # YAML has become JSON before (`with_json`).
@@ -75,7 +98,7 @@ async def with_json(request: Request) -> Request:
         if len(request.body) <= _LONG_YAML_BYTES:
             body = yaml_to_json(request.body)
         else:
-            body = await asyncio.to_thread(yaml_to_json, request.body)
+            body = await in_thread(lambda: yaml_to_json(request.body))
     except ValueError as error:
         raise bad_request(f"error converting YAML to JSON: {error}") from None
     return replace(request, body=body)

@@ -9,6 +9,7 @@ from podlife.api.codec import Object, encode
 from podlife.apiserver.admission import Attributes, Operation
 from podlife.apiserver.deletion import DeleteOptions, Outcome, check_options, decide
 from podlife.apiserver.registry import output
+from podlife.apiserver.registry.aside import aside
 from podlife.apiserver.registry.body import bad_request, decode_body, unregistered
 from podlife.apiserver.registry.objects import encoder, freeze, thaw
 from podlife.apiserver.registry.read import Selection, select
@@ -24,7 +25,7 @@ _COLLECTION_WIDTH = 64
 
 
 async def delete(registry: Registry, scope: Scope) -> Response:
-    options = read_options(scope.request)
+    options = await aside(lambda: read_options(scope.request), scope.request.body)
     check_options(options)
     async with registry.store.locked(scope.key):
         record = scope.find(registry)
@@ -38,7 +39,7 @@ async def delete(registry: Registry, scope: Scope) -> Response:
         scope.warnings.append(resource.strategy.deletion_warning)
     code = 202 if not is_gone and options.orphan_dependents is False else 200  # GD-81
     if resource.strategy.returns_deleted_object or not is_gone:
-        return output.one(registry, scope, freeze(obj), status=code)
+        return await output.one(registry, scope, freeze(obj), status=code)
     details = scope.details(uid=obj["metadata"]["uid"])
     return Response(code, encode(status.success(details)), headers=output.headers(scope))
 
@@ -115,9 +116,9 @@ async def _write(registry: Registry, record: Record, obj: Object, outcome: Outco
 
 async def delete_collection(registry: Registry, scope: Scope) -> Response:
     """Every object that the selectors choose, each by its own rules (GD-64)."""
-    options = read_options(scope.request)
+    options = await aside(lambda: read_options(scope.request), scope.request.body)
     check_options(options)
-    selection = Selection.from_request(scope)
+    selection = await Selection.asked_for(scope)
     revision = registry.store.revision
     chosen = await select(registry, scope, selection)
     remaining = iter(chosen)

@@ -6,24 +6,28 @@ bare metadata, YAML and indented JSON are made from them where asked for.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from functools import partial
 
 from podlife.api.codec import Object, encode
-from podlife.apiserver.negotiation import JSON, Representation, negotiate
-from podlife.apiserver.registry.objects import envelope, freeze, list_body, whole
+from podlife.apiserver.negotiation import JSON, YAML, Representation, negotiate, to_yaml
+from podlife.apiserver.registry.aside import aside, in_thread
+from podlife.apiserver.registry.objects import envelope, freeze, list_body, thaw, whole
 from podlife.apiserver.registry.scope import Registry, Scope
 from podlife.apiserver.resource import Resource
 from podlife.apiserver.storage.store import EventType
+from podlife.apiserver.strategy import MOST_WARNINGS
 from podlife.apiserver.tables import convert, convert_list, not_a_list
-from podlife.wire import Headers, Response
+from podlife.wire import Body, Headers, Response
 
 __all__ = ["Encoding", "headers", "many", "one", "unsaved", "watch_encoding"]
 
 _PLAIN = Representation()
-# A list of more objects than this is converted beside the event loop. YAML takes ten times as long as a table.
-_MADE_AT_ONCE = 500
-_YAML_MADE_AT_ONCE = 50
+_YAML_BATCH_BYTES = 64 * 1024
+_MOST_WARNING_CHARACTERS = 4 * 1024
+_LONGEST_CUT_WARNING = 256
+# More objects, or more bytes of them, are converted beside the event loop: ten milliseconds' worth. YAML takes longest.
+_MADE_AT_ONCE = {JSON: (500, 1024 * 1024), YAML: (50, 32 * 1024)}
 
 
 def representation(scope: Scope, *, streaming: bool = False, has_tables: bool = True) -> Representation:
@@ -44,18 +48,19 @@ def unsaved(obj: Object) -> bytes:
     return freeze(obj)
 
 
-def one(registry: Registry, scope: Scope, value: bytes, *, status: int = 200) -> Response:
+async def one(registry: Registry, scope: Scope, value: bytes, *, status: int = 200) -> Response:
     to = representation(scope)
     body = whole(scope.resource, value)
-    if to is not _PLAIN:
-        body = to.finish(convert(scope.resource, body, to, now=registry.clock.now().timestamp()))
+    if not to.is_plain:
+        now = registry.clock.now().timestamp()
+        body = await aside(lambda: to.finish(convert(scope.resource, body, to, now=now)), body)
     return Response(status, body, to.media_type, headers(scope))
 
 
 def many(registry: Registry, scope: Scope, values: Sequence[bytes], meta: Object) -> Response:
     to = representation(scope)
     resource = scope.resource
-    if to.is_plain:
+    if to.is_plain and resource.from_stored is None:
         return Response(200, list_body(resource, values, meta), to.media_type, headers(scope))
     now = registry.clock.now().timestamp()
 
@@ -65,19 +70,71 @@ def many(registry: Registry, scope: Scope, values: Sequence[bytes], meta: Object
         objects = [whole(resource, value) for value in values]
         return to.finish(convert_list(resource, objects, meta, to, now=now))
 
-    most = _MADE_AT_ONCE if to.media_type == JSON else _YAML_MADE_AT_ONCE
-    body = make() if len(values) <= most else _made_aside(make)
+    most, most_bytes = _MADE_AT_ONCE[to.media_type]
+    if len(values) <= most and sum(map(len, values)) <= most_bytes:
+        body: Body = make()
+    elif to.media_type == YAML and not to.kind:
+        body = _yaml_list(resource, values, meta)
+    else:
+        body = _made_aside(make)
     return Response(200, body, to.media_type, headers(scope))
 
 
 async def _made_aside(make: Callable[[], bytes]) -> AsyncIterator[bytes]:
     """What takes long to make is made in a thread, so that nobody else waits for it."""
-    yield await asyncio.to_thread(make)
+    yield await in_thread(make)
+
+
+async def _yaml_list(resource: Resource, values: Sequence[bytes], meta: Object) -> AsyncIterator[bytes]:
+    """A list of any length as YAML, a few objects at a time: it takes a second per megabyte to make."""
+    yield to_yaml({"apiVersion": resource.api_version}) + b"items:\n"
+    for batch in _batches(values):
+        yield await in_thread(partial(_yaml_items, resource, batch))
+    yield to_yaml({"kind": f"{resource.kind}List", "metadata": meta})
+
+
+def _yaml_items(resource: Resource, values: Sequence[bytes]) -> bytes:
+    items = map(thaw, values)
+    return to_yaml(list(items if resource.from_stored is None else map(resource.from_stored, items)))
+
+
+def _batches(values: Sequence[bytes]) -> Iterator[list[bytes]]:
+    batch: list[bytes] = []
+    size = 0
+    for value in values:
+        batch.append(value)
+        size += len(value)
+        if size > _YAML_BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
 
 
 def headers(scope: Scope) -> Headers:
-    """What goes beside the answer: warnings, each once."""
-    return [("Warning", f"299 - {_quoted(text)}") for text in dict.fromkeys(scope.warnings)]
+    """What goes beside the answer: warnings, each once, as long as there are few of them.
+
+    As upstream: where they are more than 4096 characters, each is cut after 256 and no more are told after that."""
+    if not scope.warnings:
+        return []
+    texts = list(dict.fromkeys(scope.warnings))
+    told = texts[:MOST_WARNINGS]
+    if sum(map(len, told)) > _MOST_WARNING_CHARACTERS:
+        told = _cut(told)
+    if len(told) < len(texts):
+        told.append(f"and {len(texts) - len(told)} more warnings")
+    return [("Warning", f"299 - {_quoted(text)}") for text in told]
+
+
+def _cut(texts: list[str]) -> list[str]:
+    told: list[str] = []
+    size = 0
+    for text in texts:
+        if size >= _MOST_WARNING_CHARACTERS:
+            break
+        told.append(text[:_LONGEST_CUT_WARNING])
+        size += len(told[-1])
+    return told
 
 
 def _quoted(text: str) -> str:

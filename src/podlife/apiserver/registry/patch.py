@@ -22,6 +22,7 @@ from podlife.apiserver.registry import output
 from podlife.apiserver.registry.aside import aside
 from podlife.apiserver.registry.body import (
     bad_request,
+    check_size,
     media_type,
     unsupported_media_type,
     why_not_convertible,
@@ -43,7 +44,7 @@ _APPLY = ("application/apply-patch+yaml", "application/apply-patch+cbor")
 async def patch(registry: Registry, scope: Scope) -> Response:
     dry_run = scope.dry_run("PatchOptions")
     resource = scope.resource
-    change = await aside(scope, lambda: Patch.from_request(scope))
+    change = await aside(lambda: Patch.from_request(scope), scope.request.body)
 
     def transform(stored: Object) -> Object:
         obj = resource.from_stored(stored) if resource.from_stored is not None else stored
@@ -51,8 +52,11 @@ async def patch(registry: Registry, scope: Scope) -> Response:
         return resource.to_stored(obj) if resource.to_stored is not None else obj
 
     async with registry.store.locked(scope.key):
-        value = await apply_change(registry, scope, scope.find(registry), transform, dry_run=dry_run)
-    return output.one(registry, scope, value)
+        record = scope.find(registry)
+        value = await apply_change(
+            registry, scope, record, transform, dry_run=dry_run, may_grow=change.copies
+        )
+    return await output.one(registry, scope, value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +83,14 @@ class Patch:
             errors = [forbidden("force", "may not be specified for non-apply patch")]
             raise invalid("PatchOptions", "meta.k8s.io", "", errors)
         raw = scope.request.body
+        check_size(raw)
         return cls(format_, _decode(raw, "" if format_ == _STRATEGIC else "error decoding patch: "), raw)
+
+    @property
+    def copies(self) -> bool:
+        """Whether it makes more of what is there than it brings itself."""
+        operations = self.body if self.format == _JSON and isinstance(self.body, list) else ()
+        return any(isinstance(each, dict) and each.get("op") == "copy" for each in operations)
 
     def apply(self, scope: Scope, obj: Object) -> Object:
         """The object after the patch, in the shape of its type, without `kind` and `apiVersion`.

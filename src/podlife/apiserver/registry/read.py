@@ -6,8 +6,8 @@ import asyncio
 import base64
 import binascii
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 
@@ -15,6 +15,7 @@ from podlife.api.codec import Object
 from podlife.api.field_errors import FieldError, forbidden, invalid, not_supported
 from podlife.api.selectors import FieldSelector, LabelSelector, parse_field_selector, parse_label_selector
 from podlife.apiserver.registry import output
+from podlife.apiserver.registry.aside import in_thread
 from podlife.apiserver.registry.body import bad_request
 from podlife.apiserver.registry.objects import thaw
 from podlife.apiserver.registry.scope import Registry, Scope
@@ -27,14 +28,18 @@ __all__ = ["ListOptions", "Selection", "expired", "get", "list_", "reach", "sele
 
 # How long a reader waits for a revision that this server has not reached yet.
 _FRESHNESS_SECONDS = 3.0
-# How many objects are looked at before others get their turn: some milliseconds' worth.
+# How many objects are looked at before others get their turn, and for how long: they may be large.
 _MATCHED_AT_ONCE = 256
+_TURN_SECONDS = 0.005
+# Labels of larger objects are read once: that takes milliseconds, and a thousand watchers may ask for them.
+_LARGE_BYTES = 64 * 1024
+_LONG_QUERY = 4 * 1024
 
 
 async def get(registry: Registry, scope: Scope) -> Response:
     revision = parse_revision(scope.request.query.get("resourceVersion"))
     await reach(registry, revision)
-    return output.one(registry, scope, scope.find(registry).value)
+    return await output.one(registry, scope, scope.find(registry).value)
 
 
 class _Labels(msgspec.Struct):
@@ -48,9 +53,20 @@ class _Labelled(msgspec.Struct):
 _decode_labels = msgspec.json.Decoder(_Labelled).decode
 
 
-class _Selected(NamedTuple):
-    by: Mapping[str, Callable[[Object], str]]
-    fields: dict[str, str]
+@dataclass(slots=True)
+class _Derived:
+    """What was read of a record to select by, kept with it."""
+
+    # Two resources may show the same records under other names.
+    by: Mapping[str, Callable[[Object], str]] | None = None
+    fields: dict[str, str] = field(default_factory=dict)
+    labels: tuple[dict[str, str] | None] | None = None
+
+    @classmethod
+    def of(cls, record: Record) -> _Derived:
+        if not isinstance(record.cache, cls):
+            record.cache = cls()
+        return record.cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +95,13 @@ class Selection:
                     '"metadata.namespace"'
                 )
         return cls(scope.resource, scope.namespace, labels, fields)
+
+    @classmethod
+    async def asked_for(cls, scope: Scope) -> Selection:
+        """The same; one of thousands of requirements is read beside the event loop."""
+        if len(scope.request.query.raw) > _LONG_QUERY:
+            return await in_thread(lambda: cls.from_request(scope))
+        return cls.from_request(scope)
 
     @property
     def is_everything(self) -> bool:
@@ -111,15 +134,20 @@ class Selection:
 
     def _selected(self, record: Record) -> dict[str, str]:
         selectable = self.resource.selectable
-        # Kept with what it was read for: two resources may show the same records under other names.
-        if not isinstance(record.cache, _Selected) or record.cache.by is not selectable:
+        derived = _Derived.of(record)
+        if derived.by is not selectable:
             obj = thaw(record.value)
-            record.cache = _Selected(selectable, {path: value(obj) for path, value in selectable.items()})
-        return record.cache.fields
+            derived.by, derived.fields = selectable, {path: value(obj) for path, value in selectable.items()}
+        return derived.fields
 
 
 def _labels_of(record: Record) -> dict[str, str] | None:
-    return _decode_labels(record.value).metadata.labels
+    if len(record.value) <= _LARGE_BYTES:
+        return _decode_labels(record.value).metadata.labels
+    derived = _Derived.of(record)
+    if derived.labels is None:
+        derived.labels = (_decode_labels(record.value).metadata.labels,)
+    return derived.labels[0]
 
 
 async def select(
@@ -136,11 +164,15 @@ async def select(
         records = registry.store.list(scope.resource.storage_key, scope.namespace, revision=revision)
     if selection.is_everything:
         return records
-    chosen = [record for record in records[:_MATCHED_AT_ONCE] if selection.matches(record)]
-    for start in range(_MATCHED_AT_ONCE, len(records), _MATCHED_AT_ONCE):
-        await asyncio.sleep(0)
-        part = records[start : start + _MATCHED_AT_ONCE]
-        chosen.extend(record for record in part if selection.matches(record))
+    chosen: list[Record] = []
+    now = asyncio.get_running_loop().time
+    turn_ends = now() + _TURN_SECONDS
+    for number, record in enumerate(records, 1):
+        if number % _MATCHED_AT_ONCE == 0 or now() > turn_ends:
+            await asyncio.sleep(0)
+            turn_ends = now() + _TURN_SECONDS
+        if selection.matches(record):
+            chosen.append(record)
     return chosen
 
 
@@ -176,34 +208,34 @@ class ListOptions:
 
     def _list_errors(self) -> list[FieldError]:
         errors = []
-        field = "resourceVersionMatch"
+        match = "resourceVersionMatch"
         if self.match:
             if self.revision is None:
-                errors.append(forbidden(field, f"{field} is forbidden unless resourceVersion is provided"))
+                errors.append(forbidden(match, f"{match} is forbidden unless resourceVersion is provided"))
             if self.continue_:
-                errors.append(forbidden(field, f"{field} is forbidden when continue is provided"))
+                errors.append(forbidden(match, f"{match} is forbidden when continue is provided"))
             if self.match not in ("Exact", "NotOlderThan"):
-                errors.append(not_supported(field, self.match, ["Exact", "NotOlderThan", ""]))
+                errors.append(not_supported(match, self.match, ["Exact", "NotOlderThan", ""]))
             if self.match == "Exact" and self.revision == 0:
-                errors.append(forbidden(field, f'{field} "exact" is forbidden for resourceVersion "0"'))
+                errors.append(forbidden(match, f'{match} "exact" is forbidden for resourceVersion "0"'))
         if self.send_initial_events is not None:
             errors.append(forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
         return errors
 
     def _watch_errors(self) -> list[FieldError]:
         errors = []
-        field = "resourceVersionMatch"
+        match = "resourceVersionMatch"
         if self.send_initial_events is not None and self.match != "NotOlderThan":
-            errors.append(forbidden(field, f"sendInitialEvents requires setting {field} to NotOlderThan"))
+            errors.append(forbidden(match, f"sendInitialEvents requires setting {match} to NotOlderThan"))
         if self.match:
             if self.send_initial_events is None:
                 errors.append(
-                    forbidden(field, f"{field} is forbidden for watch unless sendInitialEvents is provided")
+                    forbidden(match, f"{match} is forbidden for watch unless sendInitialEvents is provided")
                 )
             if self.match != "NotOlderThan":
-                errors.append(not_supported(field, self.match, ["NotOlderThan"]))
+                errors.append(not_supported(match, self.match, ["NotOlderThan"]))
             if self.continue_:
-                errors.append(forbidden(field, f"{field} is forbidden when continue is provided"))
+                errors.append(forbidden(match, f"{match} is forbidden when continue is provided"))
         return errors
 
 
@@ -243,7 +275,7 @@ def _boolean(query: Query, key: str) -> bool | None:
 
 async def list_(registry: Registry, scope: Scope) -> Response:
     options = ListOptions.from_query(scope.request.query, watch=False)
-    selection = Selection.from_request(scope)
+    selection = await Selection.asked_for(scope)
     revision, start = await _starting_point(registry, options)
     shown = revision if revision is not None else registry.store.revision
     try:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from podlife.api.codec import Object
+from podlife.api.codec import Object, encode
 from podlife.apiserver.admission import Attributes, Operation
 from podlife.apiserver.deletion import is_finished_by_update
 from podlife.apiserver.registry import output
-from podlife.apiserver.registry.aside import aside
-from podlife.apiserver.registry.body import bad_request, read_object
+from podlife.apiserver.registry.aside import aside, in_thread, is_large
+from podlife.apiserver.registry.body import bad_request, check_bytes, check_size, read_object
 from podlife.apiserver.registry.create import create_object
 from podlife.apiserver.registry.metadata import adopt_namespace, carry_over, check_updated
 from podlife.apiserver.registry.objects import encoder, freeze, thaw
@@ -29,7 +29,7 @@ Transform = Callable[[Object], Object]
 
 async def update(registry: Registry, scope: Scope) -> Response:
     dry_run = scope.dry_run("UpdateOptions")
-    obj = await aside(scope, lambda: read_object(scope))
+    obj = await aside(lambda: read_object(scope), scope.request.body)
     if scope.resource.to_stored is not None:
         obj = scope.resource.to_stored(obj)
     meta = obj["metadata"]
@@ -49,7 +49,7 @@ async def update(registry: Registry, scope: Scope) -> Response:
             return await _create_by_update(registry, scope, obj, dry_run=dry_run)
         _check_uid(scope, meta.get("uid", ""), record)
         value = await apply_change(registry, scope, record, lambda _: obj, dry_run=dry_run)
-    return output.one(registry, scope, value)
+    return await output.one(registry, scope, value)
 
 
 def _check_uid(scope: Scope, uid: str, record: Record) -> None:
@@ -66,17 +66,42 @@ async def _create_by_update(registry: Registry, scope: Scope, obj: Object, *, dr
     if not scope.strategy.creates_on_update or scope.subresource or obj["metadata"].get("uid"):
         raise scope.not_found()
     value = await create_object(registry, scope, obj, dry_run=dry_run)
-    return output.one(registry, scope, value, status=201)
+    return await output.one(registry, scope, value, status=201)
 
 
 async def apply_change(
-    registry: Registry, scope: Scope, record: Record, transform: Transform, *, dry_run: bool
+    registry: Registry,
+    scope: Scope,
+    record: Record,
+    transform: Transform,
+    *,
+    dry_run: bool,
+    may_grow: bool = False,
 ) -> bytes:
     """Change the stored object, by the rules of its resource and subresource; the bytes of the result.
 
-    The caller holds the lock of the key."""
-    new, old = await aside(scope, lambda: _changed(registry, scope, record, transform))
+    `may_grow` says that the result can be large though neither the object nor the request is. The caller holds the
+    lock of the key."""
+    if may_grow or is_large(scope.request.body, record.value):
+        new, old = await in_thread(lambda: _bounded_change(registry, scope, record, transform))
+    else:
+        new, old = _changed(registry, scope, record, transform)
     return await commit_change(registry, record, new, old, dry_run=dry_run)
+
+
+def _bounded_change(
+    registry: Registry, scope: Scope, record: Record, transform: Transform
+) -> tuple[Object, Object]:
+    """As `_changed`, refused where the result is more than an object may be: before the work, and before the store."""
+
+    def bounded(stored: Object) -> Object:
+        obj = transform(stored)
+        check_size(encode(obj))
+        return obj
+
+    new, old = _changed(registry, scope, record, bounded)
+    check_bytes(encode(new))
+    return new, old
 
 
 def _changed(registry: Registry, scope: Scope, record: Record, transform: Transform) -> tuple[Object, Object]:

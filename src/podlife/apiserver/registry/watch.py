@@ -39,7 +39,7 @@ _CHUNK_BYTES = 1 << 18
 
 async def watch(registry: Registry, scope: Scope) -> Response:
     options = ListOptions.from_query(scope.request.query, watch=True)
-    selection = Selection.from_request(scope)
+    selection = await Selection.asked_for(scope)
     encoding = output.watch_encoding(registry, scope)
     if options.send_initial_events:
         await reach(registry, options.revision)

@@ -1,0 +1,45 @@
+"""Memory that was freed, given back to the system.
+
+The C library keeps what a burst of large requests has used, between small things that are still in use, and a process
+that once took a gigabyte would have it for good. So some seconds after something large has gone, the library is asked
+to give back whole pages. Where it cannot be asked (another library, another system) nothing happens.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+from collections.abc import Callable
+
+__all__ = ["give_back_soon"]
+
+# A burst ends with many calls: one look is enough for all of them.
+_SECONDS = 3.0
+
+_pending: set[asyncio.AbstractEventLoop] = set()
+
+
+def _find_trim() -> Callable[[int], object] | None:
+    try:
+        return ctypes.CDLL(None).malloc_trim
+    except (OSError, AttributeError, TypeError):
+        return None
+
+
+_trim = _find_trim()
+
+
+def give_back_soon() -> None:
+    """Something large has gone, or will have in a moment. Costs nothing where that is known already."""
+    loop = asyncio.get_running_loop()
+    if _trim is None or loop in _pending:
+        return
+    _pending.add(loop)
+    loop.call_later(_SECONDS, _give_back, loop)
+
+
+def _give_back(loop: asyncio.AbstractEventLoop) -> None:
+    _pending.discard(loop)
+    assert _trim is not None
+    # Beside the event loop: it takes milliseconds, and does not need the interpreter.
+    loop.run_in_executor(None, _trim, 0)
