@@ -33,6 +33,7 @@ from podlife.apiserver.http_bodies import (
 )
 from podlife.apiserver.http_upgrade import upgrade
 from podlife.errors import ApiError
+from podlife.http_connection import Strangers
 from podlife.wire import Handler, Peer, Query, Request
 
 __all__ = ["HttpFace", "Limits"]
@@ -120,6 +121,13 @@ class _Connection(Reader):
             return
         self.peer = _peer_of(transport.get_extra_info("peercert"))
         self.source_ip = str((transport.get_extra_info("peername") or ("",))[0])
+        if self.peer is None:
+            self._manager.strangers.add(self)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        if isinstance(self._manager, _Server):
+            self._manager.strangers.forget(self)
+        super().connection_lost(exc)
 
     def handle_error(
         self,
@@ -151,8 +159,11 @@ class _Server(web.Server):
         self._answer = handler
         self._identify = identify
         self._limits = limits
+        self.strangers = Strangers(limits.strangers)
         self._settings: dict[str, Any] = {
             "stall_seconds": limits.stall_seconds,
+            "most_head_bytes": limits.head_bytes,
+            "first_head_seconds": limits.first_head_seconds,
             "access_log": None,
             "keepalive_timeout": limits.idle_seconds,
             "max_line_size": limits.header_bytes,
@@ -204,6 +215,13 @@ class _Server(web.Server):
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
         connection = request.protocol
         assert isinstance(connection, _Connection)
+        connection.request_begins(request)
+        try:
+            return await self._served(request, connection)
+        finally:
+            connection.request_ends()
+
+    async def _served(self, request: web.BaseRequest, connection: _Connection) -> web.StreamResponse:
         try:
             body = await self._receive(request, connection)
         except ApiError as error:
@@ -212,6 +230,8 @@ class _Server(web.Server):
             answer.force_close()
             return answer
         response = await self._answer(_request(request, body, connection))
+        if connection in self.strangers and response.status != 401 and hdrs.AUTHORIZATION in request.headers:
+            self.strangers.forget(connection)
         if response.upgrade is not None:
             return await upgrade(request, response.upgrade)
         content = response.body

@@ -19,6 +19,7 @@ from multidict import CIMultiDict
 from podlife.api import status
 from podlife.api.codec import encode
 from podlife.errors import ApiError
+from podlife.http_connection import BoundedConnection
 from podlife.wire import Response
 
 __all__ = [
@@ -43,10 +44,15 @@ class Limits:
     """What one client may ask of the server. The defaults follow kube-apiserver where it has such a limit."""
 
     body_bytes: int = 3 * 1024 * 1024
+    # Of the request line, and of each header.
     header_bytes: int = 64 * 1024
     headers: int = 128
+    # Of all of them together. Go takes a megabyte, which here would cost four before anybody knows whose it is.
+    head_bytes: int = 128 * 1024
+    # How long a client may take over the first of them.
+    first_head_seconds: float = 30.0
     # A little longer than the 90 s after which clients give up an idle connection: they should be the first.
-    # It is also how long a client may take over its request line and headers.
+    # It is also how long a client may take over its next request line and headers.
     idle_seconds: float = 120.0
     handshake_seconds: float = 10.0
     body_seconds: float = 30.0
@@ -55,9 +61,11 @@ class Limits:
     # How long a reader may take over one slice of what is written for it.
     stall_seconds: float = 30.0
     connections: int = 16_384
+    # Those among them whose client nobody knows yet.
+    strangers: int = 1_024
 
 
-class Reader(web.RequestHandler):
+class Reader(BoundedConnection):
     """A connection, as far as it reads: it may stop reading, and it may be reading a stream when it goes."""
 
     __slots__ = ("_stall_check", "_stall_seconds", "is_ending", "stream")

@@ -361,6 +361,34 @@ async def test_connections_over_the_limit_are_refused_and_the_others_go_on(serve
     writer.close()
 
 
+async def test_of_clients_that_nobody_knows_the_oldest_makes_room_for_another(serve: Serve) -> None:
+    client = await serve(echo, Limits(strangers=1))
+    known_reader, known_writer = await client.connect()
+    ask = b"GET / HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer x\r\n"
+    known_writer.write(ask + b"\r\n")
+    async with within():
+        assert (await known_reader.readline()).startswith(b"HTTP/1.1 200 ")
+        stranger_reader, stranger_writer = await client.connect()
+        other_reader, other_writer = await client.connect()
+        assert await stranger_reader.read() == b""
+        for reader, writer in ((known_reader, known_writer), (other_reader, other_writer)):
+            writer.write(ask + b"Connection: close\r\n\r\n")
+            assert b"HTTP/1.1 200 OK" in await reader.read()
+    for writer in (known_writer, stranger_writer, other_writer):
+        writer.close()
+
+
+async def test_a_head_larger_than_all_of_its_headers_may_be_is_a_431(serve: Serve) -> None:
+    client = await serve(echo)
+    reader, writer = await client.connect()
+    writer.write(
+        b"GET / HTTP/1.1\r\nHost: h\r\n" + b"".join(b"X-%d: %b\r\n" % (n, b"x" * 62_000) for n in range(9))
+    )
+    async with within():
+        assert (await reader.readline()).startswith(b"HTTP/1.1 431 ")
+    writer.close()
+
+
 # --- bodies that are sent --------------------------------------------------------------------------------
 
 

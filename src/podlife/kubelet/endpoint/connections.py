@@ -11,6 +11,7 @@ from typing import Any
 from aiohttp import web
 
 from podlife.aio import wait_until_set
+from podlife.http_connection import BoundedConnection
 
 __all__ = ["BoundedServer", "notice_dead_callers"]
 
@@ -19,7 +20,9 @@ log = logging.getLogger(__name__)
 _FIRST_REQUEST_SECONDS = 30.0
 # How long one is kept for its next request: a little longer than callers keep theirs.
 _NEXT_REQUEST_SECONDS = 100.0
+# Of the request line and of each header, and of all of them together.
 _HEADER_BYTES = 16 * 1024
+_HEAD_BYTES = 64 * 1024
 
 
 def notice_dead_callers(listener: socket.socket) -> None:
@@ -31,12 +34,11 @@ def notice_dead_callers(listener: socket.socket) -> None:
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 4)
 
 
-class _Connection(web.RequestHandler):
-    __slots__ = ("_first_request", "_transport")
+class _Connection(BoundedConnection):
+    __slots__ = ("_transport",)
 
     def __init__(self, server: BoundedServer, **settings: Any) -> None:
         super().__init__(server, **settings)
-        self._first_request: asyncio.TimerHandle | None = None
         self._transport: asyncio.BaseTransport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -47,11 +49,8 @@ class _Connection(web.RequestHandler):
         if self._manager.is_full:
             log.warning("refused a connection: there are %d already", len(self._manager.connections) - 1)
             self.force_close()
-            return
-        self._first_request = self._loop.call_later(_FIRST_REQUEST_SECONDS, self.force_close)
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        self.request_came()
         if isinstance(self._manager, BoundedServer) and self._transport is not None:
             self._manager.closed(self._transport)
         super().connection_lost(exc)
@@ -70,11 +69,6 @@ class _Connection(web.RequestHandler):
         response = web.Response(status=status, text=f"{status}: this is no HTTP request")
         response.force_close()
         return response
-
-    def request_came(self) -> None:
-        if self._first_request is not None:
-            self._first_request.cancel()
-            self._first_request = None
 
 
 class BoundedServer(web.Server):
@@ -121,9 +115,15 @@ class BoundedServer(web.Server):
             lingering_time=1.0,
             max_line_size=_HEADER_BYTES,
             max_field_size=_HEADER_BYTES,
+            most_head_bytes=_HEAD_BYTES,
+            first_head_seconds=_FIRST_REQUEST_SECONDS,
         )
 
     async def _noticed(self, request: web.BaseRequest) -> web.StreamResponse:
-        if isinstance(request.protocol, _Connection):
-            request.protocol.request_came()
-        return await self._answer(request)
+        connection = request.protocol
+        assert isinstance(connection, _Connection)
+        connection.request_begins(request)
+        try:
+            return await self._answer(request)
+        finally:
+            connection.request_ends()

@@ -1,0 +1,126 @@
+"""A connection of an HTTP server that costs little before its client is known.
+
+Whoever can connect can send a head (request line and headers) that never ends, or nothing at all. So a head has a
+bound for all of its bytes, the first of a connection must be whole within a time, and of the connections whose client
+has not proved who it is there are only so many: one more costs the oldest its place, so that those who just wait
+keep nobody out.
+
+The HTTP library bounds each header and their number, not their sum. How bodies are read is left to the servers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+from aiohttp import StreamReader, hdrs, web
+
+from podlife.memory import give_back_soon
+
+__all__ = ["BoundedConnection", "Strangers"]
+
+log = logging.getLogger(__name__)
+
+_TOO_LARGE = (
+    b"HTTP/1.1 431 Request Header Fields Too Large\r\n"
+    b"Content-Type: text/plain; charset=utf-8\r\nContent-Length: 35\r\nConnection: close\r\n\r\n"
+    b"431 Request Header Fields Too Large"
+)
+
+
+class BoundedConnection(web.RequestHandler):
+    """Its server calls `request_begins` and `request_ends` around every request."""
+
+    __slots__ = ("_body", "_first_head", "_first_head_seconds", "_head_bytes", "_most_head_bytes", "_request")
+
+    def __init__(
+        self, server: web.Server, *, most_head_bytes: int, first_head_seconds: float, **settings: Any
+    ) -> None:
+        super().__init__(server, **settings)
+        self._most_head_bytes = most_head_bytes
+        self._first_head_seconds = first_head_seconds
+        self._first_head: asyncio.TimerHandle | None = None
+        # What has arrived of a head that is not whole yet, and the body of the last one that is.
+        self._head_bytes = 0
+        self._body: StreamReader | None = None
+        self._request: web.BaseRequest | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self._first_head = self._loop.call_later(self._first_head_seconds, self.force_close)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        self._forget_first_head()
+        super().connection_lost(exc)
+        give_back_soon()
+
+    def data_received(self, data: bytes) -> None:
+        waiting, is_body = len(self._messages), self._is_receiving_body()
+        super().data_received(data)
+        if len(self._messages) > waiting:
+            self._head_bytes = 0
+            self._body = self._messages[-1][1]
+            # Requests may come faster than they are answered: those that wait count together.
+            size = sum(_size_of(message) for message, _ in self._messages)
+        elif not is_body:
+            size = self._head_bytes = self._head_bytes + len(data)
+        else:
+            return
+        if size > self._most_head_bytes:
+            self._refuse_head()
+
+    def request_begins(self, request: web.BaseRequest) -> None:
+        self._forget_first_head()
+        self._request = request
+
+    def request_ends(self) -> None:
+        self._request = None
+
+    def _is_receiving_body(self) -> bool:
+        """A body is read no faster than it is wanted, and so is what comes after an upgrade."""
+        if self._body is not None and not self._body.is_eof():
+            return True
+        return self._request is not None and hdrs.UPGRADE in self._request.headers
+
+    def _refuse_head(self) -> None:
+        self._messages.clear()
+        if self._request is None and self.transport is not None:
+            self.transport.write(_TOO_LARGE)
+            self.force_close()
+        else:
+            # An answer is being written: it is the last one.
+            self.close()
+
+    def _forget_first_head(self) -> None:
+        if self._first_head is not None:
+            self._first_head.cancel()
+            self._first_head = None
+
+
+def _size_of(message: Any) -> int:
+    """How much of it the client has sent. What could not be parsed is not kept."""
+    headers = getattr(message, "raw_headers", ())
+    return len(getattr(message, "path", "")) + sum(len(name) + len(value) for name, value in headers)
+
+
+class Strangers:
+    """The connections whose client nobody knows yet, the oldest first."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._connections: dict[BoundedConnection, None] = {}
+
+    def add(self, connection: BoundedConnection) -> None:
+        self._connections[connection] = None
+        if len(self._connections) > self._most:
+            oldest = next(iter(self._connections))
+            self.forget(oldest)
+            log.warning("closed the oldest of %d connections without credentials", self._most + 1)
+            oldest.force_close()
+
+    def forget(self, connection: BoundedConnection) -> None:
+        self._connections.pop(connection, None)
+
+    def __contains__(self, connection: BoundedConnection) -> bool:
+        return connection in self._connections
