@@ -8,8 +8,10 @@ from __future__ import annotations
 import gc
 import json
 import logging
+import os
 import shlex
 import sys
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -21,6 +23,9 @@ from podlife.cli.loop import stopped_by_signals
 from podlife.cli.open_files import allow_many_open_files
 
 __all__ = ["run"]
+
+# Beyond the time that the server gives its requests: for what it puts away after them.
+_GRACE_SECONDS = 5.0
 
 
 def run(settings: Settings, tell: Callable[[Serving], None] | None = None) -> None:
@@ -42,7 +47,14 @@ async def _serve(settings: Settings, tell: Callable[[Serving], None]) -> None:
         with suppress(OSError):
             tell(serving)
 
-    with stopped_by_signals(server.stop):
+    def stop() -> None:
+        # Threads that compute cannot be stopped, and the interpreter waits for them. What is stored is safe anyway.
+        end = threading.Timer(settings.stop_seconds + _GRACE_SECONDS, os._exit, [1])
+        end.daemon = True
+        end.start()
+        server.stop()
+
+    with stopped_by_signals(stop):
         await server.run(ready)
 
 
