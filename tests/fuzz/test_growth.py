@@ -1,0 +1,45 @@
+"""Twice the list takes twice the time, for every list and map of the schema: no check compares all with all.
+
+Measured in CPU time of this process, at sizes where the square would be unmistakable; no other process, no socket.
+"""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from podlife.apiserver.handler import ApiHandler
+from podlife.wire import Peer, Query, Request
+from tests.component import embedded
+from tests.fuzz.hostile import Place, body, places
+
+FEW, MANY = 300, 2_400
+# Eight times the elements: eight times the time where it grows with them, sixty-four times where with their square.
+MOST_GROWTH = 24
+# What is faster than this says nothing: a collection of garbage takes as long.
+NOISE_SECONDS = 0.15
+ADMIN = Peer("admin", ("system:masters",))
+
+
+async def seconds_for(handler: ApiHandler, place: Place, variant: str, elements: int) -> float:
+    data = body(place, variant, elements=elements)
+    request = Request("POST", place.seed.collection, Query("dryRun=All"), {}, data, ADMIN)
+    began = time.process_time()
+    answer = await handler(request)
+    assert answer.status in (201, 413, 422), answer
+    return time.process_time() - began
+
+
+@pytest.mark.parametrize("variant", ["equal", "different", "together", "full equal", "full different"])
+async def test_the_time_of_a_request_grows_with_its_lists(variant: str) -> None:
+    handler = await embedded.start()
+    found: dict[str, str] = {}
+    for place in places():
+        many = await seconds_for(handler, place, variant, MANY)
+        if many < NOISE_SECONDS:
+            continue
+        few = await seconds_for(handler, place, variant, FEW)
+        if many > MOST_GROWTH * few:
+            found[repr(place)] = f"{FEW} elements {few:.3f} s, {MANY} elements {many:.3f} s"
+    assert found == {}
