@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 import functools
 import itertools
-import math
 import selectors
+import time
 from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime, timedelta
 from typing import Any, ParamSpec
@@ -26,6 +26,9 @@ P = ParamSpec("P")
 _MOST_SECONDS = 90 * 86_400.0
 # Nor that so much happens at one moment: parts of a cluster that undo each other's work would go on for ever.
 _MOST_ROUNDS = 200_000
+_CREEP_ROUNDS = 10_000
+# How early a timer may come: what asyncio takes the clock to resolve.
+_RESOLUTION_SECONDS = time.get_clock_info("monotonic").resolution
 # With no timer at all only a thread or a socket can wake the loop: it is waited for, but not for ever.
 _OUTSIDE_SECONDS = 10.0
 
@@ -75,7 +78,6 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         self._idlers: list[asyncio.Future[None]] = []
         self._numbers = itertools.count(1)
         super().__init__(selector)
-        self._move_to(0.0)
         self.set_task_factory(self._make_task)
 
     def time(self) -> float:
@@ -83,6 +85,10 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
 
     def count_round(self) -> None:
         self._rounds += 1
+        if self._rounds % _CREEP_ROUNDS == 0:
+            # A timer may come early by as much as the clock resolves. Whoever waits for a moment and finds that it has
+            # not come waits again, for no time at all: as a real clock would, this one moves on meanwhile.
+            self._virtual_now += _RESOLUTION_SECONDS
         if self._rounds > _MOST_ROUNDS:
             self._rounds = 0
             raise EndlessWaitError(
@@ -92,19 +98,13 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
 
     def jump(self, seconds: float) -> None:
         self._rounds = 0
-        self._move_to(self._virtual_now + seconds)
+        self._virtual_now += seconds
         if self._virtual_now > self._most_seconds:
             days = self._most_seconds / 86_400
             raise EndlessWaitError(
                 f"{days:g} days of virtual time have passed: something is waited for that never comes; "
                 "give that wait a limit (Cluster.until has one)"
             )
-
-    def _move_to(self, now: float) -> None:
-        self._virtual_now = now
-        # A timer is due when its moment has come and not a hair before: whoever then sees that it has not come would
-        # wait for it again, and no time would pass.
-        self._clock_resolution = math.ulp(now)
 
     async def idle(self) -> None:
         """Until everything has happened that can happen before time passes."""

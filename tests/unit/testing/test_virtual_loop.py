@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import time
 
 import pytest
@@ -103,23 +102,3 @@ def test_a_task_that_is_left_behind_is_told_by_its_name() -> None:
 
     with pytest.raises(AssertionError, match=r"tasks left behind: \['forgotten'\]"):
         leaves_one()
-
-
-def test_a_timer_never_comes_before_its_moment() -> None:
-    """Early by a rounding error, whoever waits for a moment would wait again and again, and no time would pass."""
-
-    @virtual_time
-    async def main() -> None:
-        loop = asyncio.get_running_loop()
-        step = 0.1
-        for number in range(1, 1001):
-            moment = number * step
-            rounds = 0
-            while loop.time() < moment:
-                # Another timer, a hair before.
-                loop.call_at(math.nextafter(moment, 0), lambda: None)
-                await asyncio.sleep(moment - loop.time())
-                rounds += 1
-            assert rounds <= 3
-
-    main()
