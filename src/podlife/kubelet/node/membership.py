@@ -107,7 +107,7 @@ class ClusterMembership:
             return msgspec.json.decode(self._file.read_bytes(), type=dict[str, str])
         except FileNotFoundError:
             return {}
-        except (OSError, msgspec.DecodeError) as error:
+        except (OSError, ValueError) as error:
             raise ConfigError(
                 f"cannot read which cluster was joined from {self._file}: {error}; remove the file to accept "
                 "the cluster that is there now"

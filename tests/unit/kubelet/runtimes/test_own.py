@@ -335,6 +335,7 @@ async def test_a_record_that_cannot_be_read_is_forgotten_and_the_others_stay(tmp
         kept = await running(runtime, tmp_path)
     (tmp_path / "state" / "containers" / "half.json").write_text('{"id": ')
     (tmp_path / "state" / "sandboxes" / "empty.json").write_text("")
+    (tmp_path / "state" / "sandboxes" / "flipped.json").write_bytes(b'{"id": "\xff"}')
     async with opened(compute, tmp_path) as runtime:
         assert [status.id for status in await runtime.list_containers()] == [kept]
     assert not (tmp_path / "state" / "containers" / "half.json").exists()

@@ -236,6 +236,7 @@ async def test_a_record_that_cannot_be_read_is_cleared_away_and_the_others_stay(
     (tmp_path / "runtime/containers/half").mkdir()
     (tmp_path / "runtime/containers/half/config.json").write_text("")
     (tmp_path / "runtime/sandboxes/half.json").write_text("{")
+    (tmp_path / "runtime/sandboxes/flipped.json").write_bytes(b'{"id": "\xff"}')
     async with ProcessRuntime(settings, SystemClock()) as runtime:
         assert [status.id for status in await runtime.list_containers()] == [container_id]
         [sandbox] = await runtime.list_sandboxes()

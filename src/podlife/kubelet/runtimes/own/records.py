@@ -201,7 +201,7 @@ class Records:
                         path.read_bytes(), type=kind, dec_hook=lambda type_, text: type_(text)
                     )
                 )
-            except msgspec.DecodeError as failure:
+            except ValueError as failure:
                 log.warning("%s cannot be read and is forgotten: %s", path, failure)
                 path.unlink()
         return found

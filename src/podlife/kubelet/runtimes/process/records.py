@@ -128,7 +128,7 @@ class Records:
         for path in self.sandboxes.glob("*.json"):
             try:
                 found.append(msgspec.json.decode(path.read_bytes(), type=SandboxRecord))
-            except msgspec.DecodeError as failure:
+            except ValueError as failure:
                 log.warning("sandbox %s cannot be read and is forgotten: %s", path.stem, failure)
                 path.unlink()
         return found
@@ -139,7 +139,7 @@ class Records:
         for folder in list(self.containers.iterdir()):
             try:
                 found.append(self._load_container(folder))
-            except (msgspec.DecodeError, FileNotFoundError) as failure:
+            except (ValueError, FileNotFoundError) as failure:
                 log.warning("container %s cannot be read: %s", folder.name, failure)
                 if not self.has_supervisor(folder.name):
                     remove(folder)
