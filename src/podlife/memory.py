@@ -10,13 +10,15 @@ from __future__ import annotations
 import asyncio
 import ctypes
 from collections.abc import Callable
+from weakref import WeakSet
 
 __all__ = ["give_back_soon"]
 
 # A burst ends with many calls: one look is enough for all of them.
 _SECONDS = 3.0
 
-_pending: set[asyncio.AbstractEventLoop] = set()
+# A loop that was closed meanwhile never comes back to this.
+_pending: WeakSet[asyncio.AbstractEventLoop] = WeakSet()
 
 
 def _find_trim() -> Callable[[int], object] | None:

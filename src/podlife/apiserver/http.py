@@ -32,8 +32,8 @@ from podlife.apiserver.http_bodies import (
     status_of,
 )
 from podlife.apiserver.http_upgrade import upgrade
+from podlife.bounded_connection import Strangers
 from podlife.errors import ApiError
-from podlife.http_connection import Strangers
 from podlife.wire import Handler, Peer, Query, Request
 
 __all__ = ["HttpFace", "Limits"]

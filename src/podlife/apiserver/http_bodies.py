@@ -18,8 +18,8 @@ from multidict import CIMultiDict
 
 from podlife.api import status
 from podlife.api.codec import encode
+from podlife.bounded_connection import BoundedConnection
 from podlife.errors import ApiError
-from podlife.http_connection import BoundedConnection
 from podlife.wire import Response
 
 __all__ = [

@@ -11,7 +11,7 @@ from typing import Any
 from aiohttp import web
 
 from podlife.aio import wait_until_set
-from podlife.http_connection import BoundedConnection
+from podlife.bounded_connection import BoundedConnection
 
 __all__ = ["BoundedServer", "notice_dead_callers"]
 

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 from aiohttp import ClientSession, web
 
-from podlife.http_connection import BoundedConnection, Strangers
+from podlife.bounded_connection import BoundedConnection, Strangers
 
 MOST = 32 * 1024
 DEADLINE = 60.0
