@@ -22,13 +22,19 @@ NOISE_SECONDS = 0.15
 ADMIN = Peer("admin", ("system:masters",))
 
 
-async def seconds_for(handler: ApiHandler, place: Place, variant: str, elements: int) -> float:
+async def seconds_for(
+    handler: ApiHandler, place: Place, variant: str, elements: int, *, times: int = 1
+) -> float:
+    """The least of several times: a collection of garbage, or the first of its kind, takes longer."""
     data = body(place, variant, elements=elements)
     request = Request("POST", place.seed.collection, Query("dryRun=All"), {}, data, ADMIN)
-    began = time.process_time()
-    answer = await handler(request)
-    assert answer.status in (201, 413, 422), answer
-    return time.process_time() - began
+    measured = []
+    for _ in range(times):
+        began = time.process_time()
+        answer = await handler(request)
+        measured.append(time.process_time() - began)
+        assert answer.status in (201, 413, 422), answer
+    return min(measured)
 
 
 @pytest.mark.parametrize("variant", ["equal", "different", "together", "full equal", "full different"])
@@ -39,7 +45,9 @@ async def test_the_time_of_a_request_grows_with_its_lists(variant: str) -> None:
         many = await seconds_for(handler, place, variant, MANY)
         if many < NOISE_SECONDS:
             continue
-        few = await seconds_for(handler, place, variant, FEW)
+        few = await seconds_for(handler, place, variant, FEW, times=3)
+        if many > MOST_GROWTH * few:
+            many = await seconds_for(handler, place, variant, MANY, times=3)
         if many > MOST_GROWTH * few:
             found[repr(place)] = f"{FEW} elements {few:.3f} s, {MANY} elements {many:.3f} s"
     assert found == {}

@@ -96,8 +96,10 @@ class PolicyOracle:
         except ValueError:
             until = float("inf")
         most = protection.max_keep_until_seconds
+        if most == 0:
+            return False
         if most is not None:
-            until = min(until, completion(pod) + most) if most else 0.0
+            until = min(until, completion(pod) + most)
         return until > self.now
 
     def takes(self, selector: Selector, pod: Object) -> bool:

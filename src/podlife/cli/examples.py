@@ -47,6 +47,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "apiserver backup": ("podlife apiserver backup objects.db",),
     "apiserver restore": ("podlife apiserver restore objects.db --data ~/restored",),
     "apiserver check": ("podlife apiserver check",),
+    "apiserver salvage": ("podlife apiserver salvage saved.db",),
     "controllers run": (
         "podlife controllers run",
         "podlife controllers run --controllers=deployment,replicaset,garbage-collector",

@@ -22,7 +22,7 @@ from tests.component.cli.commands import podlife
         (["--register-with-taints", "a=b:Never"], ["is no taint: write KEY=VALUE:EFFECT", "NoExecute"]),
         (["--max-pods", "none"], ["'none' is not a whole number"]),
         (["--listen", "here"], ["--listen 'here' is no address"]),
-        (["--data", ""], ["it is empty: name a folder"]),
+        (["--data", ""], ["--data is empty: give it a value"]),
     ],
 )
 async def test_a_wrong_option_is_one_line(flags: list[str], words: list[str]) -> None:

@@ -5,17 +5,17 @@ Claims are bound by whoever looks: to a volume that names them.
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import Any
 
 from podlife.client import CONFIG_MAPS, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, Client
 from podlife.errors import NotFoundError
 from podlife.kubelet.agent import Agent
+from podlife.kubelet.pods.absent import NoVolumes
 from podlife.kubelet.ports import VolumeError
 from podlife.testing import Cluster
 
 
-class NeededVolumes:
+class NeededVolumes(NoVolumes):
     def __init__(self, client: Client) -> None:
         self._client = client
 
@@ -40,15 +40,6 @@ class NeededVolumes:
                 raise VolumeError(f'claim "{name}" is not bound')
             bound = {"status": {"phase": "Bound"}}
             await self._client.patch(PERSISTENT_VOLUME_CLAIMS, name, bound, "default", subresource="status")
-
-    def mounts(self, pod: Any, container: Any) -> tuple[()]:
-        return ()
-
-    async def unmount(self, uid: str) -> None:
-        pass
-
-    def mounted(self) -> Collection[str]:
-        return ()
 
 
 async def with_volumes(cluster: Cluster, node: str) -> None:
