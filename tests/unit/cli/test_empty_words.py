@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import typer
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from podlife.cli.app import app
 from podlife.cli.identities import make_kubeconfig
@@ -23,7 +23,9 @@ def options_of(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple
         yield from options_of(each, (*path, name))
 
 
-OPTIONS = list(options_of(typer.main.get_command(app)))
+# Made once: typer builds all commands again for every call.
+ROOT = typer.main.get_command(app)
+OPTIONS = list(options_of(ROOT))
 
 
 def test_the_options_of_every_command_are_looked_at() -> None:
@@ -37,25 +39,25 @@ def test_an_option_without_a_value_is_refused_and_named(form: str) -> None:
     for path, name in OPTIONS:
         if form == "{0}=" and not name.startswith("--"):
             continue
-        result = CliRunner().invoke(app, [*path, *form.format(name).split("|")])
+        result = CliRunner().invoke(ROOT, [*path, *form.format(name).split("|")])
         assert result.exit_code == 2, (path, name, result.output)
         assert f"{name} is empty: give it a value, or leave it out" in result.output, (path, name)
 
 
 def test_an_empty_argument_is_refused() -> None:
-    result = CliRunner().invoke(app, ["down", ""])
+    result = CliRunner().invoke(ROOT, ["down", ""])
     assert result.exit_code == 2
     assert "an argument is empty" in result.output
 
 
 def test_a_value_that_ends_with_an_equals_sign_is_no_empty_one() -> None:
-    result = CliRunner().invoke(app, ["node", "--labels=a=", "--nonsense"])
+    result = CliRunner().invoke(ROOT, ["node", "--labels=a=", "--nonsense"])
     assert "is empty" not in result.output
 
 
 @pytest.mark.parametrize("command", [["up"], ["controllers", "run"]])
 def test_a_list_that_names_nothing_is_refused_and_not_taken_for_everything(command: list[str]) -> None:
-    result = CliRunner().invoke(app, [*command, "--controllers", " ,"])
+    result = CliRunner().invoke(ROOT, [*command, "--controllers", " ,"])
     assert result.exit_code == 2, result.output
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import typer
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from podlife.cli.app import app
 from podlife.cli.examples import EXAMPLES
@@ -26,7 +26,7 @@ def commands_of(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str,
 
 @pytest.mark.parametrize("path", [path for path in commands_of(ROOT) if path], ids=" ".join)
 def test_the_help_of_a_command_has_an_example(path: tuple[str, ...]) -> None:
-    shown = CliRunner().invoke(app, [*path, "--help"]).stdout
+    shown = CliRunner().invoke(ROOT, [*path, "--help"]).stdout
     examples = EXAMPLES[" ".join(path)]
     assert examples
     assert f"Examples:\n    {examples[0]}\n" in shown
