@@ -72,7 +72,7 @@ crash: $(STAMP) ## a hundred rounds of kill -9 of each part, and 500 kinds of da
 	PODLIFE_CRASH_ROUNDS=$${PODLIFE_CRASH_ROUNDS:-100} PODLIFE_DAMAGE_ROUNDS=$${PODLIFE_DAMAGE_ROUNDS:-500} $(PYTEST) -q -s tests/crash
 
 fuzz: $(REAL) ## more than 10,000 requests that no client should send, and what they cost others (an hour)
-	PODLIFE_FUZZ_REQUESTS=$${PODLIFE_FUZZ_REQUESTS:-10000} PODLIFE_OPENAPI_EXAMPLES=$${PODLIFE_OPENAPI_EXAMPLES:-4} \
+	PODLIFE_FUZZ_REQUESTS=$${PODLIFE_FUZZ_REQUESTS:-10000} PODLIFE_OPENAPI_EXAMPLES=$${PODLIFE_OPENAPI_EXAMPLES:-4} PODLIFE_HOSTILE=$${PODLIFE_HOSTILE:-all} \
 	  $(PYTEST) -q -s tests/fuzz tests/real/test_openapi_fuzz.py
 
 bench: $(REAL) real-parts ## measure against the peers, side by side
