@@ -132,7 +132,7 @@ async def test_observed_pods_stay_and_a_minute_given_by_a_flag_needs_no_policy(
 ) -> None:
     everybody = await fail(states, 2)
     shown = await podlife("gc", "sweep", "--yes", "--observe", *flags)
-    assert shown.code == 0
+    assert shown.code == 1, "as documented where a guard holds something back"
     assert "2 pods by observeOnly" in shown.out
     assert await states.names() == everybody
     plain = ["--kubeconfig", str(gc_kube.kubeconfig), "--terminated-pod-gc-threshold", "1"]
