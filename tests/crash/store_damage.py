@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import random
 import shutil
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -57,10 +59,14 @@ async def fill(folder: Path, seed: int) -> Known:
             known.standing[key] = (record.revision, record.value)
         known.changes[record.revision] = (key, change is Delete, record.value)
         if turn == 150:
+            # Without changes it waits for the writer's own work after those before it: files are copied at rest.
+            await store.commit()
             _copy(folder / "live", folder / "older")
         if chance.random() < 0.02:
-            store._database.connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
-    # A commit without changes waits for those before it, and so does the writer for its own work.
+            # By a connection of its own: the store's writer may be at work on the store's.
+            with closing(sqlite3.connect(folder / "live" / "store.db")) as other:
+                other.execute("PRAGMA wal_checkpoint(PASSIVE)")
+    await store.commit()
     known.revision = store.revision
     _copy(folder / "live", folder / "killed")
     await store.close()
