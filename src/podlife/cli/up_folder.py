@@ -190,15 +190,16 @@ def running_folders() -> list[UpFolder]:
 
 
 def choose_folder(data: Path | None) -> UpFolder:
-    """Which running `podlife up` a command is about: the one that is named, the one that kubectl would use, or the one
-    of the default folder. Raises ConfigError where that could be the wrong one."""
+    """Which `podlife up` a command is about: the one that is named, the one that kubectl would use (even if it was
+    killed), or the one of the default folder. Raises ConfigError where that could be the wrong one."""
     if data is not None:
         return UpFolder(data)
     default = UpFolder(default_folder())
+    of_kubectl = Path(os.environ.get("KUBECONFIG", "").partition(os.pathsep)[0])
+    named = UpFolder(of_kubectl.parent.resolve())
+    if of_kubectl.name == named.kubeconfig.name and named.holder() is not None:
+        return named
     running = {each.path: each for each in running_folders()}
-    of_kubectl = Path(os.environ.get("KUBECONFIG") or "none")
-    if of_kubectl.name == default.kubeconfig.name and of_kubectl.parent.resolve() in running:
-        return running[of_kubectl.parent.resolve()]
     others = running.keys() - {default.path.resolve()}
     if not others:
         return default

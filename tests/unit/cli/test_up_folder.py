@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from podlife.cli.up_folder import Holder, UpFolder, age_seconds, started_at
+from podlife.cli.up_folder import Holder, UpFolder, age_seconds, choose_folder, started_at
 from podlife.errors import ConfigError
 
 
@@ -93,3 +93,15 @@ def test_a_log_that_is_too_long_becomes_the_older_one_while_its_writer_goes_on(t
     older = tmp_path / "logs" / "node-0.log.1"
     assert older.read_text() == "old\n" * 10
     assert stat.S_IMODE(older.stat().st_mode) == 0o600
+
+
+def test_a_command_is_about_the_cluster_that_kubectl_uses_even_if_that_was_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "default"))
+    killed = UpFolder(tmp_path / "killed")
+    killed.path.mkdir()
+    # No process has this number and this moment.
+    (killed.path / "up.json").write_text(json.dumps({"pid": 1, "started": 1, "url": ""}))
+    monkeypatch.setenv("KUBECONFIG", f"{killed.kubeconfig}{os.pathsep}/elsewhere")
+    assert choose_folder(None).path == killed.path

@@ -80,7 +80,8 @@ def backup(folder: Path, target: Path) -> BackupReport:
 
 def restore(source: Path, folder: Path) -> RestoreReport:
     """Make a store out of a backup, in a folder that has none, or only the remains of one: those are moved into a
-    folder beside it. The history of the restored store begins a good way on.
+    folder beside it. The history of the restored store begins a good way on, after everything that the folder is known
+    to have served: a client that resumes a watch from before must never be taken for one of the new history.
 
     Raises ConfigError when the folder is in use or holds a sound store, StoreError when the backup is not sound."""
     # What cannot be a backup is refused before a folder is made for it.
@@ -96,7 +97,9 @@ def restore(source: Path, folder: Path) -> RestoreReport:
         with closing(_open(source)) as original, whole_file(data.database) as partial:
             _copy(original, partial)
             upgrade(partial)
-            restored = _begin_history(partial, report.compacted, report.revision + RESTORE_SKIPS)
+            mark = read_mark(data.mark).mark
+            newest = max(report.revision, mark.revision if mark is not None else 0)
+            restored = _begin_history(partial, report.compacted, newest + RESTORE_SKIPS)
             remains = data.set_aside()
         _write_mark(data)
         return RestoreReport(folder, restored, report.records, remains)

@@ -120,6 +120,21 @@ async def test_a_restored_store_holds_the_same_objects_and_goes_on_well_after_th
     assert check(tmp_path / "restored").problems == ()
 
 
+async def test_a_backup_that_is_restored_twice_gives_no_revision_twice(store, folder, tmp_path) -> None:
+    await fill(store)
+    await store.close()
+    backup(folder, tmp_path / "copy.db")
+    served = []
+    for _ in range(2):
+        (folder / "store.db").write_bytes(b"")
+        report = restore(tmp_path / "copy.db", folder)
+        restored = await SqliteStore.open(folder)
+        (record,) = await restored.commit(Put(pod("new"), value, 0))
+        served += [report.revision, record.revision]
+        await restored.close()
+    assert served == sorted(set(served))
+
+
 async def test_a_restore_over_a_store_is_refused(store, folder, tmp_path) -> None:
     await fill(store)
     backup(folder, tmp_path / "copy.db")
