@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import msgspec
@@ -31,13 +32,18 @@ class UnknownKindError(PodlifeError, ValueError):
 
 
 _types: dict[tuple[str, str], tuple[Type, type[msgspec.Struct]]] = {}
+# msgspec learns a shape when it is first used, and ends the process if two threads do that at once.
+_learning = threading.Lock()
 
 
 def _known(api_version: str, kind: str) -> tuple[Type, type[msgspec.Struct]]:
-    found = type_of_kind(api_version, kind)
-    if found is None:
-        raise UnknownKindError(api_version, kind)
-    known = _types[api_version, kind] = found, shape_of(found)
+    with _learning:
+        found = type_of_kind(api_version, kind)
+        if found is None:
+            raise UnknownKindError(api_version, kind)
+        shape = shape_of(found)
+        fit(shape, {})
+        known = _types[api_version, kind] = found, shape
     return known
 
 

@@ -88,10 +88,14 @@ class _Table(msgspec.Struct):
     types: dict[str, tuple[Field, ...]]
 
 
+# Made at import: msgspec ends the process if two threads make it learn a type at once.
+_decode = msgspec.json.Decoder(_Table).decode
+
+
 @cache
 def _table() -> _Table:
     data = resources.files(__package__).joinpath("types.json.gz").read_bytes()
-    return msgspec.json.decode(gzip.decompress(data), type=_Table)
+    return _decode(gzip.decompress(data))
 
 
 @cache

@@ -17,10 +17,12 @@ from podlife.apiserver.resource import Column, Printer
 __all__ = ["PLAIN", "columns"]
 
 
+_decode = msgspec.json.Decoder(dict[str, tuple[Column, ...]]).decode
+
+
 @cache
 def _recorded() -> dict[str, tuple[Column, ...]]:
-    data = Path(__file__).with_name("columns.json").read_bytes()
-    return msgspec.json.decode(data, type=dict[str, tuple[Column, ...]])
+    return _decode(Path(__file__).with_name("columns.json").read_bytes())
 
 
 def columns(key: str) -> tuple[Column, ...]:

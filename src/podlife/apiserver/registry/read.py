@@ -345,9 +345,12 @@ class _Token(msgspec.Struct):
     start: str
 
 
+_decode_token = msgspec.json.Decoder(_Token).decode
+
+
 def _read_token(text: str) -> tuple[int, str]:
     try:
-        token = msgspec.json.decode(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)), type=_Token)
+        token = _decode_token(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
     except (msgspec.DecodeError, binascii.Error, ValueError):
         raise bad_request(f"invalid continue token: continue key is not valid: {text[:64]!r}") from None
     if token.rv <= 0 or not token.start:
