@@ -102,6 +102,16 @@ async def test_when_the_main_process_ends_everything_else_does(
     assert not runs(await said(tmp_path / "away"))
 
 
+async def test_a_grace_of_months_is_given_and_the_end_is_the_containers_own(
+    runtime: ProcessRuntime, tmp_path: Path
+) -> None:
+    script = f"trap 'sleep 0.2; exit 7' TERM; echo up > {tmp_path}/up; while :; do sleep 0.01; done"
+    container_id = await started(runtime, tmp_path, script)
+    await said(tmp_path / "up")
+    await runtime.stop_container(container_id, grace_seconds=2**31 - 1)
+    assert (await runtime.container_status(container_id)).exit_code == 7
+
+
 async def test_the_stop_signal_reaches_the_whole_group_and_the_others_have_the_rest_of_the_grace(
     runtime: ProcessRuntime, tmp_path: Path
 ) -> None:

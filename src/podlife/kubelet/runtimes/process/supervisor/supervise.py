@@ -27,6 +27,7 @@ __all__ = ["Supervisor"]
 _CHUNK_BYTES = 64 * 1024
 # More than a pipe holds: what comes after the end comes from somebody outside who was given the stream.
 _LAST_CHUNKS = 64
+_LONGEST_POLL_MILLISECONDS = 24 * 3600 * 1000
 _KILL_AGAIN_SECONDS = 0.05
 # A process in uninterruptible sleep outlives SIGKILL; the container's end does not wait for it for ever.
 _GIVE_UP_SECONDS = 30.0
@@ -205,7 +206,9 @@ class Supervisor:
         if self._killing_since is not None:
             return int(_KILL_AGAIN_SECONDS * 1000)
         if self._stop_at is not None:
-            return max(0, int((self._stop_at - time.monotonic()) * 1000) + 1)
+            milliseconds = int((self._stop_at - time.monotonic()) * 1000) + 1
+            # poll() takes 24 days at most, and a grace may be any: it is looked at again then.
+            return max(0, min(milliseconds, _LONGEST_POLL_MILLISECONDS))
         return None
 
     def _is_over(self) -> bool:
