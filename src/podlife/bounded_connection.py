@@ -15,6 +15,7 @@ import logging
 from typing import Any
 
 from aiohttp import StreamReader, hdrs, web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from podlife.memory import give_back_soon
 
@@ -22,6 +23,7 @@ __all__ = ["BoundedConnection", "Strangers"]
 
 log = logging.getLogger(__name__)
 
+_MOST_QUOTED = 256
 _TOO_LARGE = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\n"
     b"Content-Type: text/plain; charset=utf-8\r\nContent-Length: 35\r\nConnection: close\r\n\r\n"
@@ -32,7 +34,15 @@ _TOO_LARGE = (
 class BoundedConnection(web.RequestHandler):
     """Its server calls `request_begins` and `request_ends` around every request."""
 
-    __slots__ = ("_body", "_first_head", "_first_head_seconds", "_head_bytes", "_most_head_bytes", "_request")
+    __slots__ = (
+        "_body",
+        "_first_head",
+        "_first_head_seconds",
+        "_head_bytes",
+        "_is_unreadable",
+        "_most_head_bytes",
+        "_request",
+    )
 
     def __init__(
         self, server: web.Server, *, most_head_bytes: int, first_head_seconds: float, **settings: Any
@@ -45,6 +55,8 @@ class BoundedConnection(web.RequestHandler):
         self._head_bytes = 0
         self._body: StreamReader | None = None
         self._request: web.BaseRequest | None = None
+        # What follows a head that cannot be parsed has no beginning.
+        self._is_unreadable = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
@@ -56,11 +68,14 @@ class BoundedConnection(web.RequestHandler):
         give_back_soon()
 
     def data_received(self, data: bytes) -> None:
+        if self._is_unreadable:
+            return
         waiting, is_body = len(self._messages), self._is_receiving_body()
         super().data_received(data)
         if len(self._messages) > waiting:
             self._head_bytes = 0
             self._body = self._messages[-1][1]
+            self._shorten_failure()
             # Requests may come faster than they are answered: those that wait count together.
             size = sum(_size_of(message) for message, _ in self._messages)
         elif not is_body:
@@ -69,6 +84,20 @@ class BoundedConnection(web.RequestHandler):
             return
         if size > self._most_head_bytes:
             self._refuse_head()
+
+    def _shorten_failure(self) -> None:
+        """The parser's error quotes all that could not be parsed, and its traceback keeps that until the next look
+        for garbage: only what the answer says is kept."""
+        message: Any
+        message, body = self._messages[-1]
+        failure = getattr(message, "exc", None)
+        if failure is None:
+            return
+        self._is_unreadable = True
+        failure.__traceback__ = None
+        text = message.message[:_MOST_QUOTED]
+        short = HttpProcessingError(code=message.status, message=text)
+        self._messages[-1] = (type(message)(message.status, short, text), body)
 
     def request_begins(self, request: web.BaseRequest) -> None:
         self._forget_first_head()
@@ -99,7 +128,7 @@ class BoundedConnection(web.RequestHandler):
 
 
 def _size_of(message: Any) -> int:
-    """How much of it the client has sent. What could not be parsed is not kept."""
+    """How much of it the client has sent. Of what could not be parsed little is kept."""
     headers = getattr(message, "raw_headers", ())
     return len(getattr(message, "path", "")) + sum(len(name) + len(value) for name, value in headers)
 
