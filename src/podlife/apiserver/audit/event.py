@@ -30,6 +30,10 @@ MOST_OBJECT_BYTES = 1 << 20
 # YAML is slow to read, and a client may choose it.
 _MOST_YAML_BYTES = 64 << 10
 _MOST_AGENT = 1024
+# A client without credentials may send whatever it likes: an entry stays small, and is made quickly.
+_MOST_URI = 8 << 10
+_MOST_ADDRESSES = 32
+_LONGEST_ADDRESS = 64
 _STATUS_FIELDS = ("metadata", "status", "message", "reason", "details", "code")
 
 _decoder = msgspec.json.Decoder()
@@ -136,7 +140,8 @@ def _add_answer(event: Object, entry: Entry, answer: Answer, annotations: dict[s
 
 def _request_uri(request: Request) -> str:
     path = quote(request.path, safe="/:@!$&'()*+,;=-._~", errors="surrogateescape")
-    return f"{path}?{request.query.raw}" if request.query.raw else path
+    uri = f"{path}?{request.query.raw}" if request.query.raw else path
+    return uri if len(uri) <= _MOST_URI else f"{uri[:_MOST_URI]}...TRUNCATED"
 
 
 def _user(user: User | None) -> Object:
@@ -153,7 +158,8 @@ def _source_ips(request: Request) -> list[str]:
     forwarded = request.headers.get("X-Forwarded-For", "")
     if not forwarded and "X-Real-Ip" not in request.headers:
         return [request.source_ip]
-    ips = [each.strip() for each in forwarded.split(",") if _is_address(each.strip())]
+    named = forwarded.split(",", _MOST_ADDRESSES)[:_MOST_ADDRESSES]
+    ips = [each.strip() for each in named if _is_address(each.strip())]
     real = request.headers.get("X-Real-Ip", "").strip()
     if real not in ips and _is_address(real):
         ips.append(real)
@@ -163,6 +169,8 @@ def _source_ips(request: Request) -> list[str]:
 def _is_address(text: str) -> bool:
     from ipaddress import ip_address
 
+    if len(text) > _LONGEST_ADDRESS:
+        return False
     try:
         ip_address(text)
     except ValueError:

@@ -177,11 +177,17 @@ class Trail:
         if stage in subject.verdict.omit_stages:
             return
         now = subject.received_at if stage == RECEIVED else self._auditor.clock.now()
-        size = _ENTRY_BYTES
+        size = _ENTRY_BYTES + _head_bytes(subject.request)
         if stage != RECEIVED:
             size += _size(subject.body.body) if subject.body is not None else 0
             size += _size(self._answer.body) if self._answer is not None else 0
         self._auditor.sink(Entry(subject, stage, now, self._answer, size))
+
+
+def _head_bytes(request: Request) -> int:
+    """An entry keeps its request: what a client sent in its head counts too."""
+    headers = sum(len(name) + len(value) for name, value in request.headers.items())
+    return len(request.path) + len(request.query.raw) + headers
 
 
 class _Followed:

@@ -223,6 +223,16 @@ async def test_a_request_that_is_cancelled_is_recorded_since_it_may_have_been_do
     assert [each["stage"] for each in found.events] == ["RequestReceived", "ResponseComplete"]
 
 
+async def test_of_a_large_head_little_is_recorded_and_all_of_it_counted() -> None:
+    found = await server("{level: Metadata}")
+    headers = {"X-Forwarded-For": "::," * 20_000}
+    await found.ask("GET", f"{PODS}?labelSelector={'x' * 60_000}", headers=headers, peer=None)
+    for event in found.events:
+        assert len(event["sourceIPs"]) <= 33
+        assert len(json.dumps(event)) < 12_000
+    assert all(entry.size > 120_000 for entry in found.entries)
+
+
 async def test_text_that_is_no_utf_8_is_escaped_and_not_lost() -> None:
     found = await server("{level: Metadata}")
     await found.ask("GET", f"{PODS}/web", headers={"User-Agent": "evil\udce4"})
