@@ -27,7 +27,7 @@ class Settings:
     # Empty namespaces that are deleted; off where kube-controller-manager does it.
     cleans_namespaces: bool = True
     stop_seconds: float = 10.0
-    # Empty is no audit log, "-" standard output. An empty policy file is the default policy.
+    # Empty disables the audit log, "-" is standard output. An empty policy file is the default policy.
     audit_log_path: str = ""
     audit_policy_file: str = ""
     audit_log_max_mb: int = 100

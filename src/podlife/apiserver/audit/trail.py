@@ -31,7 +31,7 @@ from podlife.wire import Body, Channel, Request, Response, Upgrade
 _HEADER = "Audit-Id"
 _MOST_ID = 256
 _LONG_RUNNING = frozenset({"log", "exec", "attach", "portforward", "proxy"})
-# How every Status begins, whoever made it.
+# The first bytes of every encoded Status.
 _STATUS = b'{"kind":"Status"'
 # What an entry takes beside its bodies, roughly.
 _ENTRY_BYTES = 2048

@@ -5,7 +5,7 @@ for three megabytes of one. What is small is done at once. What is large is done
 waits for it: while they work, the interpreter gives the event loop its turn every few milliseconds.
 
 The threads are few, because each of them makes the event loop wait longer for its turn, and the line before them is
-short, because every request in it keeps its body: who comes when it is full is told to come again.
+short, because every request in it keeps its body: when it is full, further requests get 429.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Three CRC-32 values stand beside each row. `head` covers everything but the value, so that a damaged value still
 has a trusted name; `checksum` covers the whole row; `chain` continues the chain of the row before, so that a
-missing row shows at its successor. CRC-32 finds what disks and crashes do; it is no defence against somebody who
+missing row shows at its successor. CRC-32 finds what disks and crashes do; it does not protect against somebody who
 may write the files (ADR 9).
 """
 
