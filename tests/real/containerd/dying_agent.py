@@ -2,7 +2,7 @@
 
 Run as a program with the daemon's socket and a folder. For every line of its input, a number and a moment, it forks an
 agent that kills itself with SIGKILL at that call: `before` it is sent, while it is `under` way, or `after` its answer.
-It answers each line with `killed`, or with `done` where the life was over first. A container writes its name to the
+It answers each line with `killed`, with `done` where the life was over first, or with the error that ended it. A container writes its name to the
 folder's `witness` when it starts.
 """
 
@@ -82,11 +82,21 @@ def main() -> None:
         pid = os.fork()
         if pid == 0:
             die_at(int(number), moment)
-            asyncio.run(life(socket, folder))
+            try:
+                asyncio.run(life(socket, folder))
+            except BaseException as error:
+                answer(f"failed: {error!r}")
+            else:
+                answer("done")
             os._exit(0)
         _, status = os.waitpid(pid, 0)
-        sys.stdout.write("killed\n" if os.WIFSIGNALED(status) else f"done {status}\n")
-        sys.stdout.flush()
+        if os.WIFSIGNALED(status):
+            answer("killed")
+
+
+def answer(line: str) -> None:
+    sys.stdout.write(line.replace("\n", " ") + "\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from podlife.kubelet.runtime import ContainerState, Runtime
+from podlife.kubelet.runtime import ContainerRuntimeError, ContainerState, Runtime
 from podlife.kubelet.runtimes.containerd import ContainerdRuntime
 from tests.conformance.runtime.machines import ended
 
@@ -59,7 +59,7 @@ async def test_whoever_comes_next_finds_everything_and_nothing_ran_twice(
             async with ContainerdRuntime(settings_of(daemon.socket, tmp_path)) as runtime:
                 await _check(runtime, tmp_path, point)
         agents.stdin.close()
-    assert set(outcomes) <= {"killed", "done 0"}
+    assert set(outcomes) <= {"killed", "done"}
     assert outcomes["killed"] >= min(_ROUNDS, 10)
 
 
@@ -68,6 +68,17 @@ async def _has_begun(folder: Path, name: str) -> None:
     async with asyncio.timeout(120):
         while name not in _witness(folder):
             await asyncio.sleep(0.01)
+
+
+async def _removed(runtime: Runtime, sandbox_id: str) -> None:
+    """As an agent removes it: again after an error. The daemon may still be undoing the killed agent's call, and then
+    loses its connection to the shim in the middle of ours ("ttrpc: closed")."""
+    async with asyncio.timeout(120):
+        while True:
+            try:
+                return await runtime.remove_sandbox(sandbox_id)
+            except ContainerRuntimeError:
+                await asyncio.sleep(0.1)
 
 
 def _witness(folder: Path) -> Counter[str]:
@@ -85,7 +96,7 @@ async def _check(runtime: Runtime, folder: Path, point: str) -> None:
         if now.state is ContainerState.EXITED:
             assert (now.config.name, now.exit_code, now.reason) in _ENDS, point
     for sandbox in await runtime.list_sandboxes():
-        await runtime.remove_sandbox(sandbox.id)
+        await _removed(runtime, sandbox.id)
     assert await runtime.list_containers() == [], point
     started = _witness(folder)
     assert all(times == 1 for times in started.values()), point
