@@ -12,7 +12,13 @@ import ctypes
 from collections.abc import Callable
 from weakref import WeakSet
 
-__all__ = ["give_back_soon"]
+__all__ = ["CACHED_VALUES", "give_back_soon", "use_one_heap"]
+
+# Entries of a cache whose keys come from requests. Each entry keeps the page on which it was allocated, so that a burst
+# of distinct values leaves that many pages behind; the values that a cluster uses again and again are fewer than these.
+CACHED_VALUES = 256
+
+_M_ARENA_MAX = -8
 
 # A burst ends with many calls: one look is enough for all of them.
 _SECONDS = 3.0
@@ -29,6 +35,13 @@ def _find_trim() -> Callable[[int], object] | None:
 
 
 _trim = _find_trim()
+
+
+def use_one_heap() -> None:
+    """Give all threads of this process one heap, before the second thread starts: the C library does not return the
+    free end of the heaps of worker threads."""
+    if _trim is not None:
+        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)
 
 
 def give_back_soon() -> None:

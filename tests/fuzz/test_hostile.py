@@ -80,6 +80,17 @@ def attacked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess
         assert "failed" not in server.log.read_text(), server.log.read_text()
 
 
+@pytest.fixture(scope="module")
+def before_all(attacked: ServerProcess) -> int:
+    """The server's memory before the first of these requests; `attacked` alone has asked for something until now."""
+    return attacked.resident_bytes
+
+
+@pytest.fixture(autouse=True)
+def _measured_first(before_all: int) -> None:
+    """Whichever test comes first, the memory is read before it."""
+
+
 def hold_to_the_promise(server: ServerProcess, name: str, requests: Iterable[Asked]) -> None:
     """Send all of them, while somebody else asks for something small."""
     wire = Wire(server)
@@ -161,5 +172,15 @@ def test_small_requests_to_large_objects(attacked: ServerProcess) -> None:
         created = wire.request("POST", seed.collection, msgspec.json.encode(obj))
         assert created.status == 201, created.body[:1000]
         requests += large_object_requests(seed, "large")
-    wire.close()
     hold_to_the_promise(attacked, "large objects", requests)
+    for seed in (pods, maps):
+        path = f"{seed.collection}/large?gracePeriodSeconds=0"
+        assert wire.request("DELETE", path, b"").status == 200
+    wire.close()
+
+
+def test_all_of_them_together_leave_no_more(attacked: ServerProcess, before_all: int) -> None:
+    """Runs last: what each of the others leaves must not add up."""
+    after = quiet_down(attacked, before_all + KEPT_BYTES)
+    print(f"\ntogether: {before_all / MIB:.0f} MB before, {after / MIB:.0f} MB after")  # noqa: T201
+    assert after <= before_all + KEPT_BYTES

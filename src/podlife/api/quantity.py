@@ -11,6 +11,8 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
+from podlife.memory import CACHED_VALUES
+
 __all__ = ["NANOS", "Quantity", "canonical_quantity", "parse_nanos", "parse_quantity"]
 
 NANOS = 10**9
@@ -99,19 +101,19 @@ def _parse(text: str) -> tuple[Quantity, bool]:
     return Quantity(-nanos if sign == "-" else nanos, style), canonical
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=CACHED_VALUES)
 def parse_quantity(text: str) -> Quantity:
     """Read a quantity; raises ValueError in upstream's words."""
     return _parse(text)[0]
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=CACHED_VALUES)
 def parse_nanos(text: str) -> int:
     """The amount alone; raises ValueError in upstream's words."""
     return _parse(text)[0].nanos
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=CACHED_VALUES)
 def canonical_quantity(text: str) -> str:
     """The text the real API server stores: `1000m` is `1`, `0.5` is `500m`, `1024Mi` is `1Gi`.
 

@@ -21,6 +21,7 @@ from podlife.apiserver.settings import Settings
 from podlife.cli import loop
 from podlife.cli.loop import stopped_by_signals
 from podlife.cli.open_files import allow_many_open_files
+from podlife.memory import use_one_heap
 
 __all__ = ["run"]
 
@@ -33,6 +34,7 @@ def run(settings: Settings, tell: Callable[[Serving], None] | None = None) -> No
     if not said whom."""
     logging.basicConfig(level=logging.WARNING, format="podlife: %(message)s", stream=sys.stderr)
     allow_many_open_files()
+    use_one_heap()
     loop.run(_serve(settings, tell or (lambda serving: print(_welcome(serving, settings), flush=True))))
 
 

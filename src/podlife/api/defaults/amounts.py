@@ -12,6 +12,7 @@ from typing import Any
 from podlife.api.codec import Object
 from podlife.api.quantity import NANOS, Quantity, canonical_quantity, parse_quantity
 from podlife.errors import ApiError
+from podlife.memory import CACHED_VALUES
 
 __all__ = ["canonical", "default_requests_from_limits", "default_resource_list", "default_resource_lists"]
 
@@ -32,7 +33,7 @@ def canonical(obj: Object, field: str) -> None:
         obj[field] = _read(value)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=CACHED_VALUES)
 def _in_millis(text: str) -> str:
     quantity = parse_quantity(text)
     if quantity.nanos % _MILLI == 0:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from podlife.memory import CACHED_VALUES
+
 __all__ = ["pull_policy"]
 
 _COMPONENT = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
@@ -23,7 +25,7 @@ def pull_policy(image: str) -> str:
     return _pull_policy(image) if len(image) <= _LONGEST_IMAGE else "IfNotPresent"
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=CACHED_VALUES)
 def _pull_policy(image: str) -> str:
     match = _image(image)
     if match is None or len(match["name"]) > _LONGEST_NAME:

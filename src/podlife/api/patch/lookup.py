@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from podlife.api.patch.errors import PatchError, malformed
 from podlife.api.schema import Field, type_named, type_of_kind
+from podlife.memory import CACHED_VALUES
 
 __all__ = ["Treatment", "for_list", "for_object", "root"]
 
@@ -32,13 +33,13 @@ def root(api_version: str, kind: str) -> str:
     return "@" + found.key
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=CACHED_VALUES)
 def for_object(parent: str, name: str) -> Treatment:
     """How a field that holds an object is patched."""
     return _treatment(_field(parent, name))
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=CACHED_VALUES)
 def for_list(parent: str, name: str) -> Treatment:
     """How a field that holds a list is patched."""
     treatment = _treatment(_field(parent, name))

@@ -12,6 +12,7 @@ from typing import Any
 
 from podlife.api.codec import Object
 from podlife.api.field_errors import FieldError, bad_value, not_supported, required
+from podlife.memory import CACHED_VALUES
 
 __all__ = [
     "IMMUTABLE",
@@ -76,7 +77,7 @@ def is_ip(text: str) -> bool:
     return len(text) <= _LONGEST_IP and _is_ip(text)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=CACHED_VALUES)
 def _is_ip(text: str) -> bool:
     try:
         ipaddress.ip_address(text)
