@@ -2,8 +2,8 @@
 
 Run as a program with the daemon's socket and a folder. For every line of its input, a number and a moment, it forks an
 agent that kills itself with SIGKILL at that call: `before` it is sent, while it is `under` way, or `after` its answer.
-It answers each line with `killed`, with `done` where the life was over first, or with the error that ended it. A container writes its name to the
-folder's `witness` when it starts.
+It answers each line with `killed`, with `done` where the life was over first, or with the error that ended it. A
+container writes its name to the folder's `witness` when it starts.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def main() -> None:
             die_at(int(number), moment)
             try:
                 asyncio.run(life(socket, folder))
-            except BaseException as error:
+            except BaseException as error:  # noqa: BLE001 - the parent reports it
                 answer(f"failed: {error!r}")
             else:
                 answer("done")
