@@ -27,9 +27,17 @@ from podlife.aio import cancel_and_wait
 from podlife.api.selectors import parse_label_selector
 from podlife.client import Client, InProcessTransport
 from podlife.clock import ManualClock
-from podlife.podgc import Collector, Settings, policy
-from podlife.podgc.governing import pod_view
-from podlife.podgc.policies.model import Keep, Per, Policy, Protection, Rule, Selector
+from podlife.podgc import Collector, Settings
+from podlife.podgc import planner as policy
+from podlife.podgc.effective_settings import pod_view
+from podlife.podgc.policy.model import (
+    Keep,
+    Per,
+    Policy,
+    Protection,
+    Rule,
+    Selector,
+)
 
 _NAMESPACES = 300
 _OWNERS = 6_000

@@ -21,11 +21,11 @@ from tests.up_process import UpProcess, running_up
 
 from bench.report import Goal, Table
 from podlife.aio import cancel_and_wait, spawn
-from podlife.cli.up_control import ask
-from podlife.cli.up_folder import UpFolder
-from podlife.cli.up_world import World, follow
 from podlife.client import DEPLOYMENTS, NODES, PODS, Client, DeleteOptions, Flags, load
 from podlife.clock import SystemClock
+from podlife.localcluster.cluster_state import World, follow
+from podlife.localcluster.control_socket import ask
+from podlife.localcluster.state_dir import UpFolder
 
 __all__ = ["Size", "run"]
 

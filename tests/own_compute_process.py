@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.agent_process import END_SECONDS, until
-from tests.conformance.runtime.own_machine import PAGE, blocks
+from tests.conformance.runtime.custom_machine import PAGE, blocks
 
 __all__ = ["JOINED", "POD", "running_page"]
 

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from podlife.cli.up_control import ask
-from podlife.cli.up_folder import UpFolder
+from podlife.localcluster.control_socket import ask
+from podlife.localcluster.state_dir import UpFolder
 from tests.real_parts import free_port, tail
 
 __all__ = ["UpProcess", "podlife", "running_up", "until"]

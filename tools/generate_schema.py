@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from podlife.api.schema.table import go_type
-from podlife.apiserver.resources import RESOURCES
+from podlife.apiserver.resource_table import RESOURCES
 
 TOOLS = Path(__file__).parent
 TARGET = TOOLS.parent / "src/podlife/api/schema"

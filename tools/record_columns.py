@@ -14,7 +14,7 @@ import ssl
 import urllib.request
 from pathlib import Path
 
-from podlife.apiserver.resources import STORED
+from podlife.apiserver.resource_table import STORED
 
 TARGET = Path(__file__).parents[1] / "src/podlife/apiserver/printers/columns.json"
 ACCEPT = "application/json;as=Table;v=v1;g=meta.k8s.io"

@@ -16,7 +16,7 @@ from podlife.aio import cancel_and_wait
 from podlife.client import NODES, PODS, Client
 from podlife.errors import NotFoundError
 from tests.component.embedded import LoopClock, connect, start
-from tests.conformance.runtime.own_machine import PAGE, own_compute
+from tests.conformance.runtime.custom_machine import PAGE, own_compute
 from tests.virtual_time import virtual_time
 
 Object = dict[str, Any]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from podlife.apiserver.resource import Resource
-from podlife.apiserver.resources import STORED
+from podlife.apiserver.resource_table import STORED
 
 __all__ = ["NAMESPACE", "SEEDS", "Seed"]
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podlife.apiserver.resources import RESOURCES, STORED
+from podlife.apiserver.resource_table import RESOURCES, STORED
 from tests.fuzz.conftest import share
 from tests.fuzz.objects import NAMESPACE, SEEDS, Object, Seed
 from tests.fuzz.test_objects import remove

@@ -14,19 +14,19 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from podlife.apiserver.registry.objects import encoder
+from podlife.apiserver.registry.object_codec import encoder
 from podlife.apiserver.resource import Resource
-from podlife.apiserver.resources import STORED
+from podlife.apiserver.resource_table import STORED
 from podlife.apiserver.storage import Key
 from podlife.apiserver.storage.store import Put
-from podlife.cli.explain_rules import acting_rules
+from podlife.cli.commands.explain.rules import acting_rules
 from podlife.client import CONFIG_MAPS, DEPLOYMENTS, NAMESPACES, PODS, Client, Ref
 from podlife.controller import ControlPlane, Runnable
 from podlife.errors import NotFoundError, PodlifeError
 from podlife.explain import Reader, as_dict, explain_node, explain_pod
 from podlife.nodehealth.out_of_service import OutOfServiceController, OutOfServiceSettings, Portion
 from podlife.podgc import Collector, Settings
-from podlife.podgc.policies.reading import load_policy
+from podlife.podgc.policy.parse.document import load_policy
 from podlife.testing import DEFAULT, Cluster, pod_gc
 from podlife.wire import Handler, Peer, Query, Request, Response
 from tests.component.out_of_service.world import Fence

@@ -10,8 +10,8 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from podlife.apiserver.handler import ApiHandler
-from podlife.apiserver.resources import find
+from podlife.apiserver.endpoints.handler import ApiHandler
+from podlife.apiserver.resource_table import find
 from podlife.client import CONFIG_MAPS, NODES, SECRETS, Ref
 from podlife.wire import Request
 

@@ -10,8 +10,14 @@ from datetime import datetime
 from fnmatch import fnmatchcase
 from typing import Any
 
-from podlife.podgc.policies import Policy
-from podlife.podgc.policies.model import KEEP_UNTIL, Order, Per, Rule, Selector
+from podlife.podgc.policy import Policy
+from podlife.podgc.policy.model import (
+    KEEP_UNTIL,
+    Order,
+    Per,
+    Rule,
+    Selector,
+)
 
 Object = dict[str, Any]
 

@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from podlife.podcontrol import PodCondition, is_available
-from podlife.workloads.daemonset.limits import Limits
 from podlife.workloads.daemonset.node_pods import Revision, by_node
 from podlife.workloads.daemonset.placement import Fit
 from podlife.workloads.daemonset.plan import plan_nodes
 from podlife.workloads.daemonset.pod_template import HASH_LABEL
 from podlife.workloads.daemonset.rolling_update import replace_next
+from podlife.workloads.daemonset.rollout_limits import Limits
 from podlife.workloads.views import Pod, PodMetadata, PodSpec, PodStatus
 
 BEGIN = datetime(2030, 1, 1, tzinfo=UTC)

@@ -24,15 +24,15 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from podlife.api.codec import format_time
-from podlife.cli.gc import app
-from podlife.cli.service import Service
+from podlife.cli.commands.gc.app import app
 from podlife.client import NAMESPACES, Connection
+from podlife.daemons.service import Service
 from podlife.events import Recorder
 from podlife.podgc import Collector, Guards, Plan, PolicyError, Settings, Summary, load_policy, read_policy
-from podlife.podgc.keeping import KEEP_UNTIL
-from podlife.podgc.policies.guards_marks import FORCE_UNTIL
-from podlife.podgc.policies.model import STOP
-from podlife.podgc.policies.owner_seen import TRACKING
+from podlife.podgc.guards.annotations import FORCE_UNTIL
+from podlife.podgc.keep_until import KEEP_UNTIL
+from podlife.podgc.owner_wait.status import TRACKING
+from podlife.podgc.policy.model import STOP
 from podlife.testing.virtual_loop import VirtualTimeLoop
 from tests.component.podgc.world import START, World, running, serve
 
@@ -320,7 +320,7 @@ class Alone:
             runner.run(self._watch(world, collecting._collector, collecting))
 
         flags = [*self.situation.flags(self.file), "--no-leader-elect", f"--period={10 * LONG_SECONDS:.0f}s"]
-        with self._command_line(runner, world), patch("podlife.cli.gc_run.run_service", serve_it):
+        with self._command_line(runner, world), patch("podlife.daemons.gc.run_service", serve_it):
             result = CliRunner().invoke(app, ["run", *flags])
         assert result.exit_code == 0, result.exception or result.output
 
@@ -333,7 +333,7 @@ class Alone:
             yield world.client
 
         stack = ExitStack()
-        stack.enter_context(patch("podlife.cli.loop.run", run))
+        stack.enter_context(patch("podlife.daemons.event_loop.run", run))
         for module in ("gc_plan", "gc_sweep"):
             stack.enter_context(patch(f"podlife.cli.{module}.connected", connected))
             stack.enter_context(

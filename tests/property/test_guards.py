@@ -15,9 +15,14 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from podlife.podgc.policies.guards import CLUSTER, Guard, GuardBook, Moment
-from podlife.podgc.policies.guards_marks import EVERYWHERE, Marks
-from podlife.podgc.policies.model import Guards, Window
+from podlife.podgc.guards.annotations import EVERYWHERE, Marks
+from podlife.podgc.guards.budget import (
+    CLUSTER,
+    Guard,
+    GuardBook,
+    Moment,
+)
+from podlife.podgc.policy.model import Guards, Window
 from podlife.podgc.views import Pod, PodMetadata
 
 START = datetime(2030, 1, 1, tzinfo=UTC)

@@ -237,7 +237,7 @@ def test_whoever_gives_up_at_any_moment_leaves_everybody_else_their_own_answer(
         await transport.close()
 
     with (
-        patch("podlife.client.connecting.connect", connect),
+        patch("podlife.client.dialer.connect", connect),
         patch("podlife.client.http_transport._REQUEST_CONNECTIONS", connections),
     ):
         _run(story())

@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from podlife.api.views import Condition, Metadata, Node, NodeSpec, NodeStatus, Taint
-from podlife.podgc import FeatureGates, PodIndex, Reason, Settings, policy
+from podlife.podgc import (
+    FeatureGates,
+    PodIndex,
+    Reason,
+    Settings,
+)
+from podlife.podgc import (
+    planner as policy,
+)
 from podlife.podgc.views import Pod, PodMetadata, PodSpec, PodStatus
 from tests.property.podgc_oracle import TAINT, Oracle
 

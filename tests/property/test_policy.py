@@ -16,13 +16,26 @@ from podlife.api.codec import format_time
 from podlife.api.selectors import parse_label_selector
 from podlife.api.views import Node
 from podlife.podgc import PodIndex, Reason, Settings
-from podlife.podgc import policy as collecting
-from podlife.podgc.governing import evaluate, index_for, index_of, pod_view
-from podlife.podgc.policies import Policy
-from podlife.podgc.policies.engine import GovernedIndex
-from podlife.podgc.policies.facts import view_for
-from podlife.podgc.policies.matching import matcher_of
-from podlife.podgc.policies.model import KEEP_UNTIL, Keep, Order, Per, Protection, Rule, Selector
+from podlife.podgc import planner as collecting
+from podlife.podgc.effective_settings import (
+    evaluate,
+    index_for,
+    index_of,
+    pod_view,
+)
+from podlife.podgc.policy import Policy
+from podlife.podgc.policy.engine.classifier import GovernedIndex
+from podlife.podgc.policy.engine.facts import view_for
+from podlife.podgc.policy.engine.matching import matcher_of
+from podlife.podgc.policy.model import (
+    KEEP_UNTIL,
+    Keep,
+    Order,
+    Per,
+    Protection,
+    Rule,
+    Selector,
+)
 from podlife.podgc.settings import RuleReason
 from podlife.podgc.views import Namespace, Pod
 from tests.property.policy_oracle import Object, PolicyOracle

@@ -14,11 +14,11 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from podlife.podgc.policies.model import Policy
-from podlife.podgc.policies.printing import as_document, in_words
-from podlife.podgc.policies.reading import PolicyError, read_policy
-from podlife.podgc.policies.schema import policy_schema
-from tests.unit.podgc.policies.json_schema import is_valid
+from podlife.podgc.policy.model import Policy
+from podlife.podgc.policy.parse.document import PolicyError, read_policy
+from podlife.podgc.policy.printing import as_document, in_words
+from podlife.podgc.policy.schema import policy_schema
+from tests.unit.podgc.policy.json_schema import is_valid
 
 Document = dict[str, Any]
 SCHEMA = policy_schema()

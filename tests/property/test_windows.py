@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from podlife.podgc.policies.model import Window
-from podlife.podgc.policies.windows import is_open, opens_at
+from podlife.podgc.guards.windows import is_open, opens_at
+from podlife.podgc.policy.model import Window
 
 MINUTE = timedelta(minutes=1)
 DAY, WEEK = 24 * 60, 7 * 24 * 60

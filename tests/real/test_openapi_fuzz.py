@@ -14,7 +14,7 @@ import requests
 import schemathesis
 from hypothesis import HealthCheck, given, seed, settings
 
-from podlife.apiserver.resources import group_versions
+from podlife.apiserver.resource_table import group_versions
 from tests.fuzz.wire import ANSWER_SECONDS, Answer, judge
 from tests.server_process import ServerProcess, running_server
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 import random
 
 from podlife.apiserver.admission import Admission
+from podlife.apiserver.admission.cluster_ip_allocator import allocate_cluster_ips
 from podlife.apiserver.admission.namespace_lifecycle import namespace_lifecycle
 from podlife.apiserver.admission.node_restriction import restrict_nodes
 from podlife.apiserver.admission.pods import default_priority, default_toleration_seconds
-from podlife.apiserver.admission.services import allocate_cluster_ips
 from podlife.apiserver.audit import Auditor
-from podlife.apiserver.authentication import Authenticator
-from podlife.apiserver.handler import ApiHandler, NodeProxy
-from podlife.apiserver.metrics import Metrics
-from podlife.apiserver.node_certificates import SignRequest
-from podlife.apiserver.node_view import StoreNodeView
-from podlife.apiserver.registry.scope import Registry
+from podlife.apiserver.authn.authenticator import Authenticator
+from podlife.apiserver.authz.node_view import StoreNodeView
+from podlife.apiserver.endpoints.certificate_signing_requests import SignRequest
+from podlife.apiserver.endpoints.handler import ApiHandler, NodeProxy
+from podlife.apiserver.endpoints.metrics import Metrics
+from podlife.apiserver.registry.request_scope import Registry
 from podlife.apiserver.storage.store import Store
 from podlife.clock import Clock
 

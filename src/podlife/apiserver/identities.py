@@ -9,12 +9,23 @@ import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
-from podlife.apiserver.authentication import ADMIN, CONTROLLERS, User, format_tokens, read_token
-from podlife.apiserver.certificates import Pki, Subject, names_for, write_private
-from podlife.apiserver.kubeconfigs import Access, format_kubeconfig
+from podlife.apiserver.authn.authenticator import (
+    ADMIN,
+    CONTROLLERS,
+    User,
+    format_tokens,
+    read_token,
+)
 from podlife.apiserver.settings import Settings
 from podlife.clock import Clock
 from podlife.errors import ConfigError
+from podlife.pki.ca import (
+    Pki,
+    Subject,
+    names_for,
+    write_private,
+)
+from podlife.pki.kubeconfig import Access, format_kubeconfig
 
 __all__ = ["Identities", "prepare_identities", "write_kubeconfigs"]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from podlife.api.codec import Object
-from podlife.apiserver.strategy import Strategy
+from podlife.apiserver.strategies.strategy import Strategy
 
 __all__ = ["ALL_VERBS", "Column", "Printer", "Resource"]
 

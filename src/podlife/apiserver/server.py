@@ -19,16 +19,16 @@ from ipaddress import ip_address
 from pathlib import Path
 
 from podlife.apiserver.assembly import assemble
-from podlife.apiserver.audit.start import start_audit
-from podlife.apiserver.authentication import ADMIN, Authenticator, TokenFile
-from podlife.apiserver.handler import ApiHandler
-from podlife.apiserver.http import HttpFace, Limits
+from podlife.apiserver.audit.options import start_audit
+from podlife.apiserver.authn.authenticator import ADMIN, Authenticator, TokenFile
+from podlife.apiserver.endpoints.handler import ApiHandler
+from podlife.apiserver.http.server import HttpFace, Limits
 from podlife.apiserver.identities import Identities, prepare_identities, write_kubeconfigs
-from podlife.apiserver.namespace_cleanup import NamespaceCleanup
-from podlife.apiserver.namespaces import create_system_namespaces
-from podlife.apiserver.node_proxy import NodeProxy
+from podlife.apiserver.namespace.controller import NamespaceCleanup
+from podlife.apiserver.namespace.deletion import create_system_namespaces
 from podlife.apiserver.settings import Settings
 from podlife.apiserver.storage.store import Store
+from podlife.apiserver.subresources.kubelet_proxy import NodeProxy
 from podlife.clock import Clock, SystemClock
 from podlife.errors import ConfigError
 
@@ -113,7 +113,7 @@ class ApiServer:
 
     async def _open_store(self, folder: Path) -> Store:
         if self._settings.in_memory or self._settings.data is None:
-            from podlife.apiserver.storage.folder import DataFolder
+            from podlife.apiserver.storage.data_dir import DataFolder
             from podlife.apiserver.storage.memory import MemoryStore
 
             DataFolder(folder).prepare(in_memory=True)

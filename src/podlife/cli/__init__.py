@@ -37,7 +37,7 @@ def _run_command() -> None:
     import typer
 
     from podlife.cli.app import app
-    from podlife.cli.mistakes import UsageError, describe_mistake
+    from podlife.cli.usage_errors import UsageError, describe_mistake
 
     try:
         code = app(prog_name=_program_name(sys.argv[0]), standalone_mode=False)
@@ -71,7 +71,7 @@ def _explain(error: Exception) -> int:
 
 def _say(line: str) -> None:
     # Who has not loaded it has no log.
-    logs = sys.modules.get("podlife.cli.logs")
+    logs = sys.modules.get("podlife.daemons.logs")
     if logs is None or not logs.log_the_end(line):
         print(f"podlife: {line}", file=sys.stderr)
 

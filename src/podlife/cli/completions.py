@@ -67,9 +67,9 @@ def nodes(ctx: typer.Context, incomplete: str) -> list[str]:
 
 def nodes_of_up(ctx: typer.Context, incomplete: str) -> list[str]:
     """Those of a running `podlife up`."""
-    from podlife.cli.up_control import ask
-    from podlife.cli.up_folder import choose_folder
     from podlife.errors import PodlifeError
+    from podlife.localcluster.control_socket import ask
+    from podlife.localcluster.state_dir import choose_folder
 
     try:
         parts = ask(choose_folder(ctx.params.get("data")), {"do": "status"})["parts"]
@@ -80,7 +80,7 @@ def nodes_of_up(ctx: typer.Context, incomplete: str) -> list[str]:
 
 def controllers(ctx: typer.Context, incomplete: str) -> list[str]:
     """After the commas of what is typed already."""
-    from podlife.cli.controllers_catalog import known_controllers
+    from podlife.daemons.catalog import known_controllers
 
     before, comma, _ = incomplete.rpartition(",")
     return [f"{before}{comma}{each.short}" for each in known_controllers()]
@@ -90,7 +90,7 @@ def _names(ctx: typer.Context, ref: Ref) -> list[str]:
     import asyncio
     from dataclasses import fields
 
-    from podlife.cli.connecting import ConnectionOptions, load_connection
+    from podlife.cli.connection import ConnectionOptions, load_connection
 
     given = {each.name: ctx.params.get(each.name) for each in fields(ConnectionOptions)}
     try:

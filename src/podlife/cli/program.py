@@ -8,7 +8,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from podlife.cli.up_folder import UpFolder, default_folder
+from podlife.localcluster.state_dir import UpFolder, default_folder
 
 
 def command_for(folder: UpFolder, verb: str) -> str:

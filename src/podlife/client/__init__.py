@@ -16,7 +16,6 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from podlife.client.calls import Reply, WithdrawnError
     from podlife.client.client import Client
     from podlife.client.config import (
         BasicAuth,
@@ -64,6 +63,7 @@ if TYPE_CHECKING:
         STATEFUL_SETS,
         Ref,
     )
+    from podlife.client.rest_client import Reply, WithdrawnError
     from podlife.client.transport import Answer, DeadlineError, NotSentError, Transport
     from podlife.client.views import BadAnswerError, Page
     from podlife.client.watch import Bookmark, EventType, WatchEvent
@@ -133,7 +133,7 @@ _MODULES = (
     "limiter",
     "views",
     "watch",
-    "calls",
+    "rest_client",
     "client",
     "in_process",
     "config",

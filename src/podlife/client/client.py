@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from podlife.api.codec import Object, encode
-from podlife.client.calls import Calls, Reply
 from podlife.client.limiter import Limiter
 from podlife.client.options import (
     METADATA_ONLY,
@@ -26,6 +25,7 @@ from podlife.client.options import (
     WriteOptions,
 )
 from podlife.client.refs import PODS, Ref
+from podlife.client.rest_client import Calls, Reply
 from podlife.client.transport import NamedTransport
 from podlife.client.views import BadAnswerError, Page, T, decode, decode_page
 from podlife.client.watch import Bookmark, Target, WatchEvent, watch
@@ -224,8 +224,8 @@ class Client:
         options: WatchOptions | None = None,
         view: type[T] | None = None,
     ) -> AsyncGenerator[WatchEvent[T] | Bookmark, None]:
-        """What there is, a synced Bookmark, then every change; see `podlife.client.follow`."""
-        from podlife.client.follow import follow
+        """What there is, a synced Bookmark, then every change; see `podlife.client.list_watch`."""
+        from podlife.client.list_watch import follow
 
         options = options or WatchOptions()
         selection = ListOptions(

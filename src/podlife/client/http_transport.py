@@ -21,7 +21,7 @@ from podlife.errors import UnreachableError
 from podlife.wire import Request
 
 if TYPE_CHECKING:
-    from podlife.client.connecting import Target, Tls
+    from podlife.client.dialer import Target, Tls
     from podlife.client.http_connection import HttpConnection
 
 __all__ = ["HttpTransport"]
@@ -39,7 +39,7 @@ _PLAIN_PATH = re.compile(r"[A-Za-z0-9/:@!$&'()*+,;=\-._~]*")
 
 class HttpTransport:
     def __init__(self, connection: Connection, credentials: Credentials | None = None) -> None:
-        from podlife.client.connecting import target_of
+        from podlife.client.dialer import target_of
 
         self._connection = connection
         self._target = target_of(connection)
@@ -183,7 +183,7 @@ class _Pool:
 def _tls(connection: Connection, target: Target, identity: tuple[bytes, bytes]) -> Tls:
     import ssl
 
-    from podlife.client.connecting import Tls
+    from podlife.client.dialer import Tls
     from podlife.client.tls import tls_context
 
     certificate, key = identity
@@ -238,7 +238,7 @@ class _Line:
         return None
 
     async def _connect(self, deadline: float | None) -> HttpConnection:
-        from podlife.client.connecting import connect
+        from podlife.client.dialer import connect
 
         self._raise_closed()
         async with asyncio.timeout_at(deadline):

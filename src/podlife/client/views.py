@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 
-from podlife.client.mending import decode_mended
+from podlife.client.lenient_json import decode_mended
 from podlife.errors import PodlifeError
 
 if TYPE_CHECKING:

@@ -21,8 +21,8 @@ from urllib.parse import urlencode
 import msgspec
 
 from podlife.api.status import from_status
-from podlife.client.lines import LineSplitter, LineTooLongError
-from podlife.client.mending import decode_mended
+from podlife.client.lenient_json import decode_mended
+from podlife.client.line_splitter import LineSplitter, LineTooLongError
 from podlife.client.options import METADATA_ONLY
 from podlife.client.retry import backoff_seconds, is_passing
 from podlife.client.views import BadAnswerError, T, decode, envelope_decoder, misfit
@@ -30,8 +30,8 @@ from podlife.errors import ApiError, PodlifeError, UnreachableError
 from podlife.wire import Query, Request
 
 if TYPE_CHECKING:
-    from podlife.client.calls import Calls
     from podlife.client.options import WatchOptions
+    from podlife.client.rest_client import Calls
 
 __all__ = ["Bookmark", "EventType", "WatchEvent", "connect", "watch"]
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from podlife.controller.enqueue import Enqueue
     from podlife.controller.health import Health, HealthServer
     from podlife.controller.leader_election import LeaderElector, LeaseLostError, make_identity
+    from podlife.controller.liveness_check import Pulse
     from podlife.controller.metrics import (
         export_client,
         export_controllers,
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
         export_queues,
     )
     from podlife.controller.own_writes import OwnWrites
-    from podlife.controller.pulse import Pulse
     from podlife.controller.reconcile import Again, Controller, ControllerMetrics
 
 __all__ = [
@@ -53,7 +53,7 @@ _MODULES = (
     "own_writes",
     "control_plane",
     "health",
-    "pulse",
+    "liveness_check",
     "leader_election",
     "metrics",
 )

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from podlife.client import Client, Ref
 from podlife.clock import Clock, SystemClock
-from podlife.controller.acts import Acts
+from podlife.controller.action_log import Acts
 from podlife.controller.outages import tell_of_outages
 from podlife.errors import PodlifeError
 from podlife.events import Recorder

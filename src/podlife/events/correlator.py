@@ -19,7 +19,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from podlife.api.codec import Object, format_time
-from podlife.events.lru import LruCache
+from podlife.lru import LruCache
 from podlife.workqueue import TokenBucket
 
 __all__ = ["Correlated", "Correlator", "CorrelatorSettings", "object_key"]

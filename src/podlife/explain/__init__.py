@@ -5,15 +5,28 @@ It guarantees that nothing is concluded from what could not be read, and that co
 mean. When collectors and evictions act is decided by their own rules, which are handed in (`Rules`).
 """
 
-from podlife.explain.absent import explain_absent
-from podlife.explain.audit import AuditedRequest, Collection
 from podlife.explain.audit_deletion import PodIdentity, find_deletion
-from podlife.explain.audit_words import phrase
-from podlife.explain.findings import Cause, Explanation, Happening, Remedy, Upcoming, as_dict
+from podlife.explain.audit_log import AuditedRequest, Collection
+from podlife.explain.audit_text import phrase
+from podlife.explain.cluster_snapshot import (
+    Collecting,
+    Held,
+    Rules,
+    Standing,
+    World,
+)
+from podlife.explain.explanation import (
+    Cause,
+    Explanation,
+    Happening,
+    Remedy,
+    Upcoming,
+    as_dict,
+)
+from podlife.explain.missing_pods import explain_absent
 from podlife.explain.nodes import explain_gone_node, explain_node
 from podlife.explain.pods import explain_pod, pod_causes
-from podlife.explain.reading import Reader
-from podlife.explain.world import Collecting, Held, Rules, Standing, World
+from podlife.explain.reader import Reader
 
 __all__ = [
     "AuditedRequest",

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from enum import Enum
 
 from podlife.api.selectors import parse_label_selector
-from podlife.explain.audit import WORKLOADS, AuditedRequest
+from podlife.explain.audit_log import WORKLOADS, AuditedRequest
 
 # Creation times are whole seconds, and clocks of several API servers differ a little.
 _SLACK = timedelta(seconds=2)

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from podlife.api.codec import Object
-from podlife.explain import commands
-from podlife.explain.findings import Cause, Remedy, Upcoming
+from podlife.explain import kubectl_commands as commands
+from podlife.explain.cluster_snapshot import World
+from podlife.explain.explanation import Cause, Remedy, Upcoming
 from podlife.explain.objects import (
     all_statuses,
     condition,
@@ -25,7 +26,6 @@ from podlife.explain.objects import (
     text,
 )
 from podlife.explain.volumes import attached_elsewhere, claim_causes, missing_object
-from podlife.explain.world import World
 
 __all__ = ["container_causes"]
 

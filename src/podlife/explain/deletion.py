@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from podlife.api.codec import Object
-from podlife.explain import commands
+from podlife.explain import kubectl_commands as commands
+from podlife.explain.cluster_snapshot import World, is_out_of_service, is_ready
+from podlife.explain.explanation import Cause, Remedy, Upcoming
 from podlife.explain.finalizers import causes_of_finalizers
-from podlife.explain.findings import Cause, Remedy, Upcoming
 from podlife.explain.node_state import collecting, describe_unready, silent
 from podlife.explain.objects import (
     all_statuses,
@@ -25,7 +26,6 @@ from podlife.explain.objects import (
     text,
 )
 from podlife.explain.risks import FORCED, TAINTED
-from podlife.explain.world import World, is_out_of_service, is_ready
 
 __all__ = ["deletion_causes"]
 

@@ -11,8 +11,8 @@ from datetime import datetime
 
 from podlife.api.codec import Object
 from podlife.api.managed_fields import finalizer_setter
-from podlife.explain import commands
-from podlife.explain.findings import Cause, Remedy
+from podlife.explain import kubectl_commands as commands
+from podlife.explain.explanation import Cause, Remedy
 from podlife.explain.objects import deleted_at, items, metadata, moment
 
 __all__ = ["causes_of_finalizers", "owner_of"]

@@ -8,8 +8,15 @@ from datetime import datetime
 
 from podlife.api.codec import Object
 from podlife.clock import add_seconds
-from podlife.explain import commands
-from podlife.explain.findings import Cause, Remedy, Upcoming
+from podlife.explain import kubectl_commands as commands
+from podlife.explain.cluster_snapshot import (
+    OUT_OF_SERVICE,
+    World,
+    is_out_of_service,
+    is_ready,
+    taints_of,
+)
+from podlife.explain.explanation import Cause, Remedy, Upcoming
 from podlife.explain.objects import (
     condition,
     condition_since,
@@ -21,7 +28,6 @@ from podlife.explain.objects import (
     text,
 )
 from podlife.explain.risks import FORCED, TAINTED
-from podlife.explain.world import OUT_OF_SERVICE, World, is_out_of_service, is_ready, taints_of
 
 __all__ = ["collecting", "describe_unready", "eviction", "live_pod_causes"]
 

@@ -6,9 +6,22 @@ from collections.abc import Iterator, Sequence
 
 from podlife.api.codec import Object
 from podlife.clock import add_seconds
-from podlife.explain import commands
+from podlife.explain import kubectl_commands as commands
+from podlife.explain.cluster_snapshot import (
+    OUT_OF_SERVICE,
+    World,
+    is_out_of_service,
+    is_ready,
+    taints_of,
+)
+from podlife.explain.deleted_by import why_gone
+from podlife.explain.explanation import (
+    Cause,
+    Explanation,
+    Remedy,
+    Upcoming,
+)
 from podlife.explain.finalizers import causes_of_finalizers
-from podlife.explain.findings import Cause, Explanation, Remedy, Upcoming
 from podlife.explain.node_state import describe_unready, eviction
 from podlife.explain.objects import (
     condition,
@@ -27,8 +40,6 @@ from podlife.explain.out_of_service import out_of_service_history, who_tainted
 from podlife.explain.pods import pod_causes
 from podlife.explain.risks import TAINTED
 from podlife.explain.timeline import timeline_of
-from podlife.explain.who import why_gone
-from podlife.explain.world import OUT_OF_SERVICE, World, is_out_of_service, is_ready, taints_of
 
 __all__ = ["explain_gone_node", "explain_node"]
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from podlife.api.codec import Object, decode_object
-from podlife.explain.findings import Happening
+from podlife.explain.cluster_snapshot import OUT_OF_SERVICE, taints_of
+from podlife.explain.explanation import Happening
 from podlife.explain.objects import metadata, moment, text
-from podlife.explain.world import OUT_OF_SERVICE, taints_of
 
 __all__ = ["out_of_service_history", "who_tainted"]
 

@@ -6,17 +6,17 @@ from collections.abc import Iterator
 
 from podlife.api.codec import Object
 from podlife.explain.audit_deletion import find_deletion
+from podlife.explain.cluster_snapshot import World, is_ready
 from podlife.explain.containers import container_causes
+from podlife.explain.deleted_by import identity_of, who_deleted
 from podlife.explain.deletion import deletion_causes, is_only_held
-from podlife.explain.findings import Cause, Explanation, Upcoming
-from podlife.explain.finished import budget_causes, finished_causes
+from podlife.explain.explanation import Cause, Explanation, Upcoming
+from podlife.explain.finished_pods import budget_causes, finished_causes
 from podlife.explain.node_state import collecting, eviction, live_pod_causes
 from podlife.explain.objects import condition, has_ended, is_terminating, items, metadata, spec, status, text
 from podlife.explain.policy import policy_causes, policy_upcoming
-from podlife.explain.scheduling import scheduling_causes
 from podlife.explain.timeline import timeline_of, told_by_audit
-from podlife.explain.who import identity_of, who_deleted
-from podlife.explain.world import World, is_ready
+from podlife.explain.unschedulable_pods import scheduling_causes
 
 __all__ = ["explain_pod", "pod_causes", "stage_of"]
 

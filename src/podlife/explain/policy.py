@@ -10,12 +10,12 @@ from datetime import datetime
 
 from podlife.api.codec import Object
 from podlife.api.selectors import parse_label_selector
-from podlife.explain import commands
-from podlife.explain.findings import Cause, Remedy, Upcoming
-from podlife.explain.finished import KEEP_UNTIL, ended_at, protection_causes
+from podlife.explain import kubectl_commands as commands
+from podlife.explain.cluster_snapshot import Held, Standing, World
+from podlife.explain.explanation import Cause, Remedy, Upcoming
+from podlife.explain.finished_pods import KEEP_UNTIL, ended_at, protection_causes
 from podlife.explain.objects import deleted_at, has_ended, is_terminating, metadata, moment, spec, text
 from podlife.explain.risks import FORCED
-from podlife.explain.world import Held, Standing, World
 
 __all__ = ["policy_causes", "policy_upcoming"]
 

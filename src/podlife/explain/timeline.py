@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 from podlife.api.codec import Object
-from podlife.explain.audit import AuditedRequest
 from podlife.explain.audit_deletion import PodIdentity, happenings
-from podlife.explain.audit_words import who_asked
-from podlife.explain.findings import Happening
+from podlife.explain.audit_log import AuditedRequest
+from podlife.explain.audit_text import who_asked
+from podlife.explain.explanation import Happening
 from podlife.explain.objects import all_statuses, deleted_at, items, metadata, moment, status, text, updated
 
 __all__ = ["MOST_HAPPENINGS", "timeline_of", "told_by", "told_by_audit"]

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator
 
 from podlife.api.codec import Object
-from podlife.explain import commands
-from podlife.explain.findings import Cause, Remedy, Upcoming
+from podlife.explain import kubectl_commands as commands
+from podlife.explain.cluster_snapshot import World, is_ready
+from podlife.explain.explanation import Cause, Remedy, Upcoming
 from podlife.explain.objects import is_terminating, items, metadata, moment, spec, status, text
 from podlife.explain.risks import TAINTED
-from podlife.explain.world import World, is_ready
 
 __all__ = ["attached_elsewhere", "claim_causes", "claims_of", "missing_object"]
 

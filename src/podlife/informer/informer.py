@@ -21,7 +21,7 @@ from podlife.client import BadAnswerError, Bookmark, Client, ListOptions, Ref, W
 from podlife.errors import ApiError, ConfigError, ExpiredError, PodlifeError, UnreachableError
 from podlife.informer.cache import Added, Cache, CacheReader, HasMetadata, Notification, Updated
 from podlife.informer.indexes import Indexer
-from podlife.informer.refusals import Patience
+from podlife.informer.retry_policy import Patience
 
 __all__ = ["Handler", "Informer", "Stats"]
 

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from podlife.api.codec import Object
-from podlife.kubelet.lifecycle.constants import CRASH_LOOP_MAX_SECONDS
-from podlife.kubelet.node import NodeSettings
+from podlife.kubelet.constants import CRASH_LOOP_MAX_SECONDS
+from podlife.kubelet.node_status import NodeSettings
 
 if TYPE_CHECKING:
     # It brings an HTTP server with it, which a simulated node has no use for.
-    from podlife.kubelet.endpoint import EndpointSettings
+    from podlife.kubelet.server import EndpointSettings
 
 __all__ = ["AgentSettings"]
 

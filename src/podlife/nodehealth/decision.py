@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from podlife.nodehealth.health import Examination
+from podlife.nodehealth.node_health import Examination
 from podlife.nodehealth.taints import NOT_READY, UNREACHABLE, TaintKey, has_taint, opposite_of
 from podlife.nodehealth.views import Node
 

@@ -14,7 +14,7 @@ from enum import Enum
 
 from sortedcontainers import SortedDict
 
-from podlife.nodehealth.tolerating import evicting_taints, seconds_to_bear
+from podlife.nodehealth.tolerations import evicting_taints, seconds_to_bear
 from podlife.nodehealth.views import Node, Pod, Taint
 
 __all__ = ["Eviction", "Evictions", "Outcome"]

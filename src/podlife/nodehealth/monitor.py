@@ -19,14 +19,19 @@ from podlife.errors import NotFoundError, PodlifeError
 from podlife.events import Recorder
 from podlife.informer import CacheReader
 from podlife.nodehealth.decision import Todo, decide
-from podlife.nodehealth.eviction_tainting import EvictionTainting
-from podlife.nodehealth.health import Examination, Health, Moment, examine
 from podlife.nodehealth.metrics import NodeMetrics
-from podlife.nodehealth.pod_marking import PodMarking
+from podlife.nodehealth.no_execute_tainter import EvictionTainting
+from podlife.nodehealth.node_health import (
+    Examination,
+    Health,
+    Moment,
+    examine,
+)
+from podlife.nodehealth.pods_not_ready import PodMarking
 from podlife.nodehealth.settings import Settings
-from podlife.nodehealth.silence import LEASE_NAMESPACE, Look, Silences
 from podlife.nodehealth.taint_writer import TaintWriter
 from podlife.nodehealth.taints import NOT_READY, UNREACHABLE
+from podlife.nodehealth.unknown_status import LEASE_NAMESPACE, Look, Silences
 from podlife.nodehealth.views import Lease, Node, Pod, node_reference
 from podlife.nodehealth.zones import Disruption, ZoneCount, is_counted, judge, zone_of
 

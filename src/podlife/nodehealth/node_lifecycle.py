@@ -15,14 +15,14 @@ from podlife.client import LEASES, NODES, PODS
 from podlife.controller import Again, Controller, ControlPlane
 from podlife.errors import NotFoundError
 from podlife.informer.indexes import Key
-from podlife.nodehealth.eviction_tainting import EvictionTainting
 from podlife.nodehealth.metrics import NodeMetrics
 from podlife.nodehealth.monitor import Caches, NodeMonitor, Parts
-from podlife.nodehealth.pod_marking import PodMarking
+from podlife.nodehealth.no_execute_tainter import EvictionTainting
+from podlife.nodehealth.pods_not_ready import PodMarking
 from podlife.nodehealth.settings import Settings
-from podlife.nodehealth.silence import LEASE_NAMESPACE, Silences
 from podlife.nodehealth.taint_writer import TaintWriter
 from podlife.nodehealth.taints import condition_taints, label_changes
+from podlife.nodehealth.unknown_status import LEASE_NAMESPACE, Silences
 from podlife.nodehealth.views import POD_INDEXERS, Lease, Node, Pod
 from podlife.workqueue import RateLimitedQueue
 

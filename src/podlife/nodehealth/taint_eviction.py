@@ -20,7 +20,7 @@ from podlife.controller import Again, Controller, ControlPlane
 from podlife.errors import ConflictError, NotFoundError
 from podlife.nodehealth.evictions import Eviction, Evictions, Outcome
 from podlife.nodehealth.metrics import EvictionMetrics
-from podlife.nodehealth.tolerating import evicting_taints
+from podlife.nodehealth.tolerations import evicting_taints
 from podlife.nodehealth.views import POD_INDEXERS, Node, Pod
 from podlife.workqueue import ExponentialLimiter, RateLimitedQueue
 

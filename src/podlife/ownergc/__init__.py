@@ -6,6 +6,6 @@ An object whose owners are all gone is deleted (background); an owner that is de
 dependents that block it; one that is deleted with `Orphan` leaves its dependents behind, without their reference to it.
 """
 
-from podlife.ownergc.collector import IGNORED, OwnerGarbageCollector
+from podlife.ownergc.garbage_collector import IGNORED, OwnerGarbageCollector
 
 __all__ = ["IGNORED", "OwnerGarbageCollector"]

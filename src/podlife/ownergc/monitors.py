@@ -15,10 +15,10 @@ from dataclasses import replace
 from typing import Protocol
 
 from podlife.client import Client, Ref
+from podlife.client.discovery import Catalogue, discover
 from podlife.client.retry import backoff_seconds
 from podlife.errors import PodlifeError
 from podlife.informer import Informer
-from podlife.ownergc.discovery import Catalogue, discover
 from podlife.ownergc.views import Identity, Metadata, Partial
 
 __all__ = ["PATIENCE_SECONDS", "Listener", "Monitor", "Monitors"]

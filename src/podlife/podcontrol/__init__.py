@@ -13,7 +13,7 @@ it is lost. What to do with all this, and when, is for the controllers.
 """
 
 from podlife.podcontrol.availability import is_available, next_availability_check, seconds_to_next_check
-from podlife.podcontrol.controller_ref import (
+from podlife.podcontrol.controller_ref_manager import (
     Claim,
     ClaimSettings,
     ControllerRefManager,
@@ -21,7 +21,6 @@ from podlife.podcontrol.controller_ref import (
     recheck_owner,
     release_patch,
 )
-from podlife.podcontrol.doubts import Doubts, may_have_happened
 from podlife.podcontrol.enqueue import EnqueueOwner
 from podlife.podcontrol.errors import (
     AdoptionRefusedError,
@@ -52,18 +51,21 @@ from podlife.podcontrol.owner import (
     owner_of,
     validate_controller_ref,
 )
-from podlife.podcontrol.pods import EventRecorder, PodControl, PodOperations, WriteHook
-from podlife.podcontrol.ranking import (
+from podlife.podcontrol.pod_batches import create_expected, delete_expected
+from podlife.podcontrol.pod_control import (
+    EventRecorder,
+    PodControl,
+    PodOperations,
+    WriteHook,
+)
+from podlife.podcontrol.pod_order import (
     POD_DELETION_COST,
     deletion_cost,
     deletion_order,
     deletion_order_with_ranks,
     logging_order,
 )
-from podlife.podcontrol.recording import RecordingPodControl
-from podlife.podcontrol.scaling import create_expected, delete_expected
-from podlife.podcontrol.slow_start import INITIAL_BATCH, SlowStart, slow_start
-from podlife.podcontrol.states import (
+from podlife.podcontrol.pod_state import (
     claimed_pods,
     is_active,
     is_ready,
@@ -71,7 +73,10 @@ from podlife.podcontrol.states import (
     is_terminating,
     ready_since,
 )
+from podlife.podcontrol.recording import RecordingPodControl
+from podlife.podcontrol.slow_start import INITIAL_BATCH, SlowStart, slow_start
 from podlife.podcontrol.template import Template, pod_from_template, pod_name_prefix, validate_selector
+from podlife.podcontrol.uncertain_creates import Doubts, may_have_happened
 from podlife.podcontrol.views import (
     ContainerStatus,
     InitContainer,

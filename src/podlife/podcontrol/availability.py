@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from podlife.clock import Clock
-from podlife.podcontrol.states import is_ready, ready_since
+from podlife.podcontrol.pod_state import is_ready, ready_since
 from podlife.podcontrol.views import Pod
 
 __all__ = ["is_available", "next_availability_check", "seconds_to_next_check"]

@@ -7,13 +7,20 @@ differs on purpose it does less harm: see docs/parity.md. How it is used from Py
 """
 
 from podlife.podgc.collector import Collector
+from podlife.podgc.guards.budget import Guard, Refusal
+from podlife.podgc.guards.plan_filter import HeldBack
 from podlife.podgc.index import PodIndex
 from podlife.podgc.metrics import Metrics
-from podlife.podgc.policies.guards import Guard, Refusal
-from podlife.podgc.policies.guards_plan import HeldBack
-from podlife.podgc.policies.model import Guards, Policy
-from podlife.podgc.policies.reading import PolicyError, load_policy, read_policy
-from podlife.podgc.policy import Action, Later, Plan, Upcoming, Victim, Waits
+from podlife.podgc.planner import (
+    Action,
+    Later,
+    Plan,
+    Upcoming,
+    Victim,
+    Waits,
+)
+from podlife.podgc.policy.model import Guards, Policy
+from podlife.podgc.policy.parse.document import PolicyError, load_policy, read_policy
 from podlife.podgc.removal import Outcome, Removal
 from podlife.podgc.session import GcSession
 from podlife.podgc.settings import FeatureGates, Reason, RuleReason, Selection, Settings

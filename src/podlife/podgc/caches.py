@@ -12,7 +12,7 @@ import asyncio
 from podlife.api.views import Node
 from podlife.client import NAMESPACES, NODES, PODS, Client
 from podlife.informer import Handler, Informer
-from podlife.podgc.governing import pod_view
+from podlife.podgc.effective_settings import pod_view
 from podlife.podgc.index import PodIndex
 from podlife.podgc.settings import Settings
 from podlife.podgc.views import Namespace, Pod

@@ -23,22 +23,22 @@ from podlife.client import NODES, Client
 from podlife.clock import Clock, SystemClock
 from podlife.errors import NotFoundError, PodlifeError
 from podlife.events import Recorder
-from podlife.podgc import policy
+from podlife.podgc import planner as policy
 from podlife.podgc.caches import Caches
-from podlife.podgc.crew import Crew
-from podlife.podgc.feeding import NamespaceHandler, NodeHandler, PodHandler
-from podlife.podgc.governing import index_for
+from podlife.podgc.effective_settings import index_for
+from podlife.podgc.event_handlers import NamespaceHandler, NodeHandler, PodHandler
+from podlife.podgc.guards.controller_gate import GuardPost, is_for_all
 from podlife.podgc.metrics import Metrics
-from podlife.podgc.policies.guards_post import GuardPost, is_for_all
-from podlife.podgc.policies.owner import OwnerStep
-from podlife.podgc.policy import Action, Plan, Victim
+from podlife.podgc.owner_wait.step import OwnerStep
+from podlife.podgc.planner import Action, Plan, Victim
 from podlife.podgc.removal import Outcome, remove
-from podlife.podgc.reporting import Reporter
+from podlife.podgc.reporter import Reporter
 from podlife.podgc.session import GcSession
 from podlife.podgc.settings import Reason, Selection, Settings
 from podlife.podgc.steps import Stay, Step
 from podlife.podgc.sweep import Progress, Summary
 from podlife.podgc.views import Pod
+from podlife.podgc.worker_pool import Crew
 from podlife.workqueue import ExponentialLimiter, RateLimitedQueue
 
 __all__ = ["Collector"]

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from sortedcontainers import SortedList
 
 from podlife.api.views import Node
-from podlife.podgc.keeping import kept_by
+from podlife.podgc.keep_until import kept_by
 from podlife.podgc.settings import RuleReason
 from podlife.podgc.views import Namespace, Pod
 

@@ -16,9 +16,9 @@ from podlife.api.views import OwnerReference, controller_of
 from podlife.client import PODS, Client, DeleteOptions, PatchType
 from podlife.clock import Clock
 from podlife.errors import ConflictError, InvalidError, NotFoundError
-from podlife.podgc.marking import marking_patch
-from podlife.podgc.policy import Action, Victim
+from podlife.podgc.planner import Action, Victim
 from podlife.podgc.settings import FeatureGates
+from podlife.podgc.status_patch import marking_patch
 from podlife.podgc.steps import Step, reason_to_stay
 from podlife.podgc.views import Deleted
 

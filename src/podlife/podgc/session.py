@@ -14,11 +14,11 @@ from dataclasses import replace
 
 from podlife.client import Client, WithdrawnError
 from podlife.clock import Clock, SystemClock
-from podlife.podgc import policy
-from podlife.podgc.policies.guards import Moment
-from podlife.podgc.policies.guards_plan import census_of, going, hold_back
-from podlife.podgc.policies.owner_plan import set_waiting_apart
-from podlife.podgc.policy import Plan, Victim, due_now
+from podlife.podgc import planner as policy
+from podlife.podgc.guards.budget import Moment
+from podlife.podgc.guards.plan_filter import census_of, going, hold_back
+from podlife.podgc.owner_wait.plan_filter import set_waiting_apart
+from podlife.podgc.planner import Plan, Victim, due_now
 from podlife.podgc.removal import Removal
 from podlife.podgc.settings import Selection, Settings
 from podlife.podgc.snapshot import chooser, read_index

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from podlife.podgc.policies.model import Guards, Policy
+    from podlife.podgc.policy.model import Guards, Policy
 
 __all__ = ["Cause", "FeatureGates", "Reason", "RuleReason", "Selection", "Settings"]
 

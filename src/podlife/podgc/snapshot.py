@@ -12,7 +12,7 @@ import msgspec
 
 from podlife.api.views import Node
 from podlife.client import NAMESPACES, NODES, PODS, Client, ListOptions
-from podlife.podgc.governing import index_for, pod_view
+from podlife.podgc.effective_settings import index_for, pod_view
 from podlife.podgc.index import PodIndex
 from podlife.podgc.settings import Selection, Settings
 from podlife.podgc.views import Namespace, Pod

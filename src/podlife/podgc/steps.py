@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Protocol
 
-from podlife.podgc.policy import Victim
+from podlife.podgc.planner import Victim
 
 __all__ = ["Stay", "Step", "reason_to_stay"]
 

@@ -22,14 +22,19 @@ from podlife.client import NODES, PODS, Client, ListOptions, WithdrawnError
 from podlife.client.retry import backoff_seconds, is_passing
 from podlife.clock import Clock
 from podlife.errors import NotFoundError, PodlifeError
-from podlife.podgc import policy
-from podlife.podgc.governing import pod_view, reason_to_keep
-from podlife.podgc.policies.guards import GuardBook, Moment
-from podlife.podgc.policies.guards_gate import Gate
-from podlife.podgc.policies.guards_marks import Marks, marks_of
-from podlife.podgc.policies.guards_plan import HeldBack, book_for
-from podlife.podgc.policies.owner import OwnerStep
-from podlife.podgc.policy import Later, Plan, Victim, Waits
+from podlife.podgc import planner as policy
+from podlife.podgc.effective_settings import pod_view, reason_to_keep
+from podlife.podgc.guards.annotations import Marks, marks_of
+from podlife.podgc.guards.budget import GuardBook, Moment
+from podlife.podgc.guards.plan_filter import HeldBack, book_for
+from podlife.podgc.guards.sweep_gate import Gate
+from podlife.podgc.owner_wait.step import OwnerStep
+from podlife.podgc.planner import (
+    Later,
+    Plan,
+    Victim,
+    Waits,
+)
 from podlife.podgc.removal import Outcome, Removal, remove
 from podlife.podgc.settings import Reason, Settings
 from podlife.podgc.snapshot import list_namespaces

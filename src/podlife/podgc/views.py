@@ -13,7 +13,7 @@ from sys import intern
 import msgspec
 
 from podlife.api.views import Metadata
-from podlife.podgc.keeping import KEEP_UNTIL, seconds_of
+from podlife.podgc.keep_until import KEEP_UNTIL, seconds_of
 
 __all__ = ["Condition", "Deleted", "Namespace", "Pod", "PodMetadata", "PodSpec", "PodStatus"]
 

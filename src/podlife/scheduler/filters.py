@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from podlife.api.pod_requests import clash
 from podlife.scheduler.demand import Demand
-from podlife.scheduler.nodes import NodeState
+from podlife.scheduler.node_cache import NodeState
 
 __all__ = ["Score", "obstacles", "score"]
 

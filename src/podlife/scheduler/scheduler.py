@@ -19,11 +19,11 @@ from podlife.client import NODES, PODS, PatchType
 from podlife.controller import ControlPlane
 from podlife.errors import ApiError, NotFoundError, PodlifeError, UnreachableError
 from podlife.informer import Informer
-from podlife.scheduler.deciding import Decider, no_room
 from podlife.scheduler.demand import Demand, demand_of
-from podlife.scheduler.nodes import Nodes
+from podlife.scheduler.node_cache import Nodes
+from podlife.scheduler.schedule_algorithm import Decider, no_room
+from podlife.scheduler.scheduling_queue import Waiting
 from podlife.scheduler.views import Condition, Node, Pod
-from podlife.scheduler.waiting import Waiting
 
 __all__ = ["DEFAULT_SCHEDULER", "Scheduler"]
 

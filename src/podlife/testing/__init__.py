@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from podlife.kubelet.runtime import ExecResult
     from podlife.kubelet.runtimes.sim import Behaviour
-    from podlife.testing.audit import Audit, Entry
     from podlife.testing.cluster import Cluster
     from podlife.testing.controllers import DEFAULT, Controllers, function, node_lifecycle, pod_gc
+    from podlife.testing.fault_injection import Disturbance, Way
     from podlife.testing.in_thread import ClusterInThread, cluster_in_thread
     from podlife.testing.node import Node, NodeSpec, RunningContainer
+    from podlife.testing.request_log import Audit, Entry
     from podlife.testing.timeline import Change, Timeline, is_gone, is_terminating
     from podlife.testing.virtual_loop import LoopClock, VirtualTimeLoop, run_virtually, virtual_time
-    from podlife.testing.waiting import NotSettledError
-    from podlife.testing.way import Disturbance, Way
+    from podlife.testing.wait import NotSettledError
 
 __all__ = [
     "DEFAULT",
@@ -59,10 +59,10 @@ __all__ = [
 _MODULES = {
     "ExecResult": "podlife.kubelet.runtime",
     "Behaviour": "podlife.kubelet.runtimes.sim",
-    "Audit": "podlife.testing.audit",
-    "Entry": "podlife.testing.audit",
+    "Audit": "podlife.testing.request_log",
+    "Entry": "podlife.testing.request_log",
     "Cluster": "podlife.testing.cluster",
-    "NotSettledError": "podlife.testing.waiting",
+    "NotSettledError": "podlife.testing.wait",
     "DEFAULT": "podlife.testing.controllers",
     "Controllers": "podlife.testing.controllers",
     "function": "podlife.testing.controllers",
@@ -81,8 +81,8 @@ _MODULES = {
     "VirtualTimeLoop": "podlife.testing.virtual_loop",
     "run_virtually": "podlife.testing.virtual_loop",
     "virtual_time": "podlife.testing.virtual_loop",
-    "Disturbance": "podlife.testing.way",
-    "Way": "podlife.testing.way",
+    "Disturbance": "podlife.testing.fault_injection",
+    "Way": "podlife.testing.fault_injection",
 }
 
 

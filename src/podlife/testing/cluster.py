@@ -21,20 +21,25 @@ from pathlib import Path
 from typing import Any, Self
 
 from podlife.aio import cancel_and_wait
-from podlife.apiserver.namespace_cleanup import NamespaceCleanup
+from podlife.apiserver.namespace.controller import NamespaceCleanup
 from podlife.client import NODES, PODS, Client, Ref
 from podlife.clock import Clock, SystemClock
 from podlife.errors import ConfigError
 from podlife.kubelet.runtimes.sim import Behaviour
-from podlife.testing.audit import Audit
 from podlife.testing.controllers import DEFAULT, Controllers, Make, chosen
+from podlife.testing.fault_injection import Way
 from podlife.testing.node import Node, NodeSpec
+from podlife.testing.request_log import Audit
 from podlife.testing.script import Rules
 from podlife.testing.server import Server
 from podlife.testing.timeline import Timeline
 from podlife.testing.virtual_loop import LoopClock, VirtualTimeLoop
-from podlife.testing.waiting import PATIENCE_SECONDS, QUIET_SECONDS, wait_for_rest, wait_until
-from podlife.testing.way import Way
+from podlife.testing.wait import (
+    PATIENCE_SECONDS,
+    QUIET_SECONDS,
+    wait_for_rest,
+    wait_until,
+)
 
 __all__ = ["Cluster"]
 

@@ -25,8 +25,8 @@ from podlife.ownergc import OwnerGarbageCollector
 from podlife.podgc import Collector
 from podlife.podgc import Settings as PodGcSettings
 from podlife.scheduler import Scheduler
+from podlife.testing.fault_injection import Way
 from podlife.testing.server import Server
-from podlife.testing.way import Way
 from podlife.wire import Peer
 from podlife.workloads import CONTROLLERS as WORKLOADS
 

@@ -14,15 +14,15 @@ from podlife.aio import cancel_and_wait
 from podlife.client import NODES, Client, DeleteOptions
 from podlife.clock import Clock
 from podlife.errors import ConfigError, NotFoundError
-from podlife.kubelet.agent import Agent
-from podlife.kubelet.node import FixedMachine, MachineFacts, NodeSettings
-from podlife.kubelet.pods.api_pods import follow_pods
+from podlife.kubelet.config.api import follow_pods
+from podlife.kubelet.kubelet import Agent
+from podlife.kubelet.node_status import FixedMachine, MachineFacts, NodeSettings
 from podlife.kubelet.runtime import ContainerState
 from podlife.kubelet.runtimes.sim import Script, SimRuntime, SimWorld
 from podlife.kubelet.settings import AgentSettings
+from podlife.testing.fault_injection import Way
 from podlife.testing.offline_pods import OfflineSource
 from podlife.testing.server import Server
-from podlife.testing.way import Way
 from podlife.wire import Peer
 
 __all__ = ["Node", "NodeSpec", "RunningContainer"]

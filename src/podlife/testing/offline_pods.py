@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from podlife.api.codec import Object
-from podlife.kubelet.pods.sources import PodSource
+from podlife.kubelet.config.pod_source import PodSource
 
 __all__ = ["OfflineSource"]
 

@@ -9,15 +9,15 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from podlife.apiserver.assembly import assemble
-from podlife.apiserver.authentication import ADMIN, Authenticator, TokenFile
-from podlife.apiserver.handler import ApiHandler
-from podlife.apiserver.namespaces import create_system_namespaces
+from podlife.apiserver.authn.authenticator import ADMIN, Authenticator, TokenFile
+from podlife.apiserver.endpoints.handler import ApiHandler
+from podlife.apiserver.namespace.deletion import create_system_namespaces
 from podlife.apiserver.settings import Settings
 from podlife.apiserver.storage import MemoryStore
 from podlife.client import Client, InProcessTransport
 from podlife.clock import Clock
-from podlife.testing.audit import Audit
-from podlife.testing.way import Way
+from podlife.testing.fault_injection import Way
+from podlife.testing.request_log import Audit
 from podlife.wire import Peer
 
 __all__ = ["Server"]
@@ -58,7 +58,7 @@ class Server:
 
     async def listen(self, stack: AsyncExitStack) -> None:
         """Answer on a free port of this machine as well, until the stack is left."""
-        from podlife.apiserver.http import HttpFace
+        from podlife.apiserver.http.server import HttpFace
         from podlife.apiserver.identities import prepare_identities, write_kubeconfigs
 
         folder = Path(tempfile.mkdtemp(prefix="podlife-testing-"))

@@ -14,7 +14,7 @@ from podlife.controller import Again, Controller, ControlPlane
 from podlife.errors import ConflictError, NotFoundError
 from podlife.informer.indexes import Key
 from podlife.workloads.job.views import Job
-from podlife.workloads.pod_events import OWNER_INDEXERS, key_of
+from podlife.workloads.pod_event_handler import OWNER_INDEXERS, key_of
 from podlife.workqueue import RateLimitedQueue
 
 __all__ = ["TtlAfterFinishedController", "time_to_live"]

@@ -11,17 +11,17 @@ per module: `queue`, `delaying` (later, and a key only moves earlier), `rate_lim
 `limiters`). Each counts about itself in `metrics`, for whoever exports it. Times are the event loop's.
 """
 
-from podlife.workqueue.delaying import DelayingQueue
-from podlife.workqueue.limiters import (
+from podlife.workqueue.delaying_queue import DelayingQueue
+from podlife.workqueue.metrics import Distribution, QueueMetrics
+from podlife.workqueue.queue import Queue, ShutDownError
+from podlife.workqueue.rate_limiters import (
     BucketLimiter,
     ExponentialLimiter,
     LongestLimiter,
     RateLimiter,
     longest_of,
 )
-from podlife.workqueue.metrics import Distribution, QueueMetrics
-from podlife.workqueue.queue import Queue, ShutDownError
-from podlife.workqueue.rate_limited import RateLimitedQueue
+from podlife.workqueue.rate_limiting_queue import RateLimitedQueue
 from podlife.workqueue.token_bucket import TokenBucket
 
 __all__ = [

@@ -13,8 +13,8 @@ import pytest
 
 from podlife.apiserver.server import ApiServer, Serving
 from podlife.apiserver.settings import Settings
-from podlife.cli.identities import make_kubeconfig
-from podlife.cli.serve import prepare
+from podlife.cli.apiserver_exec import prepare
+from podlife.daemons.kubeconfigs import make_kubeconfig
 from podlife.errors import PodlifeError
 from tests.server_process import running_server
 

@@ -8,8 +8,8 @@ import json
 import pytest
 
 from podlife.apiserver.assembly import assemble
-from podlife.apiserver.authentication import ADMIN, User
-from podlife.apiserver.namespaces import create_system_namespaces
+from podlife.apiserver.authn.authenticator import ADMIN, User
+from podlife.apiserver.namespace.deletion import create_system_namespaces
 from podlife.apiserver.storage import MemoryStore
 from podlife.clock import SystemClock
 from podlife.wire import Handler, Query, Request, Response

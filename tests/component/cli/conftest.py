@@ -10,9 +10,15 @@ import aiohttp
 import pytest
 
 from podlife.apiserver.assembly import assemble
-from podlife.apiserver.authentication import ADMIN, Authenticator, TokenFile, User, format_tokens
-from podlife.apiserver.http import HttpFace
-from podlife.apiserver.namespaces import create_system_namespaces
+from podlife.apiserver.authn.authenticator import (
+    ADMIN,
+    Authenticator,
+    TokenFile,
+    User,
+    format_tokens,
+)
+from podlife.apiserver.http.server import HttpFace
+from podlife.apiserver.namespace.deletion import create_system_namespaces
 from podlife.apiserver.storage import MemoryStore
 from podlife.client import Client, Connection, TokenAuth
 from podlife.clock import SystemClock

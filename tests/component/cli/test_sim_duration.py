@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from podlife.cli.sim import SimOptions
-from podlife.cli.sim_run import Simulation
-from podlife.kubelet.fleet import Scenario
+from podlife.cli.commands.sim.app import SimOptions
+from podlife.daemons.simulation import Simulation
+from podlife.kubelet.hollow import Scenario
 from podlife.wire import Handler, Request, Response
 from tests.component.embedded import connect, start
 from tests.virtual_time import virtual_time

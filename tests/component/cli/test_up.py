@@ -18,8 +18,8 @@ from typing import Any
 
 import pytest
 
-from podlife.cli.up_folder import UpFolder
 from podlife.client import NODES, PODS, Client, Flags, load
+from podlife.localcluster.state_dir import UpFolder
 from tests.unit.cli.test_completions import offered
 from tests.up_process import UpProcess, podlife, running_up, until
 

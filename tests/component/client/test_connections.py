@@ -23,8 +23,8 @@ import pytest
 import uvloop
 
 from podlife.client import PODS, Client, Connection, HttpTransport, LogOptions, NotSentError, TokenAuth
-from podlife.client.connecting import _not_connected, target_of
 from podlife.client.credentials import Credential
+from podlife.client.dialer import _not_connected, target_of
 from podlife.errors import ConfigError, UnreachableError
 from podlife.wire import Query, Request
 from tests.component.client.authority import Authority

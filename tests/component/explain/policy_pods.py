@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from podlife.api.selectors import parse_label_selector
 from podlife.client import JOBS, NAMESPACES, PODS
-from podlife.podgc.policies.model import Guards, OwnerWait, Policy, Protection, Rule, Selector
+from podlife.podgc.policy.model import (
+    Guards,
+    OwnerWait,
+    Policy,
+    Protection,
+    Rule,
+    Selector,
+)
 from podlife.testing import Behaviour, Cluster
 from tests.component.explain.situation import Object, Situation, is_gone, with_metadata, with_spec
 from tests.component.stories.objects import pod

@@ -9,7 +9,7 @@ from typing import Any
 from podlife.client import PODS, DeleteOptions
 from podlife.errors import NotFoundError
 from podlife.podgc import Settings
-from podlife.podgc.policies import Policy
+from podlife.podgc.policy import Policy
 from podlife.testing import Behaviour, Cluster, pod_gc
 from podlife.testing.controllers import Make as MakeController
 from podlife.testing.controllers import chosen

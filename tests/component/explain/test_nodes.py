@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from podlife.cli.explain_output import format_explanation
-from podlife.cli.explain_show import look_at_node
+from podlife.cli.commands.explain.output import format_explanation
+from podlife.cli.commands.explain.show import look_at_node
 from podlife.client import NODES, PODS, PatchType
 from podlife.errors import NotFoundError
 from podlife.explain import Explanation

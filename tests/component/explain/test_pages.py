@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 import shlex
 
-from podlife.cli.explain_show import find_stuck, look_at_node, look_at_pod
+from podlife.cli.commands.explain.show import find_stuck, look_at_node, look_at_pod
 from podlife.client import NODES, PODS, STATEFUL_SETS
 from podlife.explain import Explanation
 from podlife.testing import Cluster, NodeSpec, virtual_time

@@ -7,11 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from podlife.cli.explain_show import find_stuck, look_at_pod
-from podlife.cli.gc_output import format_plan
+from podlife.cli.commands.explain.show import find_stuck, look_at_pod
+from podlife.cli.commands.gc.output import format_plan
 from podlife.client import PODS
 from podlife.podgc import GcSession, Settings
-from podlife.podgc.policies.model import Keep, OwnerWait, Per, Policy, Rule
+from podlife.podgc.policy.model import (
+    Keep,
+    OwnerWait,
+    Per,
+    Policy,
+    Rule,
+)
 from podlife.testing import Behaviour, Cluster, pod_gc, virtual_time
 from podlife.wire import Request, Response
 from tests.component.embedded import refusal

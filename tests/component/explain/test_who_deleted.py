@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from podlife.apiserver.audit import DEFAULT_POLICY, Auditor, read_policy
 from podlife.apiserver.audit.event import encode_event
-from podlife.cli.explain_show import look_at_pod
+from podlife.cli.commands.explain.show import look_at_pod
 from podlife.client import DEPLOYMENTS, NAMESPACES, NODES, PODS, STATEFUL_SETS, DeleteOptions
 from podlife.explain import AuditedRequest, Collection, Explanation
 from podlife.testing import Behaviour, Cluster, virtual_time

@@ -15,8 +15,8 @@ from podlife.aio import cancel_and_wait, spawn
 from podlife.api.codec import Object
 from podlife.api.views import Metadata
 from podlife.apiserver.assembly import assemble
-from podlife.apiserver.authentication import ADMIN, Authenticator
-from podlife.apiserver.namespaces import create_system_namespaces
+from podlife.apiserver.authn.authenticator import ADMIN, Authenticator
+from podlife.apiserver.namespace.deletion import create_system_namespaces
 from podlife.apiserver.storage import MemoryStore
 from podlife.apiserver.storage.state import Limits
 from podlife.client import CONFIG_MAPS, Client, InProcessTransport, NotSentError

@@ -8,11 +8,11 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from podlife.aio import cancel_and_wait
-from podlife.apiserver.handler import ApiHandler
+from podlife.apiserver.endpoints.handler import ApiHandler
 from podlife.client import EVENTS, PODS, Client, DeleteOptions
 from podlife.errors import NotFoundError
-from podlife.kubelet.agent import Agent
-from podlife.kubelet.node import FixedMachine, MachineFacts, NodeSettings
+from podlife.kubelet.kubelet import Agent
+from podlife.kubelet.node_status import FixedMachine, MachineFacts, NodeSettings
 from podlife.kubelet.runtime import ContainerConfig, SandboxConfig
 from podlife.kubelet.runtimes.sim import Behaviour, SimRuntime, SimWorld
 from podlife.kubelet.settings import AgentSettings

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from podlife.client import PODS
-from podlife.kubelet import status_manager
+from podlife.kubelet.admission import admitter as admitting
+from podlife.kubelet.config import api as api_pods
 from podlife.kubelet.hooks import HookRunner
-from podlife.kubelet.pods import admitting, api_pods
 from podlife.kubelet.runtime import ExecResult
 from podlife.kubelet.runtimes.sim import Behaviour, SimRuntime
+from podlife.kubelet.status import manager as status_manager
 from tests.component.kubelet.node_world import container, node_world, pod
 from tests.virtual_time import virtual_time
 

@@ -15,8 +15,8 @@ from podlife.aio import cancel_and_wait, spawn
 from podlife.client import EVENTS, PODS, Client
 from podlife.clock import SystemClock
 from podlife.errors import NotFoundError
-from podlife.kubelet.agent import Agent
-from podlife.kubelet.node import NodeSettings
+from podlife.kubelet.kubelet import Agent
+from podlife.kubelet.node_status import NodeSettings
 from podlife.kubelet.runtimes.process import ProcessRuntime, ProcessSettings
 from podlife.kubelet.runtimes.process.launch import can_mount
 from podlife.kubelet.settings import AgentSettings

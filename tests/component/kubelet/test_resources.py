@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from podlife.client import PODS, PatchType
-from podlife.kubelet.lifecycle.objects import condition_of
+from podlife.kubelet.pod_fields import condition_of
 from podlife.kubelet.runtimes.sim import Behaviour
 from tests.component.kubelet.node_world import NodeWorld, container, node_world, pod
 from tests.virtual_time import virtual_time

@@ -12,15 +12,20 @@ from podlife.client import Client
 from podlife.client.options import DeleteOptions, PatchType
 from podlife.client.refs import PODS
 from podlife.errors import NotFoundError
-from podlife.kubelet.lifecycle.container_statuses import Seen
-from podlife.kubelet.lifecycle.observed import ObservedPod
-from podlife.kubelet.lifecycle.pod_status import NodeFacts, pod_status
+from podlife.kubelet.observed_pod import ObservedPod
 from podlife.kubelet.runtime import ContainerStatus, SandboxConfig, SandboxState, SandboxStatus
-from podlife.kubelet.status_client import ApiPodStatusClient
-from podlife.kubelet.status_manager import StatusManager
+from podlife.kubelet.status.api_client import ApiPodStatusClient
+from podlife.kubelet.status.container_statuses import Seen
+from podlife.kubelet.status.manager import StatusManager
+from podlife.kubelet.status.pod_status import NodeFacts, pod_status
 from podlife.wire import Handler, Request, Response
 from tests.component.embedded import LoopClock, connect, start
-from tests.conformance.kubelet_lifecycle.kit import START, Object, container, instance
+from tests.conformance.kubelet.kit import (
+    START,
+    Object,
+    container,
+    instance,
+)
 from tests.virtual_time import virtual_time
 
 BOX = SandboxStatus("s", SandboxConfig("u", "default", "p"), SandboxState.READY, START, ("10.0.0.1",))

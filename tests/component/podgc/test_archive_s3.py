@@ -13,9 +13,9 @@ from aiohttp import web
 from podlife.clock import ManualClock, SystemClock
 from podlife.errors import ConfigError
 from podlife.podgc.archive import ArchiveError, DamagedError
+from podlife.podgc.archive.reader import Damaged, Item, find
 from podlife.podgc.archive.s3 import S3Archive, S3Client, S3Shelf, settings_from
 from podlife.podgc.archive.s3_client import bucket_address
-from podlife.podgc.archive.shelf import Damaged, Item, find
 from tests.component.podgc.s3_server import BUCKET, S3Server, failure, serving_s3
 from tests.unit.podgc.archive.entries import UID, make_entry
 

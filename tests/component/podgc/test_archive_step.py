@@ -12,13 +12,13 @@ from urllib.parse import parse_qsl
 import pytest
 from prometheus_client import CollectorRegistry
 
-from podlife.cli.archive_metrics import ArchiveMetrics
 from podlife.client import EVENTS, PODS, WithdrawnError
 from podlife.errors import TooManyRequestsError
 from podlife.podgc import Action, Outcome, Reason, Settings, Victim
 from podlife.podgc.archive import ArchiveError, ArchiveStep, Entry, LogSettings
 from podlife.podgc.archive import events as events_module
-from podlife.podgc.archive import reading as reading_module
+from podlife.podgc.archive import pod_reader as reading_module
+from podlife.podgc.archive.prometheus import ArchiveMetrics
 from podlife.podgc.collector import Collector
 from podlife.podgc.removal import remove
 from podlife.podgc.views import Pod

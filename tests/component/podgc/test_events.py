@@ -9,8 +9,8 @@ from podlife.api.codec import Object
 from podlife.client import EVENTS, REPLICA_SETS
 from podlife.events import Recorder
 from podlife.podgc import Collector, Settings
-from podlife.podgc.policies import Policy
-from podlife.podgc.policies.model import Rule, Selector
+from podlife.podgc.policy import Policy
+from podlife.podgc.policy.model import Rule, Selector
 from tests.component.podgc.world import World, running, serve
 from tests.virtual_time import virtual_time
 

@@ -13,20 +13,25 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
-from podlife.cli.gc_finalizers_remove import told_of
-from podlife.cli.gc_finalizers_show import format_held
-from podlife.cli.gc_run import Collecting
+from podlife.cli.commands.gc.finalizers_remove import told_of
+from podlife.cli.commands.gc.finalizers_show import format_held
 from podlife.client import EVENTS, JOBS, NAMESPACES, PODS, PatchType
+from podlife.daemons.gc import Collecting
 from podlife.events import Recorder
 from podlife.podgc import Settings
-from podlife.podgc.finalizers import HeldPod, NodeState, held_pods
-from podlife.podgc.finalizers_policy import remover_under
-from podlife.podgc.finalizers_removal import FinalizerRemover, Taken, event_of
-from podlife.podgc.finalizers_round import FinalizerRound, RoundResult
-from podlife.podgc.finalizers_watch import FinalizerWatch
-from podlife.podgc.policies.guards_marks import Marks
-from podlife.podgc.policies.model import Guards, Policy, Protection, Window
-from podlife.podgc.policy import Victim
+from podlife.podgc.finalizers.controller import FinalizerWatch
+from podlife.podgc.finalizers.guarded_remover import remover_under
+from podlife.podgc.finalizers.held_pods import HeldPod, NodeState, held_pods
+from podlife.podgc.finalizers.remover import FinalizerRemover, Taken, event_of
+from podlife.podgc.finalizers.round import FinalizerRound, RoundResult
+from podlife.podgc.guards.annotations import Marks
+from podlife.podgc.planner import Victim
+from podlife.podgc.policy.model import (
+    Guards,
+    Policy,
+    Protection,
+    Window,
+)
 from podlife.wire import Request, Response
 from tests.component.embedded import refusal
 from tests.component.podgc.world import GONE_NODE, World, running, serve

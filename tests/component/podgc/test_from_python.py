@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from podlife.podgc import Collector, Guards, Reason, Settings, load_policy
-from podlife.podgc.policies.guards_marks import STOP
-from podlife.podgc.policies.model import Policy, Window
+from podlife.podgc.guards.annotations import STOP
+from podlife.podgc.policy.model import Policy, Window
 from tests.component.podgc.test_guards import ended, mark
 from tests.component.podgc.world import World, running, serve
 from tests.virtual_time import virtual_time

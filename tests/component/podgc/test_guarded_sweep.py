@@ -8,15 +8,15 @@ from datetime import time
 from pathlib import Path
 from typing import Any
 
-from podlife.cli.gc_output import Shown, format_plan, plan_as_dict
-from podlife.cli.gc_progress import describe
-from podlife.cli.gc_summary import Result, tell
+from podlife.cli.commands.gc.output import Shown, format_plan, plan_as_dict
+from podlife.cli.commands.gc.progress import describe
+from podlife.cli.commands.gc.summary import Result, tell
 from podlife.client import NAMESPACES, PODS, Connection
 from podlife.podgc import Outcome, Progress, Settings
-from podlife.podgc.policies.guards import Guard
-from podlife.podgc.policies.guards_marks import FORCE_UNTIL
-from podlife.podgc.policies.model import STOP, Guards, Window
-from podlife.podgc.policy import Plan
+from podlife.podgc.guards.annotations import FORCE_UNTIL
+from podlife.podgc.guards.budget import Guard
+from podlife.podgc.planner import Plan
+from podlife.podgc.policy.model import STOP, Guards, Window
 from podlife.podgc.session import GcSession
 from podlife.podgc.sweep import Summary
 from podlife.wire import Request, Response

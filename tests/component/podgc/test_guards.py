@@ -10,14 +10,20 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
-from podlife.cli.gc_metrics import GcMetrics
 from podlife.client import EVENTS, NAMESPACES
 from podlife.events import Recorder
 from podlife.podgc import Collector, Reason, Settings
-from podlife.podgc.policies import guards_post
-from podlife.podgc.policies.guards_marks import FORCE_UNTIL
-from podlife.podgc.policies.model import STOP, Guards, Policy, Rule, Window
-from podlife.podgc.policy import Victim
+from podlife.podgc.guards import controller_gate as guards_post
+from podlife.podgc.guards.annotations import FORCE_UNTIL
+from podlife.podgc.planner import Victim
+from podlife.podgc.policy.model import (
+    STOP,
+    Guards,
+    Policy,
+    Rule,
+    Window,
+)
+from podlife.podgc.prometheus import GcMetrics
 from podlife.wire import Request, Response
 from tests.component.podgc.world import NODE, World, running, serve
 from tests.virtual_time import virtual_time

@@ -12,9 +12,9 @@ import pytest
 from podlife.api.codec import format_time
 from podlife.client import PODS
 from podlife.podgc import Outcome, Policy, Settings
-from podlife.podgc.finalizers_policy import remover_under
-from podlife.podgc.keeping import KEEP_UNTIL
-from podlife.podgc.policies.model import Protection, Rule
+from podlife.podgc.finalizers.guarded_remover import remover_under
+from podlife.podgc.keep_until import KEEP_UNTIL
+from podlife.podgc.policy.model import Protection, Rule
 from podlife.wire import Request
 from tests.component.podgc.world import GONE_NODE, START, World, running, serve
 from tests.virtual_time import virtual_time

@@ -12,13 +12,18 @@ from typing import Any
 import msgspec
 import pytest
 
-from podlife.cli.gc_output import format_plan, plan_as_dict
+from podlife.cli.commands.gc.output import format_plan, plan_as_dict
 from podlife.client import JOBS, PODS, DeleteOptions
 from podlife.errors import ForbiddenError
 from podlife.podgc import Collector, Outcome, Settings
-from podlife.podgc.policies.model import OwnerWait, Policy, Rule, Selector
-from podlife.podgc.policies.owner import OwnerStep
-from podlife.podgc.policy import Action, Victim
+from podlife.podgc.owner_wait.step import OwnerStep
+from podlife.podgc.planner import Action, Victim
+from podlife.podgc.policy.model import (
+    OwnerWait,
+    Policy,
+    Rule,
+    Selector,
+)
 from podlife.podgc.session import GcSession
 from podlife.podgc.settings import Reason
 from podlife.podgc.views import Pod

@@ -11,16 +11,23 @@ import pytest
 
 from podlife.api.codec import Object, format_time
 from podlife.api.selectors import parse_label_selector
-from podlife.cli.gc_metrics import GcMetrics
-from podlife.cli.gc_output import format_plan
+from podlife.cli.commands.gc.output import format_plan
 from podlife.client import NAMESPACES, PODS
 from podlife.events import Recorder
 from podlife.podgc import Collector, Settings
-from podlife.podgc.policies import Policy
-from podlife.podgc.policies.model import KEEP_UNTIL, Keep, Per, Protection, Rule, Selector
-from podlife.podgc.policies.reading import load_policy
-from podlife.podgc.policy import Victim
-from podlife.podgc.reloading import Reloading
+from podlife.podgc.planner import Victim
+from podlife.podgc.policy import Policy
+from podlife.podgc.policy.model import (
+    KEEP_UNTIL,
+    Keep,
+    Per,
+    Protection,
+    Rule,
+    Selector,
+)
+from podlife.podgc.policy.parse.document import load_policy
+from podlife.podgc.policy_reloader import Reloading
+from podlife.podgc.prometheus import GcMetrics
 from podlife.wire import Request
 from tests.component.podgc.test_collector import eventually, now, status
 from tests.component.podgc.world import GONE_NODE, START, World, running, serve

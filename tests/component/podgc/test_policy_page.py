@@ -17,7 +17,7 @@ from datetime import timedelta
 import pytest
 import yaml
 
-from podlife.podgc.policies.reading import read_policy
+from podlife.podgc.policy.parse.document import read_policy
 from tests.a_day_later import a_day_later, environment_of
 from tests.component.test_pages import started
 from tests.component.test_readme import Reader, read_until

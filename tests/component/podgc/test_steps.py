@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from podlife.cli.gc_summary import Result, tell
+from podlife.cli.commands.gc.summary import Result, tell
 from podlife.client import Connection
 from podlife.events import Recorder
 from podlife.podgc import Collector, Outcome, Settings
-from podlife.podgc.policy import Victim
+from podlife.podgc.planner import Victim
 from podlife.podgc.session import GcSession
 from tests.component.podgc.world import World, running, serve
 from tests.virtual_time import virtual_time

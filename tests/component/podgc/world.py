@@ -16,9 +16,14 @@ from typing import Any
 
 from podlife.api.codec import Object, format_time
 from podlife.apiserver.assembly import assemble
-from podlife.apiserver.authentication import ADMIN, Authenticator, TokenFile, format_tokens
-from podlife.apiserver.namespaces import create_system_namespaces
-from podlife.apiserver.registry.objects import encoder, thaw
+from podlife.apiserver.authn.authenticator import (
+    ADMIN,
+    Authenticator,
+    TokenFile,
+    format_tokens,
+)
+from podlife.apiserver.namespace.deletion import create_system_namespaces
+from podlife.apiserver.registry.object_codec import encoder, thaw
 from podlife.apiserver.storage import Key, MemoryStore, Put
 from podlife.client import NODES, PODS, Client, DeleteOptions, InProcessTransport, PatchType
 from podlife.errors import NotFoundError

@@ -16,8 +16,8 @@ import pytest
 from podlife.client import CONTROLLER_REVISIONS, DAEMON_SETS, NAMESPACES, NODES, PODS
 from podlife.controller import ControlPlane
 from podlife.wire import Handler, Request, Response
+from podlife.workloads.controller_revisions import revision_hash, template_patch
 from podlife.workloads.daemonset import DaemonSetController
-from podlife.workloads.history import revision_hash, template_patch
 from tests.component.embedded import Disturbance, LoopClock, connect, refusal, start
 from tests.virtual_time import virtual_time
 from tests.workloads.node import RUNS, UNREADY, exits

@@ -16,7 +16,7 @@ from podlife.podcontrol import SelectorMismatchError
 from podlife.wire import Handler, Request, Response
 from podlife.workloads.job import Job
 from podlife.workloads.job.pods import TRACKING_FINALIZER
-from podlife.workloads.job.record import Record
+from podlife.workloads.job.status_writer import Record
 from podlife.workloads.job.sync import Sight
 from tests.component.embedded import connect, refusal, start
 from tests.component.workloads.job_world import (

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from podlife.apiserver.handler import ApiHandler
+from podlife.apiserver.endpoints.handler import ApiHandler
 from podlife.apiserver.storage.store import Key, Put
 from podlife.client import EVENTS, NAMESPACES, PODS, REPLICA_SETS, Client, DeleteOptions
 from podlife.controller import ControlPlane

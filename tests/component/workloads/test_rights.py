@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 import yaml
 
-from podlife.cli.controllers_catalog import OWNER_GC, known_controllers
 from podlife.client import Ref
 from podlife.controller import ControlPlane
+from podlife.daemons.catalog import OWNER_GC, known_controllers
 from podlife.ownergc import OwnerGarbageCollector
 from podlife.wire import Handler, Request, Response
 from podlife.workloads import CONTROLLERS

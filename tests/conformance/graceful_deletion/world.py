@@ -18,10 +18,16 @@ import aiohttp
 
 from podlife.api.codec import Object, parse_time
 from podlife.apiserver.assembly import assemble
-from podlife.apiserver.authentication import ADMIN, Authenticator, TokenFile, User, format_tokens
-from podlife.apiserver.http import HttpFace
-from podlife.apiserver.namespaces import create_system_namespaces
-from podlife.apiserver.registry.objects import encoder, thaw
+from podlife.apiserver.authn.authenticator import (
+    ADMIN,
+    Authenticator,
+    TokenFile,
+    User,
+    format_tokens,
+)
+from podlife.apiserver.http.server import HttpFace
+from podlife.apiserver.namespace.deletion import create_system_namespaces
+from podlife.apiserver.registry.object_codec import encoder, thaw
 from podlife.apiserver.storage import Delete, Key, MemoryStore, Put, SqliteStore, Store
 from podlife.clock import ManualClock
 

@@ -6,7 +6,12 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
-from podlife.nodehealth.health import Examination, Health, Moment, examine
+from podlife.nodehealth.node_health import (
+    Examination,
+    Health,
+    Moment,
+    examine,
+)
 from podlife.nodehealth.settings import Settings
 from podlife.nodehealth.views import Lease, Node, Pod, Taint, Toleration
 

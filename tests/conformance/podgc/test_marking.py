@@ -9,9 +9,17 @@ import pytest
 
 from podlife.api.codec import decode_object
 from podlife.client import PODS, DeleteOptions
-from podlife.podgc import FeatureGates, Outcome, Reason, Settings, policy
-from podlife.podgc.marking import marking_patch, status_patch, with_condition
+from podlife.podgc import (
+    FeatureGates,
+    Outcome,
+    Reason,
+    Settings,
+)
+from podlife.podgc import (
+    planner as policy,
+)
 from podlife.podgc.removal import remove
+from podlife.podgc.status_patch import marking_patch, status_patch, with_condition
 from podlife.podgc.views import Condition, Pod, PodMetadata, PodSpec, PodStatus
 from tests.component.podgc.world import GONE_NODE, World
 from tests.conformance.podgc.situations import P, Q, answer, collect, in_world, make

@@ -11,24 +11,24 @@ from prometheus_client import CollectorRegistry
 
 from podlife.clock import ManualClock
 from podlife.errors import NotFoundError
-from podlife.kubelet.lifecycle.observed import ObservedPod
-from podlife.kubelet.pods.absent import NoProbes, NoVolumes
-from podlife.kubelet.pods.admitting import Admitter
-from podlife.kubelet.pods.cache import PodCache
-from podlife.kubelet.pods.container_gc import ContainerGC, Leftovers
-from podlife.kubelet.pods.core import PodCore
-from podlife.kubelet.pods.export import pod_families
-from podlife.kubelet.pods.housekeeping import Housekeeping, Rooms
-from podlife.kubelet.pods.killing import Killer
-from podlife.kubelet.pods.known_pods import KnownPods
-from podlife.kubelet.pods.logs_on_disk import LogFolders
-from podlife.kubelet.pods.loop import PodLoop, Workers
-from podlife.kubelet.pods.pod import NodePod
-from podlife.kubelet.pods.statuses import Statuses
-from podlife.kubelet.pods.telling import Telling
+from podlife.kubelet.absent_parts import NoProbes, NoVolumes
+from podlife.kubelet.admission.admitter import Admitter
+from podlife.kubelet.core import PodCore
+from podlife.kubelet.kuberuntime.container_gc import ContainerGC, Leftovers
+from podlife.kubelet.kuberuntime.kill_container import Killer
+from podlife.kubelet.kuberuntime.log_directory import LogFolders
+from podlife.kubelet.observed_pod import ObservedPod
+from podlife.kubelet.pleg.pod_cache import PodCache
+from podlife.kubelet.pod import NodePod
+from podlife.kubelet.pod_cleanups import Housekeeping, Rooms
+from podlife.kubelet.pod_events import Telling
+from podlife.kubelet.pod_manager import KnownPods
 from podlife.kubelet.podworkers import KillOptions, PodState, PodUpdate, PodWorkers, UpdateType
+from podlife.kubelet.prometheus import pod_families
 from podlife.kubelet.runtime import Runtime, SandboxConfig, SandboxState, SandboxStatus
-from podlife.kubelet.status_manager import StatusManager
+from podlife.kubelet.status.generate import Statuses
+from podlife.kubelet.status.manager import StatusManager
+from podlife.kubelet.sync_loop import PodLoop, Workers
 from tests.conformance.podworkers.world import Recorder, Steps
 
 Object = dict[str, Any]

@@ -23,7 +23,7 @@ from podlife.kubelet.runtime import (
 from podlife.kubelet.runtimes.process import ProcessRuntime, ProcessSettings
 from podlife.kubelet.runtimes.sim import Behaviour, SimRuntime, SimWorld
 
-from .own_machine import OwnMachine
+from .custom_machine import OwnMachine
 
 __all__ = ["MACHINES", "Machine", "ended", "pod", "running"]
 

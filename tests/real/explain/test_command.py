@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from podlife.aio import cancel_and_wait
-from podlife.cli.explain_show import look_at_pod
+from podlife.cli.commands.explain.show import look_at_pod
 from podlife.client import PODS, STATEFUL_SETS, Client, DeleteOptions, Ref
 from podlife.clock import SystemClock
 from podlife.controller import ControlPlane

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from podlife.cli.explain_show import find_stuck, look_at_pod
+from podlife.cli.commands.explain.show import find_stuck, look_at_pod
 from podlife.client import (
     DEPLOYMENTS,
     EVENTS,

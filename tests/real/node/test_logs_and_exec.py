@@ -22,7 +22,8 @@ import pytest
 from podlife.client import NODES, PODS, Client, DeleteOptions, load
 from podlife.client.config import Flags
 from podlife.clock import SystemClock
-from podlife.kubelet.endpoint import (
+from podlife.kubelet.runtimes.process import ProcessRuntime, ProcessSettings
+from podlife.kubelet.server import (
     DECLARED_FEATURES,
     ApiAccess,
     CertificateSettings,
@@ -31,8 +32,7 @@ from podlife.kubelet.endpoint import (
     Node,
     NodeEndpoint,
 )
-from podlife.kubelet.runtimes.process import ProcessRuntime, ProcessSettings
-from tests.component.kubelet_endpoint.kit import Pods
+from tests.component.kubelet_server.kit import Pods
 from tests.real.conftest import require
 from tests.real_parts import Server, part
 

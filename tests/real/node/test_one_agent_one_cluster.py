@@ -9,7 +9,7 @@ import pytest
 
 from podlife.client import Client
 from podlife.clock import SystemClock
-from podlife.kubelet.node import (
+from podlife.kubelet.node_status import (
     AgentIdentity,
     AnotherClusterError,
     ClusterMembership,

@@ -14,8 +14,14 @@ from podlife.api.codec import Object
 from podlife.client import LEASES, NODES, PODS, Client, DeleteOptions, Flags, load
 from podlife.clock import SystemClock
 from podlife.errors import NotFoundError
-from podlife.kubelet.node import HostMachine, MachineFacts, MachineUsage, NodeReporter, NodeSettings
-from podlife.kubelet.static import MirrorPods, is_mirror_of, read_manifest
+from podlife.kubelet.config import MirrorPods, is_mirror_of, read_manifest
+from podlife.kubelet.node_status import (
+    HostMachine,
+    MachineFacts,
+    MachineUsage,
+    NodeReporter,
+    NodeSettings,
+)
 from tests.real.conftest import Kubectl, StartControllerManager
 from tests.real_parts import Server, Settings
 

@@ -25,9 +25,10 @@ from podlife.client import (
     load,
 )
 from podlife.clock import SystemClock
-from podlife.kubelet.ports import VolumeError
-from podlife.kubelet.references import ApiReferences
-from podlife.kubelet.volumes import NodeVolumes, kernel
+from podlife.kubelet.interfaces import VolumeError
+from podlife.kubelet.object_cache import ApiReferences
+from podlife.kubelet.volumemanager import NodeVolumes
+from podlife.kubelet.volumemanager import mount as kernel
 from tests.real_parts import Server
 
 NODE = "node-a"

@@ -17,8 +17,8 @@ import yaml
 from podlife.client import EVENTS, JOBS, PODS, Client, Connection, PatchType, Ref, TokenAuth
 from podlife.clock import SystemClock
 from podlife.errors import ConflictError, ForbiddenError, InvalidError
-from podlife.podgc.finalizers import HeldPod, held_pods
-from podlife.podgc.finalizers_removal import FinalizerRemover, patch_for
+from podlife.podgc.finalizers.held_pods import HeldPod, held_pods
+from podlife.podgc.finalizers.remover import FinalizerRemover, patch_for
 from tests.component.cli.commands import Result, eventually, podlife
 from tests.real.podgc.cluster import connect, find_pod, make_namespace, make_node
 from tests.real_parts import ROOT, Server, run_kubectl

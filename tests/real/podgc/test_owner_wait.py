@@ -14,8 +14,13 @@ from podlife.client import JOBS, PODS, Client, PatchType, Ref
 from podlife.clock import SystemClock
 from podlife.errors import NotFoundError
 from podlife.podgc import Action, Outcome, Settings, Victim
-from podlife.podgc.policies.model import OwnerWait, Policy, Rule, Selector
-from podlife.podgc.policies.owner import OwnerStep
+from podlife.podgc.owner_wait.step import OwnerStep
+from podlife.podgc.policy.model import (
+    OwnerWait,
+    Policy,
+    Rule,
+    Selector,
+)
 from podlife.podgc.removal import Removal
 from podlife.podgc.session import GcSession
 from podlife.podgc.settings import Reason

@@ -10,7 +10,7 @@ from pathlib import Path
 from podlife.aio import cancel_and_wait
 from podlife.client import Client, Flags, load
 from podlife.clock import SystemClock
-from tests.conformance.runtime.own_machine import PAGE, own_compute
+from tests.conformance.runtime.custom_machine import PAGE, own_compute
 from tests.real.conftest import Kubectl
 from tests.real_parts import Server
 

@@ -6,7 +6,13 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from podlife.kubelet.asking import HttpAnswer, NoAnswerError, grpc_health, http_get, http_request
+from podlife.kubelet.probe import (
+    HttpAnswer,
+    NoAnswerError,
+    grpc_health,
+    http_get,
+    http_request,
+)
 from tests.real_parts import Server
 
 CONTAINER = {"name": "a"}

@@ -14,10 +14,22 @@ from typing import Any
 
 import pytest
 
-from podlife.cli.demo_objects import Journal, deployment, pod, stateful_set, template
-from podlife.cli.demo_record import Record, Seen, condition
-from podlife.cli.demo_stage import is_ready, is_terminating, name_of, node_of, uid_of
 from podlife.client import Client, Flags, load
+from podlife.demo.recorder import Record, Seen, condition
+from podlife.demo.scenario import (
+    is_ready,
+    is_terminating,
+    name_of,
+    node_of,
+    uid_of,
+)
+from podlife.demo.workloads import (
+    Journal,
+    deployment,
+    pod,
+    stateful_set,
+    template,
+)
 from tests.real.conftest import Kubectl
 from tests.up_process import UpProcess, podlife, running_up
 

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 import pytest
 import yaml
 
-from podlife.cli.archive_output import format_logs
-from podlife.cli.explain_output import format_explanation, format_stuck
-from podlife.cli.gc_output import format_plan
+from podlife.cli.commands.archive.output import format_logs
+from podlife.cli.commands.explain.output import format_explanation, format_stuck
+from podlife.cli.commands.gc.output import format_plan
 from podlife.cli.printable import as_yaml, printable
 from podlife.explain import Cause, Explanation, Happening
 from podlife.podgc import Action, Guard, HeldBack, Plan, Reason, Refusal, Victim

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from podlife.cli.program import command_for, program
-from podlife.cli.up_folder import UpFolder
+from podlife.localcluster.state_dir import UpFolder
 
 
 @pytest.fixture

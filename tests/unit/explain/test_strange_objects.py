@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from podlife.cli.explain_output import format_explanation, format_stuck
+from podlife.cli.commands.explain.output import format_explanation, format_stuck
 from podlife.explain import as_dict, explain_absent, explain_node, explain_pod
 from tests.unit.explain.objects import NOW, a_node, a_world, ago, an_event
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from podlife.nodehealth.evictions import Evictions, Outcome
+from podlife.nodehealth.rate_limited_timed_queue import TaintingQueue
 from podlife.nodehealth.settings import Settings
-from podlife.nodehealth.tainting_queue import TaintingQueue
-from podlife.nodehealth.tolerating import seconds_to_bear
+from podlife.nodehealth.tolerations import seconds_to_bear
 from podlife.nodehealth.views import NodeSpec, Pod, Taint, Toleration
 from podlife.nodehealth.zones import Disruption, ZoneCount, ZoneState, judge
 from tests.conformance.nodehealth.objects import node, pod, taint, toleration

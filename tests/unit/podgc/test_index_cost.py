@@ -13,7 +13,8 @@ import msgspec
 from podlife.api.views import Metadata, Node
 from podlife.client.watch import EventType, WatchEvent
 from podlife.informer import Cache
-from podlife.podgc import PodIndex, Settings, policy
+from podlife.podgc import PodIndex, Settings
+from podlife.podgc import planner as policy
 from podlife.podgc.views import Pod
 
 NODES = 100

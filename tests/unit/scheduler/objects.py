@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 
 from podlife.api.codec import Object, encode
-from podlife.scheduler.deciding import Decider, no_room
 from podlife.scheduler.demand import demand_of
-from podlife.scheduler.nodes import Nodes
+from podlife.scheduler.node_cache import Nodes
+from podlife.scheduler.schedule_algorithm import Decider, no_room
 from podlife.scheduler.views import Node, Pod
 
 __all__ = ["Place", "node", "pod"]

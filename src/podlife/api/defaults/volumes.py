@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from podlife.api.codec import Object
-from podlife.api.defaults.amounts import canonical, default_resource_lists
-from podlife.api.defaults.empties import drop_empty, drop_empty_parts
+from podlife.api.defaults.empty_fields import drop_empty, drop_empty_parts
 from podlife.api.defaults.images import pull_policy
+from podlife.api.defaults.resource_lists import canonical, default_resource_lists
 
 __all__ = ["default_claim_spec", "default_volume", "default_volume_source"]
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from podlife.api.codec import Object
-from podlife.apiserver.authentication import User
+from podlife.apiserver.authn.authenticator import User
 from podlife.apiserver.resource import Resource
 from podlife.apiserver.storage.store import Key, Record
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from podlife.api.codec import Object, decode_object
 from podlife.apiserver.admission import Attributes, Operation, Reader
-from podlife.apiserver.pod_references import find_reference
+from podlife.apiserver.authz.pod_references import find_reference
 from podlife.apiserver.storage.store import Key
 from podlife.errors import ForbiddenError, NotFoundError
 

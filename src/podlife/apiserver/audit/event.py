@@ -19,8 +19,8 @@ from podlife.api import protobuf
 from podlife.api.codec import Object, encode, format_micro_time
 from podlife.api.yaml_documents import yaml_to_json
 from podlife.apiserver.audit.policy import Level, Verdict, name_of, namespace_of
-from podlife.apiserver.authentication import User
-from podlife.apiserver.authorization import Attributes
+from podlife.apiserver.authn.authenticator import User
+from podlife.apiserver.authz.authorizer import Attributes
 from podlife.wire import Request
 
 RECEIVED, STARTED, COMPLETE, PANIC = "RequestReceived", "ResponseStarted", "ResponseComplete", "Panic"

@@ -18,8 +18,8 @@ import msgspec
 
 from podlife.api.names import check_dns_subdomain
 from podlife.api.yaml_documents import yaml_to_json
-from podlife.apiserver.authentication import User
-from podlife.apiserver.authorization import Attributes
+from podlife.apiserver.authn.authenticator import User
+from podlife.apiserver.authz.authorizer import Attributes
 from podlife.errors import ConfigError
 
 Stage = Literal["RequestReceived", "ResponseStarted", "ResponseComplete", "Panic"]

@@ -22,8 +22,8 @@ from podlife.apiserver.audit.event import (
     Subject,
 )
 from podlife.apiserver.audit.policy import Level, Policy
-from podlife.apiserver.authentication import User
-from podlife.apiserver.authorization import Attributes, Decision
+from podlife.apiserver.authn.authenticator import User
+from podlife.apiserver.authz.authorizer import Attributes, Decision
 from podlife.clock import Clock
 from podlife.errors import UnauthorizedError
 from podlife.wire import Body, Channel, Request, Response, Upgrade

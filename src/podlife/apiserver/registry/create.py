@@ -8,17 +8,17 @@ from podlife.api.codec import Object, encode
 from podlife.api.names import generate_name
 from podlife.apiserver.admission import Attributes, Operation
 from podlife.apiserver.admission.namespace_lifecycle import namespace_lifecycle
-from podlife.apiserver.registry import output
-from podlife.apiserver.registry.aside import aside, in_thread, is_large
-from podlife.apiserver.registry.body import bad_request, check_bytes, read_object
+from podlife.apiserver.registry import response as output
 from podlife.apiserver.registry.metadata import (
     adopt_namespace,
     check_created,
     clean_for_create,
     give_identity,
 )
-from podlife.apiserver.registry.objects import encoder
-from podlife.apiserver.registry.scope import Registry, Scope
+from podlife.apiserver.registry.object_codec import encoder
+from podlife.apiserver.registry.request_body import bad_request, check_bytes, read_object
+from podlife.apiserver.registry.request_scope import Registry, Scope
+from podlife.apiserver.registry.worker_threads import aside, in_thread, is_large
 from podlife.apiserver.storage.store import MismatchError, Put
 from podlife.wire import Response
 

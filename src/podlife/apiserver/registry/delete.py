@@ -7,13 +7,18 @@ import asyncio
 from podlife.api import schema, status
 from podlife.api.codec import Object, encode
 from podlife.apiserver.admission import Attributes, Operation
-from podlife.apiserver.deletion import DeleteOptions, Outcome, check_options, decide
-from podlife.apiserver.registry import output
-from podlife.apiserver.registry.aside import aside
-from podlife.apiserver.registry.body import bad_request, decode_body, unregistered
-from podlife.apiserver.registry.objects import encoder, freeze, thaw
-from podlife.apiserver.registry.read import Selection, select
-from podlife.apiserver.registry.scope import Registry, Scope
+from podlife.apiserver.registry import response as output
+from podlife.apiserver.registry.get import Selection, select
+from podlife.apiserver.registry.graceful_deletion import (
+    DeleteOptions,
+    Outcome,
+    check_options,
+    decide,
+)
+from podlife.apiserver.registry.object_codec import encoder, freeze, thaw
+from podlife.apiserver.registry.request_body import bad_request, decode_body, unregistered
+from podlife.apiserver.registry.request_scope import Registry, Scope
+from podlife.apiserver.registry.worker_threads import aside
 from podlife.apiserver.storage.store import Delete, Key, Put, Record, StoreError
 from podlife.errors import ApiError
 from podlife.wire import Request, Response

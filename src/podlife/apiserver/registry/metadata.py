@@ -14,9 +14,9 @@ from datetime import datetime
 from podlife.api.codec import Object, format_time
 from podlife.api.field_errors import FieldError, invalid
 from podlife.api.names import generate_name
-from podlife.apiserver.registry.body import bad_request
-from podlife.apiserver.registry.scope import Scope
-from podlife.apiserver.strategies.metadata import validate_metadata, validate_metadata_update
+from podlife.apiserver.registry.request_body import bad_request
+from podlife.apiserver.registry.request_scope import Scope
+from podlife.apiserver.strategies.object_meta import validate_metadata, validate_metadata_update
 
 __all__ = [
     "adopt_namespace",

@@ -18,18 +18,18 @@ from podlife.api.patch import (
     strategic_merge_patch,
     unknown_operation_fields,
 )
-from podlife.apiserver.registry import output
-from podlife.apiserver.registry.aside import aside
-from podlife.apiserver.registry.body import (
+from podlife.apiserver.registry import response as output
+from podlife.apiserver.registry.object_codec import with_type
+from podlife.apiserver.registry.request_body import (
     bad_request,
     check_size,
     media_type,
     unsupported_media_type,
     why_not_convertible,
 )
-from podlife.apiserver.registry.objects import with_type
-from podlife.apiserver.registry.scope import Registry, Scope
+from podlife.apiserver.registry.request_scope import Registry, Scope
 from podlife.apiserver.registry.update import apply_change
+from podlife.apiserver.registry.worker_threads import aside
 from podlife.errors import ApiError, InvalidError
 from podlife.wire import Response
 

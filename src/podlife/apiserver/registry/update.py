@@ -9,14 +9,19 @@ from collections.abc import Callable
 
 from podlife.api.codec import Object, encode
 from podlife.apiserver.admission import Attributes, Operation
-from podlife.apiserver.deletion import is_finished_by_update
-from podlife.apiserver.registry import output
-from podlife.apiserver.registry.aside import aside, in_thread, is_large
-from podlife.apiserver.registry.body import bad_request, check_bytes, check_size, read_object
+from podlife.apiserver.registry import response as output
 from podlife.apiserver.registry.create import create_object
+from podlife.apiserver.registry.graceful_deletion import is_finished_by_update
 from podlife.apiserver.registry.metadata import adopt_namespace, carry_over, check_updated
-from podlife.apiserver.registry.objects import encoder, freeze, thaw
-from podlife.apiserver.registry.scope import Registry, Scope
+from podlife.apiserver.registry.object_codec import encoder, freeze, thaw
+from podlife.apiserver.registry.request_body import (
+    bad_request,
+    check_bytes,
+    check_size,
+    read_object,
+)
+from podlife.apiserver.registry.request_scope import Registry, Scope
+from podlife.apiserver.registry.worker_threads import aside, in_thread, is_large
 from podlife.apiserver.storage.store import Change, Delete, Put, Record
 from podlife.errors import InvalidError
 from podlife.wire import Response

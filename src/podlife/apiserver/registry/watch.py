@@ -12,11 +12,17 @@ import random
 from collections.abc import AsyncIterator, Sequence
 
 from podlife.api import status
-from podlife.apiserver.registry import output
-from podlife.apiserver.registry.objects import freeze, thaw
-from podlife.apiserver.registry.output import Encoding
-from podlife.apiserver.registry.read import ListOptions, Selection, expired, reach, select
-from podlife.apiserver.registry.scope import Registry, Scope
+from podlife.apiserver.registry import response as output
+from podlife.apiserver.registry.get import (
+    ListOptions,
+    Selection,
+    expired,
+    reach,
+    select,
+)
+from podlife.apiserver.registry.object_codec import freeze, thaw
+from podlife.apiserver.registry.request_scope import Registry, Scope
+from podlife.apiserver.registry.response import Encoding
 from podlife.apiserver.storage.store import (
     Batch,
     CompactedError,

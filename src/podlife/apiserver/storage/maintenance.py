@@ -13,10 +13,15 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
+from podlife.apiserver.storage.data_dir import DataFolder, whole_file
 from podlife.apiserver.storage.database import Database, ReadRow
-from podlife.apiserver.storage.folder import DataFolder, whole_file
+from podlife.apiserver.storage.high_water_mark import (
+    Mark,
+    MarkFile,
+    MarkReading,
+    read_mark,
+)
 from podlife.apiserver.storage.inspection import Inspection
-from podlife.apiserver.storage.mark import Mark, MarkFile, MarkReading, read_mark
 from podlife.apiserver.storage.store import StoreError
 from podlife.apiserver.storage.upgrade import upgrade
 from podlife.apiserver.storage.verification import Verification

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from podlife.apiserver.storage.checksums import seal
+from podlife.apiserver.storage.data_dir import DataFolder, whole_file
 from podlife.apiserver.storage.database import Database, ReadRow, first_meta, insert_sealed, write_meta
-from podlife.apiserver.storage.folder import DataFolder, whole_file
-from podlife.apiserver.storage.mark import read_mark
+from podlife.apiserver.storage.high_water_mark import read_mark
 from podlife.apiserver.storage.state import Row
 from podlife.apiserver.storage.store import StoreError
 from podlife.apiserver.storage.verification import judge, title_of

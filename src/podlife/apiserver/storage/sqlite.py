@@ -12,11 +12,11 @@ import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 
+from podlife.apiserver.storage.data_dir import DataFolder
 from podlife.apiserver.storage.database import Database
-from podlife.apiserver.storage.folder import DataFolder
-from podlife.apiserver.storage.loading import load
-from podlife.apiserver.storage.mark import MarkFile
-from podlife.apiserver.storage.reserve import Reserve
+from podlife.apiserver.storage.disk_reserve import Reserve
+from podlife.apiserver.storage.high_water_mark import MarkFile
+from podlife.apiserver.storage.loader import load
 from podlife.apiserver.storage.state import Limits, State
 from podlife.apiserver.storage.store import Change, Key, Record, StoreError
 from podlife.apiserver.storage.writer import Commit, Disk, Writer

@@ -18,7 +18,7 @@ from sys import intern
 
 from podlife.apiserver.storage.collection import Collection
 from podlife.apiserver.storage.cursor import Cursor
-from podlife.apiserver.storage.locks import KeyLocks
+from podlife.apiserver.storage.key_locks import KeyLocks
 from podlife.apiserver.storage.store import (
     Change,
     CompactedError,

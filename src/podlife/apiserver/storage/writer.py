@@ -20,8 +20,8 @@ from queue import SimpleQueue
 from threading import Thread
 
 from podlife.apiserver.storage.database import WAL_PAGES, WAL_PAGES_WHEN_FULL, Database, is_full
-from podlife.apiserver.storage.mark import MarkFile
-from podlife.apiserver.storage.reserve import Reserve
+from podlife.apiserver.storage.disk_reserve import Reserve
+from podlife.apiserver.storage.high_water_mark import MarkFile
 from podlife.apiserver.storage.state import Row
 from podlife.apiserver.storage.store import Event, EventType, Record
 

@@ -6,35 +6,35 @@ of their own. A strategy holds no state, so they can be shared.
 
 from __future__ import annotations
 
-from podlife.apiserver.strategies.claims import ClaimStrategy
-from podlife.apiserver.strategies.config import ConfigMapStrategy, SecretStrategy, ServiceAccountStrategy
-from podlife.apiserver.strategies.coordination import DisruptionBudgetStrategy, LeaseStrategy
-from podlife.apiserver.strategies.cronjobs import CronJobStrategy
-from podlife.apiserver.strategies.daemonsets import DaemonSetStrategy
-from podlife.apiserver.strategies.endpoints import EndpointsStrategy
-from podlife.apiserver.strategies.events import EventStrategy, EventsV1Strategy
-from podlife.apiserver.strategies.jobs import JobStrategy
-from podlife.apiserver.strategies.metadata import (
-    default_metadata,
-    validate_metadata,
-    validate_metadata_update,
-)
-from podlife.apiserver.strategies.namespaces import NamespaceFinalizeStrategy, NamespaceStrategy
-from podlife.apiserver.strategies.nodes import NodeStrategy
-from podlife.apiserver.strategies.persistent_volumes import PersistentVolumeStrategy
-from podlife.apiserver.strategies.pods import EphemeralContainersStrategy, PodStrategy, ResizeStrategy
-from podlife.apiserver.strategies.replicated import (
+from podlife.apiserver.strategies.apps.daemonsets import DaemonSetStrategy
+from podlife.apiserver.strategies.apps.replicasets import (
     DeploymentStrategy,
     ReplicaSetStrategy,
     ReplicationControllerStrategy,
 )
-from podlife.apiserver.strategies.selectable import SELECTABLE
-from podlife.apiserver.strategies.services import (
-    ServiceStrategy,
-    assign_cluster_ip,
-    needs_cluster_ip,
+from podlife.apiserver.strategies.apps.statefulsets import ControllerRevisionStrategy, StatefulSetStrategy
+from podlife.apiserver.strategies.batch.cronjobs import CronJobStrategy
+from podlife.apiserver.strategies.batch.jobs import JobStrategy
+from podlife.apiserver.strategies.coordination import DisruptionBudgetStrategy, LeaseStrategy
+from podlife.apiserver.strategies.core.config import ConfigMapStrategy, SecretStrategy, ServiceAccountStrategy
+from podlife.apiserver.strategies.core.endpoints import EndpointsStrategy
+from podlife.apiserver.strategies.core.events import EventStrategy, EventsV1Strategy
+from podlife.apiserver.strategies.core.namespaces import NamespaceFinalizeStrategy, NamespaceStrategy
+from podlife.apiserver.strategies.core.nodes import NodeStrategy
+from podlife.apiserver.strategies.core.persistent_volume_claims import ClaimStrategy
+from podlife.apiserver.strategies.core.persistent_volumes import PersistentVolumeStrategy
+from podlife.apiserver.strategies.core.pod.strategy import (
+    EphemeralContainersStrategy,
+    PodStrategy,
+    ResizeStrategy,
 )
-from podlife.apiserver.strategies.statefulsets import ControllerRevisionStrategy, StatefulSetStrategy
+from podlife.apiserver.strategies.core.services import ServiceStrategy, assign_cluster_ip, needs_cluster_ip
+from podlife.apiserver.strategies.object_meta import (
+    default_metadata,
+    validate_metadata,
+    validate_metadata_update,
+)
+from podlife.apiserver.strategies.selectable_fields import SELECTABLE
 
 __all__ = [
     "CONFIG_MAPS",

@@ -5,14 +5,14 @@ from __future__ import annotations
 from podlife.api.codec import Object
 from podlife.api.field_errors import FieldError, bad_value, not_supported
 from podlife.api.labels import validate_label_selector
-from podlife.apiserver.strategies.checks import non_negative
-from podlife.apiserver.strategies.pod_template import (
+from podlife.apiserver.strategies.core.pod.template import (
     default_selector,
     shown_selector,
     validate_at_most_all,
     validate_int_or_percent,
 )
-from podlife.apiserver.strategy import Strategy
+from podlife.apiserver.strategies.field_checks import non_negative
+from podlife.apiserver.strategies.strategy import Strategy
 
 __all__ = ["DisruptionBudgetStrategy", "LeaseStrategy"]
 

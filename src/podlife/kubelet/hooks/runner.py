@@ -11,7 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from podlife.kubelet.asking import (
+from podlife.kubelet.interfaces import HookError
+from podlife.kubelet.object_reference import pod_reference
+from podlife.kubelet.pod_fields import Container, Pod, long_name
+from podlife.kubelet.podworkers.interfaces import EventRecorder
+from podlife.kubelet.probe import (
     AskError,
     HttpRequest,
     NoAnswerError,
@@ -19,10 +23,6 @@ from podlife.kubelet.asking import (
     http_get,
     http_request,
 )
-from podlife.kubelet.lifecycle.objects import Container, Pod, long_name
-from podlife.kubelet.podworkers.ports import EventRecorder
-from podlife.kubelet.ports import HookError
-from podlife.kubelet.regarding import pod_reference
 from podlife.kubelet.runtime import ContainerRuntimeError, Runtime
 
 __all__ = ["HookRunner"]

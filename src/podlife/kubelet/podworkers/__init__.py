@@ -11,13 +11,19 @@ from there and sends a sync. The decisions are pure (`accepting`, `stepping`, `h
 """
 
 from podlife.kubelet.podworkers.delays import BackoffError, Delays
-from podlife.kubelet.podworkers.housekeeping import KnownPod
-from podlife.kubelet.podworkers.killing import KillError, kill_pod_now
+from podlife.kubelet.podworkers.interfaces import (
+    EventRecorder,
+    RuntimeStatus,
+    StatusCache,
+    Steps,
+    Synced,
+)
+from podlife.kubelet.podworkers.kill_pod import KillError, kill_pod_now
 from podlife.kubelet.podworkers.metrics import CONTAINERS_PER_POD, WORKER_SECONDS, Metrics
-from podlife.kubelet.podworkers.ports import EventRecorder, RuntimeStatus, StatusCache, Steps, Synced
 from podlife.kubelet.podworkers.retry_queue import RetryQueue
 from podlife.kubelet.podworkers.state import PodState, Stage
 from podlife.kubelet.podworkers.static_names import StaticNames
+from podlife.kubelet.podworkers.sync_known_pods import KnownPod
 from podlife.kubelet.podworkers.updates import (
     KillOptions,
     KillOutcome,

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Container, Iterator
 from typing import Generic
 
-from podlife.kubelet.podworkers.housekeeping import KnownPod, known_pod
 from podlife.kubelet.podworkers.state import PodState
 from podlife.kubelet.podworkers.static_names import StaticNames
+from podlife.kubelet.podworkers.sync_known_pods import KnownPod, known_pod
 from podlife.kubelet.podworkers.updates import P, R
 from podlife.kubelet.podworkers.worker import Worker
 

@@ -12,9 +12,14 @@ from types import CoroutineType
 from typing import Any, Generic, NoReturn, TypeAlias, TypeGuard
 
 from podlife.errors import PodlifeError
-from podlife.kubelet.podworkers.ports import S, StatusCache, Steps, Synced
+from podlife.kubelet.podworkers.interfaces import (
+    S,
+    StatusCache,
+    Steps,
+    Synced,
+)
 from podlife.kubelet.podworkers.state import TERMINATED, TERMINATING
-from podlife.kubelet.podworkers.stepping import Work, acknowledge
+from podlife.kubelet.podworkers.step_transitions import Work, acknowledge
 from podlife.kubelet.podworkers.updates import P, R
 from podlife.kubelet.podworkers.worker import Worker
 

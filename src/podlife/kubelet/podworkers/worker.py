@@ -6,7 +6,7 @@ import asyncio
 from typing import Generic
 
 from podlife.kubelet.podworkers.state import PodState
-from podlife.kubelet.podworkers.stepping import Work
+from podlife.kubelet.podworkers.step_transitions import Work
 from podlife.kubelet.podworkers.updates import P, R
 
 __all__ = ["Worker"]

@@ -20,23 +20,30 @@ from typing import Generic, ParamSpec
 
 from msgspec.structs import replace
 
-from podlife.kubelet.podworkers.accepting import accept
 from podlife.kubelet.podworkers.delays import Delays, delay_after, retry_delay
-from podlife.kubelet.podworkers.housekeeping import KnownPod, known_pod, review
+from podlife.kubelet.podworkers.interfaces import (
+    EventRecorder,
+    S,
+    StatusCache,
+    Steps,
+    Synced,
+    is_stopped,
+)
 from podlife.kubelet.podworkers.metrics import Metrics
-from podlife.kubelet.podworkers.ports import EventRecorder, S, StatusCache, Steps, Synced, is_stopped
 from podlife.kubelet.podworkers.queries import Queries
 from podlife.kubelet.podworkers.retry_queue import RetryQueue
 from podlife.kubelet.podworkers.state import CANCEL_STEP, LINE_UP, TERMINATING, WAKE, Action, Answer
 from podlife.kubelet.podworkers.static_names import LATER, NEVER, NOW, Admission
 from podlife.kubelet.podworkers.step_runner import StatusError, StepRunner
-from podlife.kubelet.podworkers.stepping import (
+from podlife.kubelet.podworkers.step_transitions import (
     Work,
     begin,
     end_before_start,
     needs_admission,
     succeed,
 )
+from podlife.kubelet.podworkers.sync_known_pods import KnownPod, known_pod, review
+from podlife.kubelet.podworkers.update_transitions import accept
 from podlife.kubelet.podworkers.updates import (
     KillOutcome,
     P,

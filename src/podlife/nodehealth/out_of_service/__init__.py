@@ -8,7 +8,7 @@ the pod collector, here or in kube-controller-manager; what happens to volumes f
 
 from podlife.nodehealth.out_of_service.controller import OutOfServiceController
 from podlife.nodehealth.out_of_service.facts import Answer, Result
-from podlife.nodehealth.out_of_service.fencing import (
+from podlife.nodehealth.out_of_service.fence_checks import (
     Check,
     CommandCheck,
     ProviderGoneCheck,

@@ -16,20 +16,20 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from podlife.client import LEASES, NODES
 from podlife.controller import ControlPlane
 from podlife.errors import ConfigError, PodlifeError
-from podlife.nodehealth.health import Moment
-from podlife.nodehealth.out_of_service.asking import Asking
-from podlife.nodehealth.out_of_service.contents import attachments_by_node, count_freed_pods
+from podlife.nodehealth.node_health import Moment
+from podlife.nodehealth.out_of_service.check_runner import Asking
 from podlife.nodehealth.out_of_service.decision import Decision, Reason, Step, decide
 from podlife.nodehealth.out_of_service.facts import Held, NodeFacts
-from podlife.nodehealth.out_of_service.fencing import Check, Subject
+from podlife.nodehealth.out_of_service.fence_checks import Check, Subject
 from podlife.nodehealth.out_of_service.metrics import OutOfServiceMetrics
+from podlife.nodehealth.out_of_service.node_contents import attachments_by_node, count_freed_pods
+from podlife.nodehealth.out_of_service.node_events import Teller
+from podlife.nodehealth.out_of_service.node_writer import Writer
+from podlife.nodehealth.out_of_service.observation import Watched, watch
 from podlife.nodehealth.out_of_service.record import BY, Whose, read_record, whose
 from podlife.nodehealth.out_of_service.settings import OutOfServiceSettings
-from podlife.nodehealth.out_of_service.telling import Teller
 from podlife.nodehealth.out_of_service.views import ANNOTATION, Node
-from podlife.nodehealth.out_of_service.watching import Watched, watch
-from podlife.nodehealth.out_of_service.writing import Writer
-from podlife.nodehealth.silence import LEASE_NAMESPACE
+from podlife.nodehealth.unknown_status import LEASE_NAMESPACE
 from podlife.nodehealth.views import Lease
 
 __all__ = ["OutOfServiceController"]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from podlife.clock import add_seconds
-from podlife.nodehealth.health import Moment
+from podlife.nodehealth.node_health import Moment
 from podlife.nodehealth.out_of_service.facts import NodeFacts, Verdict
 from podlife.nodehealth.out_of_service.record import Record, State, Whose
 from podlife.nodehealth.out_of_service.settings import OutOfServiceSettings

@@ -9,8 +9,8 @@ from podlife.podgc.archive.archive import Archive, ArchiveError
 from podlife.podgc.archive.entry import DamagedError, Entry, Header, Log
 from podlife.podgc.archive.folder import ArchiveFolder, Limits
 from podlife.podgc.archive.folder_archive import FolderArchive
-from podlife.podgc.archive.reading import LogSettings
-from podlife.podgc.archive.shelf import FolderShelf, Shelf
+from podlife.podgc.archive.pod_reader import LogSettings
+from podlife.podgc.archive.reader import FolderShelf, Shelf
 from podlife.podgc.archive.step import ArchiveStep
 
 __all__ = [

@@ -17,8 +17,8 @@ from podlife.api.codec import parse_time
 from podlife.podgc.archive.archive import ArchiveError
 from podlife.podgc.archive.entry import DamagedError, Entry, decode_entry, encode_entry, read_header
 from podlife.podgc.archive.places import Place, place_of, place_of_file
+from podlife.podgc.archive.reader import Damaged, Item
 from podlife.podgc.archive.s3_client import MissingError, S3Client, settings_from
-from podlife.podgc.archive.shelf import Damaged, Item
 
 __all__ = ["S3Archive", "S3Client", "S3Shelf", "settings_from"]
 

@@ -18,9 +18,9 @@ from podlife.clock import Clock
 from podlife.errors import ForbiddenError, NotFoundError
 from podlife.podgc.archive.archive import Archive, ArchiveError
 from podlife.podgc.archive.entry import Entry, Header, Log
-from podlife.podgc.archive.joining import joined_events, joined_logs
-from podlife.podgc.archive.reading import LogSettings, PodReader
-from podlife.podgc.policy import Victim
+from podlife.podgc.archive.merge import joined_events, joined_logs
+from podlife.podgc.archive.pod_reader import LogSettings, PodReader
+from podlife.podgc.planner import Victim
 
 __all__ = ["ArchiveCounts", "ArchiveStep"]
 

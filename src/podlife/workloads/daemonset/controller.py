@@ -27,16 +27,17 @@ from podlife.podcontrol import (
     seconds_to_next_check,
     validate_selector,
 )
-from podlife.workloads.daemonset.daemon_pods import DaemonPods
-from podlife.workloads.daemonset.failed_pods import FailedPods
-from podlife.workloads.daemonset.limits import allows_surge, limits_of
-from podlife.workloads.daemonset.node_events import NodeEvents
+from podlife.workloads.controller_revisions import REVISION_INDEXERS, ControllerRevision
+from podlife.workloads.daemonset.failed_pods_backoff import FailedPods
+from podlife.workloads.daemonset.node_event_handler import NodeEvents
 from podlife.workloads.daemonset.node_pods import Revision, by_node, has_other_part
 from podlife.workloads.daemonset.placement import Fit, Placements, all_fits
 from podlife.workloads.daemonset.plan import plan_nodes
+from podlife.workloads.daemonset.pod_control import DaemonPods
 from podlife.workloads.daemonset.pod_template import daemon_template
 from podlife.workloads.daemonset.revisions import Revisions, RevisionsOfDaemonSets
 from podlife.workloads.daemonset.rolling_update import replace_next
+from podlife.workloads.daemonset.rollout_limits import allows_surge, limits_of
 from podlife.workloads.daemonset.status import new_status
 from podlife.workloads.daemonset.views import (
     ROLLING_UPDATE,
@@ -46,8 +47,7 @@ from podlife.workloads.daemonset.views import (
     selector_of,
     template_generation,
 )
-from podlife.workloads.history import REVISION_INDEXERS, ControllerRevision
-from podlife.workloads.pod_events import OWNER_INDEXERS, OwnedPods
+from podlife.workloads.pod_event_handler import OWNER_INDEXERS, OwnedPods
 from podlife.workloads.status import write_status
 from podlife.workloads.views import Pod
 from podlife.workqueue import RateLimitedQueue

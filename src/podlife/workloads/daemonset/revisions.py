@@ -21,9 +21,7 @@ from podlife.controller import OwnWrites
 from podlife.errors import AlreadyExistsError, NotFoundError
 from podlife.informer import CacheReader
 from podlife.podcontrol import Owner, PodOperations
-from podlife.workloads.daemonset.pod_template import HASH_LABEL
-from podlife.workloads.daemonset.views import DaemonSet
-from podlife.workloads.history import (
+from podlife.workloads.controller_revisions import (
     ControllerRevision,
     Draft,
     History,
@@ -33,7 +31,9 @@ from podlife.workloads.history import (
     template_of,
     template_patch,
 )
-from podlife.workloads.pod_events import key_of
+from podlife.workloads.daemonset.pod_template import HASH_LABEL
+from podlife.workloads.daemonset.views import DaemonSet
+from podlife.workloads.pod_event_handler import key_of
 from podlife.workloads.status import next_collision_count, write_status
 from podlife.workloads.views import Pod, Template
 

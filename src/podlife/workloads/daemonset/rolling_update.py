@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from podlife.podcontrol import is_available
-from podlife.workloads.daemonset.limits import Limits
 from podlife.workloads.daemonset.node_pods import Revision
 from podlife.workloads.daemonset.placement import Fit
 from podlife.workloads.daemonset.pod_template import is_updated
+from podlife.workloads.daemonset.rollout_limits import Limits
 from podlife.workloads.views import Pod
 
 __all__ = ["Replacement", "replace_next"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from podlife.workloads.deployment.bounds import max_surge
+from podlife.workloads.deployment.rollout_limits import max_surge
 from podlife.workloads.deployment.views import Deployment
 from podlife.workloads.replicaset.views import ReplicaSet
 

@@ -28,7 +28,8 @@ from podlife.workloads.deployment.annotations import (
     size_annotations,
 )
 from podlife.workloads.deployment.decision import next_step
-from podlife.workloads.deployment.events import PodsGone
+from podlife.workloads.deployment.new_replica_set import make_replica_set
+from podlife.workloads.deployment.pod_event_handler import PodsGone
 from podlife.workloads.deployment.progress import (
     conditions_before,
     created,
@@ -39,10 +40,14 @@ from podlife.workloads.deployment.progress import (
 from podlife.workloads.deployment.rollback import plan_rollback, rollback_revision
 from podlife.workloads.deployment.rollout import Rollout, Step, rollout_of
 from podlife.workloads.deployment.status import new_status
-from podlife.workloads.deployment.template import make_replica_set
 from podlife.workloads.deployment.views import Deployment, selector_of
-from podlife.workloads.deployment.writes import DeploymentWrites, HashCollisionError, NotSeenYetError
-from podlife.workloads.pod_events import BY_NAMESPACE, OWNER_INDEXERS, OwnedPods, key_of
+from podlife.workloads.deployment.writer import DeploymentWrites, HashCollisionError, NotSeenYetError
+from podlife.workloads.pod_event_handler import (
+    BY_NAMESPACE,
+    OWNER_INDEXERS,
+    OwnedPods,
+    key_of,
+)
 from podlife.workloads.replicaset.controller import INDEXERS, owner_of_replica_set
 from podlife.workloads.replicaset.views import ReplicaSet
 from podlife.workloads.status import next_collision_count

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from podlife.podcontrol import InvalidInputError
-from podlife.workloads.deployment.history import removable
+from podlife.workloads.deployment.old_replica_sets import removable
 from podlife.workloads.deployment.progress import is_complete
+from podlife.workloads.deployment.proportional_scale import is_being_scaled, scale
 from podlife.workloads.deployment.recreate import recreate
 from podlife.workloads.deployment.rollback import rollback_revision
-from podlife.workloads.deployment.rolling import roll
+from podlife.workloads.deployment.rolling_update import roll
 from podlife.workloads.deployment.rollout import Rollout, Step, active
-from podlife.workloads.deployment.scaling import is_being_scaled, scale
 from podlife.workloads.deployment.views import RECREATE
 
 __all__ = ["next_step"]

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from podlife.api.codec import Object
 from podlife.workloads.deployment.annotations import OF_ITS_OWN, ROLLBACK_TO, revision_of
+from podlife.workloads.deployment.new_replica_set import HASH_LABEL, is_same_template
 from podlife.workloads.deployment.rollout import Rollout
-from podlife.workloads.deployment.template import HASH_LABEL, is_same_template
 from podlife.workloads.deployment.views import Deployment
 from podlife.workloads.replicaset.views import ReplicaSet
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from podlife.workloads.deployment.template import is_same_template
+from podlife.workloads.deployment.new_replica_set import is_same_template
 from podlife.workloads.deployment.views import Deployment
 from podlife.workloads.replicaset.views import ReplicaSet
 

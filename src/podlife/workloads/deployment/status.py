@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 
 from podlife.workloads.conditions import Condition, Conditions, with_condition
-from podlife.workloads.deployment.bounds import max_unavailable
 from podlife.workloads.deployment.rollout import Rollout, total, wanted
+from podlife.workloads.deployment.rollout_limits import max_unavailable
 from podlife.workloads.views import Status
 
 __all__ = ["AVAILABLE", "new_status", "set_condition"]

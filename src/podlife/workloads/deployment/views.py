@@ -9,7 +9,7 @@ import msgspec
 from podlife.api.selectors import LabelSelector, label_selector_from_dict
 from podlife.client import DEPLOYMENTS
 from podlife.podcontrol import Owner
-from podlife.workloads.percentages import IntOrPercent
+from podlife.workloads.int_or_percent import IntOrPercent
 from podlife.workloads.views import LabelSelectorDict, Metadata, Status, Template
 
 __all__ = [

@@ -17,7 +17,9 @@ from podlife.controller import Again, Controller, ControlPlane, Enqueue, OwnWrit
 from podlife.errors import ApiError, ConflictError, NotFoundError, PodlifeError, UnreachableError
 from podlife.informer.indexes import Key
 from podlife.podcontrol import BY_NAMESPACE, POD_INDEXERS, InvalidInputError, is_ready, owner_of
-from podlife.workloads.disruption.decision import (
+from podlife.workloads.disruption.scale_finder import NoScaleError, Scales
+from podlife.workloads.disruption.stale_conditions import reset_patch, time_until_stale
+from podlife.workloads.disruption.status import (
     Disrupted,
     Expected,
     count_healthy,
@@ -29,10 +31,8 @@ from podlife.workloads.disruption.decision import (
     patch_of,
     selector_text,
 )
-from podlife.workloads.disruption.scales import NoScaleError, Scales
-from podlife.workloads.disruption.stale_conditions import reset_patch, time_until_stale
 from podlife.workloads.disruption.views import Budget
-from podlife.workloads.pod_events import OWNER_INDEXERS, key_of
+from podlife.workloads.pod_event_handler import OWNER_INDEXERS, key_of
 from podlife.workloads.views import Pod, Status
 from podlife.workqueue import RateLimitedQueue
 

@@ -7,7 +7,7 @@ from functools import cached_property
 import msgspec
 
 from podlife.api.selectors import LabelSelector, label_selector_from_dict
-from podlife.workloads.percentages import IntOrPercent
+from podlife.workloads.int_or_percent import IntOrPercent
 from podlife.workloads.views import LabelSelectorDict, Metadata, Status
 
 

@@ -30,13 +30,13 @@ from podlife.podcontrol import (
     pods_of_owner,
     recheck_owner,
 )
-from podlife.workloads.job.acts import PodActs
-from podlife.workloads.job.events import Batched, JobEvents, StrandedPods
+from podlife.workloads.job.event_handlers import Batched, JobEvents, StrandedPods
+from podlife.workloads.job.orphan_pods import StrandedPodRelease
+from podlife.workloads.job.pod_control import PodActs
 from podlife.workloads.job.pods import TRACKING_FINALIZER, is_tracked
-from podlife.workloads.job.stranded import StrandedPodRelease
 from podlife.workloads.job.sync import JobSync, Sight
 from podlife.workloads.job.views import Job, has_finished, is_managed_elsewhere, owner_of_job, selector_of
-from podlife.workloads.pod_events import OWNER_INDEXERS, OwnedPods, key_of
+from podlife.workloads.pod_event_handler import OWNER_INDEXERS, OwnedPods, key_of
 from podlife.workloads.views import Pod
 from podlife.workqueue import ExponentialLimiter, RateLimitedQueue
 

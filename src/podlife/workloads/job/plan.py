@@ -14,7 +14,7 @@ from datetime import timedelta
 from podlife.podcontrol import deletion_order
 from podlife.workloads.job.backoff import wait_of_index
 from podlife.workloads.job.pods import completion_index
-from podlife.workloads.job.situation import Situation
+from podlife.workloads.job.sync_context import Situation
 from podlife.workloads.job.views import JobSpec
 from podlife.workloads.views import Pod
 

@@ -16,7 +16,7 @@ from podlife.workloads.job.pods import (
     ignored_failures_of_index,
 )
 from podlife.workloads.job.policies import rule_on_failure
-from podlife.workloads.job.situation import Situation
+from podlife.workloads.job.sync_context import Situation
 from podlife.workloads.views import Pod, Template
 
 __all__ = ["Blueprint", "blueprint"]

@@ -15,7 +15,17 @@ from podlife.controller import Again, OwnWrites
 from podlife.informer.indexes import Key
 from podlife.podcontrol import EventRecorder, Owner, is_ready, validate_selector
 from podlife.workloads.conditions import Condition, find_condition
-from podlife.workloads.job.accounts import (
+from podlife.workloads.job.backoff import Backoff
+from podlife.workloads.job.event_handlers import BATCH_SECONDS
+from podlife.workloads.job.finished_condition import (
+    COMPLETED,
+    has_completed,
+    judge,
+    time_to_deadline,
+)
+from podlife.workloads.job.plan import Plan, plan
+from podlife.workloads.job.pod_control import Done, PodActs
+from podlife.workloads.job.status import (
     Activity,
     account,
     finish,
@@ -25,15 +35,10 @@ from podlife.workloads.job.accounts import (
     with_suspension,
     with_verdict,
 )
-from podlife.workloads.job.acts import Done, PodActs
-from podlife.workloads.job.backoff import Backoff
-from podlife.workloads.job.events import BATCH_SECONDS
-from podlife.workloads.job.plan import Plan, plan
-from podlife.workloads.job.record import Record
-from podlife.workloads.job.situation import Situation
-from podlife.workloads.job.verdict import COMPLETED, has_completed, judge, time_to_deadline
+from podlife.workloads.job.status_writer import Record
+from podlife.workloads.job.sync_context import Situation
 from podlife.workloads.job.views import Job, owner_of_job, selector_of
-from podlife.workloads.pod_events import key_of
+from podlife.workloads.pod_event_handler import key_of
 from podlife.workloads.views import Pod, Status
 
 __all__ = ["JobSync", "Sight"]

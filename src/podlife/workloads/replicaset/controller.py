@@ -39,7 +39,7 @@ from podlife.podcontrol import (
     recheck_owner,
     seconds_to_next_check,
 )
-from podlife.workloads.pod_events import OWNER_INDEXERS, OwnedPods
+from podlife.workloads.pod_event_handler import OWNER_INDEXERS, OwnedPods
 from podlife.workloads.replicaset.pods import Sorted, has_other_worth, sort_pods
 from podlife.workloads.replicaset.status import new_status
 from podlife.workloads.replicaset.views import ReplicaSet, selector_of, template_labels

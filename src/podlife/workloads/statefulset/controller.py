@@ -29,10 +29,17 @@ from podlife.podcontrol import (
     seconds_to_next_check,
     validate_selector,
 )
-from podlife.workloads.history import REVISION_INDEXERS, ControllerRevision, History, next_number, surplus
-from podlife.workloads.pod_events import OWNER_INDEXERS, OwnedPods
+from podlife.workloads.controller_revisions import (
+    REVISION_INDEXERS,
+    ControllerRevision,
+    History,
+    next_number,
+    surplus,
+)
+from podlife.workloads.pod_event_handler import OWNER_INDEXERS, OwnedPods
 from podlife.workloads.statefulset.identity import is_member, revision_of
 from podlife.workloads.statefulset.plan import Plan, State, make_plan
+from podlife.workloads.statefulset.pod_control import Steps
 from podlife.workloads.statefulset.revisions import (
     Change,
     as_revision,
@@ -41,7 +48,6 @@ from podlife.workloads.statefulset.revisions import (
     find_revision,
 )
 from podlife.workloads.statefulset.status import Revisions, known_revisions, new_status
-from podlife.workloads.statefulset.steps import Steps
 from podlife.workloads.statefulset.views import Claim, StatefulSet, owner_of_set, selector_of
 from podlife.workloads.status import write_status
 from podlife.workloads.views import Pod, Status

@@ -14,7 +14,6 @@ from datetime import datetime
 
 from podlife.api.codec import Object
 from podlife.podcontrol import Owner, is_available, is_terminal
-from podlife.workloads.statefulset.claims import Claimant, ClaimWork, Lookup, claim_work, has_stale_claim
 from podlife.workloads.statefulset.identity import (
     has_identity,
     has_storage,
@@ -26,6 +25,13 @@ from podlife.workloads.statefulset.identity import (
     volumes,
 )
 from podlife.workloads.statefulset.views import StatefulSet
+from podlife.workloads.statefulset.volume_claims import (
+    Claimant,
+    ClaimWork,
+    Lookup,
+    claim_work,
+    has_stale_claim,
+)
 from podlife.workloads.views import Pod, Template
 
 __all__ = [

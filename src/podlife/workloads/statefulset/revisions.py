@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import Enum
 
-from podlife.workloads.history import (
+from podlife.workloads.controller_revisions import (
     ControllerRevision,
     Draft,
     is_revision_of,

@@ -10,7 +10,7 @@ import pytest
 from podlife.api.codec import encode
 from podlife.apiserver.admission import Attributes, Operation
 from podlife.apiserver.admission.node_restriction import restrict_nodes
-from podlife.apiserver.authentication import ADMIN, User
+from podlife.apiserver.authn.authenticator import ADMIN, User
 from podlife.apiserver.resource import Resource
 from podlife.apiserver.storage.store import Key, Record
 from podlife.errors import ForbiddenError, NotFoundError

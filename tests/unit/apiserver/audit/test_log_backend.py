@@ -11,8 +11,8 @@ import pytest
 from podlife.apiserver.audit import Auditor, Level, LogBackend
 from podlife.apiserver.audit.event import Answer, Entry, Subject
 from podlife.apiserver.audit.policy import Verdict
-from podlife.apiserver.authentication import User
-from podlife.apiserver.authorization import Attributes
+from podlife.apiserver.authn.authenticator import User
+from podlife.apiserver.authz.authorizer import Attributes
 from podlife.clock import ManualClock
 from podlife.wire import Request
 

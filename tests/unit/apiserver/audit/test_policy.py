@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from podlife.apiserver.audit import DEFAULT_POLICY, Level, Policy, load_policy, read_policy
-from podlife.apiserver.authentication import User
-from podlife.apiserver.authorization import Attributes
+from podlife.apiserver.authn.authenticator import User
+from podlife.apiserver.authz.authorizer import Attributes
 from podlife.errors import ConfigError
 from tests.real_parts import ROOT
 

@@ -12,10 +12,10 @@ import pytest
 from podlife.apiserver.assembly import assemble
 from podlife.apiserver.audit import Auditor, read_policy
 from podlife.apiserver.audit.event import Entry, encode_event
-from podlife.apiserver.authentication import ADMIN as ADMIN_USER
-from podlife.apiserver.authentication import Authenticator
-from podlife.apiserver.handler import ApiHandler
-from podlife.apiserver.namespaces import create_system_namespaces
+from podlife.apiserver.authn.authenticator import ADMIN as ADMIN_USER
+from podlife.apiserver.authn.authenticator import Authenticator
+from podlife.apiserver.endpoints.handler import ApiHandler
+from podlife.apiserver.namespace.deletion import create_system_namespaces
 from podlife.apiserver.storage import MemoryStore
 from podlife.clock import ManualClock
 from podlife.wire import Channel, Peer, Query, Request, Response, Upgrade
@@ -200,7 +200,7 @@ async def test_a_failure_of_the_server_is_a_panic_in_the_log(monkeypatch: pytest
     async def fail(*_: object) -> Response:
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr("podlife.apiserver.handler._VERBS", {"get": fail})
+    monkeypatch.setattr("podlife.apiserver.endpoints.handler._VERBS", {"get": fail})
     answer = await found.ask("GET", f"{PODS}/web")
     assert answer.status == 500
     [*_, last] = found.events
@@ -216,7 +216,7 @@ async def test_a_request_that_is_cancelled_is_recorded_since_it_may_have_been_do
         await asyncio.get_running_loop().create_future()
         raise AssertionError
 
-    monkeypatch.setattr("podlife.apiserver.handler._VERBS", {"delete": hang})
+    monkeypatch.setattr("podlife.apiserver.endpoints.handler._VERBS", {"delete": hang})
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0):
             await found.ask("DELETE", f"{PODS}/web")

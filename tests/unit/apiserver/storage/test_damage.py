@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from podlife.apiserver.storage import CompactedError, Delete, Key, Put, SqliteStore, StoreError
-from podlife.apiserver.storage.folder import DataFolder
+from podlife.apiserver.storage.data_dir import DataFolder
 from podlife.apiserver.storage.maintenance import backup, check, restore
 from podlife.apiserver.storage.salvage import salvage
 from podlife.errors import ConfigError

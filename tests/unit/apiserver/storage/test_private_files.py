@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from podlife.apiserver.storage.folder import DataFolder
+from podlife.apiserver.storage.data_dir import DataFolder
 from podlife.errors import ConfigError
 
 

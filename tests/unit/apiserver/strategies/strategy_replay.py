@@ -12,7 +12,7 @@ from podlife.api.status import failure
 from podlife.apiserver.registry.metadata import carry_over
 from podlife.apiserver.resource import Resource
 from podlife.apiserver.strategies import assign_cluster_ip, needs_cluster_ip
-from podlife.apiserver.strategies.metadata import (
+from podlife.apiserver.strategies.object_meta import (
     default_metadata,
     validate_metadata,
     validate_metadata_update,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import podlife.apiserver.strategies as kinds
 from podlife.apiserver.resource import Resource
-from podlife.apiserver.strategy import Strategy
+from podlife.apiserver.strategies.strategy import Strategy
 from tests.unit.apiserver.strategies import cases_core as core
 from tests.unit.apiserver.strategies import cases_pods as pods
 from tests.unit.apiserver.strategies import cases_workloads as workloads

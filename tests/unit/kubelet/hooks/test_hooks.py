@@ -9,11 +9,17 @@ from typing import Any
 import pytest
 
 from podlife.kubelet.hooks import HookRunner
-from podlife.kubelet.ports import HookError
+from podlife.kubelet.interfaces import HookError
 from podlife.kubelet.runtime import ExecError, ExecResult
-from tests.conformance.kubelet_lifecycle.kit import Object, container, pod
+from tests.conformance.kubelet.kit import Object, container, pod
 from tests.real_parts import free_port
-from tests.unit.kubelet.asking.servers import answering, hanging, ok, own_certificate, serving
+from tests.unit.kubelet.probe.servers import (
+    answering,
+    hanging,
+    ok,
+    own_certificate,
+    serving,
+)
 
 
 class Machine:

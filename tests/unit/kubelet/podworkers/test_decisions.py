@@ -5,9 +5,14 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from podlife.kubelet.podworkers import KillOptions, KillOutcome, PodState, PodUpdate, Stage
-from podlife.kubelet.podworkers.accepting import accept
 from podlife.kubelet.podworkers.state import Act, Answer
-from podlife.kubelet.podworkers.stepping import Work, begin, end_before_start, succeed
+from podlife.kubelet.podworkers.step_transitions import (
+    Work,
+    begin,
+    end_before_start,
+    succeed,
+)
+from podlife.kubelet.podworkers.update_transitions import accept
 from tests.conformance.podworkers.world import CREATE, KILL, SYNC, UPDATE, Pod, Running, pod, static
 
 State = PodState[Pod, Running]

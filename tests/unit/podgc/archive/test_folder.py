@@ -27,7 +27,7 @@ from podlife.podgc.archive import files as files_module
 from podlife.podgc.archive.entry import decode_entry, encode_entry
 from podlife.podgc.archive.ledger import FILE, Holdings
 from podlife.podgc.archive.places import Place, place_of, place_of_file
-from podlife.podgc.archive.shelf import Damaged, find
+from podlife.podgc.archive.reader import Damaged, find
 from tests.unit.podgc.archive.entries import NOW, UID, files_in, make_entry
 
 LABELS = st.from_regex(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", fullmatch=True)

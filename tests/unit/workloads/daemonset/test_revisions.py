@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from podlife.workloads.controller_revisions import ControllerRevision
 from podlife.workloads.daemonset.pod_template import HASH_LABEL
 from podlife.workloads.daemonset.revisions import split, surplus
-from podlife.workloads.history import ControllerRevision
 from podlife.workloads.views import Metadata
 
 TEMPLATE: dict[str, Any] = {"metadata": {"labels": {"app": "d"}}, "spec": {"containers": []}}

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from podlife.errors import TerminalError
-from podlife.workloads.daemonset.limits import Limits, allows_surge, limits_of
 from podlife.workloads.daemonset.node_pods import Revision
 from podlife.workloads.daemonset.placement import Fit
 from podlife.workloads.daemonset.rolling_update import Replacement, replace_next
+from podlife.workloads.daemonset.rollout_limits import Limits, allows_surge, limits_of
 from podlife.workloads.daemonset.views import DaemonSet, UpdateStrategy
 from podlife.workloads.views import Pod
 from tests.unit.workloads.daemonset.pods import NEW, NOW, OLD, daemon_set, names, pod

@@ -10,7 +10,7 @@ import msgspec
 
 from podlife.workloads.job.backoff import Backoff
 from podlife.workloads.job.pods import COMPLETION_INDEX, INDEX_FAILURES, TRACKING_FINALIZER
-from podlife.workloads.job.situation import Situation
+from podlife.workloads.job.sync_context import Situation
 from podlife.workloads.job.views import Job
 from podlife.workloads.views import Pod
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from podlife.workloads.job.accounts import Activity
+from podlife.workloads.job.status import Activity
 from podlife.workloads.job.sync import _next_look, _Step
 from tests.unit.workloads.job.made import ago, job, situation
 

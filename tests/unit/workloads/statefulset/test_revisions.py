@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from podlife.workloads.history import ControllerRevision, template_patch
+from podlife.workloads.controller_revisions import ControllerRevision, template_patch
 from podlife.workloads.statefulset.revisions import (
     Change,
     as_revision,

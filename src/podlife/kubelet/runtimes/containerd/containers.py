@@ -19,15 +19,15 @@ from podlife.kubelet.runtime import (
     StartContainerError,
 )
 from podlife.kubelet.runtimes.logs import log_path_of
-from podlife.kubelet.runtimes.refusals import started_before
+from podlife.kubelet.runtimes.preconditions import started_before
 
 from .client import CriClient
-from .mirror import Mirror, SeenContainer
-from .reading import Reading
+from .reader import Reading
 from .requests import ContainerNote, container_request, sandbox_request
 from .settings import ContainerdSettings
+from .state_diff import Mirror, SeenContainer
 from .statuses import termination_file
-from .termination import make_file
+from .termination_files import make_file
 
 __all__ = ["Containers", "make_private"]
 

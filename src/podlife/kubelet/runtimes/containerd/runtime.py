@@ -33,15 +33,15 @@ from podlife.kubelet.runtimes.subscriptions import Subscriptions
 
 from . import images
 from .client import CriClient
-from .commands import executing, run_command
 from .containers import Containers
-from .leftovers import Sessions
-from .mirror import Mirror
-from .orders import Orders
-from .reading import Reading
+from .exec_sessions import Sessions
+from .execution import executing, run_command
+from .pending_calls import Orders
+from .reader import Reading
 from .sandboxes import Sandboxes
 from .settings import ContainerdSettings
-from .termination import remove_others
+from .state_diff import Mirror
+from .termination_files import remove_others
 from .watch import Watch
 
 __all__ = ["ContainerdRuntime"]

@@ -15,10 +15,10 @@ from podlife.kubelet.runtime import (
 
 from .client import CALL_SECONDS, CriClient
 from .containers import Containers, make_private
-from .mirror import Mirror, SeenSandbox
-from .reading import Reading
+from .reader import Reading
 from .requests import sandbox_request
 from .settings import ContainerdSettings
+from .state_diff import Mirror, SeenSandbox
 
 __all__ = ["Sandboxes"]
 

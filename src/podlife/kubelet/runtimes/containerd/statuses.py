@@ -17,9 +17,9 @@ from podlife.kubelet.runtime import (
     SandboxStatus,
 )
 
-from .mirror import SeenContainer, SeenSandbox
 from .requests import NOTE, POD_UID, SANDBOX_ID, ContainerNote
-from .termination import read_message
+from .state_diff import SeenContainer, SeenSandbox
+from .termination_files import read_message
 
 __all__ = [
     "container_state",

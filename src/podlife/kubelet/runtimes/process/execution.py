@@ -18,7 +18,7 @@ from pathlib import Path
 
 from podlife.kubelet.runtime import ExecError, RuntimeUnavailableError
 
-from .orders import Connection, connected
+from .supervisor_connection import Connection, connected
 
 __all__ = ["ProcessExec", "executing"]
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from podlife.kubelet.runtime import RuntimeUnavailableError, StartContainerError
-from podlife.kubelet.runtimes.refusals import started_before
+from podlife.kubelet.runtimes.preconditions import started_before
 
 __all__ = ["Launcher"]
 

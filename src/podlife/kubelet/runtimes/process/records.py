@@ -25,7 +25,7 @@ from typing import Any
 import msgspec
 
 from podlife.kubelet.runtime import ContainerConfig, ContainerState, SandboxConfig, SandboxState
-from podlife.kubelet.volumes.removal import remove_tree
+from podlife.kubelet.volumemanager.removal import remove_tree
 
 log = logging.getLogger(__name__)
 

@@ -37,7 +37,7 @@ from podlife.kubelet.runtime import (
 )
 from podlife.kubelet.runtimes.commands import run_to_end
 from podlife.kubelet.runtimes.logs import log_path_of
-from podlife.kubelet.runtimes.refusals import (
+from podlife.kubelet.runtimes.preconditions import (
     check_exec,
     check_new_container,
     check_new_sandbox,
@@ -49,13 +49,13 @@ from podlife.kubelet.runtimes.refusals import (
 from podlife.kubelet.runtimes.subscriptions import Subscriptions
 
 from .cgroups import Cgroups, discover
-from .ends import Ends
 from .execution import executing
+from .exit_watcher import Ends
 from .launch import Place, launch_of, make_default_termination_message_path
 from .launcher import Launcher
-from .orders import connected
 from .records import ContainerRecord, Records, SandboxRecord, from_nanoseconds, remove
 from .settings import ProcessSettings
+from .supervisor_connection import connected
 
 __all__ = ["ProcessRuntime"]
 

@@ -24,7 +24,7 @@ from podlife.kubelet.runtime import (
 )
 from podlife.kubelet.runtimes.commands import run_to_end
 from podlife.kubelet.runtimes.logs import log_path_of
-from podlife.kubelet.runtimes.refusals import (
+from podlife.kubelet.runtimes.preconditions import (
     check_exec,
     check_new_container,
     check_new_sandbox,

@@ -11,8 +11,8 @@ import pytest
 
 from podlife.errors import ConfigError
 from podlife.kubelet.runtimes.containerd import ContainerdRuntime, ContainerdSettings
-from podlife.kubelet.runtimes.containerd.orders import Orders
-from podlife.kubelet.runtimes.containerd.termination import make_file, read_message, remove_others
+from podlife.kubelet.runtimes.containerd.pending_calls import Orders
+from podlife.kubelet.runtimes.containerd.termination_files import make_file, read_message, remove_others
 
 
 @pytest.mark.parametrize("missing", ["grpc", "google.protobuf"])

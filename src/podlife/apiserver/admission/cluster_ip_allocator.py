@@ -1,0 +1,73 @@
+"""Addresses for services: every service of a kind that has one gets an address that no other has.
+
+There is no network behind them here. They are given out because clients, printers and controllers expect a
+service to have one, and because a service that moves to a real cluster should look the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from ipaddress import IPv4Network
+from itertools import count, islice
+
+import msgspec
+
+from podlife.apiserver.admission import Attributes, Operation, Plugin, Reader
+from podlife.apiserver.storage.store import Record, Store
+from podlife.apiserver.strategies.core.services import assign_cluster_ip, needs_cluster_ip
+from podlife.errors import ApiError
+
+__all__ = ["allocate_cluster_ips"]
+
+_SERVICES = "services"
+# The range that kube-apiserver's manual suggests; its first address is the API server's own service.
+_RANGE = IPv4Network("10.96.0.0/16")
+
+
+def allocate_cluster_ips(store: Store) -> Plugin:
+    """A plug-in that goes round the range, so that two requests at the same time get two addresses."""
+    candidates = _round_and_round()
+
+    def plugin(attributes: Attributes, reader: Reader) -> None:
+        service = attributes.new
+        if service is None or attributes.resource.key != _SERVICES or attributes.subresource:
+            return
+        if attributes.operation is Operation.CREATE and needs_cluster_ip(service):
+            assign_cluster_ip(service, _first_free(candidates, store))
+
+    return plugin
+
+
+def _round_and_round() -> Iterator[str]:
+    """Made of iterators that several threads may draw from, which a generator is not."""
+    return map(_nth_address, count())
+
+
+def _nth_address(number: int) -> str:
+    # Not the network's own address, the first host's and the broadcast address.
+    return str(_RANGE[2 + number % (_RANGE.num_addresses - 3)])
+
+
+class _Spec(msgspec.Struct):
+    cluster_ips: list[str] = msgspec.field(name="clusterIPs", default_factory=list)
+
+
+class _Service(msgspec.Struct):
+    spec: _Spec
+
+
+_decode = msgspec.json.Decoder(_Service).decode
+
+
+def _has_address(record: Record, address: str) -> bool:
+    """Whether it is the service's own: any other text of a service can hold the whole range."""
+    return address in _decode(record.value).spec.cluster_ips
+
+
+def _first_free(candidates: Iterable[str], store: Store) -> str:
+    services = store.list(_SERVICES)
+    for candidate in islice(candidates, _RANGE.num_addresses):
+        mark = f'"{candidate}"'.encode()
+        if not any(mark in record.value and _has_address(record, candidate) for record in services):
+            return candidate
+    raise ApiError("failed to allocate IP: range is full", code=500, reason="InternalError")

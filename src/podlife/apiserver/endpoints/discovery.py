@@ -1,0 +1,238 @@
+"""What clients ask before they ask: which groups, versions and resources there are, and which server this is.
+
+Pure functions over the table of resources. A group's documents never change while the server runs, so each
+is encoded once. Both forms are given: a document per group and version, and the aggregated one in which
+kubectl learns everything with two requests.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+
+import podlife
+from podlife.api.codec import Object, encode
+from podlife.apiserver.registry.negotiation import JSON, parse_accept
+from podlife.apiserver.resource import Resource
+from podlife.apiserver.resource_table import RESOURCES, find, group_versions
+
+__all__ = [
+    "AGGREGATED_CONTENT_TYPE",
+    "Document",
+    "aggregated",
+    "api_group",
+    "api_group_list",
+    "api_resource_list",
+    "api_versions",
+    "is_aggregated",
+    "version_info",
+]
+
+AGGREGATED_CONTENT_TYPE = f"{JSON};g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+
+_AGGREGATED = ("apidiscovery.k8s.io", "v2", "APIGroupDiscoveryList")
+_KUBERNETES = ("1", "36", "0")
+_UPDATE = ("get", "patch", "update")
+_MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Subresource:
+    """What a subresource speaks, where that is not its resource's own kind."""
+
+    verbs: tuple[str, ...] = _UPDATE
+    kind: str = ""
+    group: str = ""
+    version: str = ""
+
+
+_SUBRESOURCES: Mapping[str, _Subresource] = {
+    "binding": _Subresource(("create",), "Binding"),
+    "ephemeralcontainers": _Subresource(),
+    "eviction": _Subresource(("create",), "Eviction", "policy", "v1"),
+    "exec": _Subresource(("create", "get"), "PodExecOptions"),
+    "finalize": _Subresource(("update",)),
+    "log": _Subresource(("get",)),
+    "resize": _Subresource(),
+    "scale": _Subresource(_UPDATE, "Scale", "autoscaling", "v1"),
+    "status": _Subresource(),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """An encoded document and the tag by which a client knows that it has it already."""
+
+    body: bytes
+    etag: str
+
+
+def is_aggregated(accept: str) -> bool:
+    """Whether a request for /api or /apis asks for the aggregated document."""
+    return any(clause.conversion == _AGGREGATED and clause.allows(JSON) for clause in parse_accept(accept))
+
+
+def api_versions(server_address: str) -> Object:
+    """The answer to /api. The address is where the client is to find the server."""
+    return {
+        "kind": "APIVersions",
+        "versions": [version for group, version in group_versions() if not group],
+        "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": server_address}],
+    }
+
+
+def api_group_list() -> Object:
+    """The answer to /apis."""
+    names = dict.fromkeys(group for group, _ in group_versions() if group)
+    return {"kind": "APIGroupList", "apiVersion": "v1", "groups": [_group(name) for name in names]}
+
+
+def api_group(group: str) -> Object | None:
+    """The answer to /apis/<group>, or None if there is no such group."""
+    if not group or not any(group == name for name, _ in group_versions()):
+        return None
+    return {"kind": "APIGroup", "apiVersion": "v1", **_group(group)}
+
+
+def _group(group: str) -> Object:
+    versions = [
+        {"groupVersion": f"{name}/{version}", "version": version}
+        for name, version in group_versions()
+        if name == group
+    ]
+    return {"name": group, "versions": versions, "preferredVersion": versions[0]}
+
+
+def api_resource_list(group: str, version: str) -> Object | None:
+    """The answer to /api/v1 and /apis/<group>/<version>, or None if there is no such version."""
+    if (group, version) not in group_versions():
+        return None
+    answer: Object = {"kind": "APIResourceList"}
+    if group:
+        # The core group's own answer says no apiVersion: it is older than the habit.
+        answer["apiVersion"] = "v1"
+    entries = [entry for row in _rows(group, version) for entry in _entries(row)]
+    return answer | {"groupVersion": f"{group}/{version}" if group else version, "resources": entries}
+
+
+def _rows(group: str, version: str) -> list[Resource]:
+    rows = [row for row in RESOURCES if (row.group, row.version) == (group, version)]
+    return sorted(rows, key=lambda row: row.plural)
+
+
+def _singular(row: Resource) -> str:
+    return row.singular or row.kind.lower()
+
+
+def _entries(row: Resource) -> list[Object]:
+    entry: Object = {
+        "name": row.plural,
+        "singularName": _singular(row),
+        "namespaced": row.namespaced,
+        "kind": row.kind,
+        "verbs": row.verbs,
+    }
+    if row.short_names:
+        entry["shortNames"] = row.short_names
+    if row.categories:
+        entry["categories"] = row.categories
+    if "list" in row.verbs:
+        entry["storageVersionHash"] = _storage_version_hash(row)
+    return [entry, *(_subresource_entry(row, name) for name in sorted(row.subresources))]
+
+
+def _subresource_entry(row: Resource, name: str) -> Object:
+    what = _SUBRESOURCES[name]
+    entry: Object = {"name": f"{row.plural}/{name}", "singularName": "", "namespaced": row.namespaced}
+    if what.group:
+        entry |= {"group": what.group, "version": what.version}
+    return entry | {"kind": what.kind or row.kind, "verbs": what.verbs}
+
+
+def _storage_version_hash(row: Resource) -> str:
+    """Tells clients apart which version objects are stored in; ours are stored as the real server's are."""
+    stored = (find("", "v1", row.stored_as) if row.stored_as else None) or row
+    name = f"{stored.group}/{stored.version}/{stored.kind}"
+    return base64.b64encode(hashlib.sha256(name.encode()).digest()[:8]).decode()
+
+
+@cache
+def aggregated(*, core: bool) -> Document:
+    """Everything at once: the core group (for /api), or all the others (for /apis)."""
+    versions: dict[str, list[str]] = {}
+    for group, version in group_versions():
+        if bool(group) != core:
+            versions.setdefault(group, []).append(version)
+    body = encode(
+        {
+            "kind": "APIGroupDiscoveryList",
+            "apiVersion": "apidiscovery.k8s.io/v2",
+            "metadata": {},
+            "items": [
+                {
+                    "metadata": {"name": group} if group else {},
+                    "versions": [_aggregated_version(group, version) for version in found],
+                }
+                for group, found in versions.items()
+            ],
+        }
+    )
+    return Document(body, f'"{hashlib.sha512(body).hexdigest().upper()}"')
+
+
+def _aggregated_version(group: str, version: str) -> Object:
+    resources = [_aggregated_resource(row) for row in _rows(group, version)]
+    return {"version": version, "resources": resources, "freshness": "Current"}
+
+
+def _aggregated_resource(row: Resource) -> Object:
+    entry: Object = {
+        "resource": row.plural,
+        # An empty group and version mean those of the document's own place.
+        "responseKind": {"group": "", "version": "", "kind": row.kind},
+        "scope": "Namespaced" if row.namespaced else "Cluster",
+        "singularResource": _singular(row),
+        "verbs": row.verbs,
+    }
+    if row.short_names:
+        entry["shortNames"] = row.short_names
+    if row.categories:
+        entry["categories"] = row.categories
+    if row.subresources:
+        entry["subresources"] = [_aggregated_subresource(row, name) for name in sorted(row.subresources)]
+    return entry
+
+
+def _aggregated_subresource(row: Resource, name: str) -> Object:
+    what = _SUBRESOURCES[name]
+    kind = {"group": what.group, "version": what.version, "kind": what.kind or row.kind}
+    return {"subresource": name, "responseKind": kind, "verbs": what.verbs}
+
+
+@cache
+def version_info() -> Object:
+    """The answer to /version: the Kubernetes whose API this is, and, as its build, which podlife."""
+    import platform
+    import sys
+
+    major, minor, patch = _KUBERNETES
+    machine = platform.machine()
+    return {
+        "major": major,
+        "minor": minor,
+        "emulationMajor": major,
+        "emulationMinor": minor,
+        "minCompatibilityMajor": major,
+        "minCompatibilityMinor": str(int(minor) - 1),
+        "gitVersion": f"v{major}.{minor}.{patch}+podlife.{podlife.__version__}",
+        # Clients' models require all of these, though here nothing was compiled.
+        "gitCommit": "",
+        "gitTreeState": "clean",
+        "buildDate": "1970-01-01T00:00:00Z",
+        "goVersion": "",
+        "compiler": f"python{platform.python_version()}",
+        "platform": f"{sys.platform}/{_MACHINES.get(machine, machine)}",
+    }

@@ -1,0 +1,82 @@
+"""Acting as somebody else: `kubectl --as`, and clients that answer for their own users.
+
+Who sends the headers must be allowed to impersonate the user, each group, the UID and each extra value; then the
+request is that user's, and its rights too. Extra values are not kept: no decision here depends on them. A request
+that asks for impersonation is never quietly served as the sender's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from urllib.parse import unquote
+
+from podlife.apiserver.authn.authenticator import ANONYMOUS, User
+from podlife.apiserver.authz.authorizer import Attributes
+from podlife.errors import ApiError
+from podlife.wire import Request
+
+__all__ = ["act_as"]
+
+_USER, _GROUP, _UID = "Impersonate-User", "Impersonate-Group", "Impersonate-Uid"
+_EXTRA = "impersonate-extra-"
+_ACCOUNT = "system:serviceaccount:"
+_AUTHENTICATED, _UNAUTHENTICATED = "system:authenticated", "system:unauthenticated"
+
+
+def act_as(user: User, request: Request, check: Callable[[User, Attributes], None]) -> User:
+    """Whom the request speaks for. `check` raises when the sender may not do what it is asked about."""
+    headers = request.headers
+    extra = [header for header in headers if header.lower().startswith(_EXTRA)]
+    if not extra and _USER not in headers and _GROUP not in headers and _UID not in headers:
+        return user
+    name, uid, groups = headers.get(_USER, ""), headers.get(_UID, ""), _all(headers, _GROUP)
+    if not name:
+        raise ApiError(
+            "requested to impersonate groups, a UID or extra values without impersonating a user",
+            code=400,
+            reason="BadRequest",
+        )
+    for asked in (*_asked(name, uid, groups), *_asked_extra(headers, extra)):
+        check(user, asked)
+    return User(name, uid, _completed(name, groups))
+
+
+def _all(headers: Mapping[str, str], name: str) -> tuple[str, ...]:
+    every: Callable[[str, tuple[str, ...]], list[str]] | None = getattr(headers, "getall", None)
+    if every is not None:
+        return tuple(every(name, ()))
+    return (headers[name],) if name in headers else ()
+
+
+def _asked(name: str, uid: str, groups: tuple[str, ...]) -> Iterator[Attributes]:
+    if account := _account(name):
+        yield Attributes("impersonate", resource="serviceaccounts", namespace=account[0], name=account[1])
+    else:
+        yield Attributes("impersonate", resource="users", name=name)
+    for group in groups:
+        yield Attributes("impersonate", resource="groups", name=group)
+    if uid:
+        yield Attributes("impersonate", "authentication.k8s.io", "uids", name=uid)
+
+
+def _asked_extra(headers: Mapping[str, str], extra: Iterable[str]) -> Iterator[Attributes]:
+    for header in dict.fromkeys(each.lower() for each in extra):
+        key = unquote(header.removeprefix(_EXTRA))
+        for value in _all(headers, header):
+            yield Attributes("impersonate", "authentication.k8s.io", "userextras", key, name=value)
+
+
+def _account(name: str) -> tuple[str, str] | None:
+    """Namespace and name of a service account, if the user is one."""
+    namespace, _, account = name.removeprefix(_ACCOUNT).partition(":")
+    return (namespace, account) if name.startswith(_ACCOUNT) and namespace and account else None
+
+
+def _completed(name: str, groups: tuple[str, ...]) -> tuple[str, ...]:
+    """The groups with those that every such user is in."""
+    if not groups and (account := _account(name)):
+        groups = ("system:serviceaccounts", f"system:serviceaccounts:{account[0]}")
+    always = _UNAUTHENTICATED if name == ANONYMOUS.name else _AUTHENTICATED
+    if _AUTHENTICATED in groups or _UNAUTHENTICATED in groups:
+        return groups
+    return (*groups, always)

@@ -1,0 +1,99 @@
+"""What the server counts about itself, and the text that Prometheus reads.
+
+Counting is a few additions on the path of a request; the text is put together when somebody asks.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from time import perf_counter
+
+from podlife.apiserver.resource_table import RESOURCES
+from podlife.apiserver.storage.store import Store
+
+__all__ = ["Metrics"]
+
+_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+
+
+class Metrics:
+    """Requests by verb, resource and code; how long they took until their answer began."""
+
+    def __init__(self) -> None:
+        self.in_flight = 0
+        self._requests: Counter[tuple[str, str, int]] = Counter()
+        self._durations: dict[str, list[int]] = {}
+        self._seconds: dict[str, float] = {}
+        # What other parts of the server count.
+        self.others: list[Callable[[], Iterable[str]]] = []
+
+    def begin(self) -> float:
+        self.in_flight += 1
+        return perf_counter()
+
+    def end(self, started: float, verb: str, resource: str, code: int) -> None:
+        elapsed = perf_counter() - started
+        self.in_flight -= 1
+        # Paths that mean nothing here must not become labels: their number has no bound.
+        self._requests[verb, resource if resource in _KNOWN else "", code] += 1
+        counts = self._durations.get(verb)
+        if counts is None:
+            counts = self._durations[verb] = [0] * (len(_BUCKETS) + 1)
+        slot = 0
+        while slot < len(_BUCKETS) and elapsed > _BUCKETS[slot]:
+            slot += 1
+        counts[slot] += 1
+        self._seconds[verb] = self._seconds.get(verb, 0.0) + elapsed
+
+    def render(self, store: Store) -> bytes:
+        lines = [
+            "# HELP apiserver_request_total Requests by verb, resource and HTTP code.",
+            "# TYPE apiserver_request_total counter",
+        ]
+        for (verb, resource, code), count in sorted(self._requests.items()):
+            labels = f'verb="{verb.upper()}",resource="{resource}",code="{code}"'
+            lines.append(f"apiserver_request_total{{{labels}}} {count}")
+        lines += [
+            "# HELP apiserver_request_duration_seconds Time until the answer to a request began.",
+            "# TYPE apiserver_request_duration_seconds histogram",
+        ]
+        for verb in sorted(self._durations):
+            lines += self._histogram(verb)
+        lines += [
+            "# HELP apiserver_current_inflight_requests Requests being worked on.",
+            "# TYPE apiserver_current_inflight_requests gauge",
+            f"apiserver_current_inflight_requests {self.in_flight}",
+            "# HELP apiserver_storage_objects Objects stored, by resource.",
+            "# TYPE apiserver_storage_objects gauge",
+        ]
+        stored = sorted({resource.storage_key for resource in RESOURCES if "list" in resource.verbs})
+        lines += [f'apiserver_storage_objects{{resource="{key}"}} {store.count(key)}' for key in stored]
+        lines += [
+            "# HELP podlife_storage_revision The last committed revision.",
+            "# TYPE podlife_storage_revision gauge",
+            f"podlife_storage_revision {store.revision}",
+            "# HELP podlife_storage_set_aside Damaged rows found when the store was opened, which are not served.",
+            "# TYPE podlife_storage_set_aside gauge",
+            f"podlife_storage_set_aside {len(store.set_aside)}",
+            "# HELP podlife_storage_full Whether there is no room on the disk for new objects.",
+            "# TYPE podlife_storage_full gauge",
+            f"podlife_storage_full {int(bool(store.trouble))}",
+        ]
+        lines += [line for other in self.others for line in other()]
+        lines.append("")
+        return "\n".join(lines).encode()
+
+    def _histogram(self, verb: str) -> list[str]:
+        name, label = "apiserver_request_duration_seconds", f'verb="{verb.upper()}"'
+        total = 0
+        lines = []
+        for bound, count in zip((*_BUCKETS, "+Inf"), self._durations[verb], strict=True):
+            total += count
+            lines.append(f'{name}_bucket{{{label},le="{bound}"}} {total}')
+        lines.append(f"{name}_sum{{{label}}} {self._seconds[verb]:.6f}")
+        lines.append(f"{name}_count{{{label}}} {total}")
+        return lines
+
+
+_KNOWN = frozenset(resource.plural for resource in RESOURCES)

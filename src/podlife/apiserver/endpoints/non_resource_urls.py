@@ -1,0 +1,101 @@
+"""Everything that is not a resource: discovery, version, health, metrics, OpenAPI."""
+
+from __future__ import annotations
+
+from podlife.api.codec import Object, encode
+from podlife.apiserver.endpoints import discovery, openapi
+from podlife.apiserver.endpoints.metrics import Metrics
+from podlife.apiserver.resource_table import group_versions
+from podlife.apiserver.storage.store import Store
+from podlife.errors import ApiError, NotFoundError
+from podlife.wire import Request, Response
+
+__all__ = ["answer", "is_public"]
+
+_HEALTH = ("/healthz", "/livez", "/readyz")
+_GROUPS = [f"/apis/{group}" for group, _ in group_versions() if group]
+_VERSIONS = [f"/apis/{group}/{version}" for group, version in group_versions() if group]
+_OTHERS = ["/metrics", "/openapi/v2", "/openapi/v3", "/version"]
+_PATHS = sorted(["/api", "/api/v1", "/apis", *_GROUPS, *_VERSIONS, *_HEALTH, *_OTHERS])
+_METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"
+
+
+def is_public(path: str) -> bool:
+    """Whether everybody may ask, even who has no identity."""
+    return path.rstrip("/") in _HEALTH
+
+
+def answer(request: Request, store: Store, metrics: Metrics) -> Response:
+    path = request.path.rstrip("/") or "/"
+    if request.method not in ("GET", "HEAD"):
+        raise ApiError(
+            "the server does not allow this method on the requested resource",
+            code=405,
+            reason="MethodNotAllowed",
+            details={},
+        )
+    if path.startswith("/openapi/"):
+        return openapi.answer(request)
+    if path.startswith("/api"):
+        return _discovery(request, path)
+    match path:
+        case "/":
+            return Response(body=encode({"paths": _PATHS}))
+        case "/version":
+            return Response(body=encode(discovery.version_info()))
+        case "/metrics":
+            return Response(body=metrics.render(store), content_type=_METRICS_TYPE)
+        case _:
+            return _health(request, path, store)
+
+
+def _health(request: Request, path: str, store: Store) -> Response:
+    """`/readyz`, with `?verbose` check by check, or one check alone. That this answers is the check `ping`; `storage`
+    is part of readiness only: a restart would not make room on a full disk."""
+    root, _, only = path[1:].partition("/")
+    checks = {"ping": "", "storage": store.trouble} if root == "readyz" else {"ping": ""}
+    if f"/{root}" not in _HEALTH or (only and only not in checks):
+        raise _not_found()
+    chosen = {only: checks[only]} if only else checks
+    has_failed = any(chosen.values())
+    body = "ok"
+    if has_failed or ("verbose" in request.query and not only):
+        lines = [f"[-]{name} failed: {why}" if why else f"[+]{name} ok" for name, why in chosen.items()]
+        body = "\n".join([*lines, f"{root} check {'failed' if has_failed else 'passed'}", ""])
+    status = 500 if has_failed else 200
+    return Response(status, body.encode(), content_type="text/plain; charset=utf-8")
+
+
+def _discovery(request: Request, path: str) -> Response:
+    accept = request.headers.get("Accept", "")
+    if path in ("/api", "/apis") and discovery.is_aggregated(accept):
+        document = discovery.aggregated(core=path == "/api")
+        headers = {"ETag": document.etag, "Vary": "Accept"}
+        if request.headers.get("If-None-Match") == document.etag:
+            return Response(304, b"", discovery.AGGREGATED_CONTENT_TYPE, headers)
+        return Response(200, document.body, discovery.AGGREGATED_CONTENT_TYPE, headers)
+    body = _legacy_discovery(request, path)
+    if body is None:
+        raise _not_found()
+    return Response(body=encode(body))
+
+
+def _legacy_discovery(request: Request, path: str) -> Object | None:
+    parts = path.split("/")[1:]
+    match parts:
+        case ["api"]:
+            return discovery.api_versions(request.headers.get("Host", ""))
+        case ["apis"]:
+            return discovery.api_group_list()
+        case ["api", version]:
+            return discovery.api_resource_list("", version)
+        case ["apis", group]:
+            return discovery.api_group(group)
+        case ["apis", group, version]:
+            return discovery.api_resource_list(group, version)
+        case _:
+            return None
+
+
+def _not_found() -> ApiError:
+    return NotFoundError("the server could not find the requested resource", details={})

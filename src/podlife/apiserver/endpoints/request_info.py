@@ -1,0 +1,85 @@
+"""What a path means: a resource, a namespace, a name and a subresource, or none of these."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from podlife.apiserver.resource import Resource
+from podlife.apiserver.resource_table import find
+from podlife.wire import Request
+
+__all__ = ["Route", "parse", "verb_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """An address in the API. `resource` is None where no resource of ours is meant."""
+
+    group: str
+    version: str
+    plural: str
+    namespace: str
+    name: str
+    subresource: str
+    resource: Resource | None
+
+
+def parse(path: str) -> Route | None:
+    """The route of a resource path; None for everything else (discovery, health, …)."""
+    parts = path.split("/")[1:]
+    if parts and parts[-1] == "":
+        parts.pop()
+    if parts[:2] == ["api", "v1"]:
+        return _route("", "v1", parts[2:])
+    # Without a group it is no path of an API: the core group has a place of its own.
+    if parts[:1] == ["apis"] and len(parts) > 2 and parts[1]:
+        return _route(parts[1], parts[2], parts[3:])
+    return None
+
+
+def _route(group: str, version: str, rest: list[str]) -> Route | None:
+    namespace = ""
+    if not all(rest):
+        return None
+    # `namespaces/x` is the namespace itself, `namespaces/x/pods` something in it; `namespaces/x/status` the former.
+    if (
+        len(rest) > 2
+        and rest[0] == "namespaces"
+        and not (group == "" and len(rest) == 3 and rest[2] in ("status", "finalize"))
+    ):
+        namespace, rest = rest[1], rest[2:]
+    if not 1 <= len(rest) <= 3:
+        return None
+    plural, name, subresource = (*rest, "", "")[:3]
+    resource = find(group, version, plural)
+    if resource is not None and not _fits(resource, namespace, name, subresource):
+        resource = None
+    return Route(group, version, plural, namespace, name, subresource, resource)
+
+
+def _fits(resource: Resource, namespace: str, name: str, subresource: str) -> bool:
+    if namespace and not resource.namespaced:
+        return False
+    if name and resource.namespaced and not namespace:
+        return False
+    return not subresource or subresource in resource.subresources
+
+
+def verb_of(request: Request, route: Route) -> str:
+    """The verb that the request is, as authorization and the registry name it; empty for an unknown method."""
+    match request.method:
+        case "GET":
+            if route.name:
+                return "get"
+            flag = request.query.get("watch").lower()
+            return "watch" if "watch" in request.query and flag not in ("false", "0") else "list"
+        case "POST":
+            return "create"
+        case "PUT":
+            return "update"
+        case "PATCH":
+            return "patch"
+        case "DELETE":
+            return "delete" if route.name else "deletecollection"
+        case _:
+            return ""

@@ -1,0 +1,185 @@
+"""Questions about identities, answered in the form of API objects that are never stored.
+
+They serve `kubectl auth can-i`, `auth can-i --list` and `auth whoami`, and node agents that ask on behalf of
+whoever talks to them. Each function takes the posted object and returns the answer, or raises ApiError.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from podlife.api.codec import Object, format_time
+from podlife.api.field_errors import FieldError, bad_value, invalid
+from podlife.apiserver.authn.authenticator import Authenticator, User
+from podlife.apiserver.authz.authorizer import (
+    Attributes,
+    NodeView,
+    Rule,
+    authorize,
+    rules_for,
+)
+from podlife.errors import ApiError
+
+__all__ = [
+    "review_access",
+    "review_rules",
+    "review_self",
+    "review_subject_access",
+    "review_token",
+]
+
+_GROUP = "authorization.k8s.io"
+
+
+def review_access(user: User, body: Object, nodes: NodeView) -> Object:
+    """SelfSubjectAccessReview: may I?"""
+    spec = body.get("spec") or {}
+    _check("SelfSubjectAccessReview", _spec_errors(spec))
+    return _with_status(body, _access_status(user, spec, nodes))
+
+
+def review_subject_access(body: Object, nodes: NodeView, *, namespace: str = "") -> Object:
+    """SubjectAccessReview, or with a namespace LocalSubjectAccessReview: may they?"""
+    spec = body.get("spec") or {}
+    errors = _spec_errors(spec)
+    if not spec.get("user") and not spec.get("groups"):
+        errors.append(bad_value("spec.user", "", "at least one of user or group must be specified"))
+    if namespace:
+        errors += _local_errors(spec, namespace)
+    _check("LocalSubjectAccessReview" if namespace else "SubjectAccessReview", errors)
+    user = User(spec.get("user") or "", spec.get("uid") or "", tuple(spec.get("groups") or ()))
+    return _with_status(body, _access_status(user, spec, nodes))
+
+
+def review_rules(user: User, body: Object) -> Object:
+    """SelfSubjectRulesReview: what may I do in this namespace?"""
+    if not (body.get("spec") or {}).get("namespace"):
+        raise ApiError("no namespace on request", code=400, reason="BadRequest")
+    rules = rules_for(user)
+    status: Object = {
+        "resourceRules": [_resource_rule(rule) for rule in rules if rule.resources],
+        "nonResourceRules": [
+            {"verbs": list(rule.verbs), "nonResourceURLs": list(rule.paths)} for rule in rules if rule.paths
+        ],
+        "incomplete": bool(user.node_name),
+    }
+    if user.node_name:
+        status["evaluationError"] = "node authorizer does not support user rule resolution"
+    return {
+        "kind": "SelfSubjectRulesReview",
+        "apiVersion": f"{_GROUP}/v1",
+        "metadata": {},
+        "spec": {},
+        "status": status,
+    }
+
+
+def review_self(user: User, now: datetime) -> Object:
+    """SelfSubjectReview: who am I?"""
+    return {
+        "kind": "SelfSubjectReview",
+        "apiVersion": "authentication.k8s.io/v1",
+        "metadata": {"creationTimestamp": format_time(now)},
+        "status": {"userInfo": _user_info(user)},
+    }
+
+
+def review_token(body: Object, authenticator: Authenticator) -> Object:
+    """TokenReview: whose token is this?"""
+    token = (body.get("spec") or {}).get("token")
+    if not token:
+        raise ApiError("token is required for TokenReview in authentication", code=400, reason="BadRequest")
+    user = authenticator.find_token(token)
+    if user is None:
+        return _with_status(body, {"user": {}, "error": "invalid bearer token"})
+    return _with_status(body, {"authenticated": True, "user": _user_info(user)})
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The attributes in a review's spec; everything may be missing."""
+
+    spec: Object
+
+    def attributes(self) -> Attributes:
+        resource: Any = self.spec.get("resourceAttributes")
+        if resource is None:
+            path = self.spec.get("nonResourceAttributes") or {}
+            return Attributes(path.get("verb", ""), path=path.get("path", ""))
+        return Attributes(
+            resource.get("verb", ""),
+            resource.get("group", ""),
+            resource.get("resource", ""),
+            resource.get("subresource", ""),
+            resource.get("namespace", ""),
+            resource.get("name", ""),
+            field_selector=_selector_text(resource.get("fieldSelector") or {}),
+        )
+
+
+def _selector_text(selector: Object) -> str:
+    if text := selector.get("rawSelector"):
+        return str(text)
+    terms = [
+        f"{item.get('key')}={(item.get('values') or [''])[0]}"
+        for item in selector.get("requirements") or ()
+        if item.get("operator") == "In" and len(item.get("values") or ()) == 1
+    ]
+    return ",".join(terms)
+
+
+def _access_status(user: User, spec: Object, nodes: NodeView) -> Object:
+    decision = authorize(user, _Asked(spec).attributes(), nodes)
+    status: Object = {"allowed": decision.allowed}
+    if decision.reason:
+        status["reason"] = decision.reason
+    return status
+
+
+def _spec_errors(spec: Object) -> list[FieldError]:
+    resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+    if resource is not None and path is not None:
+        reason = "cannot be specified in combination with resourceAttributes"
+        return [bad_value("spec.nonResourceAttributes", path, reason)]
+    if resource is None and path is None:
+        reason = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+        return [bad_value("spec.resourceAttributes", None, reason)]
+    return []
+
+
+def _local_errors(spec: Object, namespace: str) -> list[FieldError]:
+    errors = []
+    resource = spec.get("resourceAttributes")
+    if resource is not None and resource.get("namespace", "") != namespace:
+        field = "spec.resourceAttributes.namespace"
+        errors.append(bad_value(field, resource.get("namespace", ""), "must match metadata.namespace"))
+    if spec.get("nonResourceAttributes") is not None:
+        field, value = "spec.nonResourceAttributes", spec["nonResourceAttributes"]
+        errors.append(bad_value(field, value, "disallowed on this kind of request"))
+    return errors
+
+
+def _check(kind: str, errors: list[FieldError]) -> None:
+    if errors:
+        raise invalid(kind, _GROUP, "", errors)
+
+
+def _with_status(body: Object, status: Object) -> Object:
+    return {
+        "kind": body.get("kind"),
+        "apiVersion": body.get("apiVersion"),
+        "metadata": body.get("metadata") or {},
+        "spec": body.get("spec") or {},
+        "status": status,
+    }
+
+
+def _resource_rule(rule: Rule) -> Object:
+    return {"verbs": list(rule.verbs), "apiGroups": list(rule.groups), "resources": list(rule.resources)}
+
+
+def _user_info(user: User) -> Object:
+    info: Object = {"username": user.name, "uid": user.uid, "groups": list(user.groups)}
+    return {key: value for key, value in info.items() if value}

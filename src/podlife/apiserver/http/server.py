@@ -1,0 +1,275 @@
+"""The HTTP face: sockets and TLS on one side, `wire.Request` and `wire.Response` on the other.
+
+It knows nothing of Kubernetes but the form of an error. It guarantees that everything a client can make
+it hold is bounded: the body, the headers, the time to send either, the time a reader may stand still, the
+number of connections. HTTP/1.1 only; WebSockets for upgrades. How bodies are read and written stands in
+`http_bodies`, upgrades in `http_upgrade`.
+
+Who the client is and what it may do is left to the handler; the face only passes on what TLS has proved.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import ssl
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+from urllib.parse import unquote
+
+from aiohttp import hdrs, web
+
+from podlife.apiserver.http.bodies import (
+    SERVER_NAME,
+    SLICE_BYTES,
+    Limits,
+    Reader,
+    headers_of,
+    read_body,
+    send_pieces,
+    send_stream,
+    status_of,
+)
+from podlife.apiserver.http.upgrade import upgrade
+from podlife.bounded_connection import Strangers
+from podlife.errors import ApiError
+from podlife.wire import Handler, Peer, Query, Request
+
+__all__ = ["HttpFace", "Limits"]
+
+log = logging.getLogger(__name__)
+
+Identify = Callable[[Request], object]
+
+
+class HttpFace:
+    """Serves a handler on one address. `start` binds, `stop` ends streams and lets requests finish."""
+
+    def __init__(
+        self,
+        handler: Handler,
+        *,
+        tls: ssl.SSLContext | None,
+        limits: Limits | None = None,
+        identify: Identify | None = None,
+    ) -> None:
+        """`identify` raises ApiError for a client that nobody knows: its body is not waited for."""
+        self._handler = handler
+        self._identify = identify
+        self._tls = tls
+        self._limits = limits or Limits()
+        self._listener: asyncio.Server | None = None
+        self._server: _Server | None = None
+
+    @property
+    def port(self) -> int:
+        """The port that was bound: with port 0, the one the system chose."""
+        assert self._listener is not None
+        return int(self._listener.sockets[0].getsockname()[1])
+
+    @property
+    def connections(self) -> int:
+        return len(self._server.connections) if self._server else 0
+
+    async def start(self, host: str, port: int) -> None:
+        """Listen; raises OSError when the address cannot be bound."""
+        self._server = _Server(self._handler, self._limits, self._identify)
+        self._listener = await asyncio.get_running_loop().create_server(
+            self._server,
+            host,
+            port,
+            ssl=self._tls,
+            backlog=1024,
+            ssl_handshake_timeout=self._limits.handshake_seconds if self._tls else None,
+        )
+        for listener in self._listener.sockets:
+            _notice_dead_clients(listener)
+
+    async def stop(self, *, seconds: float = 5.0) -> None:
+        """Accept nothing more, end the streams, wait for requests in flight, and close what is left."""
+        if self._listener is None or self._server is None:
+            return
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + seconds
+        self._listener.close()
+        self._server.end_streams()
+        await self._server.receive_bodies(seconds)
+        self._server.pre_shutdown()
+        await self._server.shutdown(max(0.0, deadline - loop.time()))
+        self._listener = None
+
+
+class _Connection(Reader):
+    """One client's connection, and what TLS has proved about the client."""
+
+    __slots__ = ("body_arrived", "peer", "source_ip")
+
+    def __init__(self, server: _Server, **settings: Any) -> None:
+        super().__init__(server, **settings)
+        self.peer: Peer | None = None
+        self.source_ip = ""
+        # Set while a body is still arriving.
+        self.body_arrived: asyncio.Future[None] | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        assert isinstance(self._manager, _Server)
+        if self._manager.is_full:
+            log.warning("refused a connection: there are %d already", len(self._manager.connections) - 1)
+            self.force_close()
+            return
+        self.peer = _peer_of(transport.get_extra_info("peercert"))
+        self.source_ip = str((transport.get_extra_info("peername") or ("",))[0])
+        if self.peer is None:
+            self._manager.strangers.add(self)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        if isinstance(self._manager, _Server):
+            self._manager.strangers.forget(self)
+        super().connection_lost(exc)
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """What could not be parsed is answered as Go's server does; a failure of ours is told and logged."""
+        is_ours = status != 400 and exc is not None
+        if is_ours and not isinstance(exc, ConnectionError):
+            log.error("%s %s failed", request.method, request.raw_path.partition("?")[0], exc_info=exc)
+        if request.writer.output_size > 0:
+            # The answer has begun: only cutting it off can tell the client that it is not whole.
+            raise ConnectionResetError("the answer has begun already") from exc
+        if is_ours:
+            answer = status_of(ApiError(f"Internal error occurred: {exc}"))
+        else:
+            answer = web.Response(status=400, text="400 Bad Request", headers={hdrs.SERVER: SERVER_NAME})
+        answer.force_close()
+        return answer
+
+
+class _Server(web.Server):
+    """Makes connections, and translates what arrives on them."""
+
+    def __init__(self, handler: Handler, limits: Limits, identify: Identify | None) -> None:
+        super().__init__(self._serve)
+        self._answer = handler
+        self._identify = identify
+        self._limits = limits
+        self.strangers = Strangers(limits.strangers)
+        self._settings: dict[str, Any] = {
+            "stall_seconds": limits.stall_seconds,
+            "most_head_bytes": limits.head_bytes,
+            "first_head_seconds": limits.first_head_seconds,
+            "access_log": None,
+            "keepalive_timeout": limits.idle_seconds,
+            "max_line_size": limits.header_bytes,
+            "max_field_size": limits.header_bytes,
+            "max_headers": limits.headers,
+            "lingering_time": limits.lingering_seconds,
+            # A body is taken as it is: unpacking it would let a small one become a huge one.
+            "auto_decompress": False,
+        }
+
+    @property
+    def is_full(self) -> bool:
+        return len(self._connections) > self._limits.connections
+
+    def __call__(self) -> _Connection:
+        return _Connection(self, loop=self._loop, **self._settings)
+
+    def end_streams(self) -> None:
+        for connection in self.connections:
+            assert isinstance(connection, _Connection)
+            connection.end_stream()
+
+    async def receive_bodies(self, seconds: float) -> None:
+        """Let go of idle connections, and wait for the bodies that are arriving: a connection that is told to
+        close takes nothing more, and the request that has begun on it could not finish."""
+        arriving: list[asyncio.Future[None]] = []
+        for connection in self.connections:
+            assert isinstance(connection, _Connection)
+            if connection.body_arrived is not None:
+                arriving.append(connection.body_arrived)
+            else:
+                connection.close()
+        if arriving:
+            await asyncio.wait(arriving, timeout=seconds)
+
+    async def _receive(self, request: web.BaseRequest, connection: _Connection) -> bytes:
+        if not request.can_read_body:
+            return b""
+        if self._identify is not None and not request.content.is_eof():
+            # What is still to come would be kept until it is whole: not for everybody who can connect.
+            self._identify(_request(request, b"", connection))
+        connection.body_arrived = arrived = self._loop.create_future()
+        try:
+            return await read_body(request, self._limits)
+        finally:
+            connection.body_arrived = None
+            arrived.set_result(None)
+
+    async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
+        connection = request.protocol
+        assert isinstance(connection, _Connection)
+        connection.request_begins(request)
+        try:
+            return await self._served(request, connection)
+        finally:
+            connection.request_ends()
+
+    async def _served(self, request: web.BaseRequest, connection: _Connection) -> web.StreamResponse:
+        try:
+            body = await self._receive(request, connection)
+        except ApiError as error:
+            answer = status_of(error)
+            # The rest of the body is not read, so nothing that follows on this connection can be.
+            answer.force_close()
+            return answer
+        response = await self._answer(_request(request, body, connection))
+        if connection in self.strangers and response.status != 401 and hdrs.AUTHORIZATION in request.headers:
+            self.strangers.forget(connection)
+        if response.upgrade is not None:
+            return await upgrade(request, response.upgrade)
+        content = response.body
+        if isinstance(content, bytes):
+            if len(content) <= SLICE_BYTES:
+                return web.Response(status=response.status, body=content, headers=headers_of(response))
+            content = [content]
+        prepared = web.StreamResponse(status=response.status, headers=headers_of(response))
+        if isinstance(content, AsyncIterator):
+            await send_stream(request, prepared, connection, content)
+        else:
+            await send_pieces(request, prepared, connection, content)
+        return prepared
+
+
+def _notice_dead_clients(listener: socket.socket) -> None:
+    """A client that vanished without a word is found within two minutes; what is accepted inherits this."""
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    if hasattr(socket, "TCP_KEEPIDLE"):
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 60)
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 15)
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 4)
+
+
+def _request(request: web.BaseRequest, body: bytes, connection: _Connection) -> Request:
+    path, _, raw_query = request.raw_path.partition("?")
+    if not path.startswith("/"):
+        # A proxy's way to ask: the whole address stands in the request line.
+        path, raw_query = request.rel_url.raw_path, request.rel_url.raw_query_string
+    path = unquote(path) if "%" in path else path
+    query = Query(raw_query)
+    return Request(request.method, path, query, request.headers, body, connection.peer, connection.source_ip)
+
+
+def _peer_of(certificate: dict[str, Any] | None) -> Peer | None:
+    """The subject of a certificate that the TLS layer has verified."""
+    subject = [pair for part in (certificate or {}).get("subject", ()) for pair in part]
+    names = [value for key, value in subject if key == "commonName"]
+    if not names:
+        return None
+    return Peer(names[0], tuple(value for key, value in subject if key == "organizationName"))

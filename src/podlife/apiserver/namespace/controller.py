@@ -1,0 +1,178 @@
+"""Empties namespaces that are being deleted, and finalizes them.
+
+Upstream has this in kube-controller-manager; without it `kubectl delete namespace` would hang on a server that
+runs alone. It works on the store's events: a namespace that becomes Terminating is emptied at once, its pods
+before everything else; what needs time (a pod in its grace, an object with finalizers) is looked at again, ever
+less often. What is left, and what could not be deleted, is written into the namespace's conditions. An object
+that cannot be deleted, for whatever reason, delays its own namespace and nothing else. Running beside upstream's
+controller does no harm: both only finish what is begun.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+
+from podlife.api.codec import Object
+from podlife.apiserver.authn.authenticator import CONTROLLERS
+from podlife.apiserver.namespace.conditions import Contents, conditions_of
+from podlife.apiserver.registry.delete import delete_record
+from podlife.apiserver.registry.graceful_deletion import DeleteOptions
+from podlife.apiserver.registry.object_codec import thaw
+from podlife.apiserver.registry.request_scope import Registry, Scope
+from podlife.apiserver.registry.update import commit_change
+from podlife.apiserver.resource import Resource
+from podlife.apiserver.resource_table import STORED
+from podlife.apiserver.storage.store import CompactedError, EventType, Key, Record, StoreError
+from podlife.errors import ApiError
+from podlife.wire import Request
+
+__all__ = ["NamespaceCleanup"]
+
+log = logging.getLogger(__name__)
+
+_NAMESPACES = "namespaces"
+_FINALIZER = "kubernetes"
+_FIRST_PAUSE_SECONDS = 0.1
+_LONGEST_PAUSE_SECONDS = 5.0
+# A condition is read by people: of many failed deletes it names the first ones.
+_MOST_ERRORS = 10
+
+# As upstream: nobody orphans what goes with its namespace anyway, and no finalizer has to be taken off for it.
+_IN_BACKGROUND = DeleteOptions(propagation="Background")
+
+_CONTENTS = tuple(resource for resource in STORED if resource.namespaced and not resource.stored_as)
+_PODS = tuple(resource for resource in _CONTENTS if resource.key == "pods")
+_OTHERS = tuple(resource for resource in _CONTENTS if resource.key != "pods")
+
+
+class NamespaceCleanup:
+    """One `run`, which ends with the store or by cancellation."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._at_work: set[str] = set()
+
+    async def run(self) -> None:
+        store = self._registry.store
+        async with asyncio.TaskGroup() as group:
+            while True:
+                subscription = store.subscribe(_NAMESPACES, since=store.revision)
+                for record in store.list(_NAMESPACES):
+                    self._consider(group, record)
+                try:
+                    while True:
+                        for event in (await subscription.next()).events:
+                            if event.type is not EventType.DELETED:
+                                self._consider(group, event.record)
+                except CompactedError:
+                    continue  # fell behind: look at all of them again
+                except StoreError:
+                    return
+                finally:
+                    subscription.close()
+
+    def _consider(self, group: asyncio.TaskGroup, record: Record) -> None:
+        name = record.key.name
+        if name not in self._at_work and b'"Terminating"' in record.value:
+            self._at_work.add(name)
+            group.create_task(self._empty(name), name=f"empty namespace {name}")
+
+    async def _empty(self, name: str) -> None:
+        pause = _FIRST_PAUSE_SECONDS
+        try:
+            await self._let_arrive()
+            while not await self._is_done(name):
+                await asyncio.sleep(pause)
+                pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
+        finally:
+            self._at_work.discard(name)
+
+    async def _let_arrive(self) -> None:
+        """Wait for what was let in before the namespace was seen to be Terminating and is still on its way to the
+        disk: it would come to stand in a namespace that is gone."""
+        # Who is on its way may have waited for another commit on the same key: then it begins when that one ends.
+        for _ in range(2):
+            await self._registry.store.commit()
+
+    async def _is_done(self, name: str) -> bool:
+        """One pass over the namespace; whether there is nothing left to do about it."""
+        try:
+            if not self._is_terminating(name):
+                return True
+            contents = await self._delete_contents(name)
+            await self._write(name, contents)
+        except (ApiError, StoreError) as error:
+            log.warning("namespace %s is not empty yet: %s", name, error)
+        except Exception:  # whatever is wrong with this namespace, the server and the other namespaces go on
+            log.exception("cleanup of namespace %s failed, will retry", name)
+        else:
+            return contents.is_empty
+        return False
+
+    def _is_terminating(self, name: str) -> bool:
+        record = self._registry.store.get(Key(_NAMESPACES, "", name))
+        if record is None or b'"Terminating"' not in record.value:
+            return False
+        obj = thaw(record.value)
+        return "deletionTimestamp" in obj["metadata"] and _FINALIZER in _finalizers(obj)
+
+    async def _delete_contents(self, name: str) -> Contents:
+        """Pods first: whatever else is there, they may need for their end. The rest waits until they are gone."""
+        contents = await self._delete_all(name, _PODS)
+        return contents if not contents.is_empty else await self._delete_all(name, _OTHERS)
+
+    async def _delete_all(self, name: str, resources: Iterable[Resource]) -> Contents:
+        contents = Contents()
+        for resource in resources:
+            for record in self._registry.store.list(resource.storage_key, name):
+                try:
+                    await self._delete(resource, record.key)
+                except Exception as error:  # noqa: BLE001 - the others of the namespace are deleted all the same
+                    _note_failure(contents, resource, record.key, error)
+            for record in self._registry.store.list(resource.storage_key, name):
+                contents.objects[f"{resource.plural}.{resource.group}"] += 1
+                contents.finalizers.update(_finalizers_of(record))
+        return contents
+
+    async def _delete(self, resource: Resource, key: Key) -> None:
+        scope = Scope(Request("DELETE", ""), CONTROLLERS, resource, "delete", key.namespace, key.name)
+        async with self._registry.store.locked(key):
+            current = self._registry.store.get(key)
+            if current is not None:
+                await delete_record(self._registry, scope, current, _IN_BACKGROUND)
+
+    async def _write(self, name: str, contents: Contents) -> None:
+        """Tell what is left; where that is nothing, finalize the namespace."""
+        key = Key(_NAMESPACES, "", name)
+        async with self._registry.store.locked(key):
+            record = self._registry.store.get(key)
+            if record is None:
+                return
+            old, new = thaw(record.value), thaw(record.value)
+            status = new.setdefault("status", {})
+            known = status.get("conditions") or ()
+            status["conditions"] = conditions_of(contents, known, self._registry.clock.now())
+            if contents.is_empty:
+                kept = [each for each in _finalizers(old) if each != _FINALIZER]
+                new["spec"] = {"finalizers": kept} if kept else {}
+            await commit_change(self._registry, record, new, old, dry_run=False)
+
+
+def _finalizers(namespace: Object) -> list[str]:
+    return (namespace.get("spec") or {}).get("finalizers") or []
+
+
+def _finalizers_of(record: Record) -> list[str]:
+    if b'"finalizers"' not in record.value:
+        return []
+    return thaw(record.value)["metadata"].get("finalizers") or []
+
+
+def _note_failure(contents: Contents, resource: Resource, key: Key, error: Exception) -> None:
+    told = f"{resource.plural} {key.name}: {error}"
+    if len(contents.errors) < _MOST_ERRORS:
+        contents.errors.append(told)
+    trace = None if isinstance(error, ApiError | StoreError) else error
+    log.warning("namespace %s is not empty yet: %s", key.namespace, told, exc_info=trace)

@@ -1,0 +1,177 @@
+"""From the bytes of a request to an object of the right shape.
+
+Everything a client can send wrong in a body is answered here: the format (415), broken JSON and wrong types
+(400), a kind that does not belong to the address (400), unknown and duplicate fields (by `fieldValidation`).
+What comes out has passed the schema check, so the verbs and strategies behind it need not be defensive.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from podlife.api import protobuf, schema
+from podlife.api.codec import Object, decode_object
+from podlife.api.json_text import MOST_VALUES, has_too_many_values
+from podlife.apiserver.registry.request_scope import Scope
+from podlife.apiserver.registry.worker_threads import in_thread
+from podlife.errors import ApiError
+from podlife.wire import Request
+
+__all__ = [
+    "bad_request",
+    "check_bytes",
+    "check_shape",
+    "check_size",
+    "decode_body",
+    "media_type",
+    "read_object",
+    "read_typed",
+    "unregistered",
+    "unsupported_media_type",
+    "why_not_convertible",
+    "with_json",
+]
+
+_JSON = "application/json"
+_YAML = "application/yaml"
+_LONG_YAML_BYTES = 8 * 1024
+# As much as the body of a request.
+_MOST_BYTES = 3 * 1024 * 1024
+
+
+def bad_request(message: str) -> ApiError:
+    return ApiError(message, code=400, reason="BadRequest")
+
+
+def unsupported_media_type(accepted: tuple[str, ...]) -> ApiError:
+    return ApiError(
+        "the body of the request was in an unknown format - accepted media types include: "
+        + ", ".join(accepted),
+        code=415,
+        reason="UnsupportedMediaType",
+    )
+
+
+def check_size(raw: bytes) -> None:
+    """Raises 413 for JSON that is more than one object may be."""
+    check_bytes(raw)
+    if has_too_many_values(raw):
+        raise _too_large(f"an object may have at most {MOST_VALUES} fields and elements")
+
+
+def check_bytes(raw: bytes) -> None:
+    """Raises 413 for more bytes than an object may have. Defaults count in the end: they can make ten of one."""
+    if len(raw) > _MOST_BYTES:
+        raise _too_large(f"limit is {_MOST_BYTES}")
+
+
+def _too_large(why: str) -> ApiError:
+    return ApiError(f"Request entity too large: {why}", code=413, reason="RequestEntityTooLarge")
+
+
+def media_type(request: Request) -> str:
+    return request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+
+
+def decode_body(request: Request) -> Object:
+    """The body as a dictionary; raises ValueError on broken input and ApiError (415) on a foreign format."""
+    kind = media_type(request)
+    if kind == protobuf.MEDIA_TYPE:
+        return protobuf.decode(request.body)
+    check_size(request.body)
+    if kind not in (_JSON, _YAML, ""):
+        raise unsupported_media_type((_JSON, _YAML, protobuf.MEDIA_TYPE))
+    # YAML has become JSON before (`with_json`).
+    return decode_object(request.body)
+
+
+async def with_json(request: Request) -> Request:
+    """The request, its YAML turned into JSON if it has some; raises 400. All that is behind it sees JSON only.
+
+    YAML is slow to read: long documents are read beside the event loop, so that nobody waits for them."""
+    if not request.body or media_type(request) != _YAML:
+        return request
+    from podlife.api.yaml_documents import yaml_to_json
+
+    try:
+        if len(request.body) <= _LONG_YAML_BYTES:
+            body = yaml_to_json(request.body)
+        else:
+            body = await in_thread(lambda: yaml_to_json(request.body))
+    except ValueError as error:
+        raise bad_request(f"error converting YAML to JSON: {error}") from None
+    return replace(request, body=body)
+
+
+def read_object(scope: Scope) -> Object:
+    """The object in the body of a create or an update, checked, without `kind` and `apiVersion`."""
+    obj = read_typed(scope, scope.resource.kind, scope.resource.api_version)
+    del obj["kind"], obj["apiVersion"]
+    obj.setdefault("metadata", {})
+    return obj
+
+
+def read_typed(scope: Scope, kind: str, api_version: str, *, also: tuple[str, ...] = ()) -> Object:
+    """An object of this kind, whole and checked. Where it does not say what it is, it is what is expected;
+    `also` are older versions that look the same."""
+    try:
+        obj = decode_body(scope.request)
+    except ValueError as error:
+        raise bad_request(
+            f"the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; "
+            f"json parse error: {error} ({_summary(scope.request.body)})"
+        ) from None
+    given_kind, given_version = obj.get("kind") or kind, obj.get("apiVersion") or api_version
+    if (given_kind, given_version) != (kind, api_version) and given_version not in also:
+        raise bad_request(_not_that(given_kind, given_version, kind, api_version))
+    obj["kind"], obj["apiVersion"] = kind, api_version
+    check_shape(scope, obj, kind, api_version, raw=scope.request.body)
+    return obj
+
+
+def _summary(data: bytes) -> str:
+    """The first bytes of what could not be read."""
+    return data[:30].hex() + (" ..." if len(data) > 30 else "") if data else "empty data"
+
+
+def _not_that(given_kind: Any, given_version: Any, kind: str, api_version: str) -> str:
+    if not isinstance(given_kind, str) or not isinstance(given_version, str):
+        return f"kind and apiVersion of a {kind} must be strings"
+    if given_kind == kind and schema.type_of_kind(given_version, kind) is not None:
+        return f"the API version in the data ({given_version}) does not match the expected API version ({api_version})"
+    short = given_version.rpartition("/")[2]
+    return f'{given_kind} in version "{short}" cannot be handled as a {kind}: ' + why_not_convertible(
+        given_kind, given_version, kind, api_version
+    )
+
+
+def why_not_convertible(given_kind: str, given_version: str, kind: str, api_version: str) -> str:
+    """Why one kind can not be read as another, in upstream's words."""
+    if schema.type_of_kind(given_version, given_kind) is None:
+        return unregistered(given_kind, given_version)
+    package = api_version.partition("/")[0].partition(".")[0] if "/" in api_version else "core"
+    short = given_version.rpartition("/")[2]
+    return f"converting ({short}.{given_kind}) to ({package}.{kind}): unknown conversion"
+
+
+def unregistered(kind: str, api_version: str) -> str:
+    return f'no kind "{kind}" is registered for version "{api_version}" in scheme "pkg/runtime/scheme.go:111"'
+
+
+def check_shape(scope: Scope, obj: Any, kind: str, api_version: str, *, raw: bytes = b"") -> None:
+    """Bring the object into the shape of its type, or raise 400; unknown fields go as `fieldValidation` says."""
+    directive = scope.request.query.get("fieldValidation") or "Warn"
+    prefix = f'{kind} in version "{api_version.rpartition("/")[2]}" cannot be handled as a {kind}: '
+    is_json = raw and directive != "Ignore" and media_type(scope.request) in (_JSON, "")
+    try:
+        # Duplicates are counted in what was decoded, before the check makes it canonical.
+        complaints = schema.duplicate_fields(raw, obj) if is_json else []
+        complaints += schema.check(api_version, kind, obj)
+    except schema.DecodeError as error:
+        raise bad_request(f"{prefix}{error}") from None
+    if not complaints or directive == "Ignore":
+        return
+    if directive == "Strict":
+        raise bad_request(f"{prefix}strict decoding error: {', '.join(complaints)}")
+    scope.warnings.extend(complaints)

@@ -1,0 +1,116 @@
+"""What a verb works with: the registry (lives as long as the server) and the scope of one request."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+from typing import Any
+
+from podlife.api.codec import Object
+from podlife.api.field_errors import FieldError, invalid, not_supported
+from podlife.apiserver.admission import Admission
+from podlife.apiserver.authn.authenticator import User
+from podlife.apiserver.resource import Resource
+from podlife.apiserver.storage.store import Key, Record, Store
+from podlife.apiserver.strategies.strategy import Strategy
+from podlife.clock import Clock
+from podlife.errors import (
+    AlreadyExistsError,
+    ApiError,
+    ConflictError,
+    ForbiddenError,
+    NotFoundError,
+)
+from podlife.wire import Request
+
+__all__ = ["Registry", "Scope"]
+
+
+@dataclass(frozen=True, slots=True)
+class Registry:
+    """The parts every verb needs."""
+
+    store: Store
+    clock: Clock
+    admission: Admission
+    # Where UIDs and generated names come from: seeded, a test has the same ones in every run.
+    chance: random.Random = field(default_factory=random.SystemRandom)
+
+
+@dataclass(slots=True)
+class Scope:
+    """One request, after it is known who asks and for what."""
+
+    request: Request
+    user: User
+    resource: Resource
+    verb: str
+    namespace: str = ""
+    name: str = ""
+    subresource: str = ""
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def strategy(self) -> Strategy:
+        return self.resource.subresource_strategies.get(self.subresource, self.resource.strategy)
+
+    @property
+    def key(self) -> Key:
+        return self.key_of(self.namespace, self.name)
+
+    def key_of(self, namespace: str, name: str) -> Key:
+        return Key(self.resource.storage_key, namespace if self.resource.namespaced else "", name)
+
+    def dry_run(self, options_kind: str) -> bool:
+        """Whether nothing may be stored; checks the options that all writing verbs share."""
+        query = self.request.query
+        errors: list[FieldError] = []
+        if values := query.all("dryRun"):
+            errors += [not_supported("dryRun", values, ["All"]) for value in values if value != "All"][:1]
+        validation = query.get("fieldValidation")
+        if validation not in ("", "Ignore", "Warn", "Strict"):
+            supported = ["", "Ignore", "Strict", "Warn"]
+            errors.append(not_supported("fieldValidation", validation, supported))
+        if len(query.get("fieldManager")) > 128:
+            from podlife.api.field_errors import too_long
+
+            errors.append(too_long("fieldManager", 128))
+        if errors:
+            raise invalid(options_kind, "meta.k8s.io", "", errors)
+        return bool(values)
+
+    def details(self, name: str | None = None, **more: Any) -> Object:
+        details = {"name": self.name if name is None else name, "group": self.resource.group}
+        details |= {"kind": self.resource.plural, **more}
+        return {key: value for key, value in details.items() if value}
+
+    def not_found(self, name: str | None = None) -> ApiError:
+        name = self.name if name is None else name
+        return NotFoundError(f'{self.resource.key} "{name}" not found', details=self.details(name))
+
+    def already_exists(self, name: str, note: str = "") -> ApiError:
+        return AlreadyExistsError(
+            f'{self.resource.key} "{name}" already exists{note}', details=self.details(name)
+        )
+
+    def conflict(self, why: str, name: str | None = None) -> ApiError:
+        name = self.name if name is None else name
+        message = f'Operation cannot be fulfilled on {self.resource.key} "{name}": {why}'
+        return ConflictError(message, details=self.details(name))
+
+    def modified(self) -> ApiError:
+        return self.conflict(
+            "the object has been modified; please apply your changes to the latest version and try again"
+        )
+
+    def forbidden(self, why: str, name: str | None = None, **more: Any) -> ApiError:
+        name = self.name if name is None else name
+        named = f'{self.resource.key} "{name}"' if name else self.resource.key
+        return ForbiddenError(f"{named} is forbidden: {why}", details=self.details(name, **more))
+
+    def find(self, registry: Registry) -> Record:
+        """The object that is asked for, as it is stored; raises NotFoundError."""
+        record = registry.store.get(self.key)
+        if record is None:
+            raise self.not_found()
+        return record

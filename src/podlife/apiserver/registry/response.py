@@ -1,0 +1,199 @@
+"""Answers: stored bytes in the form that the client asked for.
+
+Almost everybody wants the objects themselves, in JSON: these bytes are passed on as they are stored. Tables,
+bare metadata, YAML and indented JSON are made from them where asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from functools import partial
+
+from podlife.api.codec import Object, encode
+from podlife.apiserver.registry.negotiation import (
+    JSON,
+    YAML,
+    Representation,
+    negotiate,
+    to_yaml,
+)
+from podlife.apiserver.registry.object_codec import (
+    envelope,
+    freeze,
+    list_body,
+    thaw,
+    whole,
+)
+from podlife.apiserver.registry.request_scope import Registry, Scope
+from podlife.apiserver.registry.table import convert, convert_list, not_a_list
+from podlife.apiserver.registry.worker_threads import aside, in_thread
+from podlife.apiserver.resource import Resource
+from podlife.apiserver.storage.store import EventType
+from podlife.apiserver.strategies.strategy import MOST_WARNINGS
+from podlife.wire import Body, Headers, Response
+
+__all__ = ["Encoding", "headers", "many", "one", "unsaved", "watch_encoding"]
+
+_PLAIN = Representation()
+_YAML_BATCH_BYTES = 64 * 1024
+_MOST_WARNING_CHARACTERS = 4 * 1024
+_LONGEST_CUT_WARNING = 256
+# More objects, or more bytes of them, are converted beside the event loop: ten milliseconds' worth. YAML takes longest.
+_MADE_AT_ONCE = {JSON: (500, 1024 * 1024), YAML: (50, 32 * 1024)}
+
+
+def representation(scope: Scope, *, streaming: bool = False, has_tables: bool = True) -> Representation:
+    request = scope.request
+    accept = request.headers.get("Accept", "")
+    agent = request.headers.get("User-Agent", "")
+    if (
+        accept in ("", "*/*", JSON)
+        and not request.query.raw
+        and not agent.startswith(("curl", "Wget", "Moz"))
+    ):
+        return _PLAIN
+    return negotiate(accept, request.query, user_agent=agent, streaming=streaming, has_tables=has_tables)
+
+
+def unsaved(obj: Object) -> bytes:
+    """The bytes of an object that a dry run did not store."""
+    return freeze(obj)
+
+
+async def one(registry: Registry, scope: Scope, value: bytes, *, status: int = 200) -> Response:
+    to = representation(scope)
+    body = whole(scope.resource, value)
+    if not to.is_plain:
+        now = registry.clock.now().timestamp()
+        body = await aside(lambda: to.finish(convert(scope.resource, body, to, now=now)), body)
+    return Response(status, body, to.media_type, headers(scope))
+
+
+def many(registry: Registry, scope: Scope, values: Sequence[bytes], meta: Object) -> Response:
+    to = representation(scope)
+    resource = scope.resource
+    if to.is_plain and resource.from_stored is None:
+        return Response(200, list_body(resource, values, meta), to.media_type, headers(scope))
+    now = registry.clock.now().timestamp()
+
+    def make() -> bytes:
+        if not to.kind:
+            return to.finish(b"".join(list_body(resource, values, meta)))
+        objects = [whole(resource, value) for value in values]
+        return to.finish(convert_list(resource, objects, meta, to, now=now))
+
+    most, most_bytes = _MADE_AT_ONCE[to.media_type]
+    if len(values) <= most and sum(map(len, values)) <= most_bytes:
+        body: Body = make()
+    elif to.media_type == YAML and not to.kind:
+        body = _yaml_list(resource, values, meta)
+    else:
+        body = _made_aside(make)
+    return Response(200, body, to.media_type, headers(scope))
+
+
+async def _made_aside(make: Callable[[], bytes]) -> AsyncIterator[bytes]:
+    """What takes long to make is made in a thread, so that nobody else waits for it."""
+    yield await in_thread(make)
+
+
+async def _yaml_list(resource: Resource, values: Sequence[bytes], meta: Object) -> AsyncIterator[bytes]:
+    """A list of any length as YAML, a few objects at a time: it takes a second per megabyte to make."""
+    yield to_yaml({"apiVersion": resource.api_version}) + b"items:\n"
+    for batch in _batches(values):
+        yield await in_thread(partial(_yaml_items, resource, batch))
+    yield to_yaml({"kind": f"{resource.kind}List", "metadata": meta})
+
+
+def _yaml_items(resource: Resource, values: Sequence[bytes]) -> bytes:
+    items = map(thaw, values)
+    return to_yaml(list(items if resource.from_stored is None else map(resource.from_stored, items)))
+
+
+def _batches(values: Sequence[bytes]) -> Iterator[list[bytes]]:
+    batch: list[bytes] = []
+    size = 0
+    for value in values:
+        batch.append(value)
+        size += len(value)
+        if size > _YAML_BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def headers(scope: Scope) -> Headers:
+    """What goes beside the answer: warnings, each once, as long as there are few of them.
+
+    As upstream: where they are more than 4096 characters, each is cut after 256 and no more are told after that."""
+    if not scope.warnings:
+        return []
+    texts = list(dict.fromkeys(scope.warnings))
+    told = texts[:MOST_WARNINGS]
+    if sum(map(len, told)) > _MOST_WARNING_CHARACTERS:
+        told = _cut(told)
+    if len(told) < len(texts):
+        told.append(f"and {len(texts) - len(told)} more warnings")
+    return [("Warning", f"299 - {_quoted(text)}") for text in told]
+
+
+def _cut(texts: list[str]) -> list[str]:
+    told: list[str] = []
+    size = 0
+    for text in texts:
+        if size >= _MOST_WARNING_CHARACTERS:
+            break
+        told.append(text[:_LONGEST_CUT_WARNING])
+        size += len(told[-1])
+    return told
+
+
+def _quoted(text: str) -> str:
+    clean = text if text.isprintable() else "".join(char if char.isprintable() else " " for char in text)
+    return '"' + clean.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+class Encoding:
+    """How one watcher gets its events. Watchers with an equal `key` get the same bytes for an event."""
+
+    def __init__(self, registry: Registry, resource: Resource, to: Representation) -> None:
+        self._registry = registry
+        self._resource = resource
+        self._to = to
+        self._has_described_columns = False
+        # A table describes its columns in its first event, so no two watchers of tables get the same bytes.
+        self.key: object = object() if to.kind == "Table" else (resource.key, to)
+        self._object = b'","object":' + envelope(resource)
+        self.content_type = JSON
+
+    def frame(self, type_: EventType, value: bytes) -> bytes:
+        if not self._to.kind and self._resource.from_stored is None:
+            return b'{"type":"%b%b%b}\n' % (type_.encode(), self._object, value[1:])
+        return b'{"type":"%b","object":%b}\n' % (type_.encode(), self._convert(whole(self._resource, value)))
+
+    def bookmark(self, revision: int, annotations: Mapping[str, str] | None = None) -> bytes:
+        meta: Object = {"resourceVersion": str(revision)}
+        if annotations:
+            meta["annotations"] = dict(annotations)
+        obj = {"kind": self._resource.kind, "apiVersion": self._resource.api_version, "metadata": meta}
+        return b'{"type":"BOOKMARK","object":%b}\n' % self._convert(encode(obj))
+
+    def error(self, status: Object) -> bytes:
+        return b'{"type":"ERROR","object":%b}\n' % encode(status)
+
+    def _convert(self, body: bytes) -> bytes:
+        if not self._to.kind:
+            return body
+        now = self._registry.clock.now().timestamp()
+        is_first = not self._has_described_columns
+        self._has_described_columns = True
+        return convert(self._resource, body, self._to, now=now, headers=is_first)
+
+
+def watch_encoding(registry: Registry, scope: Scope) -> Encoding:
+    """Raises ApiError with 406 when events were to be lists, which none of them is."""
+    to = representation(scope, streaming=True)
+    if to.kind == "PartialObjectMetadataList":
+        raise not_a_list(scope.resource, to)
+    return Encoding(registry, scope.resource, to)

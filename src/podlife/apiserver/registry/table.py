@@ -1,0 +1,132 @@
+"""Other views of objects: server-side tables (what `kubectl get` shows) and metadata alone.
+
+Everything here takes objects as the bytes they are stored as, and gives the bytes of an answer. A row's cells
+are computed by the resource's printer; the rest of an object is never looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+
+import msgspec
+
+from podlife.api.codec import Object, decode_object, encode
+from podlife.apiserver.printers import PLAIN
+from podlife.apiserver.registry.negotiation import Representation
+from podlife.apiserver.resource import Column, Printer, Resource
+from podlife.errors import ApiError
+
+__all__ = ["convert", "convert_list", "not_a_list"]
+
+
+class _WithMetadata(msgspec.Struct):
+    # Left encoded: it goes out exactly as it came in.
+    metadata: msgspec.Raw
+
+
+_metadata_decoder = msgspec.json.Decoder(_WithMetadata)
+
+
+def convert(
+    resource: Resource, value: bytes, to: Representation, *, now: float, headers: bool = True
+) -> bytes:
+    """One object as it was asked for: the answer to a get, or what a watch event carries.
+
+    A watch describes the columns of its table once: `headers` is for its first event only. Raises ApiError
+    with 406 when a list of metadata was asked for."""
+    if not to.kind:
+        return value
+    if to.kind == "PartialObjectMetadataList":
+        raise not_a_list(resource, to)
+    if to.kind == "PartialObjectMetadata":
+        return encode(_partial(value, to))
+    obj = decode_object(value)
+    metadata = {"resourceVersion": obj["metadata"].get("resourceVersion", "")}
+    return _table(resource, [(obj, value)], metadata, to, now=now, headers=headers)
+
+
+def convert_list(
+    resource: Resource, values: Iterable[bytes], metadata: Object, to: Representation, *, now: float
+) -> bytes:
+    """A list of objects as a table or as metadata; `metadata` is the list's own.
+
+    Raises ApiError with 406 when the metadata of one object was asked for."""
+    if to.kind == "PartialObjectMetadata":
+        raise _mismatch(f"you requested {to.kind}, but the requested object is a list (*{resource.kind}List)")
+    if to.kind == "PartialObjectMetadataList":
+        items = [_partial(value, to) for value in values]
+        # The real server says null for none, and clients are used to it.
+        return encode(
+            {"kind": to.kind, "apiVersion": to.api_version, "metadata": metadata, "items": items or None}
+        )
+    pairs = ((decode_object(value), value) for value in values)
+    return _table(resource, pairs, metadata, to, now=now, headers=True)
+
+
+def not_a_list(resource: Resource, to: Representation) -> ApiError:
+    return _mismatch(f"you requested {to.kind}, but the requested object is not a list (*{resource.kind})")
+
+
+def _mismatch(message: str) -> ApiError:
+    return ApiError(message, code=406, reason="NotAcceptable")
+
+
+def _partial(value: bytes, to: Representation) -> Object:
+    metadata = _metadata_decoder.decode(value).metadata
+    return {"kind": "PartialObjectMetadata", "apiVersion": to.api_version, "metadata": metadata}
+
+
+def _table(
+    resource: Resource,
+    objects: Iterable[tuple[Object, bytes]],
+    metadata: Object,
+    to: Representation,
+    *,
+    now: float,
+    headers: bool,
+) -> bytes:
+    printer = resource.printer or PLAIN
+    return encode(
+        {
+            "kind": "Table",
+            "apiVersion": to.api_version,
+            "metadata": metadata,
+            "columnDefinitions": _column_definitions(printer.columns) if headers else None,
+            "rows": [_row(printer, obj, value, to, now) for obj, value in objects],
+        }
+    )
+
+
+def _row(printer: Printer, obj: Object, value: bytes, to: Representation, now: float) -> Object:
+    row: Object = {"cells": printer.cells(obj, now)}
+    if printer.conditions is not None and (conditions := printer.conditions(obj)):
+        row["conditions"] = conditions
+    row["object"] = _row_object(obj, value, to)
+    return row
+
+
+def _row_object(obj: Object, value: bytes, to: Representation) -> Object | msgspec.Raw | None:
+    if to.include_object == "None":
+        return None
+    if to.include_object == "Object":
+        return msgspec.Raw(value)
+    return {"kind": "PartialObjectMetadata", "apiVersion": to.api_version, "metadata": obj["metadata"]}
+
+
+@cache
+def _column_definitions(columns: tuple[Column, ...]) -> msgspec.Raw:
+    return msgspec.Raw(
+        encode(
+            [
+                {
+                    "name": column.name,
+                    "type": column.type,
+                    "format": column.format,
+                    "description": column.description,
+                    "priority": column.priority,
+                }
+                for column in columns
+            ]
+        )
+    )

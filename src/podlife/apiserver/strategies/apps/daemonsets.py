@@ -1,0 +1,125 @@
+"""DaemonSets: one pod on every node that fits."""
+
+from __future__ import annotations
+
+from podlife.api.codec import Object
+from podlife.api.field_errors import FieldError, bad_value, required
+from podlife.api.labels import is_empty_selector, selector_matches, validate_label_selector
+from podlife.apiserver.strategies.apps.replicasets import TemplatedStrategy, validate_collisions
+from podlife.apiserver.strategies.core.pod.template import (
+    is_zero,
+    sorted_labels,
+    validate_at_most_all,
+    validate_counts,
+    validate_int_or_percent,
+    validate_long_running,
+    validate_same_selector,
+    validate_template,
+)
+from podlife.apiserver.strategies.field_checks import non_negative, not_one_of
+
+__all__ = ["DaemonSetStrategy"]
+
+_TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
+_COUNTS = (
+    "currentNumberScheduled",
+    "numberMisscheduled",
+    "desiredNumberScheduled",
+    "numberReady",
+    "updatedNumberScheduled",
+    "numberAvailable",
+    "numberUnavailable",
+)
+
+
+class DaemonSetStrategy(TemplatedStrategy):
+    first_status: Object = {
+        "currentNumberScheduled": 0,
+        "desiredNumberScheduled": 0,
+        "numberMisscheduled": 0,
+        "numberReady": 0,
+    }
+
+    def default(self, obj: Object) -> None:
+        super().default(obj)
+        spec = obj["spec"]
+        if not spec.get("minReadySeconds", True):
+            del spec["minReadySeconds"]
+        spec.setdefault("revisionHistoryLimit", 10)
+        strategy = spec.setdefault("updateStrategy", {})
+        if not strategy.get("type"):
+            strategy["type"] = "RollingUpdate"
+        if strategy["type"] == "RollingUpdate":
+            rolling = strategy.setdefault("rollingUpdate", {})
+            rolling.setdefault("maxUnavailable", 1)
+            rolling.setdefault("maxSurge", 0)
+
+    def prepare_create(self, obj: Object) -> None:
+        super().prepare_create(obj)
+        _set_template_generation(obj, 1)
+
+    def prepare_update(self, new: Object, old: Object) -> None:
+        super().prepare_update(new, old)
+        generation = _template_generation(old)
+        changed = new["spec"]["template"] != old["spec"]["template"]
+        _set_template_generation(new, generation + 1 if changed else generation)
+
+    def validate(self, obj: Object) -> list[FieldError]:
+        spec = obj["spec"]
+        errors = _validate_selector(spec)
+        errors += validate_template(spec["template"], "spec.template")
+        errors += validate_long_running(spec, "DaemonSet")
+        errors += non_negative("spec.minReadySeconds", spec.get("minReadySeconds"))
+        errors += _validate_update_strategy(spec["updateStrategy"])
+        return errors + non_negative("spec.revisionHistoryLimit", spec.get("revisionHistoryLimit"))
+
+    def validate_update(self, new: Object, old: Object) -> list[FieldError]:
+        return validate_same_selector(new, old)
+
+    def validate_status_update(self, new: Object, old: Object) -> list[FieldError]:
+        return validate_counts(new["status"], _COUNTS) + validate_collisions(new, old)
+
+
+def _template_generation(obj: Object) -> int:
+    text = (obj["metadata"].get("annotations") or {}).get(_TEMPLATE_GENERATION, "0")
+    return int(text) if text.isdigit() else 0
+
+
+def _set_template_generation(obj: Object, generation: int) -> None:
+    # A field of the first version of the API that lives on as an annotation.
+    obj["metadata"].setdefault("annotations", {})[_TEMPLATE_GENERATION] = str(generation)
+
+
+def _validate_selector(spec: Object) -> list[FieldError]:
+    selector = spec.get("selector")
+    labels = spec["template"]["metadata"].get("labels") or {}
+    errors = validate_label_selector(selector, "spec.selector")
+    # No selector matches nothing.
+    if selector is None or (not errors and not selector_matches(selector, labels)):
+        detail = "`selector` does not match template `labels`"
+        errors.append(bad_value("spec.template.metadata.labels", sorted_labels(labels), detail))
+    if selector is not None and is_empty_selector(selector):
+        errors.append(bad_value("spec.selector", selector, "empty selector is invalid for daemonset"))
+    return errors
+
+
+def _validate_update_strategy(strategy: Object) -> list[FieldError]:
+    path, kind = "spec.updateStrategy", strategy["type"]
+    if kind == "OnDelete":
+        return []
+    if kind != "RollingUpdate":
+        shown = {"Type": kind, "RollingUpdate": strategy.get("rollingUpdate")}
+        return [not_one_of(path, shown, ("RollingUpdate", "OnDelete"))]
+    rolling = strategy["rollingUpdate"]
+    errors: list[FieldError] = []
+    for field in ("maxUnavailable", "maxSurge"):
+        errors += validate_int_or_percent(f"{path}.rollingUpdate.{field}", rolling[field])
+    for field in ("maxUnavailable", "maxSurge"):
+        errors += validate_at_most_all(f"{path}.rollingUpdate.{field}", rolling[field])
+    unavailable, surge = not is_zero(rolling["maxUnavailable"]), not is_zero(rolling["maxSurge"])
+    if unavailable and surge:
+        detail = "may not be set when maxUnavailable is non-zero"
+        errors.append(bad_value(f"{path}.rollingUpdate.maxSurge", rolling["maxSurge"], detail))
+    elif not unavailable and not surge:
+        errors.append(required(f"{path}.rollingUpdate.maxUnavailable", "cannot be 0 when maxSurge is 0"))
+    return errors

@@ -1,0 +1,114 @@
+"""CronJobs: a job's template and when to use it."""
+
+from __future__ import annotations
+
+import re
+import zoneinfo
+
+from podlife.api.codec import Object
+from podlife.api.field_errors import FieldError, bad_value, required
+from podlife.apiserver.strategies.batch.cron_schedule import check_schedule
+from podlife.apiserver.strategies.batch.job_spec import default_job_spec, validate_job_spec
+from podlife.apiserver.strategies.batch.jobs import job_name_warnings
+from podlife.apiserver.strategies.core.pod.template import drop_disabled_fields
+from podlife.apiserver.strategies.core.pod.warnings import spec_warnings
+from podlife.apiserver.strategies.field_checks import non_negative, not_one_of, required_choice
+from podlife.apiserver.strategies.object_meta import default_metadata
+from podlife.apiserver.strategies.strategy import Strategy
+
+__all__ = ["CronJobStrategy"]
+
+_POLICIES = ("Allow", "Forbid", "Replace")
+_is_zone_part = re.compile(r"[A-Za-z.\-_0-9+]{1,14}").fullmatch
+# A job's name is the cron job's and a suffix of eleven characters.
+_LONGEST_NAME = 52
+
+
+class CronJobStrategy(Strategy):
+    has_generation = True
+    has_status = True
+
+    def default(self, obj: Object) -> None:
+        spec = obj.setdefault("spec", {})
+        if not spec.get("concurrencyPolicy"):
+            spec["concurrencyPolicy"] = "Allow"
+        spec.setdefault("suspend", False)
+        spec.setdefault("successfulJobsHistoryLimit", 3)
+        spec.setdefault("failedJobsHistoryLimit", 1)
+        spec.setdefault("schedule", "")
+        template = spec.setdefault("jobTemplate", {})
+        default_metadata(template.setdefault("metadata", {}))
+        default_job_spec(template.setdefault("spec", {}))
+        obj.setdefault("status", {})
+
+    def prepare_create(self, obj: Object) -> None:
+        obj["status"] = {}
+        drop_disabled_fields(obj["spec"]["jobTemplate"]["spec"]["template"]["spec"])
+
+    def prepare_update(self, new: Object, old: Object) -> None:
+        super().prepare_update(new, old)
+        drop_disabled_fields(new["spec"]["jobTemplate"]["spec"]["template"]["spec"])
+
+    def validate(self, obj: Object) -> list[FieldError]:
+        spec = obj["spec"]
+        errors: list[FieldError] = []
+        if not (schedule := spec["schedule"]):
+            errors.append(required("spec.schedule"))
+        else:
+            errors += _validate_schedule(schedule)
+        errors += non_negative("spec.startingDeadlineSeconds", spec.get("startingDeadlineSeconds"))
+        if (zone := spec.get("timeZone")) is not None:
+            errors += _validate_time_zone(zone)
+        errors += required_choice("spec.concurrencyPolicy", spec["concurrencyPolicy"], _POLICIES)
+        errors += _validate_job_template(spec["jobTemplate"]["spec"])
+        for field in ("successfulJobsHistoryLimit", "failedJobsHistoryLimit"):
+            errors += non_negative(f"spec.{field}", spec.get(field))
+        name = obj["metadata"].get("name", "")
+        if len(name) > _LONGEST_NAME and not obj["metadata"].get("resourceVersion"):
+            errors.append(bad_value("metadata.name", name, "must be no more than 52 characters"))
+        return errors
+
+    def warnings(self, obj: Object) -> list[str]:
+        pod = obj["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+        return job_name_warnings(obj) + spec_warnings(pod, "spec.jobTemplate.spec.template.spec")
+
+
+def _validate_schedule(schedule: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    try:
+        check_schedule(schedule)
+    except ValueError as error:
+        errors.append(bad_value("spec.schedule", schedule, str(error)))
+    if "TZ" in schedule:
+        detail = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
+        errors.append(bad_value("spec.schedule", schedule, detail))
+    return errors
+
+
+def _validate_time_zone(zone: str) -> list[FieldError]:
+    path = "spec.timeZone"
+    if not zone:
+        return [bad_value(path, zone, "timeZone must be nil or non-empty string")]
+    parts = zone.split("/")
+    if any(part in (".", "..") or part.startswith("-") or not _is_zone_part(part) for part in parts):
+        return [bad_value(path, zone, f"unknown time zone {zone}")]
+    if zone.lower() == "local":
+        detail = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"
+        return [bad_value(path, zone, detail)]
+    try:
+        zoneinfo.ZoneInfo(zone)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        # A machine without a time zone database knows none; then any may be right.
+        if zoneinfo.available_timezones():
+            return [bad_value(path, zone, f"unknown time zone {zone}")]
+    return []
+
+
+def _validate_job_template(spec: Object) -> list[FieldError]:
+    path = "spec.jobTemplate.spec"
+    errors = validate_job_spec(spec, path)
+    if (selector := spec.get("selector")) is not None:
+        errors.append(bad_value(f"{path}.selector", selector, "`selector` will be auto-generated"))
+    if spec.get("manualSelector"):
+        errors.append(not_one_of(f"{path}.manualSelector", True, ("nil", "false")))
+    return errors

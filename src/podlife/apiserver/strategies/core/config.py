@@ -1,0 +1,130 @@
+"""ConfigMaps, Secrets and ServiceAccounts: data for pods, and who they are."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+
+from podlife.api.codec import Object
+from podlife.api.field_errors import FieldError, bad_value, forbidden, required, too_long
+from podlife.api.names import check_config_key
+from podlife.apiserver.strategies.field_checks import immutable, problems_at
+from podlife.apiserver.strategies.strategy import Strategy
+from podlife.errors import ApiError
+
+__all__ = ["ConfigMapStrategy", "SecretStrategy", "ServiceAccountStrategy"]
+
+_LARGEST = 1024 * 1024
+_FIXED = "field is immutable when `immutable` is set"
+_ACCOUNT = "kubernetes.io/service-account.name"
+# What a secret of a type must hold; of basic-auth one of the two is enough.
+_REQUIRED_KEYS = {
+    "kubernetes.io/dockercfg": (".dockercfg",),
+    "kubernetes.io/dockerconfigjson": (".dockerconfigjson",),
+    "kubernetes.io/tls": ("tls.crt", "tls.key"),
+}
+
+
+def _drop_empty_maps(obj: Object, *fields: str) -> None:
+    for field in fields:
+        if not obj.get(field, True):
+            del obj[field]
+
+
+def _validate_fixed(new: Object, old: Object, *fields: str) -> list[FieldError]:
+    if not old.get("immutable"):
+        return []
+    errors = [] if new.get("immutable") else [forbidden("immutable", _FIXED)]
+    return errors + [forbidden(field, _FIXED) for field in fields if new.get(field) != old.get(field)]
+
+
+def _validate_keys(data: dict[str, str], field: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    for key in data:
+        errors += problems_at(f"{field}[{key}]", key, check_config_key(key))
+    return errors
+
+
+def _size_of(encoded: str) -> int:
+    """How many bytes base64 text stands for, without decoding it."""
+    return len(encoded) * 3 // 4 - encoded[-2:].count("=")
+
+
+class ConfigMapStrategy(Strategy):
+    def default(self, obj: Object) -> None:
+        _drop_empty_maps(obj, "data", "binaryData")
+
+    def validate(self, obj: Object) -> list[FieldError]:
+        data, binary = obj.get("data") or {}, obj.get("binaryData") or {}
+        errors = _validate_keys(data, "data") + _validate_keys(binary, "binaryData")
+        for key in data.keys() & binary.keys():
+            detail = "duplicate of key present in binaryData"
+            errors.append(bad_value(f"data[{key}]", key, detail))
+        size = sum(len(value.encode()) for value in data.values())
+        if size + sum(_size_of(value) for value in binary.values()) > _LARGEST:
+            # Upstream's path to the whole object.
+            errors.append(too_long("[]", _LARGEST))
+        return errors
+
+    def validate_update(self, new: Object, old: Object) -> list[FieldError]:
+        return _validate_fixed(new, old, "data", "binaryData")
+
+
+class SecretStrategy(Strategy):
+    def default(self, obj: Object) -> None:
+        # stringData is only for writing: what it holds is stored encoded, over what data held.
+        for key, text in (obj.pop("stringData", None) or {}).items():
+            obj.setdefault("data", {})[key] = base64.b64encode(text.encode()).decode()
+        _drop_empty_maps(obj, "data")
+        if not obj.get("type"):
+            obj["type"] = "Opaque"
+        for text in (obj.get("data") or {}).values():
+            _check_encoding(text)
+
+    def validate(self, obj: Object) -> list[FieldError]:
+        data, kind = obj.get("data") or {}, obj.get("type", "")
+        errors = _validate_keys(data, "data")
+        if sum(_size_of(value) for value in data.values()) > _LARGEST:
+            errors.append(too_long("data", _LARGEST))
+        annotations = obj["metadata"].get("annotations") or {}
+        if kind == "kubernetes.io/service-account-token" and not annotations.get(_ACCOUNT):
+            errors.append(required(f"metadata.annotations[{_ACCOUNT}]"))
+        elif kind == "kubernetes.io/basic-auth":
+            if not data.keys() & {"username", "password"}:
+                errors += [required("data[username]"), required("data[password]")]
+        elif kind == "kubernetes.io/ssh-auth" and not data.get("ssh-privatekey"):
+            errors.append(required("data[ssh-privatekey]"))
+        for key in _REQUIRED_KEYS.get(kind, ()):
+            if key not in data:
+                errors.append(required(f"data[{key}]"))
+            elif "docker" in kind and (problem := _json_problem(data[key])):
+                errors.append(bad_value(f"data[{key}]", "<secret contents redacted>", problem))
+        return errors
+
+    def validate_update(self, new: Object, old: Object) -> list[FieldError]:
+        errors = immutable("type", new.get("type"), old.get("type"))
+        return errors + _validate_fixed(new, old, "data")
+
+
+def _check_encoding(text: str) -> None:
+    try:
+        base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        message = "illegal base64 data in a value of data"
+        raise ApiError(message, code=400, reason="BadRequest") from None
+
+
+def _json_problem(encoded: str) -> str:
+    try:
+        value = json.loads(base64.b64decode(encoded))
+    except ValueError as error:
+        return str(error)
+    return "" if isinstance(value, dict) else "expected a JSON object"
+
+
+class ServiceAccountStrategy(Strategy):
+    returns_deleted_object = True
+
+    def default(self, obj: Object) -> None:
+        _drop_empty_maps(obj, "secrets", "imagePullSecrets")

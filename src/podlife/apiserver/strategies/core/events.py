@@ -1,0 +1,131 @@
+"""Events. Both API groups store one kind of object, in the shape of core/v1: a strategy meets no other."""
+
+from __future__ import annotations
+
+from podlife.api.codec import Object
+from podlife.api.defaults.empty_fields import drop_empty
+from podlife.api.field_errors import FieldError, bad_value, required
+from podlife.api.names import check_dns_subdomain, check_label_key, check_path_segment
+from podlife.apiserver.strategies.field_checks import immutable, problems_at
+from podlife.apiserver.strategies.strategy import Strategy
+
+__all__ = ["EventStrategy", "EventsV1Strategy"]
+
+# Fields that upstream shows even when they are empty.
+_ALWAYS: Object = {
+    "eventTime": None,
+    "firstTimestamp": None,
+    "involvedObject": {},
+    "lastTimestamp": None,
+    "reportingComponent": "",
+    "reportingInstance": "",
+    "source": {},
+}
+_KEEPS: frozenset[str] = frozenset()
+_NAMESPACE_MISMATCH = "does not match event.namespace"
+_LIMITS = (("reportingInstance", 128), ("action", 128), ("reason", 128), ("message", 1024))
+
+
+class EventStrategy(Strategy):
+    """What core/v1 asks: little, since much already writes events."""
+
+    creates_on_update = True
+    controller_field = "reportingComponent"
+
+    def validate_name(self, name: str, *, prefix: bool) -> list[str]:
+        return check_path_segment(name, prefix=prefix)
+
+    def default(self, obj: Object) -> None:
+        for field, empty in _ALWAYS.items():
+            if not obj.get(field):
+                obj[field] = dict(empty) if isinstance(empty, dict) else empty
+        for field in ("involvedObject", "source"):
+            drop_empty(obj[field], _KEEPS)
+        for field in ("count", "reason", "message", "type", "action"):
+            if not obj.get(field, True):
+                del obj[field]
+
+    def validate(self, obj: Object) -> list[FieldError]:
+        namespace = obj["metadata"].get("namespace", "")
+        involved = obj["involvedObject"].get("namespace", "")
+        if obj["eventTime"] is None:
+            expected = involved or "default"
+            matches = namespace in ("", expected) if not involved else namespace == expected
+            errors = [] if matches else [_mismatch(involved)]
+        else:
+            errors = [] if involved or namespace in ("default", "kube-system") else [_mismatch(involved)]
+            errors += self._validate_report(obj)
+        return errors + problems_at("namespace", namespace, check_dns_subdomain(namespace))
+
+    def _validate_report(self, obj: Object) -> list[FieldError]:
+        """An event that tells its exact time must also tell who saw it and what was done."""
+        controller = obj["reportingComponent"]
+        errors = [] if controller else [required(self.controller_field)]
+        errors += problems_at(self.controller_field, controller, check_label_key(controller))
+        for field, limit in _LIMITS:
+            value = obj.get(field, "")
+            if not value and field != "message":
+                errors.append(required(field))
+            if len(value.encode()) > limit:
+                errors.append(bad_value(field, "", f"can have at most {limit} characters"))
+        return errors
+
+
+def _mismatch(namespace: str) -> FieldError:
+    return bad_value("involvedObject.namespace", namespace, _NAMESPACE_MISMATCH)
+
+
+class EventsV1Strategy(EventStrategy):
+    """What events.k8s.io/v1 asks in addition. The object is in the core/v1 shape."""
+
+    controller_field = "reportingController"
+
+    def validate_name(self, name: str, *, prefix: bool) -> list[str]:
+        return check_dns_subdomain(name, prefix=prefix)
+
+    def validate(self, obj: Object) -> list[FieldError]:
+        errors = super().validate(obj)
+        if obj["metadata"].get("resourceVersion"):
+            return errors
+        errors += _validate_series(obj)
+        if obj["eventTime"] is None:
+            errors.append(required("eventTime"))
+        if (kind := obj.get("type", "")) not in ("Normal", "Warning"):
+            errors.append(bad_value("type", "", f"has invalid value: {kind}"))
+        for field in ("firstTimestamp", "lastTimestamp", "count", "source"):
+            if obj.get(field):
+                errors.append(bad_value(field, "", "needs to be unset"))
+        return errors
+
+    def validate_update(self, new: Object, old: Object) -> list[FieldError]:
+        errors = _validate_series(new) if new.get("series") != old.get("series") else []
+        for field in (
+            "involvedObject",
+            "reason",
+            "message",
+            "source",
+            "firstTimestamp",
+            "lastTimestamp",
+            "count",
+            "type",
+            "eventTime",
+            "action",
+            "related",
+            "reportingComponent",
+            "reportingInstance",
+        ):
+            shown = "reportingController" if field == "reportingComponent" else field
+            errors += immutable(shown, new.get(field), old.get(field))
+        return errors
+
+
+def _validate_series(obj: Object) -> list[FieldError]:
+    series = obj.get("series")
+    if series is None:
+        return []
+    errors: list[FieldError] = []
+    if series.get("count", 0) < 2:
+        errors.append(bad_value("series.count", "", "should be at least 2"))
+    if not series.get("lastObservedTime"):
+        errors.append(required("series.lastObservedTime"))
+    return errors

@@ -1,0 +1,225 @@
+"""Pods: the answers to the verbs' questions, put together from the files beside this one.
+
+Besides the pod itself there are two strategies for subresources that write a single part of its spec:
+ephemeral containers and resources.
+"""
+
+from __future__ import annotations
+
+from podlife.api.codec import Object
+from podlife.api.defaults import default_pod
+from podlife.api.field_errors import FieldError, bad_value, forbidden
+from podlife.apiserver.strategies.core.pod.containers import validate_images
+from podlife.apiserver.strategies.core.pod.qos import qos_class
+from podlife.apiserver.strategies.core.pod.spec import validate_pod_spec
+from podlife.apiserver.strategies.core.pod.status import (
+    default_pod_status,
+    first_status,
+    keep_of_old_status,
+    validate_pod_status,
+)
+from podlife.apiserver.strategies.core.pod.template import drop_disabled_fields
+from podlife.apiserver.strategies.core.pod.update import (
+    validate_annotation_update,
+    validate_ephemeral_update,
+    validate_spec_update,
+)
+from podlife.apiserver.strategies.core.pod.warnings import pod_warnings
+from podlife.apiserver.strategies.field_checks import problems_at
+from podlife.apiserver.strategies.object_meta import default_metadata
+from podlife.apiserver.strategies.strategy import Strategy
+
+__all__ = ["EphemeralContainersStrategy", "PodStrategy", "ResizeStrategy"]
+
+_MIRROR = "kubernetes.io/config.mirror"
+_DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
+
+
+class PodStrategy(Strategy):
+    has_generation = True
+    has_status = True
+    returns_deleted_object = True
+
+    def default(self, obj: Object) -> None:
+        default_metadata(obj["metadata"])
+        default_pod(obj)
+        if status := obj.get("status"):
+            default_pod_status(status)
+
+    def prepare_create(self, obj: Object) -> None:
+        spec = obj["spec"]
+        obj["status"] = first_status(spec, obj["metadata"].get("creationTimestamp"))
+        drop_disabled_fields(spec)
+        if labels := obj["metadata"].get("labels"):
+            _merge_label_keys(spec, labels)
+
+    def prepare_update(self, new: Object, old: Object) -> None:
+        super().prepare_update(new, old)
+        drop_disabled_fields(new["spec"])
+
+    def validate(self, obj: Object) -> list[FieldError]:
+        meta, spec = obj["metadata"], obj["spec"]
+        errors: list[FieldError] = []
+        if annotations := meta.get("annotations"):
+            errors += _validate_annotations(annotations, spec)
+        errors += validate_pod_spec(spec, "spec", pod_name=meta.get("name", ""))
+        if "volumes" in spec and not spec.get("serviceAccountName"):
+            errors += _validate_no_tokens(spec["volumes"])
+        errors += validate_images(spec.get("containers", ()), "spec.containers")
+        errors += validate_images(spec.get("initContainers", ()), "spec.initContainers")
+        # Only a new object has no resourceVersion: these two hold for a create alone.
+        if not meta.get("resourceVersion"):
+            if spec.get("ephemeralContainers"):
+                errors.append(forbidden("spec.ephemeralContainers", "cannot be set on create"))
+            if spec.get("nodeName") and spec.get("schedulingGates"):
+                detail = "cannot be set until all schedulingGates have been cleared"
+                errors.append(forbidden("spec.nodeName", detail))
+        return errors
+
+    def validate_update(self, new: Object, old: Object) -> list[FieldError]:
+        prefix = new["metadata"].get("generateName", "")
+        problems = self.validate_name(prefix, prefix=True) if prefix else []
+        errors = problems_at("metadata.generateName", prefix, problems)
+        errors += validate_annotation_update(new["metadata"], old["metadata"])
+        return errors + validate_spec_update(new["spec"], old["spec"])
+
+    def prepare_status_update(self, new: Object, old: Object) -> None:
+        super().prepare_status_update(new, old)
+        # Old agents damaged owner references: the status never carries them.
+        new["metadata"].pop("ownerReferences", None)
+        if "ownerReferences" in old["metadata"]:
+            new["metadata"]["ownerReferences"] = old["metadata"]["ownerReferences"]
+        keep_of_old_status(new.setdefault("status", {}), old.get("status") or {})
+
+    def validate_status_update(self, new: Object, old: Object) -> list[FieldError]:
+        errors = validate_annotation_update(new["metadata"], old["metadata"])
+        return errors + validate_pod_status(new, old)
+
+    def warnings(self, obj: Object) -> list[str]:
+        return pod_warnings(obj)
+
+    def first_grace_seconds(self, obj: Object, requested: int | None) -> int | None:
+        """GD-01 to GD-05: none for a pod that never ran or has ended, else what was asked, at least 1 if
+        negative."""
+        spec = obj.get("spec") or {}
+        if not spec.get("nodeName") or (obj.get("status") or {}).get("phase") in ("Failed", "Succeeded"):
+            return 0
+        grace: int | None = spec.get("terminationGracePeriodSeconds") if requested is None else requested
+        if grace is None:
+            return 0
+        return grace if grace >= 0 else 1
+
+
+def _merge_label_keys(spec: Object, labels: dict[str, str]) -> None:
+    """matchLabelKeys name labels of the pod: their values join the selectors, once, at creation."""
+    for constraint in spec.get("topologySpreadConstraints", ()):
+        _merge_keys(constraint, labels)
+    affinity = spec.get("affinity")
+    if not affinity:
+        return
+    for field in ("podAffinity", "podAntiAffinity"):
+        terms = affinity.get(field) or {}
+        for weighted in terms.get("preferredDuringSchedulingIgnoredDuringExecution", ()):
+            _merge_keys(weighted.get("podAffinityTerm") or {}, labels)
+        for term in terms.get("requiredDuringSchedulingIgnoredDuringExecution", ()):
+            _merge_keys(term, labels)
+
+
+def _merge_keys(holder: Object, labels: dict[str, str]) -> None:
+    selector = holder.get("labelSelector")
+    if selector is None:
+        return
+    for field, operator in (("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn")):
+        for key in holder.get(field, ()):
+            if key in labels:
+                added = {"key": key, "operator": operator, "values": [labels[key]]}
+                selector.setdefault("matchExpressions", []).append(added)
+
+
+def _validate_annotations(annotations: dict[str, str], spec: Object) -> list[FieldError]:
+    errors: list[FieldError] = []
+    if _MIRROR in annotations and not spec.get("nodeName"):
+        detail = "must set spec.nodeName if mirror pod annotation is set"
+        errors.append(bad_value(f"metadata.annotations[{_MIRROR}]", annotations[_MIRROR], detail))
+    cost = annotations.get(_DELETION_COST)
+    if cost is not None and not _is_int32(cost):
+        detail = "must be a 32bit integer"
+        errors.append(bad_value(f"metadata.annotations[{_DELETION_COST}]", cost, detail))
+    return errors
+
+
+def _is_int32(text: str) -> bool:
+    # As upstream reads it: no plus sign, no leading zeros.
+    digits = text.removeprefix("-")
+    if not digits.isascii() or not digits.isdigit() or (len(digits) > 1 and digits[0] == "0"):
+        return False
+    return len(digits) <= 10 and -(2**31) <= int(text) < 2**31
+
+
+def _validate_no_tokens(volumes: list[Object]) -> list[FieldError]:
+    return [
+        forbidden(
+            f"spec.volumes[{index}].projected.sources[{number}].serviceAccountToken",
+            "must not be specified when serviceAccountName is not set",
+        )
+        for index, volume in enumerate(volumes)
+        if "projected" in volume
+        for number, source in enumerate(volume["projected"].get("sources", ()))
+        if "serviceAccountToken" in source
+    ]
+
+
+class EphemeralContainersStrategy(PodStrategy):
+    """`pods/ephemeralcontainers`: of an update only the ephemeral containers count."""
+
+    def prepare_update(self, new: Object, old: Object) -> None:
+        super().prepare_update(new, old)
+        wanted = new["spec"].get("ephemeralContainers")
+        new["spec"] = {key: value for key, value in old["spec"].items() if key != "ephemeralContainers"}
+        if wanted:
+            new["spec"]["ephemeralContainers"] = wanted
+
+    def validate_update(self, new: Object, old: Object) -> list[FieldError]:
+        if _MIRROR in (old["metadata"].get("annotations") or {}):
+            return [forbidden("[]", "static pods do not support ephemeral containers")]
+        errors = validate_annotation_update(new["metadata"], old["metadata"])
+        return errors + validate_ephemeral_update(new["spec"], old["spec"])
+
+
+class ResizeStrategy(PodStrategy):
+    """`pods/resize`: of an update only resources and resize policies count, and the QoS class must hold."""
+
+    def prepare_update(self, new: Object, old: Object) -> None:
+        super().prepare_update(new, old)
+        wanted = new["spec"]
+        new["spec"] = dict(old["spec"])
+        if "resources" in wanted:
+            new["spec"]["resources"] = wanted["resources"]
+        for field in ("containers", "initContainers"):
+            if field in old["spec"]:
+                new["spec"][field] = _with_resources(wanted.get(field, []), old["spec"][field])
+
+    def validate_update(self, new: Object, old: Object) -> list[FieldError]:
+        errors: list[FieldError] = []
+        for field in ("containers", "initContainers"):
+            names = [container.get("name") for container in new["spec"].get(field, ())]
+            if names != [container.get("name") for container in old["spec"].get(field, ())]:
+                detail = "pod updates may not add or remove containers"
+                return [forbidden(f"spec.{field}", detail)]
+        if qos_class(new["spec"]) != (old.get("status") or {}).get("qosClass"):
+            detail = "Pod QOS Class may not change as a result of resizing"
+            errors.append(bad_value("spec", (old.get("status") or {}).get("qosClass", ""), detail))
+        return errors + validate_annotation_update(new["metadata"], old["metadata"])
+
+
+def _with_resources(wanted: list[Object], old: list[Object]) -> list[Object]:
+    if [container.get("name") for container in wanted] != [container.get("name") for container in old]:
+        return wanted
+    merged: list[Object] = []
+    for after, before in zip(wanted, old, strict=True):
+        container = {key: value for key, value in before.items() if key != "resizePolicy"}
+        container["resources"] = after.get("resources") or {}
+        if "resizePolicy" in after:
+            container["resizePolicy"] = after["resizePolicy"]
+        merged.append(container)
+    return merged

@@ -1,0 +1,168 @@
+"""The checks of metadata that every kind passes, on create and on update.
+
+What the registry fills in (uid, creationTimestamp, resourceVersion) it fills in before; a strategy gives the
+rule for names. GD-66: an update never changes a deletionTimestamp or its grace, and adds no finalizers to an
+object that is being deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from podlife.api.codec import Object
+from podlife.api.field_errors import FieldError, bad_value, forbidden, required
+from podlife.api.labels import validate_annotations, validate_labels
+from podlife.api.names import check_dns_label, check_label_key
+from podlife.apiserver.strategies.field_checks import IMMUTABLE, non_negative
+
+__all__ = [
+    "NameCheck",
+    "default_metadata",
+    "validate_finalizers",
+    "validate_metadata",
+    "validate_metadata_update",
+    "validate_owner_references",
+]
+
+_KEPT_WHEN_EMPTY = frozenset({"deletionGracePeriodSeconds", "name", "uid"})
+_STANDARD_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
+_IMMUTABLE_FIELDS = (
+    ("name", ""),
+    ("namespace", ""),
+    ("uid", ""),
+    ("creationTimestamp", None),
+    ("deletionTimestamp", None),
+    ("deletionGracePeriodSeconds", None),
+)
+
+
+class NameCheck(Protocol):
+    def __call__(self, name: str, *, prefix: bool) -> list[str]: ...
+
+
+def default_metadata(meta: Object) -> None:
+    """Leave out what upstream leaves out: empty maps, lists and strings."""
+    if not all(meta.values()):
+        for field in [name for name, value in meta.items() if not value and name not in _KEPT_WHEN_EMPTY]:
+            del meta[field]
+
+
+def validate_metadata(meta: Object, namespaced: bool, name_check: NameCheck) -> list[FieldError]:
+    """What is wrong with the metadata of a new object, whose name has been generated already."""
+    errors: list[FieldError] = []
+    if prefix := meta.get("generateName"):
+        problems = name_check(prefix, prefix=True)
+        errors += [bad_value("metadata.generateName", prefix, text) for text in problems]
+    if name := meta.get("name"):
+        if problems := name_check(name, prefix=False):
+            errors += [bad_value("metadata.name", name, text) for text in problems]
+    else:
+        errors.append(required("metadata.name", "name or generateName is required"))
+    errors += _validate_namespace(meta.get("namespace", ""), namespaced)
+    errors += non_negative("metadata.generation", meta.get("generation"))
+    errors += _validate_maps_and_owners(meta)
+    if finalizers := meta.get("finalizers"):
+        errors += validate_finalizers(finalizers)
+    return errors
+
+
+def _validate_namespace(namespace: str, namespaced: bool) -> list[FieldError]:
+    if not namespaced:
+        return [forbidden("metadata.namespace", "not allowed on this type")] if namespace else []
+    if not namespace:
+        return [required("metadata.namespace")]
+    return [bad_value("metadata.namespace", namespace, text) for text in check_dns_label(namespace)]
+
+
+def _validate_maps_and_owners(meta: Object) -> list[FieldError]:
+    errors: list[FieldError] = []
+    if labels := meta.get("labels"):
+        errors += validate_labels(labels, "metadata.labels")
+    if annotations := meta.get("annotations"):
+        errors += validate_annotations(annotations, "metadata.annotations")
+    if owners := meta.get("ownerReferences"):
+        errors += validate_owner_references(owners)
+    return errors
+
+
+def validate_owner_references(owners: Sequence[Object]) -> list[FieldError]:
+    path = "metadata.ownerReferences"
+    errors: list[FieldError] = []
+    controller = ""
+    for owner in owners:
+        errors += _validate_owner(owner, path)
+        if owner.get("controller"):
+            name = f"{owner.get('kind', '')}/{owner.get('name', '')}"
+            if controller:
+                detail = (
+                    "Only one reference can have Controller set to true. "
+                    f'Found "true" in references for {controller} and {name}'
+                )
+                errors.append(bad_value(path, owners, detail))
+            else:
+                controller = name
+    return errors
+
+
+def _validate_owner(owner: Object, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    api_version = owner.get("apiVersion", "")
+    # More than one slash, or nothing behind it, leaves no version.
+    if not api_version or api_version.count("/") > 1 or api_version.endswith("/"):
+        errors.append(bad_value(f"{path}.apiVersion", api_version, "version must not be empty"))
+    errors += [
+        bad_value(f"{path}.{field}", "", "must not be empty")
+        for field in ("kind", "name", "uid")
+        if not owner.get(field)
+    ]
+    if api_version == "v1" and owner.get("kind") == "Event":
+        errors.append(bad_value(path, owner, "/v1, Kind=Event is disallowed from being an owner"))
+    return errors
+
+
+def validate_finalizers(finalizers: Sequence[str]) -> list[FieldError]:
+    path = "metadata.finalizers"
+    errors = [bad_value(path, name, text) for name in finalizers for text in check_label_key(name)]
+    if "orphan" in finalizers and "foregroundDeletion" in finalizers:
+        detail = "finalizer orphan and foregroundDeletion cannot be both set"
+        errors.append(bad_value(path, list(finalizers), detail))
+    return errors + _validate_unqualified(finalizers)
+
+
+def _validate_unqualified(finalizers: Sequence[str]) -> list[FieldError]:
+    detail = "name is neither a standard finalizer name nor is it fully qualified"
+    return [
+        bad_value(f"metadata.finalizers[{index}]", name, detail)
+        for index, name in enumerate(finalizers)
+        if "/" not in name and name not in _STANDARD_FINALIZERS
+    ]
+
+
+def validate_metadata_update(new: Object, old: Object) -> list[FieldError]:
+    """What an update may not do to metadata, once the registry has kept what no client can change."""
+    errors: list[FieldError] = []
+    if old.get("deletionTimestamp") is not None:
+        errors += _validate_no_new_finalizers(new, old)
+    if not new.get("resourceVersion"):
+        errors.append(bad_value("metadata.resourceVersion", "", "must be specified for an update"))
+    if (generation := new.get("generation", 0)) < old.get("generation", 0):
+        errors.append(bad_value("metadata.generation", generation, "must not be decremented"))
+    for field, absent in _IMMUTABLE_FIELDS:
+        value: Any = new.get(field, absent)
+        if value != old.get(field, absent):
+            errors.append(bad_value(f"metadata.{field}", value, IMMUTABLE))
+    errors += _validate_maps_and_owners(new)
+    return errors + _validate_unqualified(new.get("finalizers") or ())
+
+
+def _validate_no_new_finalizers(new: Object, old: Object) -> list[FieldError]:
+    extra = sorted(set(new.get("finalizers") or ()) - set(old.get("finalizers") or ()))
+    if not extra:
+        return []
+    shown = ", ".join(f'"{name}"' for name in extra)
+    detail = (
+        "no new finalizers can be added if the object is being deleted, "
+        f"found new finalizers []string{{{shown}}}"
+    )
+    return [forbidden("metadata.finalizers", detail)]

@@ -1,0 +1,92 @@
+"""POST pods/<name>/binding and bindings: a pod is given to a node, once."""
+
+from __future__ import annotations
+
+from podlife.api import status
+from podlife.api.codec import Object, encode, format_time
+from podlife.api.field_errors import FieldError, invalid, not_supported, required
+from podlife.apiserver.admission import Attributes, Operation
+from podlife.apiserver.registry.metadata import adopt_namespace
+from podlife.apiserver.registry.object_codec import encoder, thaw
+from podlife.apiserver.registry.request_body import bad_request, read_typed
+from podlife.apiserver.registry.request_scope import Registry, Scope
+from podlife.apiserver.registry.worker_threads import aside
+from podlife.apiserver.storage.store import Put
+from podlife.errors import ConflictError
+from podlife.wire import Response
+
+__all__ = ["bind"]
+
+
+async def bind(registry: Registry, scope: Scope) -> Response:
+    """`scope` is that of the pod; its name may still be unknown (POST to the collection of bindings)."""
+    dry_run = scope.dry_run("CreateOptions")
+    binding = await aside(lambda: _read_binding(scope), scope.request.body)
+    scope.name = scope.name or binding["metadata"].get("name", "")
+    if not scope.name:
+        raise bad_request("Name parameter required.")
+    registry.admission.admit(
+        Attributes(
+            Operation.CREATE, scope.user, scope.resource, scope.namespace, scope.name, "binding", binding
+        )
+    )
+    async with registry.store.locked(scope.key):
+        record = scope.find(registry)
+        pod = thaw(record.value)
+        _assign(scope, pod, binding, format_time(registry.clock.now()))
+        if not dry_run:
+            await registry.store.commit(Put(record.key, encoder(pod), expected=record.revision))
+    return Response(201, encode({**status.success(), "code": 201}))
+
+
+def _read_binding(scope: Scope) -> Object:
+    binding = read_typed(scope, "Binding", "v1")
+    meta = binding.setdefault("metadata", {})
+    adopt_namespace(scope, meta)
+    name = meta.get("name", "")
+    if scope.name and name != scope.name:
+        raise bad_request("name in URL does not match name in Binding object")
+    _check_target(name, binding.setdefault("target", {}))
+    return binding
+
+
+def _check_target(name: str, target: Object) -> None:
+    errors: list[FieldError] = []
+    if target.get("kind") and target["kind"] != "Node":
+        errors.append(not_supported("target.kind", target["kind"], ["Node", "<empty>"]))
+    if not target.get("name"):
+        errors.append(required("target.name"))
+    if errors:
+        raise invalid("Binding", "", name, errors)
+
+
+def _assign(scope: Scope, pod: Object, binding: Object, now: str) -> None:
+    meta, spec = pod["metadata"], pod["spec"]
+    if (uid := binding["metadata"].get("uid")) and uid != meta["uid"]:
+        raise scope.conflict(
+            f"Precondition failed: UID in precondition: {uid}, UID in object meta: {meta['uid']}"
+        )
+    node = binding["target"]["name"]
+    name = scope.name
+    if "deletionTimestamp" in meta:
+        raise _refused(scope, f"pod {name} is being deleted, cannot be assigned to a host")
+    if spec.get("nodeName"):
+        raise _refused(scope, f'pod {name} is already assigned to node "{spec["nodeName"]}"')
+    if spec.get("schedulingGates"):
+        raise _refused(scope, f"pod {name} has non-empty .spec.schedulingGates")
+    spec["nodeName"] = node
+    for field in ("annotations", "labels"):
+        if binding["metadata"].get(field):
+            meta.setdefault(field, {}).update(binding["metadata"][field])
+    conditions = pod.setdefault("status", {}).setdefault("conditions", [])
+    conditions[:] = [each for each in conditions if each["type"] != "PodScheduled"]
+    conditions.append(
+        {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": now}
+    )
+
+
+def _refused(scope: Scope, why: str) -> ConflictError:
+    return ConflictError(
+        f'Operation cannot be fulfilled on pods/binding "{scope.name}": {why}',
+        details={"name": scope.name, "kind": "pods/binding"},
+    )

@@ -1,0 +1,248 @@
+"""POST pods/<name>/eviction: a delete that asks the disruption budgets first. The EV- rules.
+
+Upstream writes the budget, the pod's condition and the deletion one after the other and can stop between any
+two. Here the locks of the pod and of its budget are held from the decision to the last write, so nobody
+conflicts with an eviction half way and its retries (EV-06 to EV-09, EV-20) have nothing to wait for; and
+everything that can refuse is asked before the first write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from podlife.api import status
+from podlife.api.codec import Object, encode, format_time
+from podlife.api.field_errors import bad_value, invalid
+from podlife.api.selectors import label_selector_from_dict
+from podlife.apiserver.admission import Attributes, Operation
+from podlife.apiserver.registry.delete import delete_record
+from podlife.apiserver.registry.graceful_deletion import DeleteOptions, check_options, check_preconditions
+from podlife.apiserver.registry.object_codec import encoder, thaw
+from podlife.apiserver.registry.request_body import bad_request, read_typed
+from podlife.apiserver.registry.request_scope import Registry, Scope
+from podlife.apiserver.registry.worker_threads import aside
+from podlife.apiserver.storage.store import Change, Key, Put, Record
+from podlife.errors import ApiError, ForbiddenError, TooManyRequestsError
+from podlife.wire import Response
+
+__all__ = ["evict"]
+
+_BUDGETS = "poddisruptionbudgets.policy"
+_MAX_DISRUPTED_PODS = 2000
+_REFUSED = "Cannot evict pod as it would violate the pod's disruption budget."
+_TOO_MANY_BUDGETS = (
+    "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+)
+
+
+async def evict(registry: Registry, scope: Scope) -> Response:
+    scope.dry_run("CreateOptions")
+    options = await aside(lambda: _read_options(scope), scope.request.body)
+    _admit(registry, scope)
+    held: set[Key] = set()
+    while True:
+        async with registry.store.locked(scope.key, *held):
+            record = scope.find(registry)
+            budgets = _concerned_budgets(registry, scope.namespace, thaw(record.value))
+            concerned = {each.key for each in budgets}
+            if concerned <= held:
+                return Response(201, encode(await _evict_locked(registry, scope, record, budgets, options)))
+        # A budget that has come to concern the pod is locked before it is spent: locks are taken together.
+        held = concerned
+
+
+def _read_options(scope: Scope) -> DeleteOptions:
+    body = read_typed(scope, "Eviction", "policy/v1", also=("policy/v1beta1",))
+    if body.get("metadata", {}).get("name", "") != scope.name:
+        raise bad_request("name in URL does not match name in Eviction object")  # EV-02
+    options = DeleteOptions.from_object(body.get("deleteOptions") or {})
+    if options.ignore_store_errors:
+        field = "deleteOptions.ignoreStoreReadErrorWithClusterBreakingPotential"
+        why = "can not be set for pod eviction, try after removing the option"
+        raise invalid("Eviction", "policy", scope.name, [bad_value(field, True, why)])  # EV-03
+    return _with_dry_run(options, tuple(scope.request.query.all("dryRun")))
+
+
+def _with_dry_run(options: DeleteOptions, asked: tuple[str, ...]) -> DeleteOptions:
+    """EV-04: a dry run is asked for in the query, in the options, or in both alike."""
+    if options.dry_run and asked and options.dry_run != asked:
+        shown = f"[{' '.join(asked)}] and [{' '.join(options.dry_run)}]"
+        raise ApiError(f"Non-matching dry-run options in request and content: {shown}", code=500, reason="")
+    return replace(options, dry_run=options.dry_run or asked)
+
+
+def _admit(registry: Registry, scope: Scope) -> None:
+    attributes = Attributes(
+        Operation.CREATE, scope.user, scope.resource, scope.namespace, scope.name, "eviction"
+    )
+    registry.admission.admit(attributes)
+
+
+async def _evict_locked(
+    registry: Registry, scope: Scope, record: Record, budgets: Sequence[Record], options: DeleteOptions
+) -> Object:
+    pod = thaw(record.value)
+    now = format_time(registry.clock.now())
+    if len(budgets) > 1:
+        raise ApiError(_TOO_MANY_BUDGETS, code=500, reason="")  # EV-11
+    spent = [change for each in budgets if (change := _spend_budget(pod, each, now)) is not None]
+    # What the delete would refuse is refused before anything is written: a budget is not spent on nothing.
+    check_options(options)
+    check_preconditions(pod["metadata"], options, kind="Pod")
+    if not options.is_dry_run:
+        record, options = await _write(registry, record, pod, spent, options)
+    await delete_record(registry, scope, record, options)
+    return {**status.success(), "code": 201}
+
+
+def _ignores_budgets(pod: Object) -> bool:
+    """EV-05: what is over, has not begun, or is ending already disrupts nobody."""
+    phase = pod.get("status", {}).get("phase", "")
+    return phase in ("Succeeded", "Failed", "Pending") or "deletionTimestamp" in pod["metadata"]
+
+
+def _concerned_budgets(registry: Registry, namespace: str, pod: Object) -> Sequence[Record]:
+    """EV-12; none where nobody is disrupted."""
+    if _ignores_budgets(pod):
+        return []
+    labels = pod["metadata"].get("labels")
+
+    def matches(record: Record) -> bool:
+        selector = thaw(record.value).get("spec", {}).get("selector")
+        try:
+            return selector is not None and label_selector_from_dict(selector).matches(labels)
+        except ValueError:
+            return False
+
+    return [record for record in registry.store.list(_BUDGETS, namespace) if matches(record)]
+
+
+def _spend_budget(pod: Object, record: Record, now: str) -> Change | None:
+    """The budget less one disruption; raises when there is none to take, None when none is needed."""
+    budget = thaw(record.value)
+    if not _is_ready(pod) and _frees_unready(budget):
+        return None  # EV-18: it does not count as healthy, so the budget loses nothing
+    _check_budget(budget)
+    state = budget["status"]
+    state["disruptionsAllowed"] -= 1
+    if state["disruptionsAllowed"] == 0:
+        _update_allowed_condition(budget, now)
+    state.setdefault("disruptedPods", {})[pod["metadata"]["name"]] = now
+    return Put(record.key, encoder(budget), expected=record.revision)
+
+
+def _is_ready(pod: Object) -> bool:
+    conditions = pod.get("status", {}).get("conditions", [])
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+
+
+def _frees_unready(budget: Object) -> bool:
+    if budget.get("spec", {}).get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
+        return True
+    state = budget.get("status", {})
+    desired = state.get("desiredHealthy", 0)
+    return bool(state.get("currentHealthy", 0) >= desired > 0)
+
+
+def _check_budget(budget: Object) -> None:
+    """EV-13 to EV-16."""
+    name, state = budget["metadata"]["name"], budget.setdefault("status", {})
+    if state.get("observedGeneration", 0) < budget["metadata"].get("generation", 0):
+        raise _refused(f"The disruption budget {name} is still being processed by the server.", retry=10)
+    allowed = state.setdefault("disruptionsAllowed", 0)
+    if allowed < 0:
+        raise _forbidden(name, "pdb disruptions allowed is negative")
+    if len(state.get("disruptedPods", {})) > _MAX_DISRUPTED_PODS:
+        raise _forbidden(
+            name, "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
+        )
+    if allowed == 0:
+        raise _refused(_why_none_allowed(name, state))
+
+
+def _why_none_allowed(name: str, state: Object) -> str:
+    """EV-14: the first that fits. Counts are not trusted while the budget's controller could not sync."""
+    current, desired = state.get("currentHealthy", 0), state.get("desiredHealthy", 0)
+    conditions = state.get("conditions", [])
+    found: Object = next((each for each in conditions if each["type"] == "DisruptionAllowed"), {})
+    message = found.get("message", "") if found.get("status") == "False" else ""
+    if message and found.get("reason") == "SyncFailed":
+        return f"The disruption budget {name} does not allow evicting pods currently because it failed sync: {message}"
+    if current <= desired:
+        return f"The disruption budget {name} needs {desired} healthy pods and has {current} currently"
+    if message:
+        return f"The disruption budget {name} does not allow evicting pods currently ({found['reason']}): {message}"
+    return f"The disruption budget {name} does not allow evicting pods currently"
+
+
+def _refused(cause: str, *, retry: int = 0) -> ApiError:
+    details: dict[str, Any] = {"causes": [{"reason": "DisruptionBudget", "message": cause}]}
+    if retry:
+        details["retryAfterSeconds"] = retry
+    return TooManyRequestsError(_REFUSED, details=details)
+
+
+def _forbidden(name: str, why: str) -> ApiError:
+    return ForbiddenError(
+        f'poddisruptionbudget.policy "{name}" is forbidden: {why}',
+        details={"name": name, "group": "policy", "kind": "poddisruptionbudget"},
+    )
+
+
+def _update_allowed_condition(budget: Object, now: str) -> None:
+    """EV-17: a budget that is used up says so at once, before its controller looks."""
+    conditions = budget["status"].setdefault("conditions", [])
+    found = next((each for each in conditions if each["type"] == "DisruptionAllowed"), None)
+    wanted = {
+        "type": "DisruptionAllowed",
+        "status": "False",
+        "reason": "InsufficientPods",
+        "message": "",
+        "observedGeneration": budget["status"].get("observedGeneration", 0),
+        "lastTransitionTime": now,
+    }
+    if found is None:
+        conditions.append(wanted)
+        return
+    if found["status"] == "False":
+        wanted["lastTransitionTime"] = found["lastTransitionTime"]
+    found.update(wanted)
+
+
+async def _write(
+    registry: Registry, record: Record, pod: Object, spent: Sequence[Change], options: DeleteOptions
+) -> tuple[Record, DeleteOptions]:
+    """Budget and condition together, or neither. A version that was asked for moves with our own write."""
+    changes = list(spent)
+    if _mark_disrupted(pod, format_time(registry.clock.now())):
+        changes.append(Put(record.key, encoder(pod), expected=record.revision))
+    for written in await registry.store.commit(*changes):
+        if written.key == record.key:
+            record = written
+    if options.resource_version is not None:
+        options = options.with_resource_version(str(record.revision))
+    return record, options
+
+
+def _mark_disrupted(pod: Object, now: str) -> bool:
+    """EV-21: say in the pod's status why it goes; whether that was not said already."""
+    condition = {
+        "type": "DisruptionTarget",
+        "status": "True",
+        "reason": "EvictionByEvictionAPI",
+        "message": "Eviction API: evicting",
+        "lastProbeTime": None,
+        "lastTransitionTime": now,
+    }
+    conditions = pod.setdefault("status", {}).setdefault("conditions", [])
+    found = next((each for each in conditions if each["type"] == "DisruptionTarget"), None)
+    if found is None:
+        conditions.append(condition)
+        return True
+    before = dict(found)
+    if found["status"] == "True":
+        condition["lastTransitionTime"] = found.get("lastTransitionTime", now)
+    found.update(condition)
+    return bool(found != before)

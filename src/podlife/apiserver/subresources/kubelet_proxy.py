@@ -1,0 +1,310 @@
+"""`log` and `exec` of a pod, passed on to the agent of its node.
+
+The API server shows the agent a client certificate of its own and accepts only agents whose certificate the
+same authority has signed for the node that is meant, wherever that node says it is. A log is streamed at the
+pace of its reader; an exec is relayed message by message, both ways, until either side closes. What the agent
+refuses is told in the agent's own words.
+
+Whether the caller may do so is decided before; errors are ApiError in upstream's words.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import ssl
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import aiohttp
+
+from podlife.api.codec import Object, decode_object
+from podlife.api.field_errors import FieldError, bad_value, forbidden, invalid
+from podlife.apiserver.storage.store import Key, Record
+from podlife.apiserver.subresources.websocket_relay import (
+    ExecRelay,
+    LogRelay,
+    exec_protocols,
+    log_protocols,
+    read_log,
+)
+from podlife.errors import ApiError, NotFoundError
+from podlife.wire import Query, Request, Response, Upgrade
+
+__all__ = ["NodeProxy"]
+
+
+_ADDRESS_TYPES = ("Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP")
+_DEFAULT_PORT = 10250
+_MESSAGE_BYTES = 16 * 1024 * 1024
+_REFUSAL_BYTES = 50_000
+_NEEDS_UPGRADE = "Upgrade request required"
+_is_host = re.compile(r"[A-Za-z0-9._:%-]+").fullmatch
+
+
+class NodeProxy:
+    """Talks to node agents. `read` looks into the store; `tls` is called when the first agent is."""
+
+    def __init__(
+        self,
+        read: Callable[[Key], Record | None],
+        tls: Callable[[], ssl.SSLContext],
+        *,
+        connect_seconds: float = 5.0,
+    ) -> None:
+        self._read = read
+        self._make_tls = tls
+        self._connect_seconds = connect_seconds
+        self._session: aiohttp.ClientSession | None = None
+
+    async def log(self, request: Request, namespace: str, name: str) -> Response:
+        """The log of one container, as a stream of text."""
+        query = request.query
+        pod = self._find(Key("pods", namespace, name))
+        options = _log_options(name, query)
+        container = _container(pod, query.get("container"))
+        if not _node_name(pod):
+            return Response(204, content_type="text/plain")
+        protocols = log_protocols(request)
+        url = self._url(pod, "containerLogs", container, options)
+        answer = await self._get(url, _node_name(pod))
+        if not 200 <= answer.status <= 206:
+            raise await _refusal(answer, name)
+        if protocols is not None:
+            return Response(101, upgrade=Upgrade(protocols, LogRelay(answer).run))
+        return Response(body=read_log(answer), content_type="text/plain")
+
+    async def exec(self, request: Request, namespace: str, name: str) -> Response:
+        """A command in one container: an upgrade whose other side is connected already."""
+        pod = self._find(Key("pods", namespace, name))
+        container = _container(pod, request.query.get("container"))
+        if not _node_name(pod):
+            raise _bad_request(f"pod {name} does not have a host assigned")
+        url = self._url(pod, "exec", container, _exec_options(request.query))
+        if (wanted := request.headers.get("Upgrade", "").lower()) != "websocket":
+            raise await self._refuse_upgrade(wanted, url, _node_name(pod))
+        spoken = exec_protocols(request)
+        agent = await self._connect(url, _node_name(pod), spoken.with_agent)
+        if spoken.with_client is None:
+            return Response(
+                101, upgrade=Upgrade((agent.protocol or spoken.with_agent[0],), ExecRelay(agent).run)
+            )
+        relay = ExecRelay(agent, has_plain_errors=True)
+        return Response(101, upgrade=Upgrade(spoken.with_client, relay.run))
+
+    async def _refuse_upgrade(self, wanted: str, url: str, node_name: str) -> ApiError:
+        """Why there is no upgrade. kubectl asks once more in SPDY whatever kept it from a WebSocket, and shows
+        only the second answer: so that one tells of an agent which cannot be reached, or refuses, too."""
+        if not wanted.startswith("spdy/"):
+            return _bad_request(_NEEDS_UPGRADE)
+        code, words = await self._why_not(url, node_name)
+        if code < 400 or _NEEDS_UPGRADE in words:
+            words = "exec is offered over WebSocket, not over SPDY: use kubectl 1.31 or newer"
+        return ApiError(words, code=max(code, 400), reason="BadRequest" if code <= 400 else "")
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+    def _url(self, pod: Object, verb: str, container: str, options: list[tuple[str, str]]) -> str:
+        host, port = self._endpoint(_node_name(pod))
+        host = f"[{host}]" if ":" in host else host
+        parts = (pod["metadata"].get("namespace", ""), pod["metadata"]["name"], container)
+        path = "/".join(quote(part, safe="") for part in parts)
+        return f"https://{host}:{port}/{verb}/{path}" + (f"?{urlencode(options)}" if options else "")
+
+    def _endpoint(self, node_name: str) -> tuple[str, int]:
+        node = self._find(Key("nodes", "", node_name))
+        status = node.get("status") or {}
+        addresses: list[Object] = status.get("addresses") or []
+        endpoint = (status.get("daemonEndpoints") or {}).get("kubeletEndpoint") or {}
+        for kind in _ADDRESS_TYPES:
+            for address in addresses:
+                if address.get("type") == kind:
+                    return _host(address.get("address", "")), endpoint.get("Port") or _DEFAULT_PORT
+        known = " ".join(f"{{{a.get('type')} {a.get('address')}}}" for a in addresses)
+        raise ApiError(f"no preferred addresses found; known addresses: [{known}]", reason="")
+
+    def _find(self, key: Key) -> Object:
+        record = self._read(key)
+        if record is None:
+            details = {"name": key.name, "kind": key.resource}
+            raise NotFoundError(f'{key.resource} "{key.name}" not found', details=details)
+        return decode_object(record.value)
+
+    def _client(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            connector = aiohttp.TCPConnector(ssl=self._make_tls(), limit=0, limit_per_host=0)
+            # How long a stream may be silent is up to what it streams; only the way there has a deadline.
+            timeout = aiohttp.ClientTimeout(total=None, sock_connect=self._connect_seconds)
+            self._session = aiohttp.ClientSession(connector=connector, timeout=timeout, auto_decompress=False)
+        return self._session
+
+    async def _get(self, url: str, node_name: str) -> aiohttp.ClientResponse:
+        try:
+            return await self._client().get(_raw(url), allow_redirects=False, server_hostname=node_name)
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise _unreachable("Get", url, error) from None
+
+    async def _connect(
+        self, url: str, node_name: str, protocols: tuple[str, ...]
+    ) -> aiohttp.ClientWebSocketResponse[bool]:
+        try:
+            async with asyncio.timeout(self._connect_seconds * 2):
+                return await self._client().ws_connect(
+                    _raw(url),
+                    protocols=protocols,
+                    max_msg_size=_MESSAGE_BYTES,
+                    heartbeat=30.0,
+                    server_hostname=node_name,
+                )
+        except aiohttp.WSServerHandshakeError as error:
+            code, words = await self._why_not(url, node_name)
+            if code != error.status:
+                words = f"the node's agent answered {error.status}"
+            message = f"unable to upgrade connection: {words}"
+            raise ApiError(message, code=error.status if error.status >= 400 else 500, reason="") from None
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise _unreachable("Get", url, error) from None
+
+    async def _why_not(self, url: str, node_name: str) -> tuple[int, str]:
+        """What the agent says to an exec without an upgrade: that runs nothing, and tells why none could be run. With
+        an upgrade that is refused, the agent's words are lost."""
+        answer = await self._get(url, node_name)
+        try:
+            text = (await answer.content.read(_REFUSAL_BYTES)).decode(errors="replace").strip()
+        except aiohttp.ClientError:
+            text = ""
+        finally:
+            answer.close()
+        return answer.status, text or f"the node's agent answered {answer.status}"
+
+
+async def _refusal(answer: aiohttp.ClientResponse, name: str) -> ApiError:
+    """The agent's answer as upstream passes it on."""
+    try:
+        text = (await answer.content.read(_REFUSAL_BYTES)).decode(errors="replace")
+    except aiohttp.ClientError as error:
+        text = str(error)
+    finally:
+        answer.close()
+    if answer.status == 500:
+        cause = {"message": text}
+        return ApiError(f"Internal error occurred: {text}", details={"causes": [cause]})
+    if answer.status == 400:
+        return _bad_request(text)
+    unknown = f"the server responded with the status code {answer.status} but did not return more information"
+    reason, message = {
+        401: ("Unauthorized", "the server has asked for the client to provide credentials"),
+        403: ("Forbidden", text),
+        404: ("NotFound", "the server could not find the requested resource"),
+        503: ("ServiceUnavailable", text or "the server is currently unable to handle the request"),
+    }.get(answer.status, ("", unknown))
+    return ApiError(
+        f"{message} ( pods/log {name})",
+        code=answer.status,
+        reason=reason,
+        details={"name": name, "kind": "pods/log"},
+    )
+
+
+def _host(address: str) -> str:
+    """A node says itself where it is to be found. It must not choose more than that: what we ask there for, with
+    our own certificate, is not its to say."""
+    if _is_host(address) is None:
+        raise ApiError(f"the address of the node is not one: {address!r}", reason="")
+    return address
+
+
+def _node_name(pod: Object) -> str:
+    return str((pod.get("spec") or {}).get("nodeName", ""))
+
+
+def _container(pod: Object, wanted: str) -> str:
+    name, spec = pod["metadata"]["name"], pod.get("spec") or {}
+    containers = spec.get("containers") or []
+    every = [
+        container["name"]
+        for field in ("initContainers", "containers", "ephemeralContainers")
+        for container in spec.get(field) or ()
+    ]
+    if wanted:
+        if wanted not in every:
+            raise _bad_request(f"container {wanted} is not valid for pod {name}")
+        return wanted
+    if len(containers) == 1:
+        return str(containers[0]["name"])
+    message = f"a container name must be specified for pod {name}"
+    raise _bad_request(f"{message}, choose one of: [{' '.join(every)}]" if containers else message)
+
+
+def _log_options(name: str, query: Query) -> list[tuple[str, str]]:
+    """The options of a log in the order upstream sends them; raises ApiError when they make no sense."""
+    options = [(flag, "true") for flag in ("follow", "previous", "timestamps") if _is_set(query, flag)]
+    numbers = {key: _number(query, key) for key in ("sinceSeconds", "tailLines", "limitBytes")}
+    errors: list[FieldError] = []
+    if (tail := numbers["tailLines"]) is not None and tail < 0:
+        errors.append(bad_value("tailLines", tail, "must be greater than or equal to 0"))
+    if (limit := numbers["limitBytes"]) is not None and limit < 1:
+        errors.append(bad_value("limitBytes", limit, "must be greater than 0"))
+    since = numbers["sinceSeconds"]
+    if since is not None and query.get("sinceTime"):
+        text = "at most one of `sinceTime` or `sinceSeconds` may be specified"
+        errors.append(forbidden("", text))
+    elif since is not None and since < 1:
+        errors.append(bad_value("sinceSeconds", since, "must be greater than 0"))
+    if errors:
+        raise invalid("PodLogOptions", "", name, errors)
+    options += [(key, str(value)) for key, value in numbers.items() if value is not None]
+    if moment := query.get("sinceTime"):
+        options.append(("sinceTime", moment))
+    return options
+
+
+def _exec_options(query: Query) -> list[tuple[str, str]]:
+    names = {"stdin": "input", "stdout": "output", "stderr": "error", "tty": "tty"}
+    options = [(sent, "1") for asked, sent in names.items() if _is_set(query, asked)]
+    return options + [("command", part) for part in query.all("command")]
+
+
+def _is_set(query: Query, key: str) -> bool:
+    """As upstream reads a flag: there, and not denied."""
+    return key in query and query.get(key).lower() not in ("false", "0")
+
+
+def _number(query: Query, key: str) -> int | None:
+    text = query.get(key)
+    if not text:
+        return None
+    try:
+        return int(text)
+    except ValueError:
+        raise _bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
+
+
+def _raw(url: str) -> Any:
+    """The address just as it was built: what is quoted in it stays quoted."""
+    from yarl import URL
+
+    return URL(url, encoded=True)
+
+
+def _bad_request(message: str) -> ApiError:
+    return ApiError(message, code=400, reason="BadRequest")
+
+
+def _unreachable(verb: str, url: str, error: BaseException) -> ApiError:
+    return ApiError(f'{verb} "{url}": {_reason(error)}', reason="")
+
+
+def _reason(error: BaseException) -> str:
+    """In the words that clients know."""
+    match error:
+        case TimeoutError():
+            return "context deadline exceeded"
+        case aiohttp.ClientConnectorError(errno=int(number)) if not isinstance(error, aiohttp.ClientSSLError):
+            return f"dial tcp {error.host}:{error.port}: connect: {os.strerror(number).lower()}"
+        case _:
+            return str(error)

@@ -1,0 +1,83 @@
+"""The scale subresource: how many replicas a workload has and should have, in the same form for all kinds."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+
+from podlife.api.codec import Object, encode
+from podlife.api.field_errors import bad_value, invalid
+from podlife.api.selectors import label_selector_from_dict
+from podlife.apiserver.registry.object_codec import thaw
+from podlife.apiserver.registry.patch import Patch
+from podlife.apiserver.registry.request_body import bad_request, read_typed
+from podlife.apiserver.registry.request_scope import Registry, Scope
+from podlife.apiserver.registry.update import Transform, apply_change
+from podlife.apiserver.registry.worker_threads import aside
+from podlife.wire import Response
+
+__all__ = ["get_scale", "patch_scale", "update_scale"]
+
+_KIND, _VERSION = "Scale", "autoscaling/v1"
+
+
+async def get_scale(registry: Registry, scope: Scope) -> Response:
+    return Response(body=encode(_scale_of(thaw(scope.find(registry).value))))
+
+
+async def update_scale(registry: Registry, scope: Scope) -> Response:
+    dry_run = scope.dry_run("UpdateOptions")
+    scale = await aside(lambda: read_typed(scope, _KIND, _VERSION), scope.request.body)
+    if scale.get("metadata", {}).get("name") != scope.name:
+        raise bad_request(
+            f"the name of the object ({scale.get('metadata', {}).get('name', '')}) does not match the name on "
+            f"the URL ({scope.name})"
+        )
+    return await _apply(registry, scope, lambda _: scale, dry_run=dry_run)
+
+
+async def patch_scale(registry: Registry, scope: Scope) -> Response:
+    dry_run = scope.dry_run("PatchOptions")
+    change = await aside(lambda: Patch.from_request(scope), scope.request.body)
+    return await _apply(registry, scope, lambda old: change.apply(scope, old), dry_run=dry_run)
+
+
+async def _apply(registry: Registry, scope: Scope, change: Transform, *, dry_run: bool) -> Response:
+    def transform(old: Object) -> Object:
+        after = change(_scale_of(old))
+        replicas = after.get("spec", {}).get("replicas", 0)
+        if replicas < 0:
+            errors = [bad_value("spec.replicas", replicas, "must be greater than or equal to 0")]
+            raise invalid(_KIND, "autoscaling", scope.name, errors)
+        found = old["metadata"]["uid"]
+        if (uid := after.get("metadata", {}).get("uid")) and uid != found:
+            raise scope.conflict(
+                f"Precondition failed: UID in precondition: {uid}, UID in object meta: {found}"
+            )
+        obj = deepcopy(old)
+        obj["spec"]["replicas"] = replicas
+        obj["metadata"]["resourceVersion"] = after.get("metadata", {}).get("resourceVersion", "")
+        return obj
+
+    async with registry.store.locked(scope.key):
+        record = scope.find(registry)
+        value = await apply_change(registry, scope, record, transform, dry_run=dry_run)
+    return Response(body=encode(_scale_of(thaw(value))))
+
+
+def _scale_of(obj: Object) -> Object:
+    meta = obj["metadata"]
+    kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+    selector = obj.get("spec", {}).get("selector") or {}
+    is_plain = not (selector.keys() & {"matchLabels", "matchExpressions"})
+    text = str(label_selector_from_dict({"matchLabels": selector} if is_plain else selector))
+    replicas = obj.get("spec", {}).get("replicas", 0)
+    state: Object = {"replicas": obj.get("status", {}).get("replicas", 0)}
+    if text:
+        state["selector"] = text
+    return {
+        "kind": _KIND,
+        "apiVersion": _VERSION,
+        "metadata": {field: meta[field] for field in kept if field in meta},
+        "spec": {"replicas": replicas} if replicas else {},
+        "status": state,
+    }

@@ -1,0 +1,235 @@
+"""`podlife apiserver`: serve, and look after the data of a server."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from podlife.cli.audit_options import (
+    LogPathOption,
+    MaxAgeOption,
+    MaxBackupOption,
+    MaxSizeOption,
+    PolicyFileOption,
+    check_audit,
+)
+from podlife.cli.options import whole_number
+from podlife.errors import ConfigError
+
+__all__ = ["DataOption", "app", "parse_folder", "parse_host"]
+
+app = typer.Typer(
+    help="A Kubernetes API server in one process.", invoke_without_command=True, rich_markup_mode=None
+)
+
+
+def parse_folder(text: str) -> Path:
+    """Absolute, as it is shown to people in other folders too."""
+    return Path(text).expanduser().absolute()
+
+
+def parse_host(text: str) -> str:
+    from ipaddress import ip_address
+
+    from podlife.api.names import check_dns_subdomain
+
+    try:
+        ip_address(text)
+    except ValueError:
+        if check_dns_subdomain(text.lower().removeprefix("*.")):
+            raise typer.BadParameter(f"{text!r} is no host name and no IP address") from None
+    return text
+
+
+DataOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--data",
+        metavar="DIR",
+        parser=parse_folder,
+        help="Data folder; default: ~/.local/share/podlife.",
+    ),
+]
+
+
+@app.callback()
+def apiserver(  # noqa: PLR0913, PLR0917 - one parameter is one option of the command
+    context: typer.Context,
+    data: DataOption = None,
+    memory: Annotated[
+        bool, typer.Option("--memory", help="Keep objects in memory only: they end with the process.")
+    ] = False,
+    port: Annotated[
+        int,
+        typer.Option(
+            metavar="PORT", parser=whole_number(0, 65_535), help="Port to listen on; 0 for any free one."
+        ),
+    ] = 6443,
+    bind: Annotated[str, typer.Option(metavar="ADDRESS", help="Address to listen on.")] = "127.0.0.1",
+    name: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="HOST",
+            parser=parse_host,
+            help="Another name or address clients reach this server by (repeatable).",
+        ),
+    ] = None,
+    default_not_ready_toleration_seconds: Annotated[
+        int,
+        typer.Option(
+            metavar="N", parser=whole_number(0), help="How long pods stay on a node that is not ready."
+        ),
+    ] = 300,
+    default_unreachable_toleration_seconds: Annotated[
+        int,
+        typer.Option(
+            metavar="N", parser=whole_number(0), help="How long pods stay on a node that is unreachable."
+        ),
+    ] = 300,
+    namespace_cleanup: Annotated[
+        bool, typer.Option(help="Empty deleted namespaces; not needed beside kube-controller-manager.")
+    ] = True,
+    audit_log_path: LogPathOption = "",
+    audit_policy_file: PolicyFileOption = "",
+    audit_log_maxsize: MaxSizeOption = 100,
+    audit_log_maxage: MaxAgeOption = 0,
+    audit_log_maxbackup: MaxBackupOption = 10,
+) -> None:
+    """Serve the Kubernetes API for kubectl and every client library, on this machine alone."""
+    if context.invoked_subcommand is not None:
+        _refuse_options_of_the_server(context)
+        return
+    check_audit(audit_log_path, audit_policy_file)
+    from podlife.apiserver.settings import Settings
+    from podlife.cli.apiserver_exec import serve
+
+    settings = Settings(
+        data=data or (None if memory else _default_folder()),
+        in_memory=memory,
+        bind=bind,
+        port=port,
+        names=tuple(name or ()),
+        not_ready_toleration_seconds=default_not_ready_toleration_seconds,
+        unreachable_toleration_seconds=default_unreachable_toleration_seconds,
+        cleans_namespaces=namespace_cleanup,
+        audit_log_path=audit_log_path,
+        audit_policy_file=audit_policy_file,
+        audit_log_max_mb=audit_log_maxsize,
+        audit_log_max_days=audit_log_maxage,
+        audit_log_max_backups=audit_log_maxbackup,
+    )
+    serve(settings)
+
+
+def _refuse_options_of_the_server(context: typer.Context) -> None:
+    """A command that looks elsewhere than the user pointed to is worse than one that does nothing."""
+    for parameter in context.command.params:
+        source = context.get_parameter_source(parameter.name or "")
+        if source is not None and source.name != "DEFAULT":
+            option, command = parameter.opts[0], context.invoked_subcommand
+            context.fail(f"{option} before {command!r} is not for {command!r}: its options stand after it")
+
+
+@app.command(short_help="Make a kubeconfig for a node or a user, or show the admin's.")
+def kubeconfig(
+    data: DataOption = None,
+    node: Annotated[str | None, typer.Option(metavar="NAME", help="For the node of this name.")] = None,
+    user: Annotated[str | None, typer.Option(metavar="NAME", help="For a user of this name.")] = None,
+    group: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="A group of the user (repeatable).")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write to this file.")
+    ] = None,
+) -> None:
+    """Make a kubeconfig with a new client certificate for a node or a user; without either, show the admin's."""
+    from podlife.daemons.kubeconfigs import make_kubeconfig
+
+    if node is not None and (user is not None or group):
+        raise typer.BadParameter("a node has a name and group of its own: leave out --user and --group")
+    text = make_kubeconfig(data or _default_folder(), node=node, user=user, groups=tuple(group or ()))
+    if output is None:
+        sys.stdout.write(text)
+        return
+    from podlife.pki.ca import write_private
+
+    try:
+        write_private(output, text.encode())
+    except OSError as error:
+        raise ConfigError(f"{output} cannot be written: {error.strerror}") from error
+
+
+@app.command()
+def backup(
+    target: Annotated[Path, typer.Argument(metavar="FILE", help="The file to write.")],
+    data: DataOption = None,
+) -> None:
+    """Copy the objects into one file, also while the server runs.
+
+    Certificates and tokens are not in it: who has the file has the objects, not the server's identity."""
+    from podlife.apiserver.storage import maintenance
+
+    report = maintenance.backup(data or _default_folder(), target)
+    print(f"{report.records} objects at revision {report.revision} are in {report.path}.")
+
+
+@app.command()
+def restore(
+    source: Annotated[Path, typer.Argument(metavar="FILE", help="What `backup` wrote.")],
+    data: DataOption = None,
+) -> None:
+    """Fill a data folder from a backup: an empty one, or one whose store is damaged or lost.
+
+    What is left of a damaged store is moved aside. Certificates and tokens of the folder stay; in a new folder the
+    server makes its own, and kubeconfigs have to be made again."""
+    from podlife.apiserver.storage import maintenance
+
+    report = maintenance.restore(source, data or _default_folder())
+    print(f"{report.records} objects are in {report.folder}, which goes on at revision {report.revision}.")
+    if report.remains is not None:
+        print(f"What was there before is in {report.remains}.")
+
+
+@app.command()
+def salvage(
+    target: Annotated[Path, typer.Argument(metavar="FILE", help="The backup to write.")],
+    data: DataOption = None,
+) -> None:
+    """Write a backup of what is sound in a damaged store, for `restore`.
+
+    Every lost change is a line on standard error. To a server that is started on the result those objects do not
+    exist: nodes stop their pods, controllers delete what they owned."""
+    from podlife.apiserver.storage.salvage import salvage as save
+
+    folder = data or _default_folder()
+    report = save(folder, target)
+    for each in report.lost:
+        print(each, file=sys.stderr)
+    print(
+        f"{report.records} objects are in {report.path}, {len(report.lost)} changes are lost. "
+        f"`podlife apiserver restore {report.path} --data {folder}` puts them in place of the damaged store."
+    )
+
+
+@app.command()
+def check(data: DataOption = None) -> None:
+    """Look whether everything that is stored is sound.
+
+    The exit code is 1 if not; every problem is a line on standard error."""
+    from podlife.apiserver.storage import maintenance
+
+    report = maintenance.check(data or _default_folder())
+    for problem in report.problems:
+        print(problem, file=sys.stderr)
+    if not report.is_sound:
+        raise ConfigError(f"{report.path} is not sound: replace it with `podlife apiserver restore FILE`")
+    print(f"{report.path} is sound: {report.records} objects at revision {report.revision}.")
+
+
+def _default_folder() -> Path:
+    home = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    return Path(home) / "podlife"

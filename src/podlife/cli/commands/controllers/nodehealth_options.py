@@ -1,0 +1,138 @@
+"""Node health as controllers of the command: their flags, and their numbers shown."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from podlife.cli.options import parse_duration, whole_number
+
+if TYPE_CHECKING:
+    from podlife.controller import ControlPlane, Runnable
+
+__all__ = [
+    "NODE_LIFECYCLE",
+    "TAINT_EVICTION",
+    "NodeHealthOptions",
+    "make_node_lifecycle",
+    "make_taint_eviction",
+]
+
+NODE_LIFECYCLE = "node-lifecycle-controller"
+TAINT_EVICTION = "taint-eviction-controller"
+
+
+def _time(text: str | float) -> float:
+    seconds = parse_duration(text)
+    if seconds <= 0:
+        raise typer.BadParameter(f"{text!r} is no time to wait: write it as 40s or 500ms")
+    return seconds
+
+
+def _number(what: str, most: float) -> Callable[[str | float], float]:
+    def parse(text: str | float) -> float:
+        try:
+            number = float(text)
+        except ValueError:
+            number = math.nan
+        if not 0 <= number <= most:
+            raise typer.BadParameter(f"{text!r} is no {what}: write it as 0.1")
+        return number
+
+    return parse
+
+
+_rate = _number("rate, so many nodes a second", 1e6)
+_share = _number("share between 0 and 1", 1)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeHealthOptions:
+    """The names are kube-controller-manager's."""
+
+    node_monitor_period: Annotated[
+        float,
+        typer.Option(
+            metavar="DURATION",
+            parser=_time,
+            show_default="5s",
+            help="How long between two looks at all nodes.",
+        ),
+    ] = 5.0
+    node_monitor_grace_period: Annotated[
+        float,
+        typer.Option(
+            metavar="DURATION",
+            parser=_time,
+            show_default="40s",
+            help="How long a node may be silent before it is shown as not ready.",
+        ),
+    ] = 40.0
+    node_startup_grace_period: Annotated[
+        float,
+        typer.Option(
+            metavar="DURATION",
+            parser=_time,
+            show_default="1m",
+            help="The same for a node that has never said anything.",
+        ),
+    ] = 60.0
+    node_eviction_rate: Annotated[
+        float,
+        typer.Option(
+            metavar="NUMBER", parser=_rate, help="How many silent nodes of a zone are evicted in a second."
+        ),
+    ] = 0.1
+    secondary_node_eviction_rate: Annotated[
+        float,
+        typer.Option(metavar="NUMBER", parser=_rate, help="The same in a large zone that is partly down."),
+    ] = 0.01
+    large_cluster_size_threshold: Annotated[
+        int,
+        typer.Option(
+            metavar="NUMBER",
+            parser=whole_number(0),
+            help="A zone with more nodes is large; in a smaller one that is partly down nobody is evicted.",
+        ),
+    ] = 50
+    unhealthy_zone_threshold: Annotated[
+        float,
+        typer.Option(
+            metavar="NUMBER",
+            parser=_share,
+            help="From which share of its nodes, and at least 3, a zone is partly down.",
+        ),
+    ] = 0.55
+
+    def of(self, name: str) -> dict[str, Any]:
+        """What the controller of this name is made with."""
+        if name != NODE_LIFECYCLE:
+            return {}
+        from podlife.nodehealth import Settings
+
+        settings = Settings(
+            monitor_period_seconds=self.node_monitor_period,
+            monitor_grace_seconds=self.node_monitor_grace_period,
+            startup_grace_seconds=self.node_startup_grace_period,
+            eviction_rate=self.node_eviction_rate,
+            secondary_eviction_rate=self.secondary_node_eviction_rate,
+            large_zone_threshold=self.large_cluster_size_threshold,
+            unhealthy_zone_threshold=self.unhealthy_zone_threshold,
+        )
+        return {"settings": settings}
+
+
+def make_node_lifecycle(plane: ControlPlane, **options: Any) -> Runnable:
+    from podlife.nodehealth.prometheus import NodeLifecycle
+
+    return NodeLifecycle(plane, **options)
+
+
+def make_taint_eviction(plane: ControlPlane, **options: Any) -> Runnable:
+    from podlife.nodehealth.prometheus import TaintEviction
+
+    return TaintEviction(plane, **options)

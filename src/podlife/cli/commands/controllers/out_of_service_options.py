@@ -1,0 +1,258 @@
+"""The out-of-service controller as one of the command: its flags, and its fence checks made from them.
+
+What is wrong with the flags is said before anything is loaded or connected to: above all that there is no fence check,
+without which nobody may be declared dead.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import urlsplit
+
+import typer
+
+from podlife.cli.options import parse_duration
+
+if TYPE_CHECKING:
+    from podlife.controller import ControlPlane, Runnable
+    from podlife.nodehealth.out_of_service import Check, Portion
+
+__all__ = ["OUT_OF_SERVICE", "OutOfServiceOptions", "make_out_of_service"]
+
+OUT_OF_SERVICE = "out-of-service"
+
+# How long between two looks at all nodes, where there is time.
+_MOST_PERIOD_SECONDS = 5.0
+_NUMBER = re.compile(r"[0-9]{1,6}")
+_PERCENT = re.compile(r"([0-9]+(?:\.[0-9]+)?)%")
+
+
+def _time(least: float, example: str) -> Callable[[str | float], float]:
+    def parse(text: str | float) -> float:
+        seconds = parse_duration(text)
+        if seconds < least:
+            raise typer.BadParameter(f"{text!r} is too short: write it as {example}, at least {least:g}s")
+        return seconds
+
+    return parse
+
+
+def _percent(text: str) -> float | None:
+    match = _PERCENT.fullmatch(text)
+    return None if match is None or float(match[1]) > 100 else float(match[1])
+
+
+def _share(text: str) -> str:
+    if not _percent(text):
+        raise typer.BadParameter(
+            f"{text!r} is no share of the nodes: write it as 10%, more than 0% and up to 100%"
+        )
+    return text
+
+
+def _share_or_number(text: str) -> str:
+    if _percent(text) is None and not _NUMBER.fullmatch(text):
+        raise typer.BadParameter(f"{text!r} is neither a share nor a number of nodes: write it as 50% or 3")
+    return text
+
+
+def _all_or_number(text: str) -> str:
+    if text != "all" and (not _NUMBER.fullmatch(text) or int(text) < 1):
+        raise typer.BadParameter(
+            f"{text!r} is neither all nor a number of fence checks: write all, or 1 or more"
+        )
+    return text
+
+
+@dataclass(frozen=True, slots=True)
+class OutOfServiceOptions:
+    out_of_service_after: Annotated[
+        float,
+        typer.Option(
+            metavar="DURATION",
+            parser=_time(1, "5m"),
+            show_default="5m",
+            help="out-of-service: how long a node is not ready, and its agent silent, before fence checks are asked.",
+        ),
+    ] = 300.0
+    out_of_service_most_share: Annotated[
+        str,
+        typer.Option(
+            metavar="SHARE",
+            parser=_share,
+            help="How many of the nodes may be out of service at once, at least one; if more are dead, nobody is.",
+        ),
+    ] = "10%"
+    out_of_service_min_healthy: Annotated[
+        str,
+        typer.Option(
+            metavar="SHARE|NUMBER",
+            parser=_share_or_number,
+            help="How many of the nodes have to be ready; if fewer are, nobody is tainted.",
+        ),
+    ] = "50%"
+    out_of_service_cool_down: Annotated[
+        float,
+        typer.Option(
+            metavar="DURATION",
+            parser=_time(0, "10m"),
+            show_default="10m",
+            help="How long a node that has come back is left alone.",
+        ),
+    ] = 600.0
+    out_of_service_control_plane: Annotated[
+        bool, typer.Option("--out-of-service-control-plane", help="Nodes of the control plane, too.")
+    ] = False
+    out_of_service_dry_run: Annotated[
+        bool, typer.Option("--out-of-service-dry-run", help="Only tell what would be done to nodes.")
+    ] = False
+    fence_command: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COMMAND",
+            help="A program that ends with 0 if the machine is dead; given NAME UID PROVIDER-ID IPS (may be repeated).",
+        ),
+    ] = None
+    fence_webhook: Annotated[
+        list[str] | None,
+        typer.Option(metavar="URL", help='Asked with a POST, answers {"dead": true} (may be repeated).'),
+    ] = None
+    fence_provider_gone: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COMMAND",
+            help="A program that is given a providerID and prints gone or exists (may be repeated).",
+        ),
+    ] = None
+    fence_require: Annotated[
+        str,
+        typer.Option(
+            metavar="NUMBER|all", parser=_all_or_number, help="How many fence checks have to confirm it."
+        ),
+    ] = "all"
+    fence_timeout: Annotated[
+        float,
+        typer.Option(
+            metavar="DURATION",
+            parser=_time(0.1, "10s"),
+            show_default="10s",
+            help="How long a fence check may take; one that takes longer has confirmed nothing.",
+        ),
+    ] = 10.0
+    fence_every: Annotated[
+        float,
+        typer.Option(
+            metavar="DURATION",
+            parser=_time(1, "30s"),
+            show_default="30s",
+            help="No node is asked about more often than this.",
+        ),
+    ] = 30.0
+
+    @property
+    def _count(self) -> int:
+        return sum(
+            len(each or ()) for each in (self.fence_command, self.fence_webhook, self.fence_provider_gone)
+        )
+
+    def check(self, names: Collection[str]) -> None:
+        """With the controllers of these names. Raises BadParameter for what cannot be."""
+        if OUT_OF_SERVICE not in names:
+            if self._count:
+                raise typer.BadParameter(
+                    f"fence checks are given, and nobody asks them: add {OUT_OF_SERVICE} to --controllers"
+                )
+            return
+        if not self._count:
+            raise typer.BadParameter(
+                f"{OUT_OF_SERVICE} needs a fence check, since a node that is silent is not dead: give --fence-command, "
+                "--fence-webhook or --fence-provider-gone"
+            )
+        if self.fence_require != "all" and int(self.fence_require) > self._count:
+            raise typer.BadParameter(
+                f"--fence-require {self.fence_require} is more than there are: {self._count} fence checks are given"
+            )
+        for text in self.fence_command or ():
+            _argv("--fence-command", text)
+        for text in self.fence_provider_gone or ():
+            _argv("--fence-provider-gone", text)
+        for url in self.fence_webhook or ():
+            _check_url(url)
+
+    def of(self, name: str) -> dict[str, Any]:
+        """What the controller of this name is made with."""
+        if name != OUT_OF_SERVICE:
+            return {}
+        from podlife.nodehealth.out_of_service import OutOfServiceSettings
+
+        settings = OutOfServiceSettings(
+            after_seconds=self.out_of_service_after,
+            most=_portion(self.out_of_service_most_share),
+            min_healthy=_portion(self.out_of_service_min_healthy),
+            cool_down_seconds=self.out_of_service_cool_down,
+            with_control_plane=self.out_of_service_control_plane,
+            is_dry_run=self.out_of_service_dry_run,
+            require=None if self.fence_require == "all" else int(self.fence_require),
+            fence_every_seconds=self.fence_every,
+            fence_timeout_seconds=self.fence_timeout,
+            period_seconds=min(_MOST_PERIOD_SECONDS, self.out_of_service_after / 4),
+        )
+        return {"settings": settings, "checks": self._checks()}
+
+    def _checks(self) -> list[Check]:
+        from podlife.nodehealth.out_of_service import CommandCheck, ProviderGoneCheck, WebhookCheck
+
+        seconds = self.fence_timeout
+        commands = (CommandCheck(shlex.split(text), seconds=seconds) for text in self.fence_command or ())
+        webhooks = (WebhookCheck(url, seconds=seconds) for url in self.fence_webhook or ())
+        gone = (
+            ProviderGoneCheck(shlex.split(text), seconds=seconds) for text in self.fence_provider_gone or ()
+        )
+        return [*commands, *webhooks, *gone]
+
+
+def _argv(flag: str, text: str) -> Sequence[str]:
+    try:
+        argv = shlex.split(text)
+    except ValueError as error:
+        raise typer.BadParameter(
+            f"{flag} {text!r} cannot be taken apart ({error}): check its quotes"
+        ) from None
+    if not argv:
+        raise typer.BadParameter(f"{flag} is empty: write the program and its arguments")
+    if shutil.which(argv[0]) is None:
+        raise typer.BadParameter(
+            f"{flag}: there is no program {argv[0]!r} that could be run here: write where it is"
+        )
+    return argv
+
+
+def _check_url(url: str) -> None:
+    try:
+        parts = urlsplit(url)
+        is_fit = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_fit = False
+    if not is_fit:
+        # Without the rest: there may be a secret in it.
+        raise typer.BadParameter(
+            f"--fence-webhook {url.partition('?')[0]!r} is no address: write https://HOST/PATH"
+        )
+
+
+def _portion(text: str) -> Portion:
+    from podlife.nodehealth.out_of_service import Portion
+
+    percent = _percent(text)
+    return Portion(number=int(text)) if percent is None else Portion(percent=percent)
+
+
+def make_out_of_service(plane: ControlPlane, **options: Any) -> Runnable:
+    from podlife.nodehealth.out_of_service.prometheus import OutOfService
+
+    return OutOfService(plane, **{"checks": (), **options})

@@ -1,0 +1,55 @@
+"""`podlife demo`: how pods end, told while it happens, on a cluster of its own that is gone afterwards."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from podlife.cli.options import GoCommand, with_groups
+
+__all__ = ["DemoOptions", "app"]
+
+app = typer.Typer(
+    help="Watch how pods end: a cluster of its own, real processes, shortened times, every step explained and checked.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DemoOptions:
+    pause: Annotated[
+        bool,
+        typer.Option("--pause", help="Go on with Enter after every step: time for commands of your own."),
+    ] = False
+    keep: Annotated[bool, typer.Option("--keep", help="Leave the cluster running at the end.")] = False
+
+
+def _play(name: str, options: DemoOptions) -> None:
+    from podlife.demo.runner import play
+
+    play(name, is_paused=options.pause, is_kept=options.keep)
+
+
+@app.command(name="node-failure", cls=GoCommand, short_help="A node falls silent, and comes back.")
+@with_groups
+def node_failure(*, options: DemoOptions) -> None:
+    """A node falls silent: not ready, evicted, Terminating for ever, a StatefulSet that is stuck, the way out, the
+    return. About a minute."""
+    _play("node-failure", options)
+
+
+@app.command(name="graceful-delete", cls=GoCommand, short_help="A deletion, step by step.")
+@with_groups
+def graceful_delete(*, options: DemoOptions) -> None:
+    """A deletion in ten steps: hooks, TERM, a grace overrun, KILL, and who removes the record. About a minute."""
+    _play("graceful-delete", options)
+
+
+@app.command(name="orphans", cls=GoCommand, short_help="A node is deleted under its pods.")
+@with_groups
+def orphans(*, options: DemoOptions) -> None:
+    """A node is deleted under its pods: quarantine, a node that returns in time, one that does not. About a minute."""
+    _play("orphans", options)

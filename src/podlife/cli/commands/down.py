@@ -1,0 +1,120 @@
+"""`podlife down`: end a running `podlife up` from elsewhere, or silence one of its nodes.
+
+A process is only signalled when it is the one that holds the data folder: same number, started at the same moment.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from podlife.cli import completions
+from podlife.cli.commands.apiserver import DataOption
+from podlife.cli.options import parse_timeout
+from podlife.errors import ConfigError, PodlifeError
+
+if TYPE_CHECKING:
+    from podlife.localcluster.state_dir import Holder, UpFolder
+
+__all__ = ["register"]
+
+# So long a second signal is taken for the first one, heard twice.
+_APART_SECONDS = 0.5
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(down)
+
+
+def down(
+    node: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[NODE]...",
+            help="Stop only the agents of these nodes, as if their machines were silent.",
+            autocompletion=completions.nodes_of_up,
+        ),
+    ] = None,
+    data: DataOption = None,
+    now: Annotated[bool, typer.Option("--now", help="End the pods at once, without their grace.")] = False,
+    timeout: Annotated[
+        float,
+        typer.Option(
+            metavar="DURATION", parser=parse_timeout, show_default="2m", help="How long to wait for its end."
+        ),
+    ] = 120.0,
+) -> None:
+    """End a running `podlife up` and its pods; what it keeps stays, for the next one. With names of nodes: stop only
+    their agents, whose pods run on; `podlife up NODE` starts them again."""
+    if node:
+        from podlife.localcluster.control_socket import tell_nodes
+
+        tell_nodes(data, "stop", node)
+        return
+    from podlife.localcluster.state_dir import choose_folder
+
+    _end(choose_folder(data), timeout, is_at_once=now)
+
+
+def _end(folder: UpFolder, seconds: float, *, is_at_once: bool) -> None:
+    from podlife.cli.program import command_for
+    from podlife.localcluster.state_dir import started_at
+
+    path, holder = folder.path, folder.holder()
+    if holder is None or holder.pid == 0:
+        print(f"no `podlife up` runs on {path}")
+        return
+    if not holder.is_alive:
+        _end_leftovers(folder, holder, seconds, is_at_once=is_at_once)
+        return
+    try:
+        process = os.pidfd_open(holder.pid)
+    except ProcessLookupError:
+        print(f"no `podlife up` runs on {path} any more")
+        return
+    try:
+        # Looked at again: from here on the number cannot become somebody else's.
+        if started_at(holder.pid) != holder.started:
+            print(f"no `podlife up` runs on {path} any more")
+            return
+        print(f"stopping `podlife up` on {path}, process {holder.pid}", flush=True)
+        _signal(process, holder.pid)
+        if is_at_once and not _has_ended(process, _APART_SECONDS):
+            _signal(process, holder.pid)
+        if not _has_ended(process, seconds):
+            raise PodlifeError(
+                f"process {holder.pid} has not ended after {seconds:.0f} s: "
+                f"`{command_for(folder, 'down --now')}` ends its pods at once"
+            )
+    finally:
+        os.close(process)
+    print("stopped")
+
+
+def _end_leftovers(folder: UpFolder, holder: Holder, seconds: float, *, is_at_once: bool) -> None:
+    from podlife.localcluster.leftovers import end_leftovers
+
+    print(f"`podlife up` on {folder.path} was killed: ending what it has left running", flush=True)
+    ended = end_leftovers(folder, holder, seconds, is_at_once=is_at_once)
+    print(f"stopped ({ended} pod{'' if ended == 1 else 's'} ended)")
+
+
+def _signal(process: int, pid: int) -> None:
+    try:
+        signal.pidfd_send_signal(process, signal.SIGTERM)
+    except ProcessLookupError:
+        return
+    except PermissionError:
+        raise ConfigError(f"process {pid} is another user's: only they may end it") from None
+
+
+def _has_ended(process: int, seconds: float) -> bool:
+    deadline = time.monotonic() + seconds
+    poll = select.poll()
+    poll.register(process, select.POLLIN)
+    return bool(poll.poll(max(0.0, deadline - time.monotonic()) * 1000))

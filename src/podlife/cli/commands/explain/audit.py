@@ -1,0 +1,113 @@
+"""Reads audit logs for `podlife explain`: a file with its rotated siblings, compressed or not, or standard input.
+
+A log is read line by line, whatever its size; only what concerns the pod is kept. Lines that are no audit events are
+counted, and the count is told.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import sys
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from podlife.client import Connection
+from podlife.errors import ConfigError
+from podlife.explain import AuditedRequest, Collection
+from podlife.localcluster.state_dir import UpFolder, default_folder
+
+STDIN = "-"
+# An event has at most a few megabytes: what is longer is no line of an audit log.
+_MOST_LINE_BYTES = 16 << 20
+
+
+def read_audit(source: str, namespace: str, pod: str = "") -> tuple[list[AuditedRequest], list[str]]:
+    """What the log tells of a pod, the oldest first, and what of it could not be read. Raises ConfigError for a file
+    that is not there or may not be read."""
+    found = Collection(namespace, pod)
+    unread = []
+    if source == STDIN:
+        _feed(found, sys.stdin.buffer.readline)
+    else:
+        path = Path(source)
+        for each in (*siblings_of(path), path):
+            try:
+                with _opened(each) as file:
+                    _feed(found, file.readline)
+            except (OSError, EOFError, zlib.error) as error:
+                why = getattr(error, "strerror", None) or str(error)
+                if each == path:
+                    raise ConfigError(f"cannot read the audit log {path}: {why}") from None
+                # A sibling may have been removed by a rotation.
+                unread += [] if isinstance(error, FileNotFoundError) else [f"{each}: {why}"]
+    if found.unreadable:
+        many = "1 line" if found.unreadable == 1 else f"{found.unreadable} lines"
+        unread.append(f"{many} of the audit log {source} not readable as audit events")
+    return list(found.requests), unread
+
+
+def read_own_audit(
+    connection: Connection, namespace: str, pod: str
+) -> tuple[list[AuditedRequest], list[str]]:
+    """The same for the log that is found without being named: one that may not be read is only told of."""
+    source = find_own_log(connection)
+    if not source:
+        return [], []
+    try:
+        return read_audit(source, namespace, pod)
+    except ConfigError as error:
+        return [], [str(error)]
+
+
+def siblings_of(path: Path) -> list[Path]:
+    """Rotated files, the oldest first: as kube-apiserver names them (audit-TIME.log), and as logrotate does
+    (audit.log.1)."""
+    try:
+        beside = [each for each in path.parent.iterdir() if _is_rotated(each.name, path) and each.is_file()]
+        return sorted(beside, key=lambda each: (each.stat().st_mtime, each.name))
+    except OSError:
+        return []
+
+
+def _is_rotated(name: str, path: Path) -> bool:
+    is_stamped = name.startswith(f"{path.stem}-") and name.removesuffix(".gz").endswith(path.suffix)
+    return name.startswith(f"{path.name}.") or is_stamped
+
+
+def find_own_log(connection: Connection) -> str:
+    """The audit log of a `podlife up` or `podlife apiserver` on this machine, if that is the server; "" if not."""
+    for folder in _folders(connection):
+        log = UpFolder(folder).audit_log
+        try:
+            is_its = connection.server in (folder / "admin.kubeconfig").read_text(encoding="utf-8")
+            if is_its and log.is_file():
+                return str(log)
+        except OSError:
+            continue
+    return ""
+
+
+def _folders(connection: Connection) -> Iterator[Path]:
+    """Where its data may lie: beside the kubeconfig, as `up` writes it, or in the default folder."""
+    if connection.origin:
+        # "context NAME in FILE"
+        yield Path(connection.origin.rpartition(" in ")[2]).parent
+    yield default_folder()
+
+
+def _opened(path: Path) -> io.BufferedIOBase:
+    with path.open("rb") as file:
+        is_packed = file.read(2) == b"\x1f\x8b"
+    return gzip.open(path, "rb") if is_packed else path.open("rb")
+
+
+def _feed(found: Collection, read_line: Callable[[int], bytes]) -> None:
+    while line := read_line(_MOST_LINE_BYTES):
+        if line.endswith(b"\n") or len(line) < _MOST_LINE_BYTES:
+            found.add(line)
+            continue
+        found.unreadable += 1
+        while (rest := read_line(_MOST_LINE_BYTES)) and not rest.endswith(b"\n"):
+            pass

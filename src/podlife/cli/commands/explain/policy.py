@@ -1,0 +1,132 @@
+"""How pods stand with a policy, for the diagnosis: decided by the collector's own code on all pods there are.
+
+A rule that keeps the youngest so many of a group decides about a pod by others, so that all pods are read, as for a
+plan. Guards are asked as for the next pass. Owners are asked only about a pod that is explained by itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import msgspec
+
+from podlife.api.codec import Object
+from podlife.client import Client
+from podlife.clock import Clock
+from podlife.errors import ApiError
+from podlife.explain import Held, Standing
+from podlife.podgc import Settings
+from podlife.podgc.guards.budget import Guard, Moment, Refusal
+from podlife.podgc.guards.plan_filter import book_for, census_of
+from podlife.podgc.owner_wait.reader import OwnerReader
+from podlife.podgc.owner_wait.status import EndedPod
+from podlife.podgc.owner_wait.step import waiting_for_owner
+from podlife.podgc.planner import Standing as PolicyStanding
+from podlife.podgc.planner import plan, standing_of
+from podlife.podgc.policy.model import OwnerWait
+from podlife.podgc.settings import Reason
+from podlife.podgc.snapshot import read_index
+from podlife.podgc.views import Pod
+
+__all__ = ["Standings"]
+
+# Those that only a person lifts; the others pass.
+_FOR_A_PERSON = (Guard.STOP, Guard.CLUSTER_SHARE, Guard.NAMESPACE_SHARE, Guard.OBSERVING)
+
+
+class Standings:
+    """Of one look at a cluster. `read` it first; what could not be read is in `unread`, and then nothing is known."""
+
+    def __init__(self, client: Client, clock: Clock, settings: Settings) -> None:
+        self._client = client
+        self._clock = clock
+        self._settings = settings
+        self._owners = OwnerReader(client)
+        self._waiting: dict[str, Held] = {}
+        self._of: Callable[[str, str], Standing | None] = lambda node, uid: None
+        self.unread: tuple[str, ...] = ()
+
+    async def read(self) -> None:
+        """Raises UnreachableError."""
+        try:
+            index = await read_index(self._client, self._settings)
+        except ApiError as error:
+            self.unread = (f"all pods, nodes and namespaces, for the policy ({error.code} {error.reason})",)
+            return
+        moment = Moment(asyncio.get_running_loop().time(), self._clock.now())
+        index.pass_time(moment.now)
+        found = replace(plan(index, self._settings, moment.at), census=census_of(index))
+        book = book_for(self._settings, found, moment)
+
+        def of(node: str, uid: str) -> Standing | None:
+            pod = index.pod(node, uid)
+            if pod is None:
+                return None
+            standing = _as_told(standing_of(index, self._settings, pod))
+            is_due = standing.due_at is not None and standing.due_at <= moment.now
+            refusal = book.refusal_of(pod.metadata.namespace, moment) if book is not None and is_due else None
+            waits = self._waits(standing.rule) is not None and pod.has_ended
+            return replace(standing, guard=_held(refusal), waits_for_owner=waits and bool(standing.reason))
+
+        self._of = of
+
+    async def ask_owner(self, pod: Object) -> None:
+        """Whether the owner of this pod, if its rule waits for it, has seen the end."""
+        found = self(pod)
+        if found is None or not found.waits_for_owner:
+            return
+        now, wait = self._clock.now(), self._waits(found.rule)
+        if wait is None or found.due_at is None or found.due_at > now:
+            return
+        read_at = asyncio.get_running_loop().time()
+        ended = msgspec.convert(pod, EndedPod)
+        waiting = await waiting_for_owner(self._owners, ended, wait, now, read_at)
+        if waiting is not None:
+            self._waiting[ended.metadata.uid] = Held(waiting.what, waiting.until)
+
+    def __call__(self, pod: Object) -> Standing | None:
+        found = msgspec.convert(pod, Pod)
+        uid = found.metadata.uid
+        standing = self._of(found.spec.node_name, uid)
+        return None if standing is None else replace(standing, owner=self._waiting.get(uid))
+
+    def _waits(self, rule: str) -> OwnerWait | None:
+        policy = self._settings.policy
+        if policy is None:
+            return None
+        return next((each.wait_for_owner for each in policy.rules if each.name == rule), None)
+
+
+def _as_told(found: PolicyStanding) -> Standing:
+    due_at = None if found.due_at is None or found.due_at == math.inf else _moment(found.due_at)
+    is_upstream = found.reason in tuple(Reason)
+    return Standing(
+        "" if is_upstream else found.rule,
+        found.protected_by,
+        found.excluded_by,
+        str(found.reason or ""),
+        found.why,
+        due_at,
+    )
+
+
+def _moment(seconds: float) -> datetime:
+    """What may go whatever time it is has been due since ever."""
+    if seconds < 0:
+        return datetime.min.replace(tzinfo=UTC)
+    try:
+        return datetime.fromtimestamp(seconds, UTC)
+    except (ValueError, OverflowError):
+        # Whoever may write a status may write any moment into it.
+        return datetime.max.replace(tzinfo=UTC)
+
+
+def _held(refusal: Refusal | None) -> Held | None:
+    if refusal is None:
+        return None
+    command = refusal.lifted_by if refusal.lifted_by.startswith("kubectl ") else ""
+    return Held(refusal.why, refusal.until, command, refusal.guard in _FOR_A_PERSON)

@@ -1,0 +1,132 @@
+"""`podlife gc`: find, explain and remove the pods that nobody else finishes."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, replace
+from typing import Annotated
+
+import typer
+
+from podlife.cli.commands.gc import finalizers as gc_finalizers
+from podlife.cli.commands.gc import policy as gc_policy
+from podlife.cli.commands.gc.archive_options import ArchiveOptions
+from podlife.cli.commands.gc.finalizers import FinalizerOptions
+from podlife.cli.commands.gc.guard_options import GuardOptions
+from podlife.cli.commands.gc.options import PolicyOptions, SelectionOptions
+from podlife.cli.connection import ConnectionOptions
+from podlife.cli.options import (
+    GoCommand,
+    ListenOption,
+    format_option,
+    parse_address,
+    parse_duration,
+    with_groups,
+)
+from podlife.daemons.election import ElectionOptions
+from podlife.daemons.logs import VerbosityOption
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    help="Find, explain and remove terminated, orphaned, stuck and never-scheduled pods.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+app.add_typer(gc_policy.app, name="policy")
+app.add_typer(gc_finalizers.app, name="finalizers")
+
+
+FormatOption = Annotated[str, format_option("table", "wide", "json", "yaml", "name")]
+
+
+@app.command(cls=GoCommand)
+@with_groups
+def plan(
+    selection: SelectionOptions,
+    policy: PolicyOptions,
+    connection: ConnectionOptions,
+    output: FormatOption = "table",
+) -> None:
+    """Show what would be deleted now, why, and what will become collectable when. Changes nothing."""
+    from podlife.cli.commands.gc.plan import show_plan
+
+    show_plan(connection, policy.settings(), selection.selection(), output)
+
+
+@dataclass(frozen=True, slots=True)
+class SweepOptions:
+    """Whether it deletes."""
+
+    yes: Annotated[bool, typer.Option("-y", "--yes", help="Delete without asking.")] = False
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be deleted.")] = False
+
+
+@app.command(cls=GoCommand)
+@with_groups
+def sweep(
+    selection: SelectionOptions,
+    policy: PolicyOptions,
+    guards: GuardOptions,
+    archive: ArchiveOptions,
+    finalizers: FinalizerOptions,
+    connection: ConnectionOptions,
+    how: SweepOptions,
+) -> None:
+    """Delete once what `podlife gc plan` shows. Exit code 0 only when all of it worked."""
+    chosen, archiving, removed = selection.selection(), archive.archiving(), finalizers.names()
+    settings = replace(guards.on(policy.flags()), policy=policy.policy_file())
+    if how.dry_run or (settings.guards is not None and settings.guards.is_observing):
+        from podlife.cli.commands.gc.plan import show_plan
+
+        shown = show_plan(connection, settings, chosen, "table")
+        # Scripts must notice that pods stay; a dry run is not expected to delete.
+        sys.exit(1 if shown.held_back and not how.dry_run else 0)
+    from podlife.cli.commands.gc.sweep import run_sweep
+
+    sys.exit(
+        run_sweep(
+            connection, settings, chosen, is_confirmed=how.yes, archiving=archiving, remove_finalizers=removed
+        )
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """How it runs."""
+
+    period: Annotated[
+        float,
+        typer.Option(
+            metavar="DURATION",
+            parser=parse_duration,
+            show_default="20s",
+            help="Look at everything again this long after the last look; what changes is seen at once.",
+        ),
+    ] = 20.0
+    listen: ListenOption = ""
+    v: VerbosityOption = 0
+
+
+@app.command(cls=GoCommand)
+@with_groups
+def run(
+    policy: PolicyOptions,
+    guards: GuardOptions,
+    archive: ArchiveOptions,
+    finalizers: FinalizerOptions,
+    election: ElectionOptions,
+    connection: ConnectionOptions,
+    how: RunOptions,
+) -> None:
+    """Collect for as long as it runs. Ctrl-C or SIGTERM ends it after the calls that are under way."""
+    from podlife.cli.commands.gc.options import check_period
+    from podlife.daemons.gc import Following, run_collector
+    from podlife.daemons.service import Options
+
+    address = parse_address(how.listen) if how.listen else None
+    flags = guards.on(policy.flags(period=check_period(how.period)))
+    settings = replace(flags, policy=policy.policy_file())
+    following = Following(policy.policy, flags) if policy.policy is not None else None
+    service = Options(connection, election.checked(), address, how.v)
+    run_collector(service, settings, archive.archiving(), finalizers.names(), following)

@@ -1,0 +1,136 @@
+"""The options of an archive: where to, how much, for how long; and the step that follows from them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from podlife.cli.commands.archive.target import ARCHIVE_ENV, Target, parse_target
+from podlife.cli.options import parse_duration, whole_number
+
+if TYPE_CHECKING:
+    from podlife.client import Client
+    from podlife.clock import Clock
+    from podlife.podgc.archive import Archive, ArchiveStep
+
+__all__ = ["ArchiveOptions", "Archiving", "parse_age", "parse_size"]
+
+_MOST_LINES = 100_000
+
+
+def parse_size(text: str | int) -> int:
+    """Bytes, from what Kubernetes reads as a quantity: 1Gi, 500M."""
+    from podlife.api.quantity import NANOS, parse_nanos
+
+    if not isinstance(text, str):
+        return text
+    try:
+        size = parse_nanos(text) // NANOS
+    except ValueError:
+        size = 0
+    if size <= 0:
+        raise typer.BadParameter(f"{text!r} is no size: write it as 1Gi or 500Mi")
+    return size
+
+
+def parse_age(text: str | float) -> float:
+    seconds = parse_duration(text)
+    if seconds < 0:
+        raise typer.BadParameter(f"{text!r} lies in the future: write how old an entry may become, as 720h")
+    return seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Archiving:
+    """What was asked for, checked."""
+
+    target: Target
+    most_bytes: int
+    most_age_seconds: float
+    log_lines: int
+
+    def open(self, clock: Clock) -> Archive:
+        """The archive, ready for entries. Waits for the disk. Raises PodlifeError when it cannot be used."""
+        from podlife.podgc.archive import FolderArchive, Limits
+
+        if self.target.bucket:
+            return self.target.open_bucket(clock)
+        limits = Limits(self.most_bytes, self.most_age_seconds)
+        archive = FolderArchive(self.target.folder, limits, clock=clock)
+        archive.open()
+        return archive
+
+    def step(self, client: Client, archive: Archive, clock: Clock) -> ArchiveStep:
+        from podlife.podgc.archive import ArchiveStep, LogSettings
+
+        return ArchiveStep(client, archive, clock, LogSettings(lines=self.log_lines))
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveOptions:
+    """What is kept of a pod before it is deleted; without --archive, nothing."""
+
+    # None is not said; said and empty, as a script's variable may be, must not delete what was to be kept.
+    archive: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FOLDER|s3://BUCKET/PREFIX",
+            envvar=ARCHIVE_ENV,
+            help="Keep manifest, events and the end of the logs there before a pod is deleted; else it stays.",
+        ),
+    ] = None
+    archive_max_size: Annotated[
+        int | None,
+        typer.Option(
+            metavar="SIZE",
+            parser=parse_size,
+            show_default="1Gi",
+            help="How large the folder may become; when it is full, pods stay.",
+        ),
+    ] = None
+    archive_max_age: Annotated[
+        float | None,
+        typer.Option(
+            metavar="DURATION",
+            parser=parse_age,
+            show_default="720h",
+            help="Remove entries of the folder that are older, and none that is younger; 0 keeps all of them.",
+        ),
+    ] = None
+    archive_log_lines: Annotated[
+        int | None,
+        typer.Option(
+            metavar="NUMBER",
+            parser=whole_number(0, _MOST_LINES),
+            show_default="100",
+            help="How many lines of each container's log are kept, within 1Mi a pod; 0 keeps none.",
+        ),
+    ] = None
+
+    def archiving(self) -> Archiving | None:
+        """What was asked for, None for nothing; raises BadParameter when it contradicts itself. Nothing is opened."""
+        given = {
+            "--archive-max-size": self.archive_max_size,
+            "--archive-max-age": self.archive_max_age,
+            "--archive-log-lines": self.archive_log_lines,
+        }
+        said = [name for name, value in given.items() if value is not None]
+        if self.archive is None:
+            if said:
+                raise typer.BadParameter(
+                    f"{said[0]} says nothing without an archive: name one with --archive"
+                )
+            return None
+        target = parse_target(self.archive)
+        if target.bucket and (for_folders := [name for name in said if name != "--archive-log-lines"]):
+            raise typer.BadParameter(
+                f"{for_folders[0]} is for a folder: what stays in a bucket, and how long, is said by its lifecycle rule"
+            )
+        return Archiving(
+            target,
+            1 << 30 if self.archive_max_size is None else self.archive_max_size,
+            720 * 3600.0 if self.archive_max_age is None else self.archive_max_age,
+            100 if self.archive_log_lines is None else self.archive_log_lines,
+        )

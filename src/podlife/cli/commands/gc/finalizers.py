@@ -1,0 +1,168 @@
+"""`podlife gc finalizers`: which pods finalizers hold, by whom and since when; and taking chosen ones off."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, replace
+from typing import Annotated
+
+import typer
+
+from podlife.cli import completions
+from podlife.cli.commands.explain.app import checked_namespace
+from podlife.cli.commands.gc.archive_options import ArchiveOptions
+from podlife.cli.commands.gc.options import PolicyFileOption, given_policy, parse_quarantine
+from podlife.cli.connection import ConnectionOptions
+from podlife.cli.options import GoCommand, format_option, with_groups, words
+
+__all__ = ["FinalizerOptions", "app", "checked_finalizers"]
+
+app = typer.Typer(
+    help="Show pods that were deleted and are held by finalizers, longest first; take chosen ones off.",
+    invoke_without_command=True,
+    rich_markup_mode=None,
+)
+
+FormatOption = Annotated[str, format_option("table", "json")]
+NamespaceOption = Annotated[
+    str | None,
+    typer.Option(
+        "-n",
+        "--namespace",
+        metavar="NAME",
+        help="Only pods of this namespace.",
+        autocompletion=completions.namespaces,
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class FinalizerOptions:
+    """Of a sweep and of a collector that runs."""
+
+    remove_finalizer: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            show_default="none",
+            help="Take this finalizer off pods that were deleted and whose node is gone (with commas, or repeated).",
+        ),
+    ] = None
+
+    def names(self) -> frozenset[str]:
+        """Raises BadParameter."""
+        return checked_finalizers(self.remove_finalizer, "--remove-finalizer")
+
+
+def checked_finalizers(given: list[str] | None, option: str) -> frozenset[str]:
+    """By their whole names. Raises BadParameter for what cannot be one."""
+    from podlife.api.names import check_label_key
+
+    names = words(given)
+    for name in names:
+        if "*" in name or "?" in name:
+            raise typer.BadParameter(f"{option} {name!r}: name each finalizer in full, there are no patterns")
+        if problems := check_label_key(name):
+            raise typer.BadParameter(f"{option} {name!r} is no name of a finalizer: {problems[0]}")
+    return frozenset(names)
+
+
+def _checked(namespace: str | None, *, is_everywhere: bool) -> str:
+    if namespace == "":
+        raise typer.BadParameter("-n is empty: name a namespace, or leave it out for all of them")
+    if namespace and is_everywhere:
+        raise typer.BadParameter("one namespace (-n) and every namespace (-A) exclude each other")
+    return checked_namespace(namespace or "")
+
+
+@app.callback()
+@with_groups
+def finalizers(
+    ctx: typer.Context,
+    connection: ConnectionOptions,
+    namespace: NamespaceOption = None,
+    all_namespaces: Annotated[
+        bool, typer.Option("-A", "--all-namespaces", help="Pods of every namespace, as without -n.")
+    ] = False,
+    output: FormatOption = "table",
+) -> None:
+    """Show pods that were deleted, whose grace is over, and that only finalizers hold: which, since when, set by whom,
+    and whether their node is there. Only reads."""
+    wanted = _checked(namespace, is_everywhere=all_namespaces)
+    if ctx.invoked_subcommand is not None:
+        if wanted or all_namespaces or connection != ConnectionOptions():
+            raise typer.BadParameter(f"options of {ctx.invoked_subcommand} stand after it")
+        return
+    from podlife.cli.commands.gc.finalizers_show import show_held
+
+    show_held(connection, wanted, output)
+
+
+@dataclass(frozen=True, slots=True)
+class RemovalOptions:
+    """What may be taken off, and when."""
+
+    allow: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FINALIZER",
+            help="What may be taken off, by its whole name (with commas, or repeated); nothing else is.",
+        ),
+    ] = None
+    namespace: Annotated[
+        str | None,
+        typer.Option(
+            "-n",
+            "--namespace",
+            metavar="NAME",
+            help="The namespace of the pods.",
+            autocompletion=completions.namespaces,
+            show_default="that of the context",
+        ),
+    ] = None
+    quarantine: Annotated[
+        float,
+        typer.Option(
+            "--pod-gc-quarantine",
+            "--quarantine",
+            metavar="DURATION",
+            parser=parse_quarantine,
+            show_default="40s",
+            help="How long their node must be gone before.",
+        ),
+    ] = 40.0
+    policy: PolicyFileOption = None
+    yes: Annotated[bool, typer.Option("-y", "--yes", help="Take them off without asking.")] = False
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only show what would be taken off, and what not.")
+    ] = False
+
+
+@app.command(cls=GoCommand)
+@with_groups
+def remove(
+    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="The pods.", show_default=False)],
+    removal: RemovalOptions,
+    archive: ArchiveOptions,
+    connection: ConnectionOptions,
+) -> None:
+    """Take chosen finalizers off pods that were deleted and whose node is gone. Exit code 0 only when all of it worked.
+
+    Whoever set a finalizer wanted something done first: that is left undone."""
+    from podlife.api.names import check_dns_subdomain
+    from podlife.cli.commands.gc.finalizers_remove import Wanted, run_removal
+    from podlife.podgc import Settings
+
+    allowed = checked_finalizers(removal.allow, "--allow")
+    if not allowed:
+        raise typer.BadParameter(
+            "name what may be taken off with --allow: `podlife gc finalizers` shows them"
+        )
+    pods = tuple(dict.fromkeys(name.removeprefix("pod/") for name in names))
+    for name in pods:
+        if problems := check_dns_subdomain(name):
+            raise typer.BadParameter(f"{name!r} is no name of a pod: {problems[0]}")
+    namespace = _checked(removal.namespace, is_everywhere=False)
+    settings = replace(Settings(), policy=given_policy(removal.policy))
+    wanted = Wanted(pods, namespace, allowed, removal.quarantine, removal.dry_run, settings)
+    sys.exit(run_removal(connection, wanted, archive.archiving(), is_confirmed=removal.yes))

@@ -1,0 +1,154 @@
+"""`podlife gc finalizers remove`: ask, wait for the quarantine, take off, and say what came of it."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from podlife.cli.commands.gc.archive_options import Archiving
+from podlife.cli.commands.gc.finalizers_show import format_held
+from podlife.cli.commands.gc.once import archiving_steps, recording
+from podlife.cli.commands.gc.output import counted
+from podlife.cli.connection import (
+    ConnectionOptions,
+    connected,
+    explained,
+    load_connection,
+)
+from podlife.cli.printable import printable
+from podlife.client import Connection
+from podlife.clock import SystemClock
+from podlife.daemons import event_loop as loop
+from podlife.errors import ApiError, ConfigError
+from podlife.podgc import Settings
+from podlife.podgc.archive import Archive
+from podlife.podgc.finalizers.guarded_remover import remover_under
+from podlife.podgc.finalizers.held_pods import HeldPod, held_pods
+from podlife.podgc.finalizers.remover import Taken, event_of
+from podlife.podgc.finalizers.round import FinalizerRound, RoundResult
+
+__all__ = ["RIGHTS", "Wanted", "problems_of", "run_removal", "told_of"]
+
+RIGHTS = "deploy/gc/finalizers/rbac.yaml"
+_FLUSH_SECONDS = 5.0
+_INTERRUPTED = 130
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    names: tuple[str, ...]
+    namespace: str
+    allowed: frozenset[str]
+    quarantine_seconds: float
+    is_dry: bool
+    # What protects pods, and when anything may be done at all.
+    settings: Settings
+
+
+def run_removal(
+    options: ConnectionOptions, wanted: Wanted, archiving: Archiving | None, *, is_confirmed: bool
+) -> int:
+    """The exit code. Raises PodlifeError when it cannot even begin."""
+    if not (is_confirmed or wanted.is_dry) and not sys.stdin.isatty():
+        raise ConfigError("there is no terminal to ask on: give --yes, or look first with --dry-run")
+    # What goes wrong is in what is told at the end.
+    logging.getLogger("podlife").addHandler(logging.NullHandler())
+    connection = load_connection(options)
+    archive = archiving.open(SystemClock()) if archiving and not wanted.is_dry else None
+    namespace = wanted.namespace or connection.namespace
+
+    async def read() -> list[HeldPod]:
+        async with connected(options, connection) as client:
+            return await held_pods(client, SystemClock().now(), namespace)
+
+    try:
+        held = {pod.name: pod for pod in loop.run(read())}
+        pods = [held[name] for name in wanted.names if name in held]
+        absent = [name for name in wanted.names if name not in held]
+        result = RoundResult()
+        if pods and (is_confirmed or wanted.is_dry or _is_agreed(pods, wanted)):
+            result = loop.run(_removed(options, connection, wanted, pods, archiving, archive))
+        elif pods:
+            print("Nothing was taken off.")
+            return 1
+    except KeyboardInterrupt:
+        print("podlife: interrupted: what was not told of was not taken off", file=sys.stderr)
+        return _INTERRUPTED
+    for line in told_of(result, is_dry=wanted.is_dry):
+        print(printable(line))
+    problems = [
+        f"no pod {namespace}/{name} is held by a finalizer: `podlife gc finalizers` shows which are, -n names another "
+        "namespace"
+        for name in absent
+    ]
+    problems += problems_of(result, connection)
+    for problem in problems:
+        print(printable(f"podlife: {problem}"), file=sys.stderr)
+    if result.left:
+        return _INTERRUPTED
+    return 1 if problems else 0
+
+
+def _is_agreed(pods: Sequence[HeldPod], wanted: Wanted) -> bool:
+    sys.stdout.write(format_held(pods, "table", SystemClock().now()))
+    try:
+        answer = input(f"\nTake {', '.join(sorted(wanted.allowed))} off {counted(len(pods))}? [y/N] ")
+    except EOFError:
+        print()
+        return False
+    return answer.strip().lower() in ("y", "yes")
+
+
+async def _removed(
+    options: ConnectionOptions,
+    connection: Connection,
+    wanted: Wanted,
+    pods: Sequence[HeldPod],
+    archiving: Archiving | None,
+    archive: Archive | None,
+) -> RoundResult:
+    clock = SystemClock()
+    async with (
+        connected(options, connection, rights=RIGHTS) as client,
+        recording(client) as recorder,
+        archiving_steps(client, archiving, archive) as steps,
+    ):
+
+        def report(taken: Taken) -> None:
+            regarding, message = event_of(taken)
+            recorder.event(regarding, "Normal", "FinalizerRemoved", message)
+
+        remover = remover_under(
+            lambda: wanted.settings, client, clock, wanted.allowed, steps, is_dry=wanted.is_dry
+        )
+        # A look changes nothing and needs no quarantine: that would only make people wait.
+        seconds = 0.0 if wanted.is_dry else wanted.quarantine_seconds
+        once = FinalizerRound(client, clock, remover, quarantine_seconds=seconds)
+        await once.begin()
+        with loop.stopped_by_signals(once.stop):
+            result = await once.run(pods, None if wanted.is_dry else report)
+        await recorder.flush(seconds=_FLUSH_SECONDS)
+        return result
+
+
+def told_of(result: RoundResult, *, is_dry: bool = False) -> Iterator[str]:
+    """What was done, a line for each pod."""
+    for taken in result.done:
+        if taken.is_gone:
+            yield f"pod {taken.key} is gone already"
+            continue
+        names, verb = ", ".join(taken.taken), "would be taken off" if is_dry else "taken off"
+        rest = f"; still held by {', '.join(taken.left)}" if taken.left else ""
+        yield f"{names} {verb} pod {taken.key}{rest}"
+
+
+def problems_of(result: RoundResult, connection: Connection) -> Iterator[str]:
+    for kept in result.kept:
+        yield f"nothing was taken off pod {kept.key}: {kept.why}"
+    for pod, error in result.failures:
+        why = explained(error, connection, rights=RIGHTS) if isinstance(error, ApiError) else error
+        yield f"nothing was taken off pod {pod.key}: {why}"
+    if result.left:
+        yield f"interrupted: {counted(result.left)} left as they are"

@@ -1,0 +1,44 @@
+"""What commands that collect once have around their work: somebody who tells of it, an archive that is closed."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from podlife.aio import cancel_and_wait, spawn
+from podlife.client import Client
+from podlife.clock import SystemClock
+from podlife.events import Recorder
+
+if TYPE_CHECKING:
+    from podlife.cli.commands.gc.archive_options import Archiving
+    from podlife.podgc.archive import Archive, ArchiveStep
+
+__all__ = ["archiving_steps", "recording"]
+
+
+@asynccontextmanager
+async def recording(client: Client) -> AsyncIterator[Recorder]:
+    """Tells who did what, and why; that it cannot is no reason not to do it."""
+    recorder = Recorder(client, "podlife-gc", clock=SystemClock())
+    task = spawn(recorder.run(), name="events", on_failure=lambda _: None)
+    try:
+        yield recorder
+    finally:
+        await cancel_and_wait(task)
+
+
+@asynccontextmanager
+async def archiving_steps(
+    client: Client, archiving: Archiving | None, archive: Archive | None
+) -> AsyncIterator[Sequence[ArchiveStep]]:
+    """What is done before each deletion."""
+    if archiving is None or archive is None:
+        yield ()
+        return
+    step = archiving.step(client, archive, SystemClock())
+    try:
+        yield (step,)
+    finally:
+        await step.close()

@@ -1,0 +1,301 @@
+"""What the collector has decided, as text: for people, and for programs. Pure: it is given the plan and the time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from podlife.api.codec import format_time
+from podlife.cli.options import format_duration
+from podlife.cli.printable import printable
+from podlife.podgc.guards.budget import Guard
+from podlife.podgc.guards.plan_filter import HeldBack
+from podlife.podgc.planner import (
+    Later,
+    Plan,
+    Upcoming,
+    Victim,
+    Waits,
+)
+from podlife.podgc.settings import Reason, RuleReason, Settings
+from podlife.podgc.views import Pod
+
+__all__ = [
+    "Shown",
+    "below_threshold",
+    "columns",
+    "counted",
+    "format_plan",
+    "plan_as_dict",
+    "reasons_of",
+    "where_of",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """The settings behind the plan, and its namespace ("" for all)."""
+
+    settings: Settings = field(default_factory=Settings)
+    namespace: str = ""
+
+
+def format_plan(plan: Plan, output: str, now: datetime, shown: Shown | None = None) -> str:
+    """The plan in one of the formats of `-o`; each of them is whole lines."""
+    shown = shown or Shown()
+    if output == "name":
+        return "".join(f"{_name(victim.pod, bool(shown.namespace))}\n" for victim in plan.victims)
+    if output == "json":
+        import json
+
+        return json.dumps(plan_as_dict(plan), indent=2) + "\n"
+    if output == "yaml":
+        import yaml
+
+        return yaml.safe_dump(plan_as_dict(plan), sort_keys=False)
+    is_wide = output == "wide"
+    victims = _victims(plan, now, shown, is_wide=is_wide)
+    # What rules let go later is counted over all pods, whoever was chosen.
+    where = " in every namespace" if shown.namespace else ""
+    later = _later(plan.later, plan.upcoming, where)
+    waiting = _waiting(plan.waiting, now)
+    parts = [victims, _held_back(plan.held_back, is_wide=is_wide), waiting, later, _held(plan.held, now)]
+    return "\n".join(part for part in parts if part)
+
+
+def counted(number: int, noun: str = "pod") -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def reasons_of(victims: Iterable[Victim]) -> str:
+    """How many for which reason, in the order in which they are looked at, whoever comes first here."""
+    counts = Counter(victim.reason for victim in victims)
+    return ", ".join(f"{counts[reason]} {reason}" for reason in (*Reason, *RuleReason) if counts[reason])
+
+
+def _name(pod: Pod, is_one_namespace: bool) -> str:
+    # With one namespace it is what kubectl takes back; with several a name alone would mean another pod.
+    name = f"pod/{pod.metadata.name}"
+    return name if is_one_namespace else f"{pod.metadata.namespace}/{name}"
+
+
+def where_of(namespace: str) -> str:
+    """Ends a sentence such as "No pod is stuck …"."""
+    return f"in namespace {namespace}" if namespace else "in any namespace"
+
+
+def below_threshold(terminated: int, settings: Settings) -> str:
+    """A hint about terminated pods below the threshold and how to collect them, or ""."""
+    is_more = 0 < settings.threshold < terminated
+    if not terminated or is_more or Reason.TERMINATED not in settings.collect:
+        return ""
+    may_stay = f"{settings.threshold} may stay" if settings.threshold > 0 else "all of them may stay"
+    if settings.policy is not None and settings.policy.threshold is not None:
+        lowered = "a lower upstream.terminated.threshold in the policy"
+    else:
+        lowered = "a lower --terminated-pod-gc-threshold"
+    return f" The cluster has {counted(terminated, 'terminated pod')}, {may_stay}: {lowered} collects more."
+
+
+def _victims(plan: Plan, now: datetime, shown: Shown, *, is_wide: bool) -> str:
+    # Observed pods are listed as well: seeing them is the purpose of observe-only.
+    observed = [victim for each in plan.held_back if _is_observed(each) for victim in each.victims]
+    victims = [*plan.victims, *observed]
+    if not victims:
+        few = below_threshold(plan.terminated, shown.settings)
+        return f"Nothing to collect now {where_of(shown.namespace)}.{few}\n"
+    has_rules = any(victim.rule for victim in victims)
+    header = [
+        "NAMESPACE",
+        "NAME",
+        *(["RULE"] if has_rules else []),
+        "REASON",
+        "AGE",
+        *(["PHASE", "NODE", "ACTION", "UID"] if is_wide else []),
+        "WHY",
+    ]
+    rows = [header]
+    for victim in victims:
+        pod, metadata = victim.pod, victim.pod.metadata
+        wide = [
+            pod.status.phase or "<none>",
+            pod.spec.node_name or "<none>",
+            str(victim.action),
+            metadata.uid,
+        ]
+        age = _since(metadata.creation_timestamp, now)
+        row = [
+            metadata.namespace,
+            metadata.name,
+            *([victim.rule] if has_rules else ()),
+            str(victim.reason),
+            age,
+            *(wide if is_wide else ()),
+            victim.why,
+        ]
+        rows.append(row)
+    what = "would be collected (observe-only)" if observed else "to collect now"
+    total = f"{counted(len(victims))} {what}: {reasons_of(victims)}."
+    return f"{columns(rows)}\n{total}\n"
+
+
+def _later(later: Sequence[Later], upcoming: Sequence[Upcoming], where: str) -> str:
+    if not later and not upcoming:
+        return ""
+    rows = [["LATER", "PODS", "REASON", "WHY"]]
+    for item in later:
+        when = f"in {format_duration(item.seconds)}" if item.seconds > 0 else "now due"
+        rows.append([when, str(len(item.pods)), str(item.reason), item.why])
+    for each in upcoming:
+        when = f"in {format_duration(each.seconds)}"
+        why = f"by rule {each.rule}{where}, first {each.next[0].pod.key}"
+        rows.append([when, str(each.count), str(each.reason), why])
+    return columns(rows)
+
+
+def _waiting(waiting: Sequence[Waits], now: datetime) -> str:
+    if not waiting:
+        return ""
+    rows = [["WAITS FOR ITS OWNER", "RULE", "AT MOST", "WHY"]]
+    for each in waiting:
+        left = format_duration(max(0.0, (each.until - now).total_seconds()))
+        rows.append([each.victim.pod.key, each.victim.rule, left, each.what])
+    return columns(rows)
+
+
+def _held(held: Sequence[Pod], now: datetime) -> str:
+    if not held:
+        return ""
+    rows = [["HELD", "FOR", "BY FINALIZER"]]
+    for pod in held:
+        metadata = pod.metadata
+        since = _since(metadata.deletion_timestamp, now)
+        rows.append([f"{metadata.namespace}/{metadata.name}", since, ",".join(metadata.finalizers)])
+    rest = f"{counted(len(held))} deleted already: whoever set the finalizer must take it off."
+    return f"{columns(rows)}\n{rest}\n"
+
+
+def _held_back(held_back: Sequence[HeldBack], *, is_wide: bool) -> str:
+    if not held_back:
+        return ""
+    lines = ["Held back:"]
+    for item in held_back:
+        refusal = item.refusal
+        until = f", until {format_time(refusal.until)}" if refusal.until else ""
+        lines.append(f"  {counted(len(item.victims))} by {refusal.guard}{until}: {refusal.why}")
+        lines.append(f"    lifted by {refusal.remedy}")
+        # Whoever is to lift it has to see whom that concerns; what is only observed stands in the table.
+        if is_wide and not _is_observed(item):
+            lines += [f"    {pod.key}" for pod in item.pods]
+    return "\n".join(map(printable, lines)) + "\n"
+
+
+def _is_observed(item: HeldBack) -> bool:
+    return item.refusal.guard is Guard.OBSERVING
+
+
+def _since(moment: datetime | None, now: datetime) -> str:
+    return format_duration((now - moment).total_seconds()) if moment else "<unknown>"
+
+
+def columns(rows: Sequence[Sequence[str]]) -> str:
+    """Aligned as kubectl aligns; the last column is as long as it is."""
+    rows = [[printable(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) + 3 for column in zip(*rows, strict=True)]
+    lines = ("".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
+    return "".join(f"{line.rstrip()}\n" for line in lines)
+
+
+def plan_as_dict(plan: Plan) -> dict[str, Any]:
+    """What only a policy can say is only there with one."""
+    return {
+        "victims": [_victim_as_dict(victim) for victim in plan.victims],
+        "later": [
+            {
+                "node": item.node,
+                "reason": str(item.reason),
+                "inSeconds": round(item.seconds, 3),
+                "why": item.why,
+                "pods": [_pod_as_dict(pod) for pod in item.pods],
+            }
+            for item in plan.later
+        ],
+        **({"heldBack": [_held_back_as_dict(item) for item in plan.held_back]} if plan.held_back else {}),
+        "held": [
+            {
+                **_pod_as_dict(pod),
+                "deletionTimestamp": _time(pod.metadata.deletion_timestamp),
+                "finalizers": list(pod.metadata.finalizers),
+            }
+            for pod in plan.held
+        ],
+        **({"waiting": [_waits_as_dict(each) for each in plan.waiting]} if plan.waiting else {}),
+        **({"upcoming": [_upcoming_as_dict(each) for each in plan.upcoming]} if plan.upcoming else {}),
+    }
+
+
+def _victim_as_dict(victim: Victim) -> dict[str, Any]:
+    return {
+        **_pod_as_dict(victim.pod),
+        **({"rule": victim.rule} if victim.rule else {}),
+        "reason": str(victim.reason),
+        "action": str(victim.action),
+        "why": victim.why,
+    }
+
+
+def _waits_as_dict(waits: Waits) -> dict[str, Any]:
+    victim = waits.victim
+    return {
+        **_pod_as_dict(victim.pod),
+        "rule": victim.rule,
+        "reason": str(victim.reason),
+        "until": _time(waits.until),
+        "why": waits.what,
+    }
+
+
+def _upcoming_as_dict(upcoming: Upcoming) -> dict[str, Any]:
+    first = upcoming.next[0].due_at - upcoming.seconds
+    return {
+        "rule": upcoming.rule,
+        "reason": str(upcoming.reason),
+        "pods": upcoming.count,
+        "inSeconds": round(upcoming.seconds, 3),
+        "next": [
+            {**_pod_as_dict(each.pod), "inSeconds": round(each.due_at - first, 3), "why": each.why}
+            for each in upcoming.next
+        ],
+    }
+
+
+def _held_back_as_dict(item: HeldBack) -> dict[str, Any]:
+    refusal = item.refusal
+    return {
+        "guard": str(refusal.guard),
+        "namespace": refusal.place,
+        "count": len(item.victims),
+        "why": refusal.why,
+        "until": _time(refusal.until),
+        "liftedBy": refusal.lifted_by,
+        "pods": [_victim_as_dict(victim) for victim in item.victims],
+    }
+
+
+def _pod_as_dict(pod: Pod) -> dict[str, Any]:
+    metadata = pod.metadata
+    return {
+        "namespace": metadata.namespace,
+        "name": metadata.name,
+        "uid": metadata.uid,
+        "nodeName": pod.spec.node_name,
+        "phase": pod.status.phase,
+        "creationTimestamp": _time(metadata.creation_timestamp),
+    }
+
+
+def _time(moment: datetime | None) -> str | None:
+    return format_time(moment) if moment else None

@@ -1,0 +1,128 @@
+"""`podlife gc policy`: look for mistakes in a policy, show it in full, try it out before anything is deleted."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from podlife.cli.commands.gc.options import PolicyOptions
+from podlife.cli.connection import ConnectionOptions
+from podlife.cli.options import format_option, with_groups
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    help="Check, show and try out a policy of the collector.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+
+def _file_name(text: str) -> str:
+    # A variable of a script that is not set; without a file it would be another policy, or nothing would be compared.
+    if not text:
+        raise typer.BadParameter("the name of the file is empty: name a file, or leave it out")
+    return text
+
+
+FileArgument = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[FILE]",
+        parser=_file_name,
+        help="A policy, in place of --policy; - is standard input.",
+        show_default=False,
+    ),
+]
+FormOption = Annotated[str, format_option("text", "yaml", "json")]
+PlanOption = Annotated[
+    str,
+    format_option(
+        "table", "wide", "json", "yaml", "name", "list", help_="How to show it; list is for --expect."
+    ),
+]
+
+
+@app.command()
+def check(
+    files: Annotated[
+        list[str],
+        typer.Argument(metavar="FILE...", help="Policies; - is standard input.", show_default=False),
+    ],
+) -> None:
+    """Look for mistakes. Each is a line FILE:LINE:COLUMN on standard error, and the exit code is 1."""
+    from podlife.cli.commands.gc.policy_show import check_policies
+
+    sys.exit(check_policies(files))
+
+
+@app.command()
+@with_groups
+def show(
+    policy: PolicyOptions,
+    file: FileArgument = None,
+    output: FormOption = "text",
+) -> None:
+    """Show the policy in force with all that it does not say: what is left out of the file, and the flags."""
+    from podlife.cli.commands.gc.policy_show import show_policy
+
+    sys.exit(show_policy(policy, file or "", output))
+
+
+@app.command("test")
+@with_groups
+def try_out(
+    policy: PolicyOptions,
+    connection: ConnectionOptions,
+    file: FileArgument = None,
+    pods: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE",
+            show_default="those of the cluster",
+            help="What `kubectl get pods,nodes,namespaces -A -o json` prints; - is standard input. Repeatable.",
+        ),
+    ] = None,
+    now: Annotated[
+        str, typer.Option(metavar="TIME", show_default="now", help="At what time, as 2030-01-01T00:00:00Z.")
+    ] = "",
+    expect: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            parser=_file_name,
+            help="Lines NAMESPACE/NAME RULE, as -o list prints them: show only what differs, and end with 1 if "
+            "something does.",
+        ),
+    ] = None,
+    output: PlanOption = "table",
+) -> None:
+    """Show what the policy would delete, and by which rule. Changes nothing."""
+    from podlife.cli.commands.gc.policy_trial import Trial, run_trial
+
+    trial = Trial(file or "", pods or (), _parse_now(now), expect or "", output)
+    sys.exit(run_trial(trial, policy, connection))
+
+
+def _parse_now(text: str) -> datetime | None:
+    from podlife.api.codec import parse_time
+
+    if not text:
+        return None
+    try:
+        return parse_time(text)
+    except ValueError:
+        raise typer.BadParameter(f"--now {text!r} is no time: write it as 2030-01-01T00:00:00Z") from None
+
+
+@app.command()
+def schema() -> None:
+    """Show the JSON Schema of a policy, for editors."""
+    from podlife.cli.commands.gc.policy_show import show_schema
+
+    show_schema()

@@ -1,0 +1,75 @@
+"""What `podlife gc policy check`, `show` and `schema` print. Nothing is connected to."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import yaml
+
+from podlife.cli.commands.gc.options import PolicyOptions
+from podlife.podgc.policy import Policy
+from podlife.podgc.policy.parse.document import (
+    MOST_BYTES,
+    PolicyError,
+    load_policy,
+    read_policy_bytes,
+)
+from podlife.podgc.policy.printing import as_document, in_words
+from podlife.podgc.policy.schema import policy_schema
+
+__all__ = ["check_policies", "read_given", "show_policy", "show_schema"]
+
+_STANDARD_INPUT = "-"
+
+
+def read_given(name: str) -> Policy:
+    """The policy in a file, or with - on standard input; raises PolicyError."""
+    if name != _STANDARD_INPUT:
+        return load_policy(Path(name))
+    return read_policy_bytes(sys.stdin.buffer.read(MOST_BYTES + 1), "<stdin>")
+
+
+def check_policies(names: Sequence[str]) -> int:
+    """A line for each file that is right, and for each mistake in those that are not; gives the exit code."""
+    code = 0
+    for name in names:
+        try:
+            policy = read_given(name)
+        except PolicyError as error:
+            print(error, file=sys.stderr)
+            code = 1
+        else:
+            print(f"{name}: {_counted(policy)}")
+    return code
+
+
+def show_policy(options: PolicyOptions, name: str, output: str) -> int:
+    settings = options.flags()
+    try:
+        policy = read_given(name) if name else options.policy_file()
+    except PolicyError as error:
+        print(error, file=sys.stderr)
+        return 1
+    if output == "text":
+        print("\n".join(in_words(policy, settings)))
+        return 0
+    document = as_document(policy or Policy(), settings)
+    if output == "json":
+        print(json.dumps(document, indent=2))
+    else:
+        sys.stdout.write(yaml.safe_dump(document, sort_keys=False, allow_unicode=True))
+    return 0
+
+
+def show_schema() -> None:
+    print(json.dumps(policy_schema(), indent=2))
+
+
+def _counted(policy: Policy) -> str:
+    number = len(policy.rules)
+    off = sum(not rule.is_on for rule in policy.rules)
+    rules = f"{number} rule{'' if number == 1 else 's'}" + (f", {off} of them off" if off else "")
+    return f"good: {rules}" + ("; it only observes" if policy.guards.is_observing else "")

@@ -1,0 +1,229 @@
+"""`podlife node`: this machine as a node of a cluster."""
+
+from __future__ import annotations
+
+import os
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from podlife.cli.connection import ConnectionOptions
+from podlife.cli.options import (
+    RUNTIMES,
+    GoCommand,
+    parse_address,
+    parse_runtime,
+    whole_number,
+    with_groups,
+    words,
+)
+from podlife.daemons.logs import VerbosityOption
+
+__all__ = ["NodeOptions", "Taint", "node"]
+
+_DEFAULT_LISTEN = ":10250"
+_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+
+
+def _parse_name(text: str) -> str:
+    from podlife.api.names import check_dns_subdomain
+
+    if text and check_dns_subdomain(text):
+        raise typer.BadParameter(
+            f"{text!r} is no name for a node: use lower case letters, digits, dots and dashes"
+        )
+    return text
+
+
+def _parse_folder(text: str) -> Path:
+    if not text:
+        raise typer.BadParameter("it is empty: name a folder")
+    return Path(text).expanduser().absolute()
+
+
+def _parse_ip(text: str) -> str:
+    from ipaddress import ip_address
+
+    try:
+        return str(ip_address(text)) if text else ""
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is no IP address: write it as 192.0.2.1") from None
+
+
+@dataclass(frozen=True, slots=True)
+class NodeOptions:
+    name: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", parser=_parse_name, help="The node's name.", show_default="this machine's"
+        ),
+    ] = ""
+    runtime: Annotated[
+        str,
+        typer.Option(
+            metavar="|".join(RUNTIMES),
+            parser=parse_runtime,
+            help="What runs containers: processes of this machine, containerd, or nothing at all.",
+        ),
+    ] = "process"
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            parser=_parse_folder,
+            help="Where pods, logs and keys are kept; ~/.local/share/podlife/nodes/NAME if not said.",
+        ),
+    ] = None
+    static_pods: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", parser=_parse_folder, help="Run the pods of the manifests in this folder."
+        ),
+    ] = None
+    listen: Annotated[
+        str,
+        typer.Option(
+            metavar="HOST:PORT",
+            help="Where to serve logs, exec and metrics; port 0 is any free one.",
+            show_default="the node's address, port 10250",
+        ),
+    ] = ""
+    node_ip: Annotated[
+        str,
+        typer.Option(
+            metavar="ADDRESS",
+            parser=_parse_ip,
+            help="The node's address; the one the server sees if not said.",
+        ),
+    ] = ""
+    max_pods: Annotated[
+        int,
+        typer.Option(metavar="NUMBER", parser=whole_number(1), help="How many pods the node takes."),
+    ] = 110
+    labels: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--labels",
+            "--node-labels",
+            metavar="KEY=VALUE",
+            help="Labels of the node (with commas, or repeated).",
+        ),
+    ] = None
+    register_with_taints: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY=VALUE:EFFECT",
+            help="Taints that the node is registered with (with commas, or repeated).",
+        ),
+    ] = None
+    containerd_socket: Annotated[
+        Path,
+        typer.Option(metavar="FILE", parser=_parse_folder, help="Where containerd listens."),
+    ] = Path("/run/containerd/containerd.sock")
+    node_lease_duration_seconds: Annotated[
+        int,
+        typer.Option(
+            metavar="NUMBER",
+            parser=whole_number(1),
+            help="For how long the node's lease holds; it is renewed after a quarter of that.",
+        ),
+    ] = 40
+    take_over: Annotated[
+        bool,
+        typer.Option(
+            "--take-over",
+            help="Serve the node even if another agent renews its lease; that agent ends, and its pods run on.",
+        ),
+    ] = False
+    join: Annotated[
+        str,
+        typer.Option(
+            metavar="FILE|URL",
+            help="Join a cluster: by the join file of `podlife up`, or by its URL with --token and --ca-hash.",
+        ),
+    ] = ""
+    ca_hash: Annotated[
+        str,
+        typer.Option(
+            metavar="sha256:HASH",
+            help="The hash of the public key of the authority that the server must have.",
+        ),
+    ] = ""
+
+
+Taint = dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeCommand:
+    """What was asked for, checked."""
+
+    name: str
+    data: Path
+    # Without a host, the node's own address.
+    listen: tuple[str, int]
+    labels: dict[str, str]
+    taints: tuple[Taint, ...]
+    options: NodeOptions
+
+
+def checked(options: NodeOptions) -> NodeCommand:
+    """Raises BadParameter, before anything is loaded or connected to."""
+    name = options.name or _parse_name(socket.gethostname().lower())
+    return NodeCommand(
+        name=name,
+        data=options.data or _default_folder() / name,
+        listen=parse_address(options.listen or _DEFAULT_LISTEN),
+        labels=dict(_parse_label(each) for each in words(options.labels)),
+        taints=tuple(_parse_taint(each) for each in words(options.register_with_taints)),
+        options=options,
+    )
+
+
+def _parse_label(text: str) -> tuple[str, str]:
+    from podlife.api.names import check_label_key, check_label_value
+
+    key, sign, value = text.partition("=")
+    if not sign or check_label_key(key) or check_label_value(value):
+        raise typer.BadParameter(f"--labels {text!r} is no label: write KEY=VALUE, as disk=ssd")
+    return key, value
+
+
+def _parse_taint(text: str) -> Taint:
+    from podlife.api.names import check_label_key, check_label_value
+
+    what, _, effect = text.rpartition(":")
+    key, _, value = what.partition("=")
+    if effect not in _EFFECTS or check_label_key(key) or check_label_value(value):
+        raise typer.BadParameter(
+            f"--register-with-taints {text!r} is no taint: write KEY=VALUE:EFFECT, with an effect of "
+            f"{', '.join(_EFFECTS)}"
+        )
+    return {"key": key, "effect": effect, **({"value": value} if value else {})}
+
+
+def _default_folder() -> Path:
+    home = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    return Path(home) / "podlife" / "nodes"
+
+
+def register(app: typer.Typer) -> None:
+    app.command(cls=GoCommand)(node)
+
+
+@with_groups
+def node(*, options: NodeOptions, connection: ConnectionOptions, v: VerbosityOption = 0) -> None:
+    """Be a node of a cluster, and run its pods. Ctrl-C or SIGTERM ends the node's agent; its pods run on."""
+    asked = checked(options)
+    if options.ca_hash and not options.join:
+        raise typer.BadParameter("--ca-hash is for a node that joins: add --join URL, or leave it out")
+    if options.join:
+        from podlife.daemons.join import join
+
+        connection = join(asked.name, asked.data, options.join, options.ca_hash, connection)
+    from podlife.daemons.node import run_node
+
+    run_node(asked, connection, v)

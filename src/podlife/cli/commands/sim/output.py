@@ -1,0 +1,84 @@
+"""What `podlife sim` shows: how far it is, on one line of a terminal or now and then on one of its own, and what came
+of it."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable
+
+from podlife.cli.options import format_duration
+from podlife.kubelet.hollow import (
+    Fleet,
+    Scenario,
+    Tally,
+    percentile,
+)
+
+__all__ = ["CLEAR", "counted", "describe_scenario", "show_progress", "state_of", "summary_of"]
+
+# Back to the beginning of a terminal's line, and nothing on it.
+CLEAR = "\r\x1b[K"
+_TERMINAL_SECONDS, _LINE_SECONDS = 0.25, 10.0
+
+
+def counted(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+async def show_progress(describe: Callable[[], str]) -> None:
+    """Until it is cancelled; on anything but a terminal only what has changed, and not often."""
+    is_terminal = sys.stderr.isatty()
+    last = ""
+    try:
+        while True:
+            await asyncio.sleep(_TERMINAL_SECONDS if is_terminal else _LINE_SECONDS)
+            line = describe()
+            if is_terminal:
+                sys.stderr.write(f"{CLEAR}{line}")
+                sys.stderr.flush()
+            elif line != last:
+                print(line, file=sys.stderr, flush=True)
+            last = line
+    finally:
+        if is_terminal and last:
+            sys.stderr.write(CLEAR)
+            sys.stderr.flush()
+
+
+def state_of(fleet: Fleet) -> str:
+    tally = fleet.tally
+    parts = [f"nodes: {fleet.ready} of {len(fleet.nodes)} ready"]
+    if tally.away:
+        parts.append(f"{tally.away} away")
+    phases = ", ".join(f"{count} {phase}" for phase, count in sorted(tally.phases.items()))
+    parts.append(f"pods: {phases or 'none'}")
+    if tally.restarts:
+        parts.append(counted(tally.restarts, "restart"))
+    if tally.gone:
+        parts.append(f"{tally.gone} gone")
+    return "; ".join(parts)
+
+
+def summary_of(tally: Tally, nodes: int, created: int, seconds: float) -> str:
+    lines = [f"{counted(nodes, 'node')} for {format_duration(seconds)}; {counted(created, 'pod')} created"]
+    started = tally.start_seconds
+    if len(started):
+        lines.append(
+            f"{counted(len(started), 'pod')} came to run: created to Running p50 {percentile(started, 0.5):.2f} s, "
+            f"p99 {percentile(started, 0.99):.2f} s, longest {max(started):.2f} s"
+        )
+    if tally.restarts or tally.outages:
+        outages = f"nodes were away {tally.outages} times" if tally.outages != 1 else "a node was away once"
+        lines.append(f"{counted(tally.restarts, 'restart')} of containers; {outages}")
+    return "\n".join(lines)
+
+
+def describe_scenario(scenario: Scenario) -> str:
+    rules = (
+        (len(scenario.pods), "rule", "for pods"),
+        (len(scenario.images), "rule", "for images"),
+        (len(scenario.nodes), "rule", "for nodes"),
+    )
+    told = [f"{counted(number, what)} {about}" for number, what, about in rules if number]
+    return f"no mistakes: {', '.join(told) or 'nothing happens'}; seed {scenario.seed}"

@@ -1,0 +1,27 @@
+"""`podlife status`: the parts, nodes and pods of a running `podlife up`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from podlife.cli.commands.apiserver import DataOption
+from podlife.cli.options import format_option
+
+__all__ = ["register"]
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(status)
+
+
+def status(
+    data: DataOption = None,
+    output: Annotated[str, format_option("table", "json", "yaml")] = "table",
+) -> None:
+    """Show what a running `podlife up` consists of: components, nodes, pods. The exit code is 1 where none runs."""
+    from podlife.cli.commands.status_output import show_status
+    from podlife.localcluster.state_dir import choose_folder
+
+    show_status(choose_folder(data), output)

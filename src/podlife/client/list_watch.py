@@ -1,0 +1,101 @@
+"""What there is and everything that changes: an initial list and the watch that goes on from it.
+
+Where the server offers streaming lists (`sendInitialEvents`), the list comes as events over the connection of
+the watch itself, and neither side ever holds it whole. Where it does not, quietly, or where the caller would rather
+have it so, pages are read first. Either way the caller sees the same: an ADDED for each object, a synced Bookmark,
+then changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+
+from podlife.client.rest_client import Calls
+from podlife.client.transport import SilenceError
+from podlife.client.views import BadAnswerError, Page, T
+from podlife.client.watch import Bookmark, EventType, Target, WatchEvent, connect, watch
+from podlife.errors import ApiError, ExpiredError, UnreachableError
+
+__all__ = ["follow"]
+
+Follow = AsyncGenerator[WatchEvent[T] | Bookmark, None]
+
+# How servers say that they know no streaming lists: forbidden by validation, or not understood; and, as the first
+# event of a stream, what kube-apiserver says whose etcd is too old for them.
+_NOT_OFFERED = frozenset((400, 405, 406, 415, 422))
+_NOT_OFFERED_BY_STORAGE = "the required storage feature"
+
+
+class _NotOfferedError(UnreachableError):
+    """This server has no streaming lists for this resource; nothing was handed out yet."""
+
+
+async def follow(
+    calls: Calls,
+    target: Target[T],
+    read_pages: Callable[[], AsyncGenerator[Page[T], None]],
+    without_streaming: set[str],
+) -> Follow[T]:
+    """See the module. `without_streaming` remembers the resources for which the server has no streaming lists.
+
+    A failure before the synced Bookmark is raised, since what was handed out by then is of no use: start over.
+    It is an ExpiredError where the pages of the list have become too old to be gone on with.
+    """
+    resource_version = ""
+    if target.options.streams_list and target.resource not in without_streaming:
+        try:
+            async with aclosing(_streamed(calls, target)) as events:
+                async for event in events:
+                    yield event
+                    resource_version = event.resource_version or resource_version
+        except _NotOfferedError:
+            without_streaming.add(target.resource)
+        except (ApiError, UnreachableError) as error:
+            if not resource_version and isinstance(error, SilenceError):
+                # A server that took no notice of the parameter would have us wait for ever, each time.
+                without_streaming.add(target.resource)
+            if not resource_version or isinstance(error, ExpiredError):
+                raise
+            if target.options.report is not None:
+                target.options.report(error)
+    if not resource_version:
+        # Handed out page by page: nobody holds the list whole.
+        async with aclosing(read_pages()) as pages:
+            async for page in pages:
+                for item in page.items:
+                    yield WatchEvent(EventType.ADDED, item, "")
+                resource_version = page.resource_version
+        yield Bookmark(resource_version, is_synced=True)
+    async with aclosing(watch(calls, target, resource_version)) as events:
+        async for event in events:
+            yield event
+
+
+async def _streamed(calls: Calls, target: Target[T]) -> Follow[T]:
+    """One connection that begins with the list. Revisions are given from the synced Bookmark on."""
+    parameters = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
+    is_synced = False
+    is_begun = False
+    try:
+        async with aclosing(connect(calls, target, parameters)) as events:
+            async for event in events:
+                is_begun = True
+                if isinstance(event, BadAnswerError):
+                    if target.options.report is None:
+                        raise event
+                    target.options.report(event)
+                elif isinstance(event, Bookmark):
+                    is_synced = is_synced or event.is_synced
+                    if is_synced:
+                        yield event
+                elif is_synced:
+                    yield event
+                else:
+                    yield WatchEvent(event.type, event.object, "")
+    except ApiError as error:
+        if is_begun or not (error.code in _NOT_OFFERED or _NOT_OFFERED_BY_STORAGE in error.message):
+            raise
+        raise _NotOfferedError(str(error)) from None
+    if not is_synced:
+        raise UnreachableError("the server ended the list before it was complete")

@@ -1,0 +1,76 @@
+"""Kubeconfigs for the identities of a data folder, made without asking the server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from podlife.api.names import check_dns_subdomain
+from podlife.clock import SystemClock
+from podlife.errors import ConfigError
+from podlife.pki.ca import Pki, Subject
+from podlife.pki.kubeconfig import Access, format_kubeconfig
+
+__all__ = ["make_kubeconfig"]
+
+
+def make_kubeconfig(
+    folder: Path, *, node: str | None = None, user: str | None = None, groups: tuple[str, ...] = ()
+) -> str:
+    """The text of a kubeconfig for a node or a user, or the admin's where neither is named; raises ConfigError.
+
+    An empty name is no name: it never stands for the admin."""
+    admin = _read_admin(folder)
+    if node is not None:
+        subject = _node_subject(node)
+    elif user is not None:
+        subject = _user_subject(user, groups)
+    elif groups:
+        raise ConfigError("a group needs a user: name one with --user")
+    else:
+        return admin
+    pki = Pki(folder / "pki", SystemClock())
+    credential = pki.issue(subject)
+    # What clients trust is written again if it is missing or damaged.
+    pki.ensure_authority()
+    access = Access(
+        _server_in(admin), pki.authority_file.read_bytes(), subject.common_name, credential=credential
+    )
+    return format_kubeconfig(access)
+
+
+def _read_admin(folder: Path) -> str:
+    path = folder / "admin.kubeconfig"
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise ConfigError(
+            f"{folder} holds no API server's data: start one with `podlife apiserver --data {folder}` first"
+        ) from None
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path} is damaged: start the API server, which writes it again") from None
+
+
+def _node_subject(node: str) -> Subject:
+    if problems := check_dns_subdomain(node):
+        raise ConfigError(f"{node!r} is not a name for a node: {problems[0]}")
+    return Subject(f"system:node:{node}", ("system:nodes",))
+
+
+def _user_subject(user: str, groups: tuple[str, ...]) -> Subject:
+    for what, name in (("user", user), *(("group", each) for each in groups)):
+        if not name.strip():
+            raise ConfigError(f"invalid {what} name {name!r}: it is empty")
+    return Subject(user, groups)
+
+
+def _server_in(kubeconfig: str) -> str:
+    import yaml
+
+    try:
+        return str(yaml.safe_load(kubeconfig)["clusters"][0]["cluster"]["server"])
+    except (yaml.YAMLError, LookupError, TypeError):
+        raise ConfigError(
+            "admin.kubeconfig is damaged: start the API server, which writes it again"
+        ) from None

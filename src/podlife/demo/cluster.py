@@ -1,0 +1,175 @@
+"""The cluster of a demo: `podlife up` as a process of its own, on a temporary folder, with times short enough to watch.
+
+It ends with the demo, however that ends, unless it is to be kept. A node falls silent as a machine that hangs does: its
+agent is stopped where it stands (SIGSTOP) and says nothing to anybody, while its pods run on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from podlife.errors import PodlifeError
+from podlife.kubelet.runtimes.process.supervisor.kernel import die_with_parent
+from podlife.localcluster.control_socket import ask
+from podlife.localcluster.state_dir import UpFolder
+
+__all__ = ["DemoCluster", "Times"]
+
+_START_SECONDS = 60.0
+# Until a second signal is not taken for the first one any more.
+_APART_SECONDS = 0.6
+_STOP_SECONDS = 60.0
+_LOOK_SECONDS = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """What takes minutes in a cluster that nobody watches."""
+
+    lease_seconds: int = 4
+    monitor_seconds: int = 1
+    monitor_grace_seconds: int = 8
+    toleration_seconds: int = 5
+    quarantine_seconds: int = 8
+
+    @property
+    def renew_seconds(self) -> float:
+        return self.lease_seconds / 4
+
+    def flags(self) -> list[str]:
+        return [
+            f"--node-lease-duration-seconds={self.lease_seconds}",
+            f"--node-monitor-period={self.monitor_seconds}s",
+            f"--node-monitor-grace-period={self.monitor_grace_seconds}s",
+            f"--default-not-ready-toleration-seconds={self.toleration_seconds}",
+            f"--default-unreachable-toleration-seconds={self.toleration_seconds}",
+            f"--pod-gc-quarantine={self.quarantine_seconds}s",
+        ]
+
+
+class DemoCluster:
+    """`is_kept`: it outlives the demo."""
+
+    def __init__(self, nodes: int, times: Times, *, is_kept: bool) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix="podlife-demo-"))
+        self.nodes = [f"node-{number}" for number in range(nodes)]
+        self.times = times
+        self.is_kept = is_kept
+        self.kubeconfig = self.path / "admin.kubeconfig"
+        self.log = self.path / "up.log"
+        self._folder = UpFolder(self.path)
+        # Descriptors of their agents: a number could become somebody else's.
+        self._frozen: dict[str, int] = {}
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def command(self) -> list[str]:
+        """As a user would type it."""
+        return [
+            *("podlife", "up", "--nodes", str(len(self.nodes)), "--port", "0", "--data", str(self.path)),
+            *self.times.flags(),
+        ]
+
+    def begin(self) -> None:
+        """Start it, and do not wait."""
+        ending = None if self.is_kept else functools.partial(die_with_parent, os.getpid(), signal.SIGTERM)
+        with self.log.open("wb") as output:
+            self._process = subprocess.Popen(  # noqa: S603 - this very program
+                [sys.executable, "-m", *self.command],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                # Ctrl-C is for the demo, which ends the cluster in order.
+                start_new_session=True,
+                preexec_fn=ending,  # noqa: PLW1509 - one system call, and no second thread that could be in its way
+            )
+
+    async def wait_until_served(self) -> None:
+        """Until its API server answers, and others can be told where. Raises PodlifeError."""
+        assert self._process is not None
+        deadline = asyncio.get_running_loop().time() + _START_SECONDS
+        while not ((holder := self._folder.holder()) and holder.is_alive and holder.url):
+            if self._process.poll() is not None:
+                raise PodlifeError(f"the cluster of the demo has ended: {self._last_words()}")
+            if asyncio.get_running_loop().time() > deadline:
+                raise PodlifeError(
+                    f"the cluster did not start in {_START_SECONDS:.0f} s; it said: {self._last_words()}"
+                )
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    def _last_words(self) -> str:
+        """Its log goes with its folder, before anybody could look there."""
+        lines = self.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        return lines[-1].removeprefix("podlife: ") if lines else "nothing"
+
+    # One node
+
+    async def agent_of(self, node: str) -> int:
+        """The process of its agent. Raises PodlifeError when there is none."""
+        status = await asyncio.to_thread(ask, self._folder, {"do": "status"})
+        for part in status["parts"]:
+            if part["name"] == node and part["pid"]:
+                return int(part["pid"])
+        raise PodlifeError(
+            f"the agent of {node} does not run: with --keep its log stays, in {self._folder.logs}"
+        )
+
+    async def freeze(self, node: str) -> int:
+        """Silence it; the process that was stopped."""
+        pid = await self.agent_of(node)
+        process = self._frozen[node] = os.pidfd_open(pid)
+        signal.pidfd_send_signal(process, signal.SIGSTOP)
+        return pid
+
+    def thaw(self, node: str) -> None:
+        process = self._frozen.pop(node)
+        # Somebody who follows the demo may have killed it meanwhile.
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(process, signal.SIGCONT)
+        os.close(process)
+
+    async def restart(self, node: str) -> None:
+        """kill -9 its agent, which `podlife up` starts again; pods run on."""
+        os.kill(await self.agent_of(node), signal.SIGKILL)
+
+    # The end
+
+    async def end(self) -> None:
+        """Everything, and its folder; nothing of a cluster that is kept. Raises PodlifeError when something is left."""
+        for node in list(self._frozen):
+            self.thaw(node)
+        if self._process is None or self.is_kept:
+            return
+        await self._stop(self._process)
+        await asyncio.to_thread(shutil.rmtree, self.path, ignore_errors=True)
+
+    async def _stop(self, process: subprocess.Popen[bytes]) -> None:
+        for seconds in (_APART_SECONDS, _STOP_SECONDS):
+            # The second signal ends the pods at once: nobody needs what they would still put away.
+            process.terminate()
+            if await _has_ended(process, seconds):
+                return
+        process.kill()
+        process.wait(_STOP_SECONDS)
+        raise PodlifeError(
+            f"the cluster of the demo did not end in {_STOP_SECONDS:.0f} s: look at {self.path}"
+        )
+
+
+async def _has_ended(process: subprocess.Popen[bytes], seconds: float) -> bool:
+    deadline = asyncio.get_running_loop().time() + seconds
+    while process.poll() is None:
+        if asyncio.get_running_loop().time() > deadline:
+            return False
+        await asyncio.sleep(_LOOK_SECONDS)
+    return True

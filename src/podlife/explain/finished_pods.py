@@ -1,0 +1,110 @@
+"""Pods that have ended and lie about, and pods that nobody may take away. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from podlife.api.codec import Object
+from podlife.api.selectors import label_selector_from_dict
+from podlife.explain import kubectl_commands as commands
+from podlife.explain.cluster_snapshot import World
+from podlife.explain.explanation import Cause, Remedy, Upcoming
+from podlife.explain.node_state import collecting
+from podlife.explain.objects import all_statuses, condition, items, metadata, moment, spec, status, text
+
+__all__ = ["budget_causes", "ended_at", "finished_causes", "protection_causes"]
+
+# Of podlife's own collector: until when, or for ever.
+KEEP_UNTIL = "podlife.dev/keep-until"
+_TRACKING = "batch.kubernetes.io/job-tracking"
+_NOT_COUNTED_SECONDS = 30.0
+
+
+def ended_at(pod: Object) -> datetime | None:
+    ends = [
+        moment(((each.get("state") or {}).get("terminated") or {}).get("finishedAt"))
+        for each, _ in all_statuses(pod)
+    ]
+    found = max((each for each in ends if each is not None), default=None)
+    return found or moment(condition(pod, "DisruptionTarget").get("lastTransitionTime"))
+
+
+def finished_causes(world: World, pod: Object) -> Iterator[Cause]:
+    yield from _not_counted(world, pod)
+    reason, standing = text(status(pod), "reason"), world.rules.standing(pod)
+    # What a policy keeps is told by that, with the command that lifts it: nobody has left it behind.
+    is_kept = standing is not None and standing.is_kept
+    if text(status(pod), "phase") == "Failed" and reason and not is_kept:
+        yield _left_behind(world, pod, reason)
+
+
+def _not_counted(world: World, pod: Object) -> Iterator[Cause]:
+    """Its Job has to see the end before anybody may take the pod away."""
+    finalizers, since = items(metadata(pod), "finalizers"), ended_at(pod)
+    if _TRACKING in finalizers and world.seconds_since(since) > _NOT_COUNTED_SECONDS:
+        place = finalizers.index(_TRACKING)
+        command = commands.remove_from_list("pod", pod, "/metadata/finalizers", place, _TRACKING)
+        remedy = Remedy(
+            command, "The Job may count this pod wrongly: look first whether the Job controller runs."
+        )
+        yield Cause("job-not-counted", "it has ended, and its Job has not counted it", since, (remedy,))
+
+
+def _left_behind(world: World, pod: Object, reason: str) -> Cause:
+    """Evicted, refused by its node, shut down with it: kept for whoever wants to know, and by nobody cleared away."""
+    message = text(status(pod), "message")
+    said = (
+        f"it has failed for good ({reason}{f': {message}' if message else ''}), and its object is still there"
+    )
+    coming = collecting(world, pod)
+    remedy = Remedy(commands.delete(pod), "What its status tells about the failure is gone with it.")
+    # A pod that was refused has nothing but when its node took note of it.
+    noted = moment(status(pod).get("startTime"))
+    since = ended_at(pod) or noted or moment(metadata(pod).get("creationTimestamp"))
+    return Cause("left-behind", said, since, (remedy,), coming)
+
+
+def protection_causes(world: World, pod: Object) -> Iterator[Cause]:
+    """A note for podlife's collector; nobody else heeds it."""
+    noted = (metadata(pod).get("annotations") or {}).get(KEEP_UNTIL)
+    if noted is None:
+        return
+    until = moment(noted)
+    if until is not None and until <= world.now:
+        return
+    words = ["annotate", "pod", text(metadata(pod), "name"), *commands.namespace_flag(pod), f"{KEEP_UNTIL}-"]
+    remedy = Remedy(commands.kubectl(*words), "The collector may delete it from then on.")
+    wait = Upcoming("podlife gc", "may collect it from then on", until)
+    said = f"protected from podlife's collector by its annotation {KEEP_UNTIL}: {noted}"
+    yield Cause("protected", said, None, (remedy,), (wait,), is_stuck=False)
+
+
+def budget_causes(world: World, pod: Object) -> Iterator[Cause]:
+    """On a node that is to be emptied, a budget that allows nothing holds the pod where it is."""
+    node = world.node_of(pod)
+    if node is None or not spec(node).get("unschedulable"):
+        return
+    for budget in world.budgets:
+        if _covers(budget, pod) and not (status(budget).get("disruptionsAllowed") or 0):
+            name = text(metadata(budget), "name")
+            healthy, wanted = status(budget).get("currentHealthy", 0), status(budget).get("desiredHealthy", 0)
+            said = (
+                f"node {text(metadata(node), 'name')} is cordoned, and disruption budget {name} lets nobody "
+                f"evict the pod: {healthy} healthy, {wanted} wanted"
+            )
+            remedy = Remedy(
+                commands.delete(pod), "Past the budget: there are fewer healthy pods than it asks for."
+            )
+            yield Cause("disruption-budget", said, None, (remedy,))
+
+
+def _covers(budget: Object, pod: Object) -> bool:
+    found, other = metadata(budget), metadata(pod)
+    if text(found, "namespace") != text(other, "namespace"):
+        return False
+    try:
+        selector = label_selector_from_dict(spec(budget).get("selector"))
+    except ValueError:
+        return False
+    return selector.matches(other.get("labels") or {})

@@ -1,0 +1,145 @@
+"""Whether a node takes a pod that was given to it, and what it says if not (ST-18, ST-19).
+
+The scheduler has looked already; this is for pods that came another way, and for what changed in between. Reasons and
+messages are the kubelet's own. Not done: making room for critical pods by ending others.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from podlife.api.codec import Object
+from podlife.api.pod_requests import HostPort, clash, host_address
+from podlife.kubelet.admission.node_affinity import has_untolerated_taint, is_wanted_node
+from podlife.kubelet.admission.sysctls import forbidden_sysctls
+from podlife.kubelet.pod_fields import (
+    Pod,
+    containers_of,
+    init_containers_of,
+    is_static,
+    is_terminal_phase,
+)
+from podlife.kubelet.pod_requests import amount, pod_requests
+
+__all__ = ["Refusal", "Taken", "in_order_of_admission", "refusal", "rejected_status"]
+
+_OS_LABEL = "kubernetes.io/os"
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    reason: str
+    message: str
+
+
+class Taken:
+    """What the pods of a node take of it, kept up to date: a pod that comes costs the same however many there are."""
+
+    def __init__(self, pods: Iterable[Pod] = ()) -> None:
+        self.pods = 0
+        self.amounts: Counter[str] = Counter()
+        self.ports: Counter[HostPort] = Counter()
+        for pod in pods:
+            self.add(pod)
+
+    def add(self, pod: Pod) -> None:
+        self.pods += 1
+        self.amounts.update(pod_requests(pod))
+        self.ports.update(_ports(pod))
+
+    def remove(self, pod: Pod) -> None:
+        """One that was added, as it was then."""
+        self.pods -= 1
+        self.amounts.subtract(pod_requests(pod))
+        self.ports = self.ports - Counter(_ports(pod))
+
+
+def refusal(
+    pod: Pod, node: Mapping[str, Any], others: Iterable[Pod] | Taken, *, os: str = "linux"
+) -> Refusal | None:
+    """Why the node does not take the pod, if it does not. `others` are the pods that it has taken and that have not
+    ended."""
+    if not isinstance(others, Taken):
+        others = Taken(each for each in others if not _has_ended(each))
+    return next(_refusals(pod, node, others, os), None)
+
+
+def _has_ended(pod: Pod) -> bool:
+    return is_terminal_phase((pod.get("status") or {}).get("phase"))
+
+
+def _refusals(pod: Pod, node: Mapping[str, Any], others: Taken, os: str) -> Iterator[Refusal]:
+    """In the order in which a kubelet looks; only the first is told."""
+    for message in forbidden_sysctls(pod):
+        yield Refusal("SysctlForbidden", message)
+    if (pod["metadata"].get("labels") or {}).get(_OS_LABEL, os) != os:
+        message = f"Failed to admit pod as the `{_OS_LABEL}` label doesn't match node label"
+        yield Refusal("PodOSSelectorNodeLabelDoesNotMatch", message)
+    if (pod["spec"].get("os") or {}).get("name", os) != os:
+        yield Refusal("PodOSNotSupported", "Failed to admit pod as the OS field doesn't match node OS")
+    yield from _lacking(pod, node, others)
+    if not is_wanted_node(pod, node):
+        yield _predicate("NodeAffinity", "node(s) didn't match Pod's node affinity/selector")
+    if (pod["spec"].get("nodeName") or node["metadata"]["name"]) != node["metadata"]["name"]:
+        yield _predicate("NodeName", "node(s) didn't match the requested node name")
+    if any(clash(one, two) for two in _ports(pod) for one in others.ports):
+        yield _predicate("NodePorts", "node(s) didn't have free ports for the requested pod ports")
+    if not is_static(pod) and has_untolerated_taint(pod, node):
+        yield _predicate("TaintToleration", "node(s) had taints that the pod didn't tolerate")
+
+
+def _predicate(name: str, said: str) -> Refusal:
+    return Refusal(name, f"Predicate {name} failed: {said}")
+
+
+def _lacking(pod: Pod, node: Mapping[str, Any], others: Taken) -> Iterator[Refusal]:
+    """Resources that the node has too little of, and the number of pods first."""
+    allocatable = (node.get("status") or {}).get("allocatable") or {}
+    if "pods" in allocatable:
+        yield from _short("pods", 1, others.pods, amount("pods", allocatable["pods"]))
+    wanted = pod_requests(pod)
+    usual = ("cpu", "memory", "ephemeral-storage")
+    for key in (*usual, *(key for key in wanted if key not in usual)):
+        if key in wanted and (key in allocatable or not _is_extended(key)):
+            yield from _short(key, wanted[key], others.amounts[key], amount(key, allocatable.get(key, "0")))
+
+
+def _is_extended(resource: str) -> bool:
+    """Something that a plugin of the node knows of: a node that does not is not asked for it."""
+    return "/" in resource and "kubernetes.io/" not in resource
+
+
+def _short(resource: str, requested: int, used: int, capacity: int) -> Iterator[Refusal]:
+    if requested > capacity - used:
+        yield Refusal(
+            f"OutOf{resource}",
+            f"Node didn't have enough resource: {resource}, "
+            f"requested: {requested}, used: {used}, capacity: {capacity}",
+        )
+
+
+def _ports(pod: Pod) -> list[HostPort]:
+    """Those of the node that the pod takes."""
+    return [
+        (port.get("protocol") or "TCP", int(port["hostPort"]), host_address(port.get("hostIP") or ""))
+        for container in (*containers_of(pod), *init_containers_of(pod))
+        for port in container.get("ports") or ()
+        if port.get("hostPort")
+    ]
+
+
+def rejected_status(refused: Refusal) -> Object:
+    """The status of a pod that the node does not take (ST-18)."""
+    return {
+        "phase": "Failed",
+        "reason": refused.reason,
+        "message": f"Pod was rejected: {refused.message}",
+    }
+
+
+def in_order_of_admission(pods: Iterable[Pod]) -> list[Pod]:
+    """The oldest first: who came first has the place (ST-19)."""
+    return sorted(pods, key=lambda each: str(each["metadata"].get("creationTimestamp") or ""))

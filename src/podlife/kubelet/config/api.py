@@ -1,0 +1,86 @@
+"""Follows the pods that the API server has given to a node, and puts them into a source.
+
+A node has few pods: after every interruption they are listed again, so that nothing is missed. A list is believed only
+once it is confirmed that the server is that of the node's cluster. It never gives up: pods run on while their server is
+away.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+
+from podlife.api.codec import Object
+from podlife.client import PODS, Bookmark, Client, EventType, WatchOptions
+from podlife.errors import PodlifeError
+from podlife.kubelet.config.pod_source import PodSource
+
+__all__ = ["follow_pods"]
+
+log = logging.getLogger(__name__)
+
+_FIRST_DELAY_SECONDS = 0.5
+_MOST_DELAY_SECONDS = 30.0
+
+
+async def follow_pods(
+    client: Client, node_name: str, source: PodSource, confirm: Callable[[], Awaitable[None]]
+) -> None:
+    """Run until cancelled. `confirm` raises `PodlifeError` if the server must not be believed."""
+    delay = _FIRST_DELAY_SECONDS
+    complaint = ""
+    while True:
+        follower = _Follower(source, confirm)
+        try:
+            await follower.follow(client, node_name)
+        except Exception as error:
+            # Pods run on, whatever is wrong with what the server says.
+            # Once for each reason: a watch that ends is an everyday thing, and a server that is away is away for long.
+            is_new = not follower.has_synced and str(error) != complaint
+            is_expected = isinstance(error, PodlifeError)
+            level = logging.WARNING if is_new or not is_expected else logging.DEBUG
+            log.log(
+                level,
+                "watch of pods on node %s ended, retrying: %s",
+                node_name,
+                error,
+                exc_info=not is_expected,
+            )
+            complaint = "" if follower.has_synced else str(error)
+        delay = _FIRST_DELAY_SECONDS if follower.has_synced else min(delay * 2, _MOST_DELAY_SECONDS)
+        # Many nodes lose one server at the same moment.
+        await asyncio.sleep(delay * random.uniform(0.5, 1.0))  # noqa: S311 - spreads load, guards nothing
+
+
+class _Follower:
+    def __init__(self, source: PodSource, confirm: Callable[[], Awaitable[None]]) -> None:
+        self.has_synced = False
+        self._source = source
+        self._confirm = confirm
+        self._listed: list[Object] = []
+
+    async def follow(self, client: Client, node_name: str) -> None:
+        options = WatchOptions(
+            field_selector=f"spec.nodeName={node_name}", resume_seconds=0.0, streams_list=False
+        )
+        async with aclosing(client.follow(PODS, options=options)) as events:
+            async for event in events:
+                if isinstance(event, Bookmark):
+                    await self._pass_bookmark(event)
+                elif not self.has_synced:
+                    self._listed.append(event.object)
+                elif event.type is EventType.DELETED:
+                    self._source.remove(event.object)
+                else:
+                    self._source.put(event.object)
+
+    async def _pass_bookmark(self, bookmark: Bookmark) -> None:
+        if bookmark.is_synced and not self.has_synced:
+            # After the list, so that it is confirmed of the server that has answered; before anything comes of it.
+            await self._confirm()
+            self.has_synced = True
+            self._source.put_all(self._listed)
+            self._listed.clear()

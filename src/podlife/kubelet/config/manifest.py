@@ -1,0 +1,172 @@
+"""A pod from the text of a file: read, filled in as the API server would, and made one of this node's. Pure.
+
+Its UID is a digest of what the file says (not of how it is written), of the node and of the file's name: the same file
+is the same pod, also after a restart, and a file that says something else is another pod. What a pod on its own node
+cannot have (anything that only the API server could give it) is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from podlife.api.codec import Object, decode_object
+from podlife.api.defaults import default_pod
+from podlife.api.names import check_dns_label, check_dns_subdomain
+from podlife.api.schema import DecodeError, check
+from podlife.api.yaml_documents import yaml_to_json
+from podlife.errors import ApiError, PodlifeError
+from podlife.kubelet.config.api_references import api_reference
+
+__all__ = ["HASH", "MIRROR", "SEEN", "SOURCE", "Manifest", "ManifestError", "read_manifest"]
+
+SOURCE = "kubernetes.io/config.source"
+SEEN = "kubernetes.io/config.seen"
+HASH = "kubernetes.io/config.hash"
+MIRROR = "kubernetes.io/config.mirror"
+
+# What only a server sets: such a file was made from a pod that ran somewhere.
+_OF_THE_SERVER = (
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "generateName",
+    "generation",
+    "managedFields",
+    "resourceVersion",
+    "selfLink",
+)
+# It becomes part of paths.
+_UID = re.compile(r"[0-9A-Za-z-]{1,63}")
+_EVERYTHING = {"operator": "Exists", "effect": "NoExecute"}
+# Far more than a pod of a hundred containers has; so many are read in a fraction of a second.
+_MOST_VALUES = 10_000
+_encode = msgspec.json.Encoder(order="sorted").encode
+
+
+class ManifestError(PodlifeError):
+    """The file is no pod that this node can run; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """`warnings` are things in the file that were not understood and left out."""
+
+    pod: Object
+    warnings: tuple[str, ...] = ()
+
+
+def read_manifest(data: bytes, source: str, node_name: str) -> Manifest:
+    """Raises `ManifestError`."""
+    pod = _decode(data)
+    warnings = _check_shape(pod)
+    metadata = pod["metadata"]
+    for name in _OF_THE_SERVER:
+        metadata.pop(name, None)
+    pod.pop("status", None)
+    try:
+        default_pod(pod)
+    except ApiError as error:
+        raise ManifestError(error.message) from None
+    if problem := next(_problems(pod, node_name), None):
+        raise ManifestError(problem)
+    return Manifest(_of_this_node(pod, source, node_name), warnings)
+
+
+def _decode(data: bytes) -> Object:
+    if not data.strip():
+        raise ManifestError("is empty")
+    try:
+        # JSON is YAML, but for tabs and a few letters: what is good JSON is read as such.
+        return decode_object(data)
+    except ValueError:
+        pass
+    try:
+        return decode_object(yaml_to_json(data, most_values=_MOST_VALUES))
+    except ValueError as error:
+        reason = str(error).replace('in "<byte string>", ', "at ")
+        raise ManifestError(f"cannot be read: {reason}") from None
+
+
+def _check_shape(pod: Object) -> tuple[str, ...]:
+    version, kind = pod.get("apiVersion"), pod.get("kind")
+    if (version, kind) != ("v1", "Pod"):
+        raise ManifestError(f"holds {kind or 'no kind'} of {version or 'no apiVersion'}, not a Pod of v1")
+    try:
+        unknown = check("v1", "Pod", pod)
+    except DecodeError as error:
+        raise ManifestError(str(error)) from None
+    if not pod.get("metadata", {}).get("name"):
+        raise ManifestError("name is needed for the pod: set metadata.name")
+    return tuple(unknown)
+
+
+def _problems(pod: Object, node_name: str) -> Iterator[str]:
+    metadata, spec = pod["metadata"], pod["spec"]
+    name = _name_on(metadata["name"], node_name)
+    yield from (f"metadata.name: {name!r}: {each}" for each in check_dns_subdomain(name))
+    namespace = metadata.get("namespace") or "default"
+    yield from (f"metadata.namespace: {namespace!r}: {each}" for each in check_dns_label(namespace))
+    if not _UID.fullmatch(metadata.get("uid") or "none"):
+        yield f"metadata.uid: {metadata['uid']!r} cannot name a folder: use letters, digits and -, or leave it out"
+    if MIRROR in (metadata.get("annotations") or {}):
+        yield f"metadata.annotations: {MIRROR} is set by the node alone: take it out"
+    if not spec.get("containers"):
+        yield "spec.containers: a pod needs at least one container"
+    if spec.get("ephemeralContainers"):
+        yield "spec.ephemeralContainers: cannot be set on create"
+    yield from _names_problems((*(spec.get("initContainers") or ()), *(spec.get("containers") or ())))
+    if reference := api_reference(spec):
+        yield f"static pods may not reference {reference}"
+
+
+def _names_problems(containers: Iterable[Object]) -> Iterator[str]:
+    seen: set[str] = set()
+    for container in containers:
+        name = container["name"]
+        yield from (f"name of a container: {name!r}: {each}" for each in check_dns_label(name))
+        if name in seen:
+            yield f"two containers are named {name!r}"
+        seen.add(name)
+
+
+def _name_on(name: str, node_name: str) -> str:
+    return f"{name}-{node_name.lower()}"
+
+
+def _of_this_node(pod: Object, source: str, node_name: str) -> Object:
+    metadata, spec = pod["metadata"], pod["spec"]
+    uid = metadata.get("uid") or _digest(pod, source, node_name)
+    annotations = {**(metadata.get("annotations") or {}), HASH: uid, SOURCE: "file"}
+    tolerations = [each for each in spec.get("tolerations") or () if not _is_everything(each)]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            **metadata,
+            "name": _name_on(metadata["name"], node_name),
+            "namespace": metadata.get("namespace") or "default",
+            "uid": uid,
+            "annotations": annotations,
+        },
+        "spec": {**spec, "nodeName": node_name, "tolerations": [*tolerations, dict(_EVERYTHING)]},
+        "status": {"phase": "Pending"},
+    }
+
+
+def _is_everything(toleration: dict[str, Any]) -> bool:
+    return {name: value for name, value in toleration.items() if value} == _EVERYTHING
+
+
+def _digest(pod: Object, source: str, node_name: str) -> str:
+    parts = (_encode(pod), f"host:{node_name}".encode(), f"file:{source}".encode())
+    # The lengths keep the parts from running into each other.
+    digest = hashlib.blake2b(digest_size=16)
+    for part in parts:
+        digest.update(b"%d:" % len(part) + part)
+    return digest.hexdigest()

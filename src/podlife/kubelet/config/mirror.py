@@ -1,0 +1,153 @@
+"""Mirror pods: what the API server shows of pods that come from files, so that everybody can see them.
+
+A mirror carries the digest of the pod that it mirrors; one that mirrors another pod, or is being deleted, is replaced.
+It is owned by the node, and is not made while there is no node to own it. Only a pod that was looked at is deleted: by
+its UID. Nothing here fails the pod itself: what goes wrong is logged, once per reason, and tried when asked again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from podlife.api.codec import Object
+from podlife.client import PODS, Client, DeleteOptions
+from podlife.errors import AlreadyExistsError, ConflictError, NotFoundError, PodlifeError
+from podlife.kubelet.config.manifest import HASH, MIRROR
+from podlife.kubelet.pod_fields import Pod, is_deleting, is_mirror
+
+__all__ = ["MirrorPods", "OwnNode", "is_mirror_of"]
+
+log = logging.getLogger(__name__)
+
+# More pods than a node has files for; what is said about them is bounded all the same.
+_MOST_COMPLAINTS = 1000
+
+
+class OwnNode(Protocol):
+    """The node as the API server has it; `uid` is "" while there is none."""
+
+    @property
+    def uid(self) -> str: ...
+
+    def node(self) -> Object: ...
+
+
+def is_mirror_of(mirror: Pod, pod: Pod) -> bool:
+    """Whether it shows this pod, as it is now."""
+    one, other = mirror["metadata"], pod["metadata"]
+    digest = (one.get("annotations") or {}).get(MIRROR)
+    return (
+        (one["name"], one["namespace"]) == (other["name"], other["namespace"])
+        and digest is not None
+        and digest == (other.get("annotations") or {}).get(HASH)
+    )
+
+
+class MirrorPods:
+    """`node` is who owns them."""
+
+    def __init__(self, client: Client, node: OwnNode) -> None:
+        self._client = client
+        self._node = node
+        self._complaints: dict[str, str] = {}
+
+    async def ensure(self, pod: Pod, mirror: Pod | None) -> Object | None:
+        """See that the static pod has its mirror; `mirror` is the one that is known of. Answers the mirror that there
+        is now, None where there is none. Raises nothing of the client's."""
+        uid = pod["metadata"]["uid"]
+        try:
+            found = await self._ensure(pod, mirror)
+        except PodlifeError as error:
+            self._complain(uid, f"{_shown(pod)} has no mirror pod: {error}")
+            return None
+        self._complaints.pop(uid, None)
+        return found
+
+    async def delete(self, full_name: str, uid: str) -> bool:
+        """Delete the mirror of this full name (name_namespace) and UID; says whether this call did it. One that is
+        gone, or another's by now, is no failure, and neither is a server that cannot be asked: ask again."""
+        name, _, namespace = full_name.rpartition("_")
+        if not (name and namespace and uid):
+            raise ValueError(f"{full_name!r} with the UID {uid!r} names no mirror pod")
+        try:
+            await self._client.delete(
+                PODS,
+                name,
+                namespace,
+                options=DeleteOptions(grace_period_seconds=0, uid=uid),
+                metadata_only=True,
+            )
+        except (NotFoundError, ConflictError):
+            return False
+        except PodlifeError as error:
+            self._complain(uid, f"the mirror pod {namespace}/{name} is not deleted: {error}")
+            return False
+        self._complaints.pop(uid, None)
+        return True
+
+    async def _ensure(self, pod: Pod, mirror: Pod | None) -> Object | None:
+        if mirror is not None:
+            if is_mirror_of(mirror, pod) and not is_deleting(mirror):
+                return dict(mirror)
+            name = f"{mirror['metadata']['name']}_{mirror['metadata']['namespace']}"
+            if not await self.delete(name, mirror["metadata"]["uid"]):
+                return None
+        if not self._node.uid or is_deleting(self._node.node()):
+            return None
+        try:
+            return await self._create(pod)
+        except AlreadyExistsError:
+            return await self._take_over(pod)
+
+    async def _create(self, pod: Pod) -> Object:
+        mirror: Object = await self._client.create(PODS, _mirror(pod, self._node))
+        return mirror
+
+    async def _take_over(self, pod: Pod) -> Object | None:
+        """There is a pod of this name that nobody has told us of: our own, an old one of ours, or a stranger's."""
+        metadata = pod["metadata"]
+        found: Object = await self._client.get(PODS, metadata["name"], metadata["namespace"])
+        if is_mirror_of(found, pod) and not is_deleting(found):
+            return found
+        if not is_mirror(found) or (found.get("spec") or {}).get("nodeName") != pod["spec"]["nodeName"]:
+            raise PodlifeError("a pod of its name exists that is not this node's; rename one of them")
+        if not await self.delete(f"{metadata['name']}_{metadata['namespace']}", found["metadata"]["uid"]):
+            return None
+        return await self._create(pod)
+
+    def _complain(self, uid: str, line: str) -> None:
+        if self._complaints.get(uid) != line:
+            log.warning("%s", line)
+        if len(self._complaints) >= _MOST_COMPLAINTS:
+            self._complaints.clear()
+        self._complaints[uid] = line
+
+
+def _mirror(pod: Pod, node: OwnNode) -> Object:
+    metadata: Mapping[str, Any] = pod["metadata"]
+    annotations = metadata["annotations"]
+    owner = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "name": pod["spec"]["nodeName"],
+        "uid": node.uid,
+        "controller": True,
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": metadata["name"],
+            "namespace": metadata["namespace"],
+            **({"labels": dict(metadata["labels"])} if metadata.get("labels") else {}),
+            "annotations": {**annotations, MIRROR: annotations[HASH]},
+            "ownerReferences": [owner],
+        },
+        "spec": dict(pod["spec"]),
+    }
+
+
+def _shown(pod: Pod) -> str:
+    return f"static pod {pod['metadata']['namespace']}/{pod['metadata']['name']}"

@@ -1,0 +1,250 @@
+"""One simulated node: its machine, and the agent on it, which can be silent for a while.
+
+The agent is the real one (`pods.core`, `node`), with a runtime that pretends and stand-ins for what would cost much
+and show nothing. Pods and the node's own object are handed in by the fleet, which watches for all its nodes at once.
+A status is patched from the pod as the watch has it: no node asks the server what it was told a moment ago.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from podlife.aio import cancel_and_wait
+from podlife.api.codec import Object
+from podlife.client import PODS, Client, Limiter, PatchType
+from podlife.client.options import METADATA_ONLY
+from podlife.client.views import decode
+from podlife.clock import Clock
+from podlife.errors import NotFoundError
+from podlife.kubelet.absent_parts import NoVolumes
+from podlife.kubelet.core import Around, PodCore
+from podlife.kubelet.kuberuntime.backoff import crash_loop_backoff
+from podlife.kubelet.node_status import (
+    AgentIdentity,
+    ClusterMembership,
+    FixedMachine,
+    MachineFacts,
+    NodeReporter,
+    NodeSettings,
+)
+from podlife.kubelet.pod import NodePod
+from podlife.kubelet.pod_events import EventSink
+from podlife.kubelet.pod_manager import KnownPods
+from podlife.kubelet.runtimes.sim import SimRuntime, SimWorld
+from podlife.kubelet.status.api_client import ApiPodStatusClient
+from podlife.kubelet.status.manager import StatusManager
+
+from .fake_parts import (
+    NoMirrors,
+    NoReferences,
+    SimHooks,
+    SimProbes,
+)
+from .scenario import Scenario
+from .script import pulling_of, script_of
+
+__all__ = ["Shared", "SimNode"]
+
+log = logging.getLogger(__name__)
+
+_PATCH_HEADERS = {"Content-Type": PatchType.STRATEGIC.value, "Accept": METADATA_ONLY}
+
+_STOP_SECONDS = 5.0
+# A simulated pod starts, and ends, in less than this, also where thousands come at once: it is told of once, and not
+# step by step, which a busy process would never get ahead of.
+_SETTLE_SECONDS = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What all nodes of a fleet have in common. In the line `heartbeats` stands what nodes tell of themselves."""
+
+    client: Client
+    clock: Clock
+    heartbeats: Limiter
+    events: EventSink
+    scenario: Scenario
+    membership: ClusterMembership
+    identity: AgentIdentity
+    # Whether pods that are deleted tell first how they ended.
+    tells_ends: bool = True
+
+
+class _WatchedPods(ApiPodStatusClient):
+    """Reads pods as the watch has them."""
+
+    def __init__(self, client: Client, pods: Mapping[str, NodePod]) -> None:
+        super().__init__(client)
+        self._by_name: dict[tuple[str, str], NodePod] = {each.key: each for each in pods.values()}
+
+    def put(self, pod: NodePod) -> None:
+        self._by_name[pod.key] = pod
+
+    def remove(self, pod: NodePod) -> None:
+        if (known := self._by_name.get(pod.key)) is not None and known.uid == pod.uid:
+            del self._by_name[pod.key]
+
+    async def get(self, namespace: str, name: str) -> Object:
+        found = self._by_name.get((namespace, name))
+        if found is None:
+            raise NotFoundError(f'pods "{name}" not found')
+        return found
+
+    async def patch_status(self, namespace: str, name: str, patch: Object) -> Object:
+        """What the server has taken it holds: of its answer only the metadata is new."""
+        path = PODS.path(namespace, name, "status")
+        reply = await self._client.request("PATCH", path, body=patch, headers=_PATCH_HEADERS)
+        answer: Object = decode(reply.body, None, f"PATCH {path}")
+        known: Object = self._by_name.get((namespace, name)) or {}
+        status = {**(known.get("status") or {}), **patch["status"]}
+        return {**known, "metadata": answer["metadata"], "status": status}
+
+
+class _Agent:
+    """One run of a node's agent."""
+
+    def __init__(self, shared: Shared, world: SimWorld, settings: NodeSettings, facts: MachineFacts) -> None:
+        runtime = SimRuntime(world)
+        known = KnownPods()
+        self.pods = _WatchedPods(shared.client, {})
+        self.reporter = NodeReporter(
+            shared.client,
+            settings,
+            shared.clock,
+            machine=FixedMachine(facts),
+            runtime=runtime,
+            recorder=shared.events,
+            limiter=shared.heartbeats,
+            membership=shared.membership,
+            identity=shared.identity,
+        )
+        manager = StatusManager(
+            self.pods,
+            known,
+            shared.clock,
+            settle_seconds=_SETTLE_SECONDS,
+            tells_ends=shared.tells_ends,
+        )
+        self.core = PodCore(
+            Around(
+                runtime=runtime,
+                clock=shared.clock,
+                recorder=shared.events,
+                known=known,
+                manager=manager,
+                volumes=NoVolumes(),
+                references=NoReferences(),
+                hooks=SimHooks(),
+                probes=SimProbes(),
+                mirrors=NoMirrors(),
+                node=self.reporter.node,
+                host_ips=settings.addresses,
+                logs=None,
+                backoff=crash_loop_backoff(),
+            )
+        )
+        self.core.loop.static_pods.complete()
+
+    async def run(self) -> None:
+        await self.reporter.claim()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.reporter.run(), name="node")
+            group.create_task(self.core.run(), name="pods")
+
+    def put(self, pod: NodePod) -> None:
+        self.pods.put(pod)
+        self.core.loop.api_pods.put(pod)
+
+    def remove(self, pod: NodePod) -> None:
+        self.pods.remove(pod)
+        self.core.loop.api_pods.remove(pod)
+
+
+class SimNode:
+    """Constructing one starts nothing. What is put while its agent is silent the next agent finds."""
+
+    def __init__(self, shared: Shared, settings: NodeSettings, facts: MachineFacts) -> None:
+        self.settings = settings
+        self.node: Object | None = None
+        self._shared = shared
+        self._facts = facts
+        self._boots = 0
+        self._pods: dict[str, NodePod] = {}
+        self._is_complete = False
+        self._world = SimWorld(
+            shared.clock,
+            script_of(shared.scenario),
+            pulling=pulling_of(shared.scenario, settings.name),
+            ips=settings.addresses,
+        )
+        self._agent: _Agent | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def name(self) -> str:
+        return self.settings.name
+
+    @property
+    def is_ready(self) -> bool:
+        """Registered, with its agent at work."""
+        return self._agent is not None and self._agent.reporter.registered.is_set()
+
+    @property
+    def uid(self) -> str:
+        """That of its object on the server; "" while there is none."""
+        if self._agent is not None and self._agent.reporter.uid:
+            return self._agent.reporter.uid
+        return "" if self.node is None else str(self.node["metadata"]["uid"])
+
+    def start(self, group: asyncio.TaskGroup) -> None:
+        """Put an agent to work, which goes on with what is there."""
+        facts = replace(self._facts, boot_id=f"{self.name}-{self._boots}")
+        self._agent = _Agent(self._shared, self._world, self.settings, facts)
+        if self.node is not None:
+            self._agent.reporter.put(self.node)
+        for pod in self._pods.values():
+            self._agent.put(pod)
+        if self._is_complete:
+            self._agent.core.loop.api_pods.complete()
+        self._task = group.create_task(self._agent.run(), name=f"agent of node {self.name}")
+
+    async def stop(self, *, is_machine: bool = False) -> None:
+        """Silence its agent; with the machine everything that runs on it ends as well."""
+        task, self._task, self._agent = self._task, None, None
+        if task is not None:
+            await cancel_and_wait(task, seconds=_STOP_SECONDS)
+        if is_machine:
+            self._boots += 1
+            self._world.switch_off()
+
+    # What the fleet's watches bring
+
+    def put_pod(self, pod: NodePod) -> None:
+        self._pods[pod.uid] = pod
+        if self._agent is not None:
+            self._agent.put(pod)
+
+    def remove_pod(self, uid: str) -> None:
+        pod = self._pods.pop(uid, None)
+        if pod is not None and self._agent is not None:
+            self._agent.remove(pod)
+
+    def complete(self) -> None:
+        """All its pods were put."""
+        self._is_complete = True
+        if self._agent is not None:
+            self._agent.core.loop.api_pods.complete()
+
+    def put_node(self, node: Object) -> None:
+        self.node = node
+        if self._agent is not None:
+            self._agent.reporter.put(node)
+
+    def remove_node(self, uid: str) -> None:
+        if self.node is not None and self.node["metadata"]["uid"] == uid:
+            self.node = None
+        if self._agent is not None:
+            self._agent.reporter.remove(uid)

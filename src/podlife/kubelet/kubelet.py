@@ -1,0 +1,259 @@
+"""The agent of one node: everything that runs its pods, put together.
+
+    agent = Agent(client, runtime, AgentSettings(NodeSettings("n1")), clock, machine=machine)
+    ... await agent.run() ...
+
+It opens the runtime, looks at what runs already, claims the node's name, then takes its pods and goes on with them;
+when it is cancelled the pods run on. Constructing one starts nothing. Where many live in one process their pods may
+come from one watch for all (`api_pods`), and an idle one does nothing but renew its lease.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from podlife.api.codec import Object
+from podlife.client import Client
+from podlife.clock import Clock
+from podlife.events import Recorder
+from podlife.kubelet.absent_parts import NoVolumes
+from podlife.kubelet.config import MirrorPods, StaticPods
+from podlife.kubelet.config.api import follow_pods
+from podlife.kubelet.config.pod_source import PodSource
+from podlife.kubelet.core import Around, PodCore
+from podlife.kubelet.envvars.downward_api import Surroundings
+from podlife.kubelet.hooks import HookRunner
+from podlife.kubelet.interfaces import Volumes
+from podlife.kubelet.kuberuntime.backoff import crash_loop_backoff
+from podlife.kubelet.node_status import (
+    CLUSTER_FILE,
+    AgentIdentity,
+    ClusterMembership,
+    Machine,
+    NodeReporter,
+)
+from podlife.kubelet.object_cache import ApiReferences
+from podlife.kubelet.pod import NodePod
+from podlife.kubelet.pod_fields import Pod, is_static
+from podlife.kubelet.pod_manager import KnownPods
+from podlife.kubelet.prober import ProbeManager
+from podlife.kubelet.prober_state import ProbeResult, ProbeType
+from podlife.kubelet.runtime import OwnNetwork, Runtime
+from podlife.kubelet.settings import AgentSettings
+from podlife.kubelet.status.api_client import ApiPodStatusClient
+from podlife.kubelet.status.manager import StatusManager
+from podlife.kubelet.volumemanager import NodeVolumes, VolumeSettings
+
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
+
+    from podlife.kubelet.server import NodeEndpoint
+
+__all__ = ["Agent"]
+
+_COMPONENT = "kubelet"
+_ENDPOINT_SECONDS = 30.0
+_RUNTIME_SECONDS = 5.0
+
+
+class Agent:
+    """`reporter` is the node's own object, `manager` what is told of its pods, `core` what is done for them."""
+
+    def __init__(
+        self, client: Client, runtime: Runtime, settings: AgentSettings, clock: Clock, *, machine: Machine
+    ) -> None:
+        self._client = client
+        self._clock = clock
+        self.settings = settings
+        self.runtime = runtime
+        self.known = KnownPods()
+        self.recorder = Recorder(client, _COMPONENT, clock=clock)
+        self.manager = StatusManager(ApiPodStatusClient(client), self.known, clock)
+        self.references = ApiReferences(client, clock)
+        self.volumes = self._make_volumes(client)
+        self.probes = ProbeManager(
+            runtime, self.manager, clock, self.recorder, self._take_verdict, clock.now()
+        )
+        self._machine = machine
+        file = None if settings.data is None else settings.data / CLUSTER_FILE
+        self.membership = ClusterMembership(client, settings.node.name, file)
+        self._identity = AgentIdentity(settings.data, lambda: machine.facts().machine_id)
+        self.reporter = self._make_reporter(settings.node.kubelet_port)
+        self.core = PodCore(
+            Around(
+                runtime=runtime,
+                clock=clock,
+                recorder=self.recorder,
+                known=self.known,
+                manager=self.manager,
+                volumes=self.volumes,
+                references=self.references,
+                hooks=HookRunner(runtime, self.recorder),
+                probes=self.probes,
+                mirrors=MirrorPods(client, self),
+                node=self.node,
+                host_ips=settings.node.addresses,
+                logs=settings.logs,
+                backoff=crash_loop_backoff(settings.crash_loop_max_seconds),
+            )
+        )
+
+    @property
+    def api_pods(self) -> PodSource:
+        """The pods that the API server has for this node."""
+        return self.core.loop.api_pods
+
+    @property
+    def complaint(self) -> str:
+        """Why it is not at work; empty when it is."""
+        if not self.core.changes.is_healthy:
+            return "the container runtime has not been looked at"
+        return "" if self.core.loop.is_complete else "the pods of this node are not known yet"
+
+    @property
+    def uid(self) -> str:
+        """That of the node; "" while it is not registered."""
+        return self.reporter.uid
+
+    def node(self) -> Object:
+        return self.reporter.node()
+
+    def find_pod(self, namespace: str, name: str) -> Pod | None:
+        """With the newest status that there is."""
+        pod = self.known.by_name(namespace, name)
+        return None if pod is None else self._with_status(pod)
+
+    def pods(self) -> Iterable[Pod]:
+        return [self._with_status(pod) for pod in self.known]
+
+    async def run(self) -> None:
+        """Run until cancelled, which ends no pod. Raises what ends it: a runtime that cannot be opened, a port that is
+        in use, another agent under the node's name (`NameInUseError`), at the start another cluster than the one that
+        the node has joined (`AnotherClusterError`)."""
+        try:
+            async with self.runtime, asyncio.TaskGroup() as group:
+                group.create_task(self.recorder.run(), name="events")
+                if self.settings.endpoint is not None:
+                    await self._serve(group)
+                group.create_task(self.core.run(), name="pods")
+                self._follow_static_pods(group)
+                await self.reporter.claim()
+                if self.settings.follows_pods:
+                    group.create_task(self._follow_api_pods(), name="pods of the API server")
+                # Not at once: a node that was ready would be shown as not ready until its runtime was looked at.
+                await self.core.changes.wait_for_relist(seconds=_RUNTIME_SECONDS)
+                group.create_task(self.reporter.run(), name="node")
+        finally:
+            await self.probes.close()
+
+    def _follow_static_pods(self, group: asyncio.TaskGroup) -> None:
+        settings = self.settings
+        if settings.static_pods is None:
+            self.core.loop.static_pods.complete()
+        else:
+            static = StaticPods(
+                settings.static_pods, settings.node.name, self._clock, check=settings.check_static_pod
+            )
+            group.create_task(static.run(self.core.loop.static_pods.put_all), name="static pods")
+            group.create_task(self._show_static_pods(), name="mirrors of static pods")
+
+    async def _follow_api_pods(self) -> None:
+        name = self.settings.node.name
+        await follow_pods(self._client, name, self.api_pods, self.membership.check)
+
+    async def _show_static_pods(self) -> None:
+        """As soon as there is a node to own their mirrors: others should not take their place for free."""
+        await self.reporter.registered.wait()
+        for pod in self.known:
+            if is_static(pod) and self.known.mirror_of(pod) is None:
+                self.core.loop.sync(pod.uid)
+
+    async def _serve(self, group: asyncio.TaskGroup) -> None:
+        """The node is registered with the port that its endpoint has found."""
+        endpoint = self._make_endpoint()
+        serving = group.create_task(endpoint.run(), name="endpoint")
+        ready = group.create_task(endpoint.ready.wait(), name="endpoint is ready")
+        await asyncio.wait((serving, ready), timeout=_ENDPOINT_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        ready.cancel()
+        if endpoint.port:
+            self.reporter = self._make_reporter(endpoint.port)
+
+    def _make_volumes(self, client: Client) -> Volumes:
+        if self.settings.data is None:
+            return NoVolumes()
+        settings = VolumeSettings(
+            around=self._surroundings,
+            node=self.node,
+            report=self._report_volume,
+            is_network_own=isinstance(self.runtime, OwnNetwork),
+        )
+        return NodeVolumes(client, self.references, self._clock, self.settings.data, settings)
+
+    def _make_endpoint(self) -> NodeEndpoint:
+        # Only here: a simulated node has none, and should not pay for it.
+        from prometheus_client import CollectorRegistry
+
+        from podlife.controller.metrics import export_client
+        from podlife.kubelet.server import (
+            ApiAccess,
+            ClusterSigning,
+            Node,
+            NodeEndpoint,
+        )
+
+        settings = self.settings.endpoint
+        assert settings is not None
+        name = self.settings.node.name
+        registry = CollectorRegistry()
+        export_client(registry, self._client.limiter, self.recorder)
+        registry.register(_Numbers(self))
+        node = Node(name, self, self.runtime, self._clock, registry, trouble=lambda: self.complaint)
+        access = ApiAccess(self._client, name)
+        return NodeEndpoint(node, access, settings, signing=ClusterSigning(self._client), clock=self._clock)
+
+    def _make_reporter(self, port: int) -> NodeReporter:
+        return NodeReporter(
+            self._client,
+            replace(self.settings.node, kubelet_port=port),
+            self._clock,
+            machine=self._machine,
+            runtime=self.runtime,
+            recorder=self.recorder,
+            problems=self._problems,
+            membership=self.membership,
+            identity=self._identity,
+        )
+
+    def _problems(self) -> Iterable[str]:
+        if not self.core.changes.is_healthy:
+            yield "PLEG is not healthy: the container runtime has not been looked at for minutes"
+
+    def _surroundings(self, pod: Pod) -> Surroundings:
+        return self.core.surroundings(pod["metadata"]["uid"])
+
+    def _report_volume(self, pod: Pod, text: str) -> None:
+        self.core.telling.pod(pod, "FailedMount", text, is_warning=True)
+
+    def _take_verdict(self, uid: str, container_id: str, type_: ProbeType, result: ProbeResult) -> None:
+        self.core.loop.take_verdict(uid, container_id, type_, result)
+
+    def _with_status(self, pod: NodePod) -> Object:
+        status = self.manager.status(pod.uid)
+        return dict(pod) if status is None else {**pod, "status": status}
+
+
+class _Numbers:
+    """What `/metrics` shows of the agent."""
+
+    def __init__(self, agent: Agent) -> None:
+        self._agent = agent
+
+    def collect(self) -> Iterator[Metric]:
+        from podlife.kubelet.prober.prometheus import probe_families
+        from podlife.kubelet.prometheus import pod_families
+
+        yield from pod_families(self._agent.core, self._agent.known)
+        yield from probe_families(self._agent.probes.metrics)

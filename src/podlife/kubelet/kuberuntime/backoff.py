@@ -1,0 +1,164 @@
+"""How long a container that keeps ending has to wait (RB-01 to RB-09): arithmetic over times that are handed in.
+
+The first restart is immediate and stores a wait, each further one doubles it; whoever was well for ten minutes begins
+anew. Kept in memory only: an agent that starts again has forgotten all waits.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from podlife.kubelet.constants import (
+    CRASH_LOOP_INITIAL_SECONDS,
+    CRASH_LOOP_MAX_SECONDS,
+    CRASH_LOOP_RESET_SECONDS,
+)
+from podlife.kubelet.pod_fields import Container, Pod, long_name
+
+__all__ = [
+    "BACK_OFF",
+    "CRASH_LOOP_BACK_OFF",
+    "Backoff",
+    "CrashLoop",
+    "backoff_key",
+    "crash_loop",
+    "crash_loop_backoff",
+    "crash_loop_event",
+    "crash_loop_message",
+    "go_duration",
+    "restart_count",
+]
+
+# The reason of the event, and that of a waiting container.
+BACK_OFF = "BackOff"
+CRASH_LOOP_BACK_OFF = "CrashLoopBackOff"
+
+_LOG = re.compile(r"(\d+)\.log(\.|$)")
+
+
+@dataclass(frozen=True, slots=True)
+class _Wait:
+    seconds: float
+    decided_at: datetime
+
+
+class Backoff:
+    """Waits by key. `expiry_seconds` is the time after which one that is well has its wait forgotten."""
+
+    def __init__(
+        self, *, initial_seconds: float, max_seconds: float, expiry_seconds: float | None = None
+    ) -> None:
+        self._initial = initial_seconds
+        self._max = max_seconds
+        self._expiry = timedelta(seconds=2 * max_seconds if expiry_seconds is None else expiry_seconds)
+        self._waits: dict[str, _Wait] = {}
+
+    def seconds(self, key: str) -> float:
+        """The wait that is stored; 0 for none."""
+        wait = self._waits.get(key)
+        return 0.0 if wait is None else wait.seconds
+
+    def is_waiting(self, key: str, since: datetime, now: datetime) -> bool:
+        """Whether something that happened at `since` has still to be waited for (RB-02)."""
+        wait = self._waits.get(key)
+        if wait is None or self._has_expired(wait, since):
+            return False
+        return (now - since).total_seconds() < wait.seconds
+
+    def go_on(self, key: str, since: datetime, now: datetime) -> None:
+        """Decided to go on after what happened at `since`: the next time waits longer."""
+        wait = self._waits.get(key)
+        is_new = wait is None or self._has_expired(wait, since)
+        seconds = self._initial if wait is None or is_new else min(wait.seconds * 2, self._max)
+        self._waits[key] = _Wait(seconds, now)
+
+    def reset(self, key: str) -> None:
+        self._waits.pop(key, None)
+
+    def collect(self, now: datetime) -> None:
+        """Forget what has expired by now (RB-08)."""
+        self._waits = {key: wait for key, wait in self._waits.items() if not self._has_expired(wait, now)}
+
+    def __len__(self) -> int:
+        return len(self._waits)
+
+    def _has_expired(self, wait: _Wait, at: datetime) -> bool:
+        return at - wait.decided_at > self._expiry
+
+
+def crash_loop_backoff(
+    max_seconds: float = CRASH_LOOP_MAX_SECONDS, *, initial_seconds: float = CRASH_LOOP_INITIAL_SECONDS
+) -> Backoff:
+    """That of containers. A bound below the first wait lowers that, too (RB-06)."""
+    return Backoff(
+        initial_seconds=min(initial_seconds, max_seconds),
+        max_seconds=max_seconds,
+        expiry_seconds=CRASH_LOOP_RESET_SECONDS,
+    )
+
+
+def backoff_key(pod: Pod, container: Container) -> str:
+    """Another image or other resources are another try (RB-05)."""
+    metadata = pod["metadata"]
+    told = [metadata.get("name"), metadata.get("namespace"), metadata.get("uid"), container["name"]]
+    resources = json.dumps(container.get("resources") or {}, sort_keys=True)
+    return "_".join(str(each) for each in (*told, container.get("image") or "", resources))
+
+
+@dataclass(frozen=True, slots=True)
+class CrashLoop:
+    """A container that has to wait: what its status shows, what is told, and until when (RB-04)."""
+
+    message: str
+    event: str
+    until: datetime
+
+
+def crash_loop_event(pod: Pod, name: str) -> str:
+    return f"Back-off restarting failed container {name} in pod {long_name(pod)}"
+
+
+def crash_loop_message(pod: Pod, name: str, seconds: float) -> str:
+    return f"back-off {go_duration(seconds)} restarting failed container={name} pod={long_name(pod)}"
+
+
+def crash_loop(
+    backoff: Backoff, pod: Pod, container: Container, finished_at: datetime | None, now: datetime
+) -> CrashLoop | None:
+    """Whether a container has to wait before it starts, given when its last instance that ended did. Where it has
+    not, the decision to start is remembered."""
+    if finished_at is None:
+        return None
+    key, name = backoff_key(pod, container), container["name"]
+    if not backoff.is_waiting(key, finished_at, now):
+        backoff.go_on(key, finished_at, now)
+        return None
+    seconds = backoff.seconds(key)
+    return CrashLoop(
+        crash_loop_message(pod, name, seconds),
+        crash_loop_event(pod, name),
+        finished_at + timedelta(seconds=seconds),
+    )
+
+
+def go_duration(seconds: float) -> str:
+    """As Go writes a duration: 40s, 1m20s, 5m0s."""
+    minutes, rest = divmod(seconds, 60)
+    hours, minutes = divmod(int(minutes), 60)
+    text = f"{rest:g}s"
+    if hours or minutes:
+        text = f"{minutes}m{text}"
+    return f"{hours}h{text}" if hours else text
+
+
+def restart_count(last_attempt: int | None, log_names: Iterable[str] = ()) -> int:
+    """Of an instance about to be made: one more than the last, which is guessed from the names of its logs where the
+    runtime knows of none (RB-09)."""
+    if last_attempt is not None:
+        return last_attempt + 1
+    found = [int(match[1]) for name in log_names if (match := _LOG.match(name))]
+    return max(found, default=-1) + 1

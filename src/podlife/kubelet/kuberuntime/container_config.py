@@ -1,0 +1,189 @@
+"""What the runtime is told about a container or a sandbox to make: environment, mounts, user, bounds, labels.
+
+Raises `ContainerConfigError` for a container that cannot be made as its pod says. Left to others: what volumes hold,
+which config maps and secrets there are.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from podlife.api.codec import Object
+from podlife.api.quantity import parse_nanos
+from podlife.errors import PodlifeError
+from podlife.kubelet.admission.sysctls import sysctls_of
+from podlife.kubelet.envvars.downward_api import ContainerConfigError, Surroundings
+from podlife.kubelet.envvars.environment import Sources, command_and_args, environment
+from podlife.kubelet.interfaces import References, VolumeError, Volumes
+from podlife.kubelet.kuberuntime.compute_pod_actions import spec_hash
+from podlife.kubelet.kuberuntime.labels import annotations_of, labels_of
+from podlife.kubelet.kuberuntime.log_directory import LogFolders, log_path
+from podlife.kubelet.pod_fields import (
+    Container,
+    Pod,
+    hostname_of,
+    long_name,
+)
+from podlife.kubelet.runtime import ContainerConfig, Resources, SandboxConfig, User
+
+__all__ = ["ConfigMaker", "Instance"]
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """What is known of a container that is to be made besides its pod: the how-manieth it is, and its image."""
+
+    attempt: int
+    image_ref: str
+    around: Surroundings
+
+
+class ConfigMaker:
+    """`default_uid` is whom containers run as that do not say: None where their image decides."""
+
+    def __init__(
+        self, volumes: Volumes, references: References, logs: LogFolders, *, default_uid: int | None = None
+    ) -> None:
+        self._volumes = volumes
+        self._references = references
+        self._logs = logs
+        self._default_uid = default_uid
+
+    def sandbox(self, pod: Pod, attempt: int) -> SandboxConfig:
+        metadata, spec = pod["metadata"], pod["spec"]
+        folder = self._logs.of(pod)
+        return SandboxConfig(
+            pod_uid=metadata["uid"],
+            namespace=metadata.get("namespace") or "",
+            name=metadata["name"],
+            attempt=attempt,
+            hostname=hostname_of(pod),
+            log_directory=None if folder is None else os.fspath(folder),
+            host_network=bool(spec.get("hostNetwork")),
+            sysctls=sysctls_of(pod),
+            labels={
+                **(metadata.get("labels") or {}),
+                "io.kubernetes.pod.name": metadata["name"],
+                "io.kubernetes.pod.namespace": metadata.get("namespace") or "",
+                "io.kubernetes.pod.uid": metadata["uid"],
+            },
+            annotations=dict(metadata.get("annotations") or {}),
+        )
+
+    async def container(self, pod: Pod, container: Container, instance: Instance) -> ContainerConfig:
+        env = await self._environment(pod, container, instance.around)
+        command, args = command_and_args(container, env)
+        security = _Security(pod, container, self._default_uid)
+        try:
+            mounts = self._volumes.mounts(pod, container)
+            hosts = self._volumes.hosts_file(pod, container, instance.around.pod_ips)
+        except VolumeError as error:
+            raise ContainerConfigError(str(error)) from error
+        return ContainerConfig(
+            name=container["name"],
+            image=container.get("image") or "",
+            attempt=instance.attempt,
+            command=tuple(command),
+            args=tuple(args),
+            env=tuple(env.items()),
+            working_dir=container.get("workingDir") or "",
+            log_path=log_path(container["name"], instance.attempt),
+            tty=bool(container.get("tty")),
+            user=security.user(),
+            allow_privilege_escalation=security.allows_escalation,
+            mounts=mounts if hosts is None else (*mounts, hosts),
+            resources=_resources(container),
+            stop_signal=(container.get("lifecycle") or {}).get("stopSignal") or "SIGTERM",
+            termination_message_path=container.get("terminationMessagePath") or "/dev/termination-log",
+            labels=labels_of(pod, container),
+            annotations=annotations_of(
+                pod, container, spec_hash=spec_hash(container), restart_count=instance.attempt
+            ),
+        )
+
+    async def _environment(self, pod: Pod, container: Container, around: Surroundings) -> dict[str, str]:
+        namespace = pod["metadata"].get("namespace") or ""
+        config_maps: dict[str, Object | None] = {}
+        secrets: dict[str, Object | None] = {}
+        try:
+            for kind, name in _referred(container):
+                if kind == "configMap":
+                    config_maps[name] = await self._references.config_map(namespace, name)
+                else:
+                    secrets[name] = await self._references.secret(namespace, name)
+            services = await self._references.service_environment(pod)
+        except PodlifeError as error:
+            raise ContainerConfigError(str(error)) from error
+        return environment(pod, container, Sources(config_maps.get, secrets.get, services, around))
+
+
+def _referred(container: Container) -> Iterator[tuple[str, str]]:
+    """What the environment takes from elsewhere: kinds and names."""
+    for source in container.get("envFrom") or ():
+        yield from _named(source, "Ref")
+    for variable in container.get("env") or ():
+        yield from _named(variable.get("valueFrom") or {}, "KeyRef")
+
+
+def _named(source: Mapping[str, Any], suffix: str) -> Iterator[tuple[str, str]]:
+    for kind in ("configMap", "secret"):
+        if (ref := source.get(f"{kind}{suffix}")) is not None:
+            yield kind, ref.get("name") or ""
+
+
+class _Security:
+    """The container's own context counts before the pod's."""
+
+    def __init__(self, pod: Pod, container: Container, default_uid: int | None) -> None:
+        self._pod = pod
+        self._container = container
+        self._of_pod: Mapping[str, Any] = pod["spec"].get("securityContext") or {}
+        self._own: Mapping[str, Any] = container.get("securityContext") or {}
+        self._default_uid = default_uid
+
+    @property
+    def allows_escalation(self) -> bool:
+        return self._own.get("allowPrivilegeEscalation") is not False
+
+    def user(self) -> User | None:
+        uid, gid = self._value("runAsUser"), self._value("runAsGroup")
+        self._check_non_root(uid)
+        groups = [*(self._of_pod.get("supplementalGroups") or ())]
+        if (fs_group := self._of_pod.get("fsGroup")) is not None:
+            groups.append(fs_group)
+        if uid is None and gid is None and not groups:
+            return None
+        if uid is None:
+            uid = self._default_uid
+        return None if uid is None else User(uid, gid, tuple(dict.fromkeys(groups)))
+
+    def _value(self, key: str) -> Any:
+        own = self._own.get(key)
+        return self._of_pod.get(key) if own is None else own
+
+    def _check_non_root(self, uid: int | None) -> None:
+        if not self._value("runAsNonRoot"):
+            return
+        where = f'(pod: "{long_name(self._pod)}", container: {self._container["name"]})'
+        if uid == 0:
+            raise ContainerConfigError(f"container's runAsUser breaks non-root policy {where}")
+        if uid is None and self._default_uid == 0:
+            raise ContainerConfigError(f"container has runAsNonRoot and image will run as root {where}")
+
+
+def _resources(container: Container) -> Resources:
+    told = container.get("resources") or {}
+    limits, requests = told.get("limits") or {}, told.get("requests") or {}
+    return Resources(
+        cpu_request_millis=_amount(requests, "cpu", 10**6),
+        cpu_limit_millis=_amount(limits, "cpu", 10**6),
+        memory_limit_bytes=_amount(limits, "memory", 10**9),
+    )
+
+
+def _amount(amounts: Mapping[str, Any], name: str, nanos_per_unit: int) -> int | None:
+    """Rounded up; nothing is no bound."""
+    return -(-parse_nanos(str(amounts[name])) // nanos_per_unit) or None if name in amounts else None

@@ -1,0 +1,145 @@
+"""Removes what pods leave behind: containers, sandboxes, volumes, logs.
+
+Nothing is removed of a pod that is wanted, except instances of its containers beyond the last that ended and sandboxes
+that nothing uses. A removal that fails is retried every two seconds, for the pod it is about alone; its reason is
+logged once. A removal that hangs delays only other removals.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Iterable
+from dataclasses import dataclass
+
+from podlife.kubelet.constants import HOUSEKEEPING_SECONDS
+from podlife.kubelet.interfaces import Volumes
+from podlife.kubelet.kuberuntime.kill_container import Killer
+from podlife.kubelet.kuberuntime.log_directory import LogFolders
+from podlife.kubelet.observed_pod import ObservedPod
+from podlife.kubelet.pleg.pod_cache import PodCache
+from podlife.kubelet.pod_manager import KnownPods
+from podlife.kubelet.podworkers.interfaces import is_stopped
+from podlife.kubelet.runtime import ContainerState, Runtime
+from podlife.kubelet.status.generate import Statuses
+from podlife.kubelet.sync_loop import Workers
+
+log = logging.getLogger(__name__)
+
+# Maximum time for removing what one pod left.
+_COLLECT_SECONDS = 300.0
+# Instances of each container that are kept after they ended, for their logs and exit codes.
+_ENDED_KEPT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Leftovers:
+    """Where pods leave something."""
+
+    known: KnownPods
+    workers: Workers
+    cache: PodCache
+    runtime: Runtime
+    volumes: Volumes
+    killer: Killer
+    statuses: Statuses
+    logs: LogFolders
+
+
+class ContainerGC:
+    def __init__(self, left: Leftovers) -> None:
+        self._left = left
+        self._uids: dict[str, None] = {}
+        self._has_logs = False
+        self._wakeup = asyncio.Event()
+        # The reason that was last logged, by what could not be removed.
+        self._complaints: dict[str, str] = {}
+
+    def add(self, uids: Iterable[str]) -> None:
+        """These pods may have left something."""
+        self._uids.update(dict.fromkeys(uids))
+        self._wakeup.set()
+
+    def add_all(self) -> None:
+        """Every pod may have left something."""
+        self._has_logs = True
+        self.add((*self._left.cache, *self._left.volumes.mounted()))
+
+    async def run(self) -> None:
+        """Run until cancelled."""
+        while True:
+            await self._wakeup.wait()
+            self._wakeup.clear()
+            uids, self._uids = self._uids, {}
+            for uid in uids:
+                self._has_logs |= self._is_unwanted(uid)
+                if not await self._tried(uid, self._collect(uid)):
+                    self.add((uid,))
+            await self._remove_logs()
+            # Also the pause between two attempts at what failed.
+            await asyncio.sleep(HOUSEKEEPING_SECONDS)
+
+    def _is_unwanted(self, uid: str) -> bool:
+        """Nothing of it is to be kept."""
+        return uid not in self._left.known and self._left.workers.should_content_be_removed(uid)
+
+    async def _collect(self, uid: str) -> None:
+        left = self._left
+        observed = left.cache.last_seen(uid)
+        if not self._is_unwanted(uid):
+            await self._collect_some(observed)
+            return
+        if is_stopped(observed):
+            for sandbox in observed.sandboxes:
+                await left.runtime.remove_sandbox(sandbox.id)
+            for container in observed.containers:
+                await left.runtime.remove_container(container.id)
+            await left.volumes.unmount(uid)
+        left.killer.forget(uid)
+        left.statuses.forget(uid)
+
+    async def _collect_some(self, observed: ObservedPod) -> None:
+        """Of a pod that is still wanted. The newest sandbox is kept even if it is not ready and empty: its attempt is
+        what the next one counts from."""
+        kept: dict[str, int] = {}
+        gone: set[str] = set()
+        for container in observed.containers:
+            name = container.config.name
+            if container.state is not ContainerState.EXITED:
+                continue
+            kept[name] = kept.get(name, 0) + 1
+            if kept[name] > _ENDED_KEPT:
+                await self._left.runtime.remove_container(container.id)
+                gone.add(container.id)
+        used = {each.sandbox_id for each in observed.containers if each.id not in gone}
+        for sandbox in observed.sandboxes[1:]:
+            if not sandbox.is_ready and sandbox.id not in used:
+                await self._left.runtime.remove_sandbox(sandbox.id)
+
+    async def _remove_logs(self) -> None:
+        has_logs, self._has_logs = self._has_logs, False
+        if not has_logs or not self._left.logs.is_kept:
+            return
+        removing = asyncio.to_thread(self._left.logs.remove_if, self._is_unwanted)
+        if not await self._tried("logs", removing):
+            self._has_logs = True
+            self._wakeup.set()
+
+    async def _tried(self, what: str, work: Awaitable[None]) -> bool:
+        """Whether it was done; why not is logged."""
+        try:
+            async with asyncio.timeout(_COLLECT_SECONDS):
+                await work
+        except TimeoutError:
+            self._complain(what, f"not done within {_COLLECT_SECONDS:g} s")
+        except Exception as error:  # noqa: BLE001 - it concerns what one pod left; the agent goes on for the others
+            self._complain(what, str(error) or repr(error))
+        else:
+            self._complaints.pop(what, None)
+            return True
+        return False
+
+    def _complain(self, what: str, why: str) -> None:
+        if self._complaints.get(what) != why:
+            log.warning("removal of %s failed, retrying every %g s: %s", what, HOUSEKEEPING_SECONDS, why)
+        self._complaints[what] = why

@@ -1,0 +1,123 @@
+"""Getting a container's image: by its pull policy, with a wait after each failure that doubles, and its events.
+
+A pull that failed is tried again by whoever asks after the wait; until then it says why it failed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from datetime import datetime
+
+from podlife.clock import Clock
+from podlife.kubelet.kuberuntime.backoff import Backoff
+from podlife.kubelet.pod_events import Telling
+from podlife.kubelet.pod_fields import Container, Pod
+from podlife.kubelet.runtime import ContainerRuntimeError, ImagePullError, Runtime, WithoutImages
+from podlife.kubelet.status.container_statuses import StartFailure
+
+__all__ = ["ImageError", "Images"]
+
+_INITIAL_SECONDS, _MOST_SECONDS = 10.0, 300.0
+
+_COMPONENT = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
+_HOST = r"(?:[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?)(?:\.[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?)*"
+_REFERENCE = re.compile(
+    rf"(?:(?:{_HOST}|\[[a-fA-F0-9:]+\])(?::[0-9]+)?/)?{_COMPONENT}(?:/{_COMPONENT})*"
+    r"(?P<tag>:[\w][\w.-]{0,127})?(?P<digest>@[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,})?"
+)
+
+
+class ImageError(ContainerRuntimeError):
+    """The image is not here; `failure` is what the container shows while it waits."""
+
+    def __init__(self, failure: StartFailure) -> None:
+        super().__init__(failure.message)
+        self.failure = failure
+
+
+class Images:
+    def __init__(self, runtime: Runtime, clock: Clock, telling: Telling) -> None:
+        self._runtime = runtime
+        self._clock = clock
+        self._telling = telling
+        self._backoff = Backoff(initial_seconds=_INITIAL_SECONDS, max_seconds=_MOST_SECONDS)
+        # Why the last pull failed, and when, by UID and image.
+        self._last_failures: dict[str, tuple[str, datetime]] = {}
+
+    async def ensure(self, pod: Pod, container: Container) -> str:
+        """The reference of the container's image; raises `ImageError`."""
+        image = container.get("image") or ""
+        whole = self._with_tag(pod, container, image)
+        if isinstance(self._runtime, WithoutImages):
+            return await self._runtime.pull_image(whole)
+        policy = container.get("imagePullPolicy") or _default_policy(whole)
+        if policy != "Always":
+            found = await self._find(pod, container, image, whole)
+            if found is not None:
+                message = (
+                    f'Container image "{image}" already present on machine and can be accessed by the pod'
+                )
+                self._telling.container(pod, container, "Pulled", message)
+                return found
+            if policy == "Never":
+                message = f'Container image "{image}" is not present with pull policy of Never'
+                self._warn(pod, container, "ErrImageNeverPull", message)
+                raise ImageError(StartFailure("ErrImageNeverPull", message))
+        return await self._pull(pod, container, image, whole)
+
+    def collect(self) -> None:
+        """Forget waits that are over."""
+        self._backoff.collect(self._clock.now())
+        if not len(self._backoff):
+            self._last_failures.clear()
+
+    def _with_tag(self, pod: Pod, container: Container, image: str) -> str:
+        match = _REFERENCE.fullmatch(image)
+        if match is None:
+            message = (
+                f'Failed to apply default image tag "{image}": couldn\'t parse image name "{image}": '
+                "invalid reference format"
+            )
+            self._warn(pod, container, "InspectFailed", message)
+            raise ImageError(StartFailure("InvalidImageName", message))
+        return image if match["tag"] or match["digest"] else f"{image}:latest"
+
+    async def _find(self, pod: Pod, container: Container, image: str, whole: str) -> str | None:
+        try:
+            return await self._runtime.find_image(whole)
+        except ContainerRuntimeError as error:
+            message = f'Failed to inspect image "{image}": {error}'
+            self._warn(pod, container, "InspectFailed", message)
+            raise ImageError(StartFailure("ImageInspectError", message)) from error
+
+    async def _pull(self, pod: Pod, container: Container, image: str, whole: str) -> str:
+        key, now = f"{pod['metadata']['uid']}_{image}", self._clock.now()
+        if (last := self._last_failures.get(key)) is not None and self._backoff.is_waiting(key, last[1], now):
+            message = f'Back-off pulling image "{image}"'
+            self._telling.container(pod, container, "BackOff", message)
+            raise ImageError(StartFailure("ImagePullBackOff", f"{message}: {last[0]}"))
+        self._telling.container(pod, container, "Pulling", f'Pulling image "{image}"')
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        try:
+            found = await self._runtime.pull_image(whole)
+        except ContainerRuntimeError as error:
+            self._warn(pod, container, "Failed", f'Failed to pull image "{image}": {error}')
+            failed_at = self._clock.now()
+            self._backoff.go_on(key, failed_at, failed_at)
+            reason = error.reason if isinstance(error, ImagePullError) else "ErrImagePull"
+            self._last_failures[key] = (f"{reason}: {error}", failed_at)
+            raise ImageError(StartFailure(reason, str(error))) from error
+        self._last_failures.pop(key, None)
+        took = f"{int((loop.time() - began) * 1000)}ms"
+        message = f'Successfully pulled image "{image}" in {took} ({took} including waiting).'
+        self._telling.container(pod, container, "Pulled", message)
+        return found
+
+    def _warn(self, pod: Pod, container: Container, reason: str, message: str) -> None:
+        self._telling.container(pod, container, reason, message, is_warning=True)
+
+
+def _default_policy(image: str) -> str:
+    return "Always" if image.endswith(":latest") else "IfNotPresent"

@@ -1,0 +1,100 @@
+"""What a container is labelled with in the runtime, so that an agent that knows nothing else can end it well (KC-02),
+and knows what it was started with.
+
+The keys are those that kubelets write, where there are such: tools that look into the runtime know them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from podlife.api.codec import Object
+from podlife.kubelet.pod_fields import Container, Pod
+
+__all__ = ["annotations_of", "labels_of", "resources_at_start", "restore"]
+
+_POD_NAME = "io.kubernetes.pod.name"
+_POD_NAMESPACE = "io.kubernetes.pod.namespace"
+_POD_UID = "io.kubernetes.pod.uid"
+_NAME = "io.kubernetes.container.name"
+_HASH = "io.kubernetes.container.hash"
+_RESTARTS = "io.kubernetes.container.restartCount"
+_MESSAGE_PATH = "io.kubernetes.container.terminationMessagePath"
+_MESSAGE_POLICY = "io.kubernetes.container.terminationMessagePolicy"
+_DELETION_GRACE = "io.kubernetes.pod.deletionGracePeriod"
+_GRACE = "io.kubernetes.pod.terminationGracePeriod"
+_PRE_STOP = "io.kubernetes.container.preStopHandler"
+_PORTS = "io.kubernetes.container.ports"
+_RESOURCES = "podlife.dev/resources"
+
+
+def labels_of(pod: Pod, container: Container) -> dict[str, str]:
+    metadata = pod["metadata"]
+    return {
+        _POD_NAME: metadata["name"],
+        _POD_NAMESPACE: metadata["namespace"],
+        _POD_UID: metadata["uid"],
+        _NAME: container["name"],
+    }
+
+
+def annotations_of(pod: Pod, container: Container, *, spec_hash: str, restart_count: int) -> dict[str, str]:
+    numbers = {
+        _DELETION_GRACE: pod["metadata"].get("deletionGracePeriodSeconds"),
+        _GRACE: pod["spec"].get("terminationGracePeriodSeconds"),
+    }
+    objects = {
+        _PRE_STOP: (container.get("lifecycle") or {}).get("preStop"),
+        _PORTS: container.get("ports"),
+    }
+    return {
+        _HASH: spec_hash,
+        _RESTARTS: str(restart_count),
+        _MESSAGE_PATH: container.get("terminationMessagePath") or "",
+        _MESSAGE_POLICY: container.get("terminationMessagePolicy") or "",
+        _RESOURCES: json.dumps(container.get("resources") or {}),
+        **{key: str(value) for key, value in numbers.items() if value is not None},
+        **{key: json.dumps(value) for key, value in objects.items() if value},
+    }
+
+
+def restore(labels: Mapping[str, str], annotations: Mapping[str, str]) -> tuple[Object, Object]:
+    """As much of the pod and of the container as ending it takes. What cannot be read is left away: a label that
+    somebody broke must not keep a container alive."""
+    grace = _read(annotations, _GRACE, int)
+    deletion = _read(annotations, _DELETION_GRACE, int)
+    hook = _read(annotations, _PRE_STOP, dict)
+    ports = _read(annotations, _PORTS, list)
+    container: Object = {"name": labels.get(_NAME, "")}
+    if hook is not None:
+        container["lifecycle"] = {"preStop": hook}
+    if ports is not None:
+        container["ports"] = ports
+    metadata: Object = {
+        "name": labels.get(_POD_NAME, ""),
+        "namespace": labels.get(_POD_NAMESPACE, ""),
+        "uid": labels.get(_POD_UID, ""),
+    }
+    if deletion is not None:
+        metadata["deletionGracePeriodSeconds"] = deletion
+    spec: Object = {"containers": [container]}
+    if grace is not None:
+        spec["terminationGracePeriodSeconds"] = grace
+    return {"metadata": metadata, "spec": spec}, container
+
+
+def resources_at_start(container: Container, annotations: Mapping[str, str]) -> Object:
+    """The requests and limits that an instance of the container was started with: those of the pod may have been
+    resized since. An instance that does not say has those of its pod."""
+    found: Object | None = _read(annotations, _RESOURCES, dict)
+    return found if found is not None else dict(container.get("resources") or {})
+
+
+def _read(annotations: Mapping[str, str], key: str, type_: type) -> Any:
+    try:
+        value = json.loads(annotations[key])
+    except (KeyError, ValueError):
+        return None
+    return value if isinstance(value, type_) else None

@@ -1,0 +1,40 @@
+"""What a container that ended has to say: what it wrote into its file, or the end of its log if it may.
+
+Left to others: reading both, no more than the bounds below from the end of each.
+"""
+
+from __future__ import annotations
+
+from podlife.kubelet.pod_fields import Container
+from podlife.kubelet.runtime import ContainerStatus
+
+__all__ = ["LOG_BYTES", "LOG_LINES", "MESSAGE_BYTES", "is_log_needed", "terminated_message"]
+
+MESSAGE_BYTES = 4096
+LOG_BYTES = 2048
+LOG_LINES = 80
+
+
+def is_log_needed(container: Container, known: ContainerStatus) -> bool:
+    """One that failed, wrote nothing, and lets its log speak for it."""
+    return (
+        container.get("terminationMessagePolicy") == "FallbackToLogsOnError"
+        and bool(known.exit_code)
+        and not known.termination_message
+    )
+
+
+def terminated_message(container: Container, known: ContainerStatus, log: str = "") -> str:
+    """The runtime's own words come first."""
+    own = known.termination_message
+    if is_log_needed(container, known):
+        own = _end(log)
+    return ": ".join(each for each in (known.message, _last_bytes(own, MESSAGE_BYTES)) if each)
+
+
+def _end(log: str) -> str:
+    return _last_bytes("".join(log.splitlines(keepends=True)[-LOG_LINES:]), LOG_BYTES)
+
+
+def _last_bytes(text: str, bound: int) -> str:
+    return text.encode("utf-8", "replace")[-bound:].decode("utf-8", "ignore")

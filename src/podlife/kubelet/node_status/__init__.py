@@ -1,0 +1,42 @@
+"""The node as an object of its cluster: registration, status, lease.
+
+    reporter = NodeReporter(client, NodeSettings("n1"), clock, machine=HostMachine(data), runtime=runtime)
+    ... await reporter.run() ...
+    reporter.node()
+
+It guarantees that the lease is renewed whatever the status does, that a status is sent only when it has changed or is
+due, that nothing of the node is touched that belongs to others, that one agent at a time serves a node, and that it
+serves it in the cluster that it has joined. Which pods the node takes is not decided here.
+"""
+
+from podlife.kubelet.node_status.host_machine import HostMachine
+from podlife.kubelet.node_status.kubelet_identity import AgentIdentity
+from podlife.kubelet.node_status.lease import NodeLease
+from podlife.kubelet.node_status.lease_hold import NameInUseError
+from podlife.kubelet.node_status.machine import (
+    FixedMachine,
+    Machine,
+    MachineFacts,
+    MachineUsage,
+)
+from podlife.kubelet.node_status.membership import CLUSTER_FILE, AnotherClusterError, ClusterMembership
+from podlife.kubelet.node_status.reporter import NodeReporter
+from podlife.kubelet.node_status.settings import KUBELET_VERSION, NodeSettings, Thresholds
+
+__all__ = [
+    "CLUSTER_FILE",
+    "KUBELET_VERSION",
+    "AgentIdentity",
+    "AnotherClusterError",
+    "ClusterMembership",
+    "FixedMachine",
+    "HostMachine",
+    "Machine",
+    "MachineFacts",
+    "MachineUsage",
+    "NameInUseError",
+    "NodeLease",
+    "NodeReporter",
+    "NodeSettings",
+    "Thresholds",
+]

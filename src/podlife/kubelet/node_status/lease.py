@@ -1,0 +1,209 @@
+"""The heartbeat of a node: its Lease in kube-node-lease, renewed every few seconds for as long as the agent lives.
+
+A renewal is one request, built on the lease as it was last written. It stands in a line of its own and has a deadline
+shorter than the lease, so neither a busy agent nor a server that has stalled goes unnoticed. What fails is tried again
+soon, then less and less often. Without a node there is no lease: it belongs to the node, and goes with it.
+
+The lease also says which agent serves the node (an annotation, since a kubelet's holderIdentity is the node's name).
+An agent claims it before it runs anything: a second agent under the name of a live one is refused, and one that was
+replaced while it could not be reached ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable
+
+from podlife.api.codec import Object, format_micro_time
+from podlife.client import LEASES, NODES, Client
+from podlife.clock import Clock
+from podlife.errors import AlreadyExistsError, ConflictError, NotFoundError, PodlifeError
+from podlife.kubelet.node_status.kubelet_identity import AgentIdentity
+from podlife.kubelet.node_status.lease_hold import (
+    AGENT,
+    Hold,
+    NameInUseError,
+    agent_of,
+    hold_of,
+    lease_seconds,
+    owner_uid,
+)
+from podlife.kubelet.node_status.settings import NodeSettings
+
+__all__ = ["NAMESPACE", "NodeLease"]
+
+log = logging.getLogger(__name__)
+
+NAMESPACE = "kube-node-lease"
+_FIRST_RETRY_SECONDS, _LAST_RETRY_SECONDS = 0.2, 7.0
+# As upstream: enough that nodes which start together do not stay together.
+_JITTER = 0.04
+
+
+class NodeLease:
+    """`node_uid` tells which node it is for, "" while there is none; `confirm` raises if the server is not that of the
+    node's cluster."""
+
+    def __init__(
+        self,
+        client: Client,
+        settings: NodeSettings,
+        clock: Clock,
+        identity: AgentIdentity,
+        *,
+        node_uid: Callable[[], str],
+        confirm: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._client = client
+        self._name = settings.name
+        self._takes_over = settings.takes_over
+        self._identity = identity
+        self._confirm = confirm
+        self._lease_seconds = settings.lease_seconds
+        self._renew_seconds = settings.renew_seconds
+        self._clock = clock
+        self._node_uid = node_uid
+        self._latest: Object | None = None
+        self._failures = 0
+        # Why the last renewal failed; "" when it did not.
+        self.complaint = ""
+
+    async def claim(self) -> None:
+        """Make this agent the one that serves the node. Raises `NameInUseError` if another one does, and what the
+        client raises."""
+        try:
+            # Most nodes that come are new, and many may come at once.
+            self._latest = await self._write(None, self._node_uid())
+        except ConflictError:
+            found: Object = await self._client.get(LEASES, self._name, NAMESPACE)
+            if not self._takes_over:
+                await self._wait_for_release(found)
+            self._latest = await self._write(found, self._node_uid())
+
+    async def run(self) -> None:
+        """Renew it until cancelled. Raises `NameInUseError` if another agent has taken it."""
+        while True:
+            try:
+                await self._renew()
+            except NameInUseError:
+                raise
+            except Exception as error:
+                # Whatever happens, the node must not appear dead while its agent lives.
+                if not isinstance(error, PodlifeError):
+                    log.exception("unexpected failure while renewing the lease of node %s", self._name)
+                await asyncio.sleep(self._note_failure(error))
+                continue
+            self._note_success()
+            await asyncio.sleep(self._renew_seconds * (1 + _JITTER * random.random()))  # noqa: S311 - spreads load
+
+    async def _is_orphan(self, lease: Object) -> bool:
+        """Its node was deleted: that is an order to let the name go, and its agent does not renew it any more."""
+        uid = owner_uid(lease)
+        if not uid:
+            return False
+        try:
+            node = await self._client.get(NODES, self._name)
+        except NotFoundError as error:
+            return error.is_about(self._name)
+        return str(node["metadata"]["uid"]) != uid
+
+    async def _wait_for_release(self, found: Object) -> None:
+        """If clocks differ, the time of a renewal proves nothing: the lease is watched for as long as it would last."""
+        hold = hold_of(found, self._identity.text, self._clock.now())
+        if hold is not Hold.FREE and await self._is_orphan(found):
+            return
+        if hold is Hold.UNCLEAR:
+            seconds = lease_seconds(found)
+            log.warning(
+                "node %s: waiting %gs to see whether another agent still renews its lease",
+                self._name,
+                seconds,
+            )
+            await asyncio.sleep(seconds)
+            again = await self._find()
+            is_renewed = again is not None and _version(again) != _version(found)
+            hold = Hold.HELD if is_renewed else Hold.FREE
+        if hold is Hold.HELD:
+            raise NameInUseError(self._name, found, self._clock.now())
+
+    async def _renew(self) -> None:
+        uid = self._node_uid()
+        if not uid:
+            self._latest = None
+            return
+        try:
+            if self._latest is not None:
+                self._latest = await self._client.update(LEASES, self._renewed(self._latest, uid))
+                return
+        except (ConflictError, NotFoundError) as error:
+            log.debug("the lease of node %s is not as it was: %s", self._name, error)
+        self._latest = None
+        await self._confirm()
+        found = await self._find()
+        if found is not None and agent_of(found) not in ("", self._identity.text):
+            self._check_replaced(found)
+        self._latest = await self._write(found, uid)
+
+    def _check_replaced(self, found: Object) -> None:
+        if hold_of(found, self._identity.text, self._clock.now()) is not Hold.FREE:
+            raise NameInUseError(self._name, found, self._clock.now())
+
+    async def _find(self) -> Object | None:
+        try:
+            found: Object = await self._client.get(LEASES, self._name, NAMESPACE)
+        except NotFoundError:
+            return None
+        return found
+
+    async def _write(self, found: Object | None, uid: str) -> Object:
+        """Raises `ConflictError` if somebody else has written it meanwhile."""
+        if found is not None:
+            return await self._client.update(LEASES, self._renewed(found, uid))
+        try:
+            return await self._client.create(LEASES, self._renewed(self._new(), uid))
+        except AlreadyExistsError as error:
+            raise ConflictError(error.message) from None
+
+    def _new(self) -> Object:
+        return {
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {"name": self._name, "namespace": NAMESPACE},
+            "spec": {"holderIdentity": self._name},
+        }
+
+    def _renewed(self, lease: Object, uid: str) -> Object:
+        metadata = {
+            **lease["metadata"],
+            "annotations": {**(lease["metadata"].get("annotations") or {}), AGENT: self._identity.text},
+        }
+        if uid:
+            # A node that was made again is another owner: the collector would remove a lease with the old one's UID.
+            owner = {"apiVersion": "v1", "kind": "Node", "name": self._name, "uid": uid}
+            metadata["ownerReferences"] = [owner]
+        spec = {
+            **(lease.get("spec") or {}),
+            "leaseDurationSeconds": self._lease_seconds,
+            "renewTime": format_micro_time(self._clock.now()),
+        }
+        return {**lease, "metadata": metadata, "spec": spec}
+
+    def _note_failure(self, error: Exception) -> float:
+        if not self._failures:
+            log.warning("the lease of node %s could not be renewed: %s", self._name, error)
+        self.complaint = str(error)
+        delay = min(_LAST_RETRY_SECONDS, _FIRST_RETRY_SECONDS * 2.0 ** min(self._failures, 10))
+        self._failures += 1
+        return delay
+
+    def _note_success(self) -> None:
+        if self._failures:
+            log.info("the lease of node %s is renewed again", self._name)
+        self._failures = 0
+        self.complaint = ""
+
+
+def _version(lease: Object) -> object:
+    return lease["metadata"].get("resourceVersion")

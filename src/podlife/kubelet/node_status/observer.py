@@ -1,0 +1,78 @@
+"""Looks at the machine and the runtime of a node, and says whether the node is ready, with a kubelet's words."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from podlife.kubelet.node_status.conditions import ready_problem
+from podlife.kubelet.node_status.machine import Machine
+from podlife.kubelet.node_status.pressure import PressureGauge
+from podlife.kubelet.node_status.settings import NodeSettings
+from podlife.kubelet.node_status.status import Observation
+from podlife.kubelet.runtime import ContainerRuntimeError
+
+__all__ = ["Observer", "VersionedRuntime"]
+
+_NOT_YET = "container runtime status check may not have completed yet"
+_DOWN = "container runtime is down"
+
+
+class VersionedRuntime(Protocol):
+    """What is asked of a `Runtime` here."""
+
+    name: str
+
+    async def version(self) -> str: ...
+
+
+class Observer:
+    """`problems` tells what else keeps the node from being ready, one text each."""
+
+    def __init__(
+        self,
+        settings: NodeSettings,
+        *,
+        machine: Machine,
+        runtime: VersionedRuntime,
+        problems: Callable[[], Iterable[str]],
+    ) -> None:
+        self._machine = machine
+        self._runtime = runtime
+        self._problems = problems
+        self._most_seconds = settings.check_seconds
+        self._patience_seconds = settings.runtime_patience_seconds
+        self._gauge = PressureGauge(settings.thresholds, hold_seconds=settings.pressure_seconds)
+        self._version = "Unknown"
+        # When the runtime answered last, in the loop's time.
+        self._answered_at: float | None = None
+
+    async def look(self) -> Observation:
+        """Raises `ConfigError` where the machine is none that a node can be on."""
+        facts = self._machine.facts()
+        runtime_problems = await self._ask_runtime()
+        seconds = asyncio.get_running_loop().time()
+        return Observation(
+            facts,
+            f"{self._runtime.name}://{self._version}",
+            pressure=self._gauge.read(self._machine.usage(), seconds),
+            problem=ready_problem((*runtime_problems, *self._problems())),
+        )
+
+    async def _ask_runtime(self) -> list[str]:
+        """A runtime that is restarted is not told of: it has some time to come back."""
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(self._most_seconds):
+                self._version = await self._runtime.version()
+        except (ContainerRuntimeError, TimeoutError) as error:
+            reason = str(error) or f"no answer within {self._most_seconds:g}s"
+        else:
+            self._answered_at = loop.time()
+            return []
+        if self._answered_at is None:
+            return [_NOT_YET, f"container runtime not ready: {reason}"]
+        if loop.time() - self._answered_at < self._patience_seconds:
+            return []
+        return [_DOWN, f"container runtime not ready: {reason}"]

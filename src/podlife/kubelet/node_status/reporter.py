@@ -1,0 +1,310 @@
+"""The node's own object, kept true for as long as the agent runs: registered, its status told, its lease renewed.
+
+A status is sent when it has changed, and otherwise every few minutes; whether it has is looked at every few seconds, at
+times that differ from node to node, and costs no request. What the server cannot be told now is told at the next look.
+A node that somebody has deleted stays away, as a kubelet's does, until it is created again or the agent is started
+again, unless the settings say otherwise.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable, Iterable
+
+from podlife.aio import wait_until_set
+from podlife.api.codec import Object, format_time
+from podlife.client import NODES, Client, Limiter, PatchType
+from podlife.clock import Clock
+from podlife.errors import ConfigError, ConflictError, InvalidError, NotFoundError, PodlifeError
+from podlife.kubelet.node_status.kubelet_identity import AgentIdentity
+from podlife.kubelet.node_status.lease import NodeLease
+from podlife.kubelet.node_status.machine import Machine
+from podlife.kubelet.node_status.membership import AnotherClusterError, ClusterMembership
+from podlife.kubelet.node_status.node_record import NodeRecord, follow_node
+from podlife.kubelet.node_status.observer import Observer, VersionedRuntime
+from podlife.kubelet.node_status.registration import (
+    corrected_labels,
+    create_or_get,
+    initial_node,
+    required_labels,
+)
+from podlife.kubelet.node_status.settings import NodeSettings
+from podlife.kubelet.node_status.status import (
+    Observation,
+    is_same_status,
+    node_status,
+    status_patch,
+)
+from podlife.kubelet.podworkers.interfaces import EventRecorder
+
+__all__ = ["NodeReporter"]
+
+log = logging.getLogger(__name__)
+
+_FIRST_RETRY_SECONDS, _LAST_RETRY_SECONDS = 0.1, 7.0
+# How often one status is tried with the node as the server has it now, before the next look.
+_TRIES = 5
+# A node that is not ready is looked at more often: it should not stay so for longer than it must.
+_UNREADY_SECONDS = 1.0
+
+
+class NodeReporter:
+    """One per node. `problems` tells what keeps the node from being ready, one text each. `limiter` is the line in
+    which heartbeats stand; where none is given they have one of their own. `membership` knows the node's cluster, and
+    `identity` this agent; without them both last as long as the process."""
+
+    def __init__(  # noqa: PLR0913 - whom to tell, of whom, and the four things that are told of
+        self,
+        client: Client,
+        settings: NodeSettings,
+        clock: Clock,
+        *,
+        machine: Machine,
+        runtime: VersionedRuntime,
+        recorder: EventRecorder | None = None,
+        problems: Callable[[], Iterable[str]] = tuple,
+        limiter: Limiter | None = None,
+        membership: ClusterMembership | None = None,
+        identity: AgentIdentity | None = None,
+    ) -> None:
+        self.registered = asyncio.Event()
+        self._api = client
+        # With a deadline of their own: a server that has stalled is noticed while the lease still holds.
+        self._client = client.with_timeout(settings.renew_seconds, limiter=limiter or Limiter())
+        self._settings = settings
+        self._clock = clock
+        self._machine = machine
+        self._recorder = recorder
+        self._observer = Observer(settings, machine=machine, runtime=runtime, problems=problems)
+        self._record = NodeRecord()
+        self._membership = membership or ClusterMembership(client, settings.name)
+        # The node that was found to be of the cluster that this agent has joined.
+        self._accepted_uid = ""
+        self._is_claimed = False
+        self.lease = NodeLease(
+            self._client,
+            settings,
+            clock,
+            identity or AgentIdentity(None),
+            node_uid=lambda: self._record.uid if self._record.uid == self._accepted_uid else "",
+            confirm=self._membership.check,
+        )
+        self._wake = asyncio.Event()
+        self._due = 0.0
+        # What was seen, and of which state of the node it was found to be nothing new.
+        self._nothing_new: tuple[Observation, Object | None] | None = None
+        self._is_ready = False
+        self._is_unschedulable = False
+        self._complaint = ""
+
+    def node(self) -> Object:
+        """The node as it is known now: of one that is not registered yet, or no more, as it would be created."""
+        if self._record.node is not None:
+            return self._record.node
+        seen = Observation(self._machine.facts(), "")
+        status, _ = node_status({}, seen, self._settings, self._now())
+        return initial_node(self._settings, seen.facts, status)
+
+    @property
+    def uid(self) -> str:
+        """That of the node on the server; "" while there is none."""
+        return self._record.uid
+
+    def put(self, node: Object) -> None:
+        """The node has changed on the server: told by whoever watches for many."""
+        self._record.put(node)
+
+    def remove(self, uid: str) -> None:
+        self._record.remove(uid)
+
+    def look_again(self) -> None:
+        """Something that the node tells of may have changed."""
+        self._wake.set()
+
+    async def claim(self) -> None:
+        """Become the agent of the node, before any of its pods is touched. Waits for a server that does not answer;
+        raises `NameInUseError` and `AnotherClusterError`."""
+        if not self._is_claimed:
+            await self._persist("could not be claimed", self._try_claim)
+            self._is_claimed = True
+
+    async def run(self) -> None:
+        """Register, then keep the node true until cancelled. Raises `ConfigError` where there is no machine to tell
+        of, or if another agent serves the node."""
+        await self.claim()
+        self._event("Starting", "Starting kubelet.")
+        await self._register()
+        async with asyncio.TaskGroup() as group:
+            name = self._settings.name
+            group.create_task(self.lease.run(), name=f"lease of node {name}")
+            group.create_task(self._report_for_ever(), name=f"status of node {name}")
+            if self._settings.watches:
+                group.create_task(follow_node(self._api, name, self._record), name=f"watch of node {name}")
+
+    # Joining
+
+    async def _register(self) -> None:
+        await self._persist("could not be registered", self._try_register)
+        self.registered.set()
+
+    async def _persist(self, what: str, attempt: Callable[[], Awaitable[None]]) -> None:
+        """Until it succeeds. What the user has to put right is final; another cluster only before the claim."""
+        delay = _FIRST_RETRY_SECONDS
+        while True:
+            try:
+                await attempt()
+            except Exception as error:
+                is_away = self._is_claimed and isinstance(error, AnotherClusterError)
+                if isinstance(error, ConfigError) and not is_away:
+                    raise
+                self._complain(what, error)
+                await asyncio.sleep(delay * (1 + 0.1 * random.random()))  # noqa: S311 - spreads load
+                delay = min(_LAST_RETRY_SECONDS, delay * 2)
+            else:
+                self._complaint = ""
+                return
+
+    async def _try_claim(self) -> None:
+        await self._membership.check()
+        await self.lease.claim()
+
+    async def _try_register(self) -> None:
+        seen = await self._observer.look()
+        status, _ = node_status({}, seen, self._settings, self._now())
+        node, is_new = await create_or_get(self._client, initial_node(self._settings, seen.facts, status))
+        self._record.put(node)
+        await self._accept()
+        if is_new:
+            self._is_ready = not seen.problem
+            self._plan_next_report(is_changed=True)
+            log.info("node %s joined the cluster: registered", self._settings.name)
+            return
+        log.info("node %s joined the cluster: registered before", self._settings.name)
+        boot_id = ((node.get("status") or {}).get("nodeInfo") or {}).get("bootID")
+        if boot_id and boot_id != seen.facts.boot_id:
+            message = f"Node {self._settings.name} has been rebooted, boot id: {seen.facts.boot_id}"
+            self._event("Rebooted", message, "Warning")
+        await self._send(seen, corrected_labels(node, self._settings, seen.facts), is_forced=True)
+
+    async def _accept(self) -> None:
+        """A node that was made again is this agent's only in the cluster that it has joined."""
+        if self._record.uid != self._accepted_uid:
+            uid = self._record.uid
+            await self._membership.check()
+            self._membership.note_node(uid)
+            self._accepted_uid = uid
+
+    # Telling
+
+    async def _report_for_ever(self) -> None:
+        while True:
+            seconds = self._settings.check_seconds if self._is_ready else _UNREADY_SECONDS
+            spread = 1 + 0.04 * random.random()  # noqa: S311 - spreads load
+            await wait_until_set(self._wake, seconds=seconds * spread)
+            self._wake.clear()
+            try:
+                await self._report()
+            except Exception as error:  # noqa: BLE001 - the next look may go well, and pods do not depend on it
+                self._complain("could not be told its status", error)
+            else:
+                self._complaint = ""
+
+    async def _report(self) -> None:
+        if self._record.node is None:
+            await self._find_again()
+            if self._record.node is None:
+                return
+        await self._accept()
+        seen = await self._observer.look()
+        self._note_schedulable()
+        node = self._record.node
+        is_forced = asyncio.get_running_loop().time() >= self._due
+        if not is_forced and self._is_known_already(seen, node):
+            return
+        await self._send(seen, required_labels(node, seen.facts), is_forced=is_forced)
+        self._nothing_new = (seen, self._record.node)
+
+    def _is_known_already(self, seen: Observation, node: Object) -> bool:
+        """Most looks end here, for a few comparisons: many nodes live in one process."""
+        return self._nothing_new is not None and node is self._nothing_new[1] and seen == self._nothing_new[0]
+
+    async def _find_again(self) -> None:
+        """Somebody has deleted the node. It is nobody's but theirs to make again."""
+        await self._membership.check()
+        if self._settings.register_again:
+            await self._register()
+            return
+        try:
+            self._record.put(await self._client.get(NODES, self._settings.name))
+        except NotFoundError as error:
+            self._complain("is gone; start the agent again to register it", error)
+            raise
+
+    async def _send(self, seen: Observation, labels: dict[str, str], *, is_forced: bool) -> None:
+        """Raises what the client raises; a node that is gone is no failure here."""
+        for attempt in range(_TRIES):
+            node = self._record.node
+            if node is None:
+                return
+            old = node.get("status") or {}
+            new, events = node_status(old, seen, self._settings, self._now())
+            self._is_ready = not seen.problem
+            is_changed = bool(labels) or not is_same_status(old, new)
+            if not is_changed and not is_forced:
+                return
+            metadata = {"uid": node["metadata"]["uid"], **({"labels": labels} if labels else {})}
+            patch = {"metadata": metadata, "status": status_patch(old, new)}
+            try:
+                self._record.put(await self._patch(patch))
+            except NotFoundError:
+                self._record.remove(metadata["uid"])
+                return
+            except (ConflictError, InvalidError):
+                # Another node of the same name, or an older state of it: decided anew with what there is.
+                if attempt == _TRIES - 1:
+                    raise
+                self._record.node = await self._client.get(NODES, self._settings.name)
+                await self._accept()
+                continue
+            self._plan_next_report(is_changed=is_changed)
+            for reason in events:
+                self._event(reason, f"Node {self._settings.name} status is now: {reason}")
+            return
+
+    async def _patch(self, patch: Object) -> Object:
+        node: Object = await self._client.patch(
+            NODES, self._settings.name, patch, type=PatchType.STRATEGIC, subresource="status"
+        )
+        return node
+
+    def _plan_next_report(self, *, is_changed: bool) -> None:
+        """After a change at a time of its own, so that nodes which changed together do not report together for ever."""
+        spread = random.random() + 0.5 if is_changed else 1.0  # noqa: S311 - spreads load
+        self._due = asyncio.get_running_loop().time() + self._settings.report_seconds * spread
+
+    # Saying what happened
+
+    def _note_schedulable(self) -> None:
+        spec = (self._record.node or {}).get("spec") or {}
+        is_unschedulable = bool(spec.get("unschedulable"))
+        if is_unschedulable != self._is_unschedulable:
+            self._is_unschedulable = is_unschedulable
+            reason = "NodeNotSchedulable" if is_unschedulable else "NodeSchedulable"
+            self._event(reason, f"Node {self._settings.name} status is now: {reason}")
+
+    def _event(self, reason: str, message: str, type_: str = "Normal") -> None:
+        if self._recorder is not None:
+            regarding = {"apiVersion": "v1", "kind": "Node", "name": self._settings.name}
+            self._recorder.event(regarding, type_, reason, message)
+
+    def _complain(self, what: str, error: Exception) -> None:
+        """Once for each reason: the same is tried every few seconds."""
+        if str(error) != self._complaint:
+            defect = None if isinstance(error, PodlifeError) else error
+            log.warning("node %s %s: %s", self._settings.name, what, error, exc_info=defect)
+        self._complaint = str(error)
+
+    def _now(self) -> str:
+        return format_time(self._clock.now())

@@ -1,0 +1,134 @@
+"""The status of a node from what is known of its machine and its runtime, and whether it has to be told again. Pure.
+
+What others keep in the status (images, attached volumes, devices, foreign conditions) stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from typing import Any
+
+from podlife.api.codec import Object
+from podlife.api.quantity import parse_nanos
+from podlife.kubelet.node_status.capacity import HUGEPAGES, allocatable, capacity
+from podlife.kubelet.node_status.conditions import Pressure, with_own_conditions
+from podlife.kubelet.node_status.machine import MachineFacts
+from podlife.kubelet.node_status.settings import NodeSettings
+
+__all__ = ["OWN_CONDITIONS", "Observation", "is_same_status", "node_status", "status_patch"]
+
+OWN_CONDITIONS = frozenset({"MemoryPressure", "DiskPressure", "PIDPressure", "Ready"})
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What was found when the node was last looked at. `problem` is why it is not ready, "" when it is."""
+
+    facts: MachineFacts
+    # As in a node's containerRuntimeVersion: process://1.2.
+    runtime_version: str
+    pressure: Pressure = field(default_factory=Pressure)
+    problem: str = ""
+
+
+def node_status(
+    old: Mapping[str, Any], seen: Observation, settings: NodeSettings, now: str
+) -> tuple[Object, list[str]]:
+    """The whole status as it is to be, and the reasons of the events that the change is worth."""
+    conditions, events = with_own_conditions(old.get("conditions") or (), seen.pressure, seen.problem, now)
+    amounts = capacity(seen.facts, settings, old.get("capacity") or {})
+    status: Object = {
+        **old,
+        "addresses": _addresses(settings),
+        "capacity": amounts,
+        "allocatable": allocatable(amounts, seen.facts, settings),
+        "conditions": conditions,
+        "daemonEndpoints": {"kubeletEndpoint": {"Port": settings.kubelet_port}},
+        "nodeInfo": {**(old.get("nodeInfo") or {}), **_node_info(seen, settings)},
+    }
+    return status, events
+
+
+def _addresses(settings: NodeSettings) -> list[Object]:
+    """A kube-apiserver reaches a node by its Hostname first: without one that resolves, that is an address."""
+    hostname = settings.hostname or next(iter(settings.addresses), settings.name)
+    addresses = settings.addresses or ((hostname,) if _is_address(hostname) else ())
+    return [
+        *({"type": "InternalIP", "address": address} for address in addresses),
+        {"type": "Hostname", "address": hostname},
+    ]
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _node_info(seen: Observation, settings: NodeSettings) -> Object:
+    facts = seen.facts
+    info: Object = {
+        "architecture": facts.architecture,
+        "bootID": facts.boot_id,
+        "containerRuntimeVersion": seen.runtime_version,
+        "kernelVersion": facts.kernel_version,
+        "kubeProxyVersion": "",
+        "kubeletVersion": settings.kubelet_version,
+        "machineID": facts.machine_id,
+        "operatingSystem": facts.operating_system,
+        "osImage": facts.os_image,
+        "systemUUID": facts.system_uuid,
+    }
+    if facts.swap_bytes:
+        info["swap"] = {"capacity": facts.swap_bytes}
+    return info
+
+
+def is_same_status(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    """Whether the server knows it all already; when it was last told does not count."""
+    return (
+        old.get("addresses") == new["addresses"]
+        and old.get("daemonEndpoints") == new["daemonEndpoints"]
+        and all(_amounts(old.get(name)) == _amounts(new[name]) for name in ("capacity", "allocatable"))
+        and {**_EMPTY_INFO, **(old.get("nodeInfo") or {})} == new["nodeInfo"]
+        and _without_heartbeats(old.get("conditions") or ()) == _without_heartbeats(new["conditions"])
+    )
+
+
+_EMPTY_INFO = {"kubeProxyVersion": ""}
+
+
+def _amounts(quantities: Mapping[str, str] | None) -> dict[str, int]:
+    """A server may write the same amount in another way."""
+    return {name: parse_nanos(str(text)) for name, text in (quantities or {}).items()}
+
+
+def _without_heartbeats(conditions: Sequence[Mapping[str, Any]]) -> dict[str, Object]:
+    return {
+        each["type"]: {key: value for key, value in each.items() if key != "lastHeartbeatTime"}
+        for each in conditions
+    }
+
+
+def status_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> Object:
+    """A strategic merge patch of what differs, always with the conditions that are this agent's, which carry the time:
+    what another controller has changed meanwhile in anything else is not undone."""
+    patch: Object = {
+        "conditions": [each for each in new["conditions"] if each["type"] in OWN_CONDITIONS],
+    }
+    if old.get("addresses") != new["addresses"]:
+        # By the key that lists of addresses are merged by, a second address of one type would take the first's place.
+        patch["addresses"] = [*new["addresses"], {"$patch": "replace"}]
+    for name in ("capacity", "allocatable"):
+        before = old.get(name) or {}
+        if _amounts(before) != _amounts(new[name]):
+            gone = {each: None for each in before if each.startswith(HUGEPAGES) and each not in new[name]}
+            patch[name] = {**new[name], **gone}
+    for name in ("nodeInfo", "daemonEndpoints"):
+        if old.get(name) != new[name]:
+            patch[name] = new[name]
+    return patch

@@ -1,0 +1,29 @@
+"""What an event about a pod, or one of its containers, regards."""
+
+from __future__ import annotations
+
+from podlife.kubelet.pod_fields import Container, Pod
+
+__all__ = ["container_reference", "pod_reference"]
+
+_PLACES = ("containers", "initContainers", "ephemeralContainers")
+
+
+def pod_reference(pod: Pod) -> dict[str, str]:
+    metadata = pod["metadata"]
+    return {
+        "kind": "Pod",
+        "apiVersion": "v1",
+        "namespace": metadata.get("namespace") or "",
+        "name": metadata["name"],
+        "uid": metadata["uid"],
+    }
+
+
+def container_reference(pod: Pod, container: Container) -> dict[str, str]:
+    """With the place of the container in its pod; one that the pod does not know has none."""
+    name = container["name"]
+    for place in _PLACES:
+        if any(each["name"] == name for each in pod["spec"].get(place) or ()):
+            return {**pod_reference(pod), "fieldPath": f"spec.{place}{{{name}}}"}
+    return pod_reference(pod)

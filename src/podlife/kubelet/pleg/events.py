@@ -1,0 +1,111 @@
+"""What changed in a runtime between two looks at all of it (PL-01 to PL-03, PL-08 to PL-10, PL-13).
+
+A sandbox counts as a container that runs while it is ready. Left to others: looking, keeping what was seen, telling it.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from podlife.kubelet.constants import RELIST_UNHEALTHY_SECONDS
+from podlife.kubelet.runtime import ContainerState, ContainerStatus, SandboxState, SandboxStatus
+
+__all__ = [
+    "Change",
+    "ChangeKind",
+    "States",
+    "changes",
+    "ips_after",
+    "is_healthy",
+    "running_pods",
+    "states_of",
+]
+
+States = Mapping[str, Mapping[str, ContainerState]]
+"""By UID of the pod and ID of the container or sandbox."""
+
+
+class ChangeKind(enum.Enum):
+    STARTED = "ContainerStarted"
+    DIED = "ContainerDied"
+    REMOVED = "ContainerRemoved"
+    # Nobody is told of it.
+    CHANGED = "ContainerChanged"
+
+    @property
+    def is_sync_due(self) -> bool:
+        """Nothing is to be done about what is gone for good (PL-13)."""
+        return self in (ChangeKind.STARTED, ChangeKind.DIED)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    kind: ChangeKind
+    pod_uid: str
+    container_id: str
+
+
+def states_of(sandboxes: Iterable[SandboxStatus], containers: Iterable[ContainerStatus]) -> States:
+    states: dict[str, dict[str, ContainerState]] = {}
+    for container in containers:
+        states.setdefault(container.pod_uid, {})[container.id] = container.state
+    for sandbox in sandboxes:
+        is_ready = sandbox.state is SandboxState.READY
+        state = ContainerState.RUNNING if is_ready else ContainerState.EXITED
+        states.setdefault(sandbox.config.pod_uid, {})[sandbox.id] = state
+    return states
+
+
+def changes(old: States, new: States) -> Iterator[Change]:
+    """In the order of pods and IDs as they are listed, those that are gone last."""
+    for uid in dict.fromkeys((*new, *old)):
+        before, after = old.get(uid, {}), new.get(uid, {})
+        for id_ in dict.fromkeys((*after, *before)):
+            for kind in _kinds(before.get(id_), after.get(id_)):
+                yield Change(kind, uid, id_)
+
+
+def _kinds(before: ContainerState | None, after: ContainerState | None) -> tuple[ChangeKind, ...]:
+    before, after = _seen(before), _seen(after)
+    if before is after:
+        return ()
+    match after:
+        case ContainerState.RUNNING:
+            return (ChangeKind.STARTED,)
+        case ContainerState.EXITED:
+            return (ChangeKind.DIED,)
+        case None if before is ContainerState.EXITED:
+            return (ChangeKind.REMOVED,)
+        case None:
+            return (ChangeKind.DIED, ChangeKind.REMOVED)
+        case _:
+            return (ChangeKind.CHANGED,)
+
+
+def _seen(state: ContainerState | None) -> ContainerState | None:
+    """One that is only created is nothing to speak of yet."""
+    return ContainerState.UNKNOWN if state is ContainerState.CREATED else state
+
+
+def ips_after(old: Sequence[str], new: Sequence[str], sandboxes: Iterable[SandboxStatus]) -> Sequence[str]:
+    """A pod that has lost its sandbox keeps the addresses that it had: its last status still tells them (PL-08)."""
+    is_alive = any(each.state is SandboxState.READY for each in sandboxes)
+    return old if not new and not is_alive else new
+
+
+def is_healthy(
+    last_relist: float | None, now: float, *, patience_seconds: float = RELIST_UNHEALTHY_SECONDS
+) -> bool:
+    """`last_relist` is the second at which a listing last succeeded (PL-09)."""
+    return last_relist is not None and now - last_relist <= patience_seconds
+
+
+def running_pods(
+    sandboxes: Iterable[SandboxStatus], containers: Iterable[ContainerStatus]
+) -> tuple[int, Counter[str]]:
+    """How many pods have a sandbox that is ready, and how many containers there are in each state (PL-10)."""
+    pods = {each.config.pod_uid for each in sandboxes if each.state is SandboxState.READY}
+    return len(pods), Counter(each.state.value.lower() for each in containers)

@@ -1,0 +1,274 @@
+"""Looks at the runtime, keeps what it sees in the cache and tells what has changed (the PL- rules).
+
+A runtime that tells of its events is asked for the pods that they name, and for everything only now and then; one that
+does not is asked for everything every second. What somebody waits for is read at once, one pod alone; a look at
+everything comes first and answers those who asked before it (PL-11).
+Guaranteed: whoever is told finds the cache up to date, and is told of every change: there is no line that could be full
+(PL-07). What could not be read is read again a second later; until then nothing is told of it (PL-05).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TypeVar
+
+from podlife.aio import wait_until_set
+from podlife.errors import PodlifeError
+from podlife.kubelet.constants import RELIST_SECONDS, RELIST_UNHEALTHY_SECONDS
+from podlife.kubelet.observed_pod import ObservedPod
+from podlife.kubelet.pleg.events import (
+    Change,
+    ChangeKind,
+    changes,
+    is_healthy,
+    running_pods,
+    states_of,
+)
+from podlife.kubelet.pleg.pod_cache import PodCache
+from podlife.kubelet.runtime import (
+    ContainerRuntimeError,
+    ContainerStatus,
+    EventKind,
+    Runtime,
+    RuntimeEvent,
+    RuntimeUnavailableError,
+    SandboxStatus,
+)
+
+__all__ = ["Changes"]
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+# How long between two looks at everything, where events tell of what happens; and how long without a look counts as ill
+# then, as upstream has it: with the patience of the other case every quiet node would be ill.
+_EVENTED_RELIST_SECONDS = 300.0
+_EVENTED_PATIENCE_SECONDS = 600.0
+# How long a runtime has for an answer.
+_READ_SECONDS = 120.0
+# Pods that are read at the same time.
+_AT_ONCE = 16
+
+Told = Callable[[str, tuple[Change, ...]], None]
+
+
+class Changes:
+    """`told` is called with a pod's UID and what changed of it; with nothing for one whose sync was asked for."""
+
+    def __init__(
+        self, runtime: Runtime, cache: PodCache, *, seconds: Callable[[], float], told: Told
+    ) -> None:
+        self._runtime = runtime
+        self._cache = cache
+        self._seconds = seconds
+        self._told = told
+        self._wanted: dict[str, None] = {}
+        # Of those, the ones that are to be told of though nothing changed (PL-06).
+        self._to_sync: set[str] = set()
+        self._is_relist_wanted = False
+        self._wakeup = asyncio.Event()
+        # Events flow: what happens is told.
+        self.is_evented = False
+        self.relisted_at: float | None = None
+        self._relisted = asyncio.Event()
+        self._complaint = ""
+        self._relist_waiters: list[asyncio.Future[None]] = []
+        cache.on_wanted = self.ask
+
+    @property
+    def is_healthy(self) -> bool:
+        """PL-09."""
+        patience = _EVENTED_PATIENCE_SECONDS if self.is_evented else RELIST_UNHEALTHY_SECONDS
+        # Not by the clock: somebody may set it, and a node that sleeps does not look.
+        return is_healthy(self.relisted_at, self._seconds(), patience_seconds=patience)
+
+    def counts(self) -> tuple[int, Counter[str]]:
+        """How many pods run, and how many containers there are in each state (PL-10)."""
+        seen = [self._cache.last_seen(uid) for uid in self._cache]
+        return running_pods(
+            (each for pod in seen for each in pod.sandboxes),
+            (each for pod in seen for each in pod.containers),
+        )
+
+    def ask(self, uid: str) -> None:
+        """Read this pod anew, soon."""
+        self._wanted[uid] = None
+        self._wakeup.set()
+
+    def reinspect(self, uid: str) -> None:
+        """Read this pod anew, and tell of it even if nothing has changed (PL-06)."""
+        self._to_sync.add(uid)
+        self.ask(uid)
+
+    def ask_all(self) -> None:
+        self._is_relist_wanted = True
+        self._wakeup.set()
+
+    async def relist(self) -> None:
+        """Look at everything once more, now. Raises why that failed."""
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._relist_waiters.append(waiter)
+        self.ask_all()
+        await waiter
+
+    async def wait_for_relist(self, *, seconds: float | None = None) -> None:
+        """Until everything was seen once, but no longer than this."""
+        if seconds is None:
+            await self._relisted.wait()
+        else:
+            await wait_until_set(self._relisted, seconds=seconds)
+
+    async def run(self) -> None:
+        """Until it is cancelled."""
+        self.ask_all()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._listen_for_ever(), name="runtime events")
+            group.create_task(self._relist_for_ever(), name="relist")
+            group.create_task(self._read_for_ever(), name="read pods")
+
+    # When to look
+
+    async def _listen_for_ever(self) -> None:
+        while True:
+            try:
+                async with self._runtime.events() as events:
+                    self.is_evented = True
+                    # What happened before somebody listened is only seen by looking.
+                    self.ask_all()
+                    async for event in events:
+                        self._take(event)
+            except ContainerRuntimeError as error:
+                log.debug("the runtime tells of no events: %s", error)
+            except Exception:
+                # A defect of the runtime's client costs its events, not the node: everything is listed every second.
+                log.exception("runtime events failed, reconnecting")
+            finally:
+                self.is_evented = False
+            await asyncio.sleep(RELIST_SECONDS)
+
+    def _take(self, event: RuntimeEvent) -> None:
+        if event.kind is EventKind.RELIST or not event.pod_uid:
+            self.ask_all()
+        else:
+            self.ask(event.pod_uid)
+
+    async def _relist_for_ever(self) -> None:
+        while True:
+            await asyncio.sleep(_EVENTED_RELIST_SECONDS if self.is_evented else RELIST_SECONDS)
+            self.ask_all()
+
+    async def _read_for_ever(self) -> None:
+        while True:
+            await self._wakeup.wait()
+            self._wakeup.clear()
+            while self._is_relist_wanted or self._wanted:
+                if self._is_relist_wanted:
+                    self._is_relist_wanted = False
+                    # Who asked before it is answered by it.
+                    self._wanted.clear()
+                    await self._relist()
+                else:
+                    await self._read_some()
+
+    async def _read_some(self) -> None:
+        uids = list(self._wanted)[:_AT_ONCE]
+        for uid in uids:
+            del self._wanted[uid]
+        if len(uids) == 1:
+            await self._read(uids[0])
+            return
+        async with asyncio.TaskGroup() as group:
+            for uid in uids:
+                group.create_task(self._read(uid), name=f"read pod {uid}")
+
+    # Looking
+
+    async def _relist(self) -> None:
+        at = self._seconds()
+        waiters, self._relist_waiters = self._relist_waiters, []
+        try:
+            sandboxes = await _bounded(self._runtime.list_sandboxes())
+            containers = await _bounded(self._runtime.list_containers())
+        except Exception as error:  # noqa: BLE001 - a defect of the runtime's client must not end the agent
+            self._complain(_reason(error))
+            asyncio.get_running_loop().call_later(RELIST_SECONDS, self.ask_all)
+            for waiter in waiters:
+                if not waiter.done():
+                    waiter.set_exception(error)
+            return
+        seen = _by_pod(sandboxes, containers)
+        for uid in dict.fromkeys((*seen, *self._cache)):
+            # What was read meanwhile is newer.
+            if not self._cache.is_newer_than(uid, at):
+                self._see(uid, seen.get(uid, ObservedPod()), at)
+        self._cache.put_all_at(at)
+        self._complaint = ""
+        self.relisted_at = at
+        self._relisted.set()
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    def _complain(self, text: str) -> None:
+        """Once, not with every try."""
+        if text != self._complaint:
+            log.warning("runtime relist failed, retrying: %s", text)
+        self._complaint = text
+
+    async def _read(self, uid: str) -> None:
+        at = self._seconds()
+        try:
+            sandboxes = await _bounded(self._runtime.list_sandboxes(pod_uid=uid))
+            containers = await _bounded(self._runtime.list_containers(pod_uid=uid))
+        except Exception as error:  # noqa: BLE001 - as above
+            self._cache.put_error(uid, error, at)
+            asyncio.get_running_loop().call_later(RELIST_SECONDS, self.ask, uid)
+            return
+        self._see(uid, ObservedPod.of(sandboxes, containers), at)
+
+    def _see(self, uid: str, observed: ObservedPod, at: float) -> None:
+        before = self._cache.last_seen(uid)
+        self._cache.put(uid, observed, at)
+        found = [
+            each
+            for each in changes(
+                states_of(before.sandboxes, before.containers),
+                states_of(observed.sandboxes, observed.containers),
+            )
+            if each.kind is not ChangeKind.CHANGED
+        ]
+        is_asked_for = uid in self._to_sync
+        self._to_sync.discard(uid)
+        if found or (is_asked_for and (observed.sandboxes or observed.containers)):
+            try:
+                self._told(uid, tuple(found))
+            except Exception:
+                # It concerns this pod alone: the others are looked at all the same.
+                log.exception("changes of pod %s could not be handled", uid)
+
+
+def _by_pod(
+    sandboxes: Iterable[SandboxStatus], containers: Iterable[ContainerStatus]
+) -> dict[str, ObservedPod]:
+    found: dict[str, tuple[list[SandboxStatus], list[ContainerStatus]]] = {}
+    for sandbox in sandboxes:
+        found.setdefault(sandbox.config.pod_uid, ([], []))[0].append(sandbox)
+    for container in containers:
+        found.setdefault(container.pod_uid, ([], []))[1].append(container)
+    return {uid: ObservedPod.of(*each) for uid, each in found.items()}
+
+
+def _reason(error: Exception) -> str:
+    return str(error) if isinstance(error, PodlifeError) else repr(error)
+
+
+async def _bounded(asked: Awaitable[T]) -> T:
+    try:
+        async with asyncio.timeout(_READ_SECONDS):
+            return await asked
+    except TimeoutError:
+        raise RuntimeUnavailableError(f"the runtime gave no answer in {_READ_SECONDS:g} s") from None

@@ -1,0 +1,43 @@
+"""Events about pods and their containers, as a kubelet words them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from podlife.kubelet.object_reference import container_reference, pod_reference
+from podlife.kubelet.pod_fields import Container, Pod
+
+__all__ = ["EventSink", "Telling"]
+
+_NORMAL, _WARNING = "Normal", "Warning"
+
+
+class EventSink(Protocol):
+    """A `Recorder`: neither waits nor raises."""
+
+    def event(self, regarding: Mapping[str, Any], type_: str, reason: str, message: str) -> None: ...
+
+
+class Telling:
+    def __init__(self, sink: EventSink) -> None:
+        self._sink = sink
+
+    def pod(self, pod: Pod, reason: str, message: str, *, is_warning: bool = False) -> None:
+        self._sink.event(pod_reference(pod), _WARNING if is_warning else _NORMAL, reason, message)
+
+    def container(
+        self,
+        pod: Pod,
+        container: Container,
+        reason: str,
+        message: str,
+        *,
+        is_warning: bool = False,
+        container_id: str = "",
+    ) -> None:
+        """The container's ID is replaced by its name: texts with IDs in them would all be different events."""
+        if container_id:
+            message = message.replace(container_id, container["name"])
+        kind = _WARNING if is_warning else _NORMAL
+        self._sink.event(container_reference(pod, container), kind, reason, message)

@@ -1,0 +1,84 @@
+"""The pods that a node should have, from wherever they come: the API server, or files of the node itself.
+
+A static pod is known by the UID that its file gives it; its mirror at the API server has one of its own and the same
+name. Kept here is what is wanted; what has become of it the workers know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from podlife.kubelet.pod import NodePod
+from podlife.kubelet.pod_fields import Pod, is_mirror, is_static
+
+__all__ = ["KnownPods"]
+
+
+def _always(uid: str) -> bool:
+    return True
+
+
+class KnownPods:
+    def __init__(self) -> None:
+        # Set by who has the workers.
+        self.could_run: Callable[[str], bool] = _always
+        self._pods: dict[str, NodePod] = {}
+        self._mirrors: dict[tuple[str, str], NodePod] = {}
+        self._static: dict[tuple[str, str], str] = {}
+
+    def __iter__(self) -> Iterator[NodePod]:
+        """All but mirrors."""
+        return iter(list(self._pods.values()))
+
+    def __contains__(self, uid: object) -> bool:
+        return uid in self._pods
+
+    def __len__(self) -> int:
+        return len(self._pods)
+
+    def pod(self, uid: str) -> NodePod | None:
+        return self._pods.get(uid)
+
+    def by_name(self, namespace: str, name: str) -> NodePod | None:
+        """The one that is not on its way out, where there are two of a name."""
+        found = [each for each in self._pods.values() if each.key == (namespace, name)]
+        alive = [each for each in found if each.metadata.deletion_timestamp is None]
+        return next(iter(reversed(alive or found)), None)
+
+    def mirror_of(self, pod: Pod) -> NodePod | None:
+        metadata = pod["metadata"]
+        return self._mirrors.get((metadata.get("namespace") or "", metadata["name"]))
+
+    def mirror(self, uid: str) -> NodePod | None:
+        return next((each for each in self._mirrors.values() if each.uid == uid), None)
+
+    def mirrors(self) -> list[NodePod]:
+        return list(self._mirrors.values())
+
+    def static_of(self, mirror: NodePod) -> NodePod | None:
+        """The static pod that a mirror shows."""
+        uid = self._static.get(mirror.key)
+        return None if uid is None else self._pods.get(uid)
+
+    def could_have_running_containers(self, uid: str) -> bool:
+        return self.could_run(uid)
+
+    def put(self, pod: NodePod) -> None:
+        if is_mirror(pod):
+            self._mirrors[pod.key] = pod
+            return
+        self._pods[pod.uid] = pod
+        if is_static(pod):
+            self._static[pod.key] = pod.uid
+
+    def remove(self, uid: str) -> NodePod | None:
+        """What was known under this UID, if something was."""
+        pod = self._pods.pop(uid, None)
+        if pod is not None:
+            if self._static.get(pod.key) == uid:
+                del self._static[pod.key]
+            return pod
+        mirror = self.mirror(uid)
+        if mirror is not None:
+            del self._mirrors[mirror.key]
+        return mirror

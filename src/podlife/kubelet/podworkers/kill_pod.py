@@ -1,0 +1,64 @@
+"""Kill a pod and wait until it has stopped: for eviction, preemption and the shutdown of the node."""
+
+from __future__ import annotations
+
+import asyncio
+
+from podlife.errors import PodlifeError
+from podlife.kubelet.podworkers.interfaces import EventRecorder, S
+from podlife.kubelet.podworkers.updates import (
+    KillOptions,
+    KillOutcome,
+    P,
+    PodUpdate,
+    R,
+    StatusOverride,
+    UpdateType,
+    reference,
+)
+from podlife.kubelet.podworkers.workers import PodWorkers
+
+__all__ = ["KillError", "kill_pod_now", "wait_limit_seconds"]
+
+_LEAST_WAIT_SECONDS = 10
+
+
+class KillError(PodlifeError):
+    """The pod was not seen to stop. The kill itself goes on."""
+
+
+def wait_limit_seconds(pod: P, grace_seconds: int | None) -> int:
+    """Half as much again as the pod has to end, but time enough for the runtime to kill it (PW-180)."""
+    base = pod.spec.termination_grace_period_seconds or 0 if grace_seconds is None else grace_seconds
+    return max(base + base // 2, _LEAST_WAIT_SECONDS)
+
+
+async def kill_pod_now(
+    workers: PodWorkers[P, S, R],
+    recorder: EventRecorder,
+    pod: P,
+    *,
+    evict: bool = False,
+    grace_seconds: int | None = None,
+    status_override: StatusOverride | None = None,
+) -> None:
+    """Return when no container of the pod runs any more. Raises KillError when that takes too long, or when the workers
+    end before."""
+    answered: asyncio.Future[KillOutcome] = asyncio.get_running_loop().create_future()
+
+    def answer(outcome: KillOutcome) -> None:
+        # Whoever was waiting may have given up.
+        if not answered.done():
+            answered.set_result(outcome)
+
+    kill = KillOptions(answer, evict, status_override, grace_seconds)
+    workers.update_pod(PodUpdate(UpdateType.KILL, pod, kill=kill))
+    try:
+        async with asyncio.timeout(wait_limit_seconds(pod, grace_seconds)):
+            outcome = await answered
+    except TimeoutError:
+        message = "Container runtime did not kill the pod within specified grace period."
+        recorder.event(reference(pod), "Warning", "ExceededGracePeriod", message)
+        raise KillError("timeout waiting to kill pod") from None
+    if outcome is not KillOutcome.STOPPED:
+        raise KillError(f"the pod workers ended before pod {pod.metadata.name} was seen to stop")

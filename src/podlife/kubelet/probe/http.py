@@ -1,0 +1,156 @@
+"""Asking over HTTP/1.1: redirects to the same host are followed, ten kilobytes of a body are read."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import httptools
+
+from podlife.kubelet.probe.connection import PlainAnswerError, Stream, connected
+from podlife.kubelet.probe.http_request import HttpRequest, redirected
+from podlife.kubelet.probe.target import AskError, NoAnswerError
+
+__all__ = ["HttpAnswer", "PlainAnswerError", "http_get"]
+
+MOST_BODY_BYTES = 10 * 1024
+_MOST_HEAD_BYTES = 256 * 1024
+_MOST_REQUESTS = 10
+_REDIRECTS = {301, 302, 303, 307, 308}
+
+
+@dataclass(frozen=True, slots=True)
+class HttpAnswer:
+    code: int
+    # No more than ten kilobytes of it.
+    body: bytes
+
+
+async def http_get(request: HttpRequest, *, seconds: float | None, wants_body: bool = True) -> HttpAnswer:
+    """The last answer: a redirect to another host is not followed. Raises `NoAnswerError` (`PlainAnswerError` where
+    HTTPS was answered by HTTP), and `AskError` where a body breaks off. Without `seconds` the caller bounds it."""
+    asking = _Asking(request, wants_body=wants_body)
+    try:
+        async with asyncio.timeout(seconds):
+            return await asking.run()
+    except TimeoutError:
+        if asking.is_in_body:
+            why = "Client.Timeout or context cancellation while reading body"
+            raise AskError(f"context deadline exceeded ({why})") from None
+        why = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
+        raise NoAnswerError(f'Get "{asking.request.url}": {why}') from None
+    except NoAnswerError as error:
+        raise type(error)(f'Get "{asking.request.url}": {error}') from None
+
+
+class _Asking:
+    """One question with all its redirects; knows how far it has come when its time is over."""
+
+    def __init__(self, request: HttpRequest, *, wants_body: bool) -> None:
+        self.request = request
+        self.is_in_body = False
+        self._wants_body = wants_body
+        self._host = request.host
+
+    async def run(self) -> HttpAnswer:
+        for _ in range(_MOST_REQUESTS):
+            async with _answered(self.request) as reading:
+                location = reading.location if reading.code in _REDIRECTS else ""
+                following = redirected(self.request, location) if location else None
+                if following is None or following.host.lower() != self._host.lower():
+                    self.is_in_body = True
+                    return HttpAnswer(reading.code, await reading.body() if self._wants_body else b"")
+            self.request = following
+        raise NoAnswerError("stopped after 10 redirects")
+
+
+@asynccontextmanager
+async def _answered(request: HttpRequest) -> AsyncIterator[_Reading]:
+    """An answer whose head has come."""
+    if request.scheme not in ("http", "https"):
+        raise NoAnswerError(f'unsupported protocol scheme "{request.scheme[:20]}"')
+    encoded = request.encode()
+    async with connected(request.host, request.port, is_tls=request.scheme == "https") as stream:
+        await stream.send(encoded)
+        reading = _Reading(stream)
+        await reading.head()
+        yield reading
+
+
+class _Reading:
+    """One answer, as its bytes come. What the parser calls begins with `on_`."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+        self._parser = httptools.HttpResponseParser(self)
+        self._start = b""
+        self._body = bytearray()
+        self._has_head = False
+        self._is_complete = False
+        self._has_end_mark = False
+        self.location = ""
+        self.code = 0
+
+    async def head(self) -> None:
+        received = 0
+        while not self._has_head:
+            if received > _MOST_HEAD_BYTES:
+                raise NoAnswerError(
+                    f"net/http: server response headers exceeded {_MOST_HEAD_BYTES} bytes; aborted"
+                )
+            data = await self._stream.receive()
+            if not data:
+                raise NoAnswerError("unexpected EOF" if received else "EOF")
+            received += len(data)
+            self._start = self._start or data[:60]
+            if not self._parse(data):
+                line = self._start.split(b"\n")[0].decode("latin-1").strip()
+                raise NoAnswerError(
+                    f'net/http: HTTP/1.x transport connection broken: malformed HTTP response "{line}"'
+                )
+
+    async def body(self) -> bytes:
+        """Raises `AskError` if it breaks off."""
+        try:
+            while not self._is_complete and len(self._body) < MOST_BODY_BYTES:
+                data = await self._stream.receive()
+                if not data and self._has_end_mark:
+                    raise AskError("unexpected EOF")
+                if not data:
+                    break
+                if not self._parse(data):
+                    raise AskError("malformed body of an HTTP response")
+        except NoAnswerError as error:
+            raise AskError(str(error)) from None
+        return bytes(self._body[:MOST_BODY_BYTES])
+
+    def _parse(self, data: bytes) -> bool:
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            self._is_complete = True
+        except httptools.HttpParserError:
+            # What stands behind a complete answer is nobody's business.
+            return self._is_complete
+        return True
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        lowered = name.lower()
+        if lowered == b"location" and not self._has_head:
+            self.location = self.location or value.decode("latin-1")
+        self._has_end_mark = self._has_end_mark or lowered in (b"content-length", b"transfer-encoding")
+
+    def on_headers_complete(self) -> None:
+        self.code = self._parser.get_status_code()
+        # After 100 and its like the answer itself is still to come; 101 is one.
+        self._has_head = self.code == 101 or not 100 <= self.code < 200
+
+    def on_body(self, data: bytes) -> None:
+        self._body += data[: max(0, MOST_BODY_BYTES - len(self._body))]
+
+    def on_message_complete(self) -> None:
+        self._is_complete = self._has_head
+        if not self._has_head:
+            self.location, self._has_end_mark = "", False

@@ -1,0 +1,121 @@
+"""All probers of a node (PR-16 to PR-20): one per container and type, from the first sync of a pod until it is removed.
+
+Nothing is started by making one; a prober between two looks is a timer, and a question under way is a task that
+`remove` and `close` break off. Otherwise than upstream a pod that is added again gets every prober that it lacks
+(PR-20), and the probers of sidecars stop with the others (PR-19).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Collection
+from datetime import datetime
+from typing import Any, Protocol
+
+from podlife.aio import cancel_and_wait
+from podlife.clock import Clock
+from podlife.kubelet.interfaces import VerdictChanged
+from podlife.kubelet.pod_fields import Pod
+from podlife.kubelet.podworkers.interfaces import EventRecorder
+from podlife.kubelet.prober.metrics import ProbeMetrics
+from podlife.kubelet.prober.outcome import first_delay_seconds, probers_of, probers_that_stop
+from podlife.kubelet.prober.results import Verdicts
+from podlife.kubelet.prober.worker import Surroundings, Worker
+from podlife.kubelet.prober_state import ProbeResult, ProbeType
+from podlife.kubelet.runtime import Runtime
+
+__all__ = ["ProbeManager", "Statuses"]
+
+_Name = tuple[str, ProbeType]
+
+
+class Statuses(Protocol):
+    """The status manager: what is known of a pod, for its addresses and the IDs of its containers."""
+
+    def status(self, uid: str) -> dict[str, Any] | None: ...
+
+
+class ProbeManager:
+    """`on_change` is called in the middle of a look: it takes note and returns. `random` spreads first looks."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        statuses: Statuses,
+        clock: Clock,
+        recorder: EventRecorder,
+        on_change: VerdictChanged,
+        agent_started: datetime,
+        *,
+        random: Callable[[], float] = random.random,
+    ) -> None:
+        self.metrics = ProbeMetrics()
+        self._verdicts = Verdicts(on_change)
+        self._around = Surroundings(
+            runtime, statuses.status, self._verdicts, self.metrics, clock, recorder, agent_started
+        )
+        self._random = random
+        self._workers: dict[str, dict[_Name, Worker]] = {}
+        self._ending: set[str] = set()
+
+    def verdict(self, type_: ProbeType, container_id: str) -> ProbeResult | None:
+        return self._verdicts.get(type_, container_id)
+
+    def set_verdict(self, type_: ProbeType, container_id: str, uid: str, result: ProbeResult) -> None:
+        self._verdicts.set(type_, container_id, uid, result)
+
+    def add(self, pod: Pod) -> None:
+        uid = pod["metadata"]["uid"]
+        workers = self._workers.get(uid, {})
+        for worker in workers.values():
+            worker.pod = pod
+        stopped = set(probers_that_stop(pod)) if uid in self._ending else set()
+        for container, type_ in probers_of(pod):
+            name = (container["name"], type_)
+            if name not in workers and name not in stopped:
+                self._start(Worker(self._around, pod, container, type_, self._ended))
+
+    def status_changed(self, uid: str) -> None:
+        """The pod's status was set: a readiness that is not given yet is asked for now, not after its period."""
+        for (_, type_), worker in list(self._workers.get(uid, {}).items()):
+            if type_ is ProbeType.READINESS and not worker.is_content:
+                worker.look_now()
+
+    def stop_for_termination(self, pod: Pod) -> None:
+        uid = pod["metadata"]["uid"]
+        self._ending.add(uid)
+        workers = self._workers.get(uid, {})
+        for worker in workers.values():
+            worker.pod = pod
+        for name in probers_that_stop(pod):
+            if name in workers:
+                self._ended(workers[name])
+
+    def remove(self, uid: str) -> None:
+        self._ending.discard(uid)
+        for worker in list(self._workers.get(uid, {}).values()):
+            self._ended(worker)
+        self._verdicts.drop_pod(uid)
+
+    def keep_only(self, uids: Collection[str]) -> None:
+        for uid in {*self._workers, *self._ending, *self._verdicts.pods()}.difference(uids):
+            self.remove(uid)
+
+    async def close(self) -> None:
+        """Stop all of them, and wait for what is under way to be broken off."""
+        workers = [worker for each in self._workers.values() for worker in each.values()]
+        tasks = [worker.task for worker in workers if worker.task is not None]
+        self.keep_only(())
+        await cancel_and_wait(*tasks)
+
+    def _start(self, worker: Worker) -> None:
+        self._workers.setdefault(worker.uid, {})[worker.container["name"], worker.type] = worker
+        age = (self._around.clock.now() - self._around.agent_started).total_seconds()
+        worker.start(first_delay_seconds(worker.period_seconds, age, self._random()))
+
+    def _ended(self, worker: Worker) -> None:
+        worker.stop()
+        workers = self._workers.get(worker.uid, {})
+        workers.pop((worker.container["name"], worker.type), None)
+        if not workers:
+            self._workers.pop(worker.uid, None)

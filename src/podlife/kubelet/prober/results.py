@@ -1,0 +1,44 @@
+"""What probes found last, by type and container, and whoever wants to know of a change.
+
+A verdict stays when its prober ends, until its pod is removed: a container that is about to end is not shown as one
+that never started, and a prober that is made again for a container that has ended finds nothing new.
+"""
+
+from __future__ import annotations
+
+from podlife.kubelet.interfaces import VerdictChanged
+from podlife.kubelet.prober_state import ProbeResult, ProbeType
+
+__all__ = ["Verdicts"]
+
+_Key = tuple[ProbeType, str]
+
+
+class Verdicts:
+    def __init__(self, on_change: VerdictChanged) -> None:
+        self._on_change = on_change
+        self._results: dict[_Key, ProbeResult] = {}
+        self._of_pods: dict[str, set[_Key]] = {}
+
+    def get(self, type_: ProbeType, container_id: str) -> ProbeResult | None:
+        return self._results.get((type_, container_id))
+
+    def set(self, type_: ProbeType, container_id: str, uid: str, result: ProbeResult) -> None:
+        key = (type_, container_id)
+        if self._results.get(key) is result:
+            return
+        self._results[key] = result
+        self._of_pods.setdefault(uid, set()).add(key)
+        self._on_change(uid, container_id, type_, result)
+
+    def drop(self, type_: ProbeType, container_id: str, uid: str) -> None:
+        """Of a container that another one has replaced."""
+        self._results.pop((type_, container_id), None)
+        self._of_pods.get(uid, set()).discard((type_, container_id))
+
+    def drop_pod(self, uid: str) -> None:
+        for key in self._of_pods.pop(uid, ()):
+            self._results.pop(key, None)
+
+    def pods(self) -> list[str]:
+        return list(self._of_pods)

@@ -1,0 +1,184 @@
+"""When a probe runs, and what its results mean (PR-01 to PR-10): a state machine without I/O.
+
+`decide` looks at a pod's status and says what to do now; after `RUN` the result goes into `take`. Both answer the next
+state of the prober and what its verdict is from now on, if that changes. Left to others: running the probe, waiting for
+the period, keeping the verdicts by container ID.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from podlife.api.codec import parse_time
+from podlife.kubelet.pod_fields import (
+    Container,
+    Pod,
+    bare_id,
+    exit_code,
+    init_containers_of,
+    is_deleting,
+    is_sidecar,
+    is_terminal_phase,
+    state_of,
+    status_by_name,
+)
+from podlife.kubelet.restart_policy import is_restartable, should_restart_all
+
+__all__ = ["Decision", "Next", "ProbeResult", "ProbeType", "Prober", "ProberState", "probe_spec"]
+
+# How much older than the agent a container has to be to count as one of an agent before.
+_RESTART_GRACE = timedelta(seconds=10)
+
+
+class ProbeType(enum.Enum):
+    STARTUP = "startupProbe"
+    READINESS = "readinessProbe"
+    LIVENESS = "livenessProbe"
+
+
+class ProbeResult(enum.Enum):
+    SUCCESS = "success"
+    FAILURE = "failure"
+    UNKNOWN = "unknown"
+
+
+class Next(enum.Enum):
+    # Nothing now; look again after the period.
+    WAIT = "wait"
+    RUN = "run"
+    STOP = "stop"
+
+
+# Before the first result (PR-02).
+_INITIAL = {
+    ProbeType.LIVENESS: ProbeResult.SUCCESS,
+    ProbeType.READINESS: ProbeResult.FAILURE,
+    ProbeType.STARTUP: ProbeResult.UNKNOWN,
+}
+
+
+# The least value of each number of a probe, and the one that stands for it where it is left out.
+_NUMBERS = {
+    "timeoutSeconds": (1, 1),
+    "periodSeconds": (1, 10),
+    "successThreshold": (1, 1),
+    "failureThreshold": (1, 3),
+    "initialDelaySeconds": (0, 0),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ProberState:
+    """What a prober remembers between two looks."""
+
+    container_id: str = ""
+    is_on_hold: bool = False
+    last: ProbeResult | None = None
+    run: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """`forget` is the ID of a container whose verdict is void from now on."""
+
+    next: Next
+    state: ProberState
+    # What the verdict is from now on; None where it stays.
+    verdict: ProbeResult | None = None
+    forget: str = ""
+
+
+def probe_spec(container: Container, type_: ProbeType) -> dict[str, int]:
+    """The numbers of a probe, with what stands for those left out (PR-01). None is below the least that validation
+    allows: with a period that is not positive a prober would never pause."""
+    spec: Mapping[str, Any] = container.get(type_.value) or {}
+    return {name: max(least, spec.get(name) or usual) for name, (least, usual) in _NUMBERS.items()}
+
+
+class Prober:
+    """One type of probe of one container. `agent_started` tells containers of an agent before from new ones."""
+
+    def __init__(self, pod: Pod, container: Container, type_: ProbeType, agent_started: datetime) -> None:
+        self._container = container
+        self._type = type_
+        self._spec = probe_spec(container, type_)
+        self._old = agent_started - _RESTART_GRACE
+        self._is_sidecar = is_sidecar(container) and any(
+            each["name"] == container["name"] for each in init_containers_of(pod)
+        )
+
+    def decide(
+        self, state: ProberState, pod: Pod, status: Mapping[str, Any] | None, now: datetime
+    ) -> Decision:
+        """What to do now. `pod` may be newer than the prober: its deletion counts from when it is known."""
+        if status is None:
+            return Decision(Next.WAIT, state)
+        if is_terminal_phase(status.get("phase")):
+            return Decision(Next.STOP, state, forget=state.container_id)
+        shown = self._shown(status)
+        if shown is None:
+            return Decision(Next.WAIT, state)
+        verdict, forget = None, ""
+        container_id = bare_id(shown["containerID"])
+        if container_id != state.container_id:
+            forget = state.container_id
+            verdict = self._first_verdict(shown)
+            state = replace(state, container_id=container_id, is_on_hold=False)
+        if state.is_on_hold:
+            return Decision(Next.WAIT, state, verdict, forget)
+        kind, container_state = state_of(shown)
+        if kind != "running":
+            goes_on = kind != "terminated" or self._may_return(pod, status, exit_code(container_state))
+            return Decision(Next.WAIT if goes_on else Next.STOP, state, ProbeResult.FAILURE, forget)
+        if is_deleting(pod) and self._type is not ProbeType.READINESS:
+            # A container that is asked to end must not be found ill for it.
+            return Decision(Next.STOP, state, ProbeResult.SUCCESS, forget)
+        is_due = self._is_after_delay(container_state, now) and (
+            bool(shown.get("started")) is not (self._type is ProbeType.STARTUP)
+        )
+        return Decision(Next.RUN if is_due else Next.WAIT, state, verdict, forget)
+
+    def take(self, state: ProberState, result: ProbeResult | None) -> Decision:
+        """What a probe found; None for one that could not be carried out, which changes nothing (PR-11)."""
+        if result is None:
+            return Decision(Next.WAIT, state)
+        run = state.run + 1 if state.last is result else 1
+        state = replace(state, last=result, run=run)
+        thresholds = {
+            ProbeResult.FAILURE: self._spec["failureThreshold"],
+            ProbeResult.SUCCESS: self._spec["successThreshold"],
+        }
+        if run < thresholds.get(result, 0):
+            return Decision(Next.WAIT, state)
+        is_failed_liveness = self._type is ProbeType.LIVENESS and result is ProbeResult.FAILURE
+        if is_failed_liveness or self._type is ProbeType.STARTUP:
+            state = replace(state, is_on_hold=True, run=0)
+        return Decision(Next.WAIT, state, result)
+
+    def _shown(self, status: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        for key in ("containerStatuses", "initContainerStatuses"):
+            found = status_by_name(status.get(key)).get(self._container["name"])
+            if found is not None and found.get("containerID"):
+                return found
+        return None
+
+    def _first_verdict(self, shown: Mapping[str, Any]) -> ProbeResult | None:
+        """Of a container that was not seen before. One that ran before the agent keeps what its status says (PR-17)."""
+        kind, running = state_of(shown)
+        began = running.get("startedAt") if kind == "running" else None
+        if began is None or parse_time(began) >= self._old:
+            return _INITIAL[self._type]
+        is_known_started = self._is_sidecar and self._type is ProbeType.STARTUP and shown.get("started")
+        return ProbeResult.SUCCESS if is_known_started else None
+
+    def _may_return(self, pod: Pod, status: Mapping[str, Any], code: int) -> bool:
+        return is_restartable(pod, self._container, code) or should_restart_all(pod, status)
+
+    def _is_after_delay(self, running: Mapping[str, Any], now: datetime) -> bool:
+        began = running.get("startedAt")
+        delay = self._spec["initialDelaySeconds"]
+        return began is None or int((now - parse_time(began)).total_seconds()) >= delay

@@ -1,0 +1,100 @@
+"""Prometheus metrics of a node's pods, under the kubelet's names."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+
+from podlife.controller.metrics import histogram
+from podlife.kubelet.core import PodCore
+from podlife.kubelet.pod import NodePod
+from podlife.kubelet.pod_fields import is_static
+from podlife.kubelet.pod_manager import KnownPods
+from podlife.kubelet.podworkers import CONTAINERS_PER_POD, WORKER_SECONDS, KnownPod, Stage
+
+__all__ = ["pod_families"]
+
+# Values of the labels `config` and `static` that are always shown, as upstream does.
+_WORKING = (
+    ("desired", ""),
+    ("desired", "true"),
+    ("orphan", ""),
+    ("orphan", "true"),
+    ("runtime_only", "unknown"),
+)
+
+
+def pod_families(core: PodCore, known: KnownPods) -> Iterator[Metric]:
+    """As they are now."""
+    yield from _running(core)
+    yield _by_static("kubelet_desired_pods", "Pods that the node should have.", list(known))
+    active = core.housekeeping.active_pods()
+    yield _by_static("kubelet_active_pods", "Admitted pods of which something runs, or may.", active)
+    yield GaugeMetricFamily("kubelet_mirror_pods", "Mirror pods known.", value=len(known.mirrors()))
+    yield _working(core.workers.known_pods(known).values())
+    counts = core.housekeeping.counts
+    yield CounterMetricFamily(
+        "kubelet_orphaned_runtime_pods",
+        "Pods ended because only the container runtime knew them.",
+        value=counts.orphaned_runtime_pods,
+    )
+    restarted = CounterMetricFamily(
+        "kubelet_restarted_pods", "Pods started again under the same UID.", labels=["static"]
+    )
+    for label, count in counts.restarted_pods.items():
+        restarted.add_metric([label], count)
+    yield restarted
+    yield from _workers(core)
+
+
+def _running(core: PodCore) -> Iterator[Metric]:
+    running, containers = core.changes.counts()
+    yield GaugeMetricFamily("kubelet_running_pods", "Pods that have a running sandbox.", value=running)
+    states = GaugeMetricFamily(
+        "kubelet_running_containers", "Containers by their state.", labels=["container_state"]
+    )
+    for state, count in sorted(containers.items()):
+        states.add_metric([state], count)
+    yield states
+
+
+def _by_static(name: str, documentation: str, pods: Collection[NodePod]) -> Metric:
+    family = GaugeMetricFamily(name, documentation, labels=["static"])
+    static = sum(is_static(pod) for pod in pods)
+    family.add_metric([""], len(pods) - static)
+    family.add_metric(["true"], static)
+    return family
+
+
+def _working(pods: Collection[KnownPod]) -> Metric:
+    counted = Counter((each.stage.value, *_config(each)) for each in pods)
+    shown = {(stage.value, *labels): 0 for stage in Stage for labels in _WORKING}
+    family = GaugeMetricFamily(
+        "kubelet_working_pods", "Pods that the workers know.", labels=["lifecycle", "config", "static"]
+    )
+    for labels, count in {**shown, **counted}.items():
+        family.add_metric(labels, count)
+    return family
+
+
+def _config(pod: KnownPod) -> tuple[str, str]:
+    """The labels `config` and `static`."""
+    if not pod.has_config:
+        return ("runtime_only" if pod.is_orphan else "desired"), "unknown"
+    return ("orphan" if pod.is_orphan else "desired"), ("true" if pod.is_static else "")
+
+
+def _workers(core: PodCore) -> Iterator[Metric]:
+    metrics = core.workers.metrics
+    seconds = HistogramMetricFamily(
+        WORKER_SECONDS, "From a change to the end of the step that saw it.", labels=["operation_type"]
+    )
+    for operation, distribution in metrics.worker_seconds.items():
+        histogram(seconds, [operation], distribution)
+    yield seconds
+    per_pod = HistogramMetricFamily(CONTAINERS_PER_POD, "Containers of a pod when it is first let run.")
+    histogram(per_pod, [], metrics.containers_per_pod)
+    yield per_pod
+    yield CounterMetricFamily("podlife_pod_step_failures", "Steps that failed.", value=metrics.failures)

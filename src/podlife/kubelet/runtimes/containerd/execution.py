@@ -1,0 +1,219 @@
+"""Commands in a container: to their end in one call of CRI, or with streams through the daemon's streaming server.
+
+A command in one call that takes too long is killed by the daemon, a streamed one whose caller leaves by `leftovers`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+
+from podlife.aio import cancel_and_wait, spawn
+from podlife.kubelet.runtime import (
+    ContainerRuntimeError,
+    ContainerStatus,
+    ExecError,
+    ExecResult,
+    ExecTimeoutError,
+    NotFoundInRuntimeError,
+    RuntimeUnavailableError,
+)
+from podlife.kubelet.runtimes.preconditions import check_exec
+
+from .client import CriClient
+from .spdy import SpdyConnection, SpdyError, upgraded
+
+__all__ = ["executing", "run_command"]
+
+log = logging.getLogger(__name__)
+
+_PROTOCOL = "v4.channel.k8s.io"
+_OUTPUT_BYTES = 1024 * 1024
+_STATUS_BYTES = 64 * 1024
+# A command without a bound of its own still ends some day.
+_MOST_SECONDS = 24 * 3600.0
+
+
+async def run_command(
+    client: CriClient, container: ContainerStatus, command: Sequence[str], timeout_seconds: float | None
+) -> ExecResult:
+    """The exit code and what came out, up to a megabyte of each stream."""
+    check_exec(command, container.config.name, container.state)
+    seconds = _MOST_SECONDS if timeout_seconds is None else max(timeout_seconds, 0.001)
+    bound = 0 if timeout_seconds is None else math.ceil(seconds)
+    ask = client.call(
+        "ExecSync", container_id=container.id, cmd=list(command), timeout=bound, seconds=seconds + 10
+    )
+    try:
+        async with asyncio.timeout(seconds):
+            answer = await ask
+    except TimeoutError:
+        # With the call the daemon ends the command.
+        raise _too_long(command, seconds) from None
+    except (RuntimeUnavailableError, NotFoundInRuntimeError):
+        raise
+    except ContainerRuntimeError as error:
+        raise ExecError(
+            f"cannot run {command[0]!r} in container {container.config.name!r}: {error}"
+        ) from None
+    return ExecResult(answer.exit_code, answer.stdout[:_OUTPUT_BYTES], answer.stderr[:_OUTPUT_BYTES])
+
+
+@asynccontextmanager
+async def executing(
+    client: CriClient, container: ContainerStatus, command: Sequence[str], *, stdin: bool, tty: bool
+) -> AsyncIterator[StreamedCommand]:
+    """Start the command with streams; raises ExecError where the daemon does not take it."""
+    check_exec(command, container.config.name, container.state)
+    url = await _ask_for_streams(client, container, command, stdin=stdin, tty=tty)
+    try:
+        async with upgraded(url, _PROTOCOL) as connection:
+            session = StreamedCommand(connection, command, stdin=stdin, tty=tty)
+            pump = spawn(
+                session.pump(), name="containerd exec", on_failure=lambda error: log.debug("%s", error)
+            )
+            try:
+                yield session
+            finally:
+                await cancel_and_wait(pump)
+    except (SpdyError, OSError) as error:
+        raise ExecError(f"the streaming server of containerd cannot be used: {error}") from None
+
+
+async def _ask_for_streams(
+    client: CriClient, container: ContainerStatus, command: Sequence[str], *, stdin: bool, tty: bool
+) -> str:
+    try:
+        # A terminal has one way out.
+        answer = await client.call(
+            "Exec",
+            container_id=container.id,
+            cmd=list(command),
+            tty=tty,
+            stdin=stdin,
+            stdout=True,
+            stderr=not tty,
+        )
+    except (RuntimeUnavailableError, NotFoundInRuntimeError):
+        raise
+    except ContainerRuntimeError as error:
+        raise ExecError(
+            f"cannot run {command[0]!r} in container {container.config.name!r}: {error}"
+        ) from None
+    return str(answer.url)
+
+
+class StreamedCommand:
+    """A command that runs in a container, over one connection of the streaming server."""
+
+    def __init__(self, connection: SpdyConnection, command: Sequence[str], *, stdin: bool, tty: bool) -> None:
+        self._connection = connection
+        self._command = command
+        self._gate = _Gate()
+        self.stdout = self._gate.reader()
+        self.stderr = self._gate.reader()
+        self._status = bytearray()
+        self._has_status = asyncio.Event()
+        # The server waits for all of them, and knows them by their names.
+        connection.open_stream("error", self._take_status, self._has_status.set)
+        self._stdin = connection.open_stream("stdin", _ignore, lambda: None) if stdin else None
+        connection.open_stream("stdout", self.stdout.feed_data, self.stdout.feed_eof)
+        if tty:
+            self.stderr.feed_eof()
+        else:
+            connection.open_stream("stderr", self.stderr.feed_data, self.stderr.feed_eof)
+        self._resize = connection.open_stream("resize", _ignore, lambda: None) if tty else None
+
+    async def pump(self) -> None:
+        await self._connection.pump(self._gate.is_open)
+
+    async def write_stdin(self, data: bytes) -> None:
+        if self._stdin is not None:
+            try:
+                await self._connection.send(self._stdin, data)
+            except ConnectionError:
+                # The command reads no more.
+                return
+
+    async def close_stdin(self) -> None:
+        if self._stdin is None:
+            return
+        if self._resize is not None:
+            await self.write_stdin(b"\x04")
+            return
+        stream, self._stdin = self._stdin, None
+        try:
+            await self._connection.finish(stream)
+        except ConnectionError:
+            return
+
+    def resize(self, *, columns: int, rows: int) -> None:
+        if self._resize is not None:
+            self._connection.post(
+                self._resize, msgspec.json.encode({"Width": columns, "Height": rows}) + b"\n"
+            )
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether its end was told; a connection that broke is no end."""
+        return bool(self._status)
+
+    async def wait(self) -> int:
+        await self._has_status.wait()
+        return _exit_code(bytes(self._status), self._command)
+
+    def _take_status(self, data: bytes) -> None:
+        self._status += data[: max(0, _STATUS_BYTES - len(self._status))]
+
+
+class _Gate:
+    """Lets the connection wait while a stream is not read; in the role of a transport, which is what readers stop."""
+
+    def __init__(self) -> None:
+        self._open = asyncio.Event()
+        self._open.set()
+
+    def reader(self) -> asyncio.StreamReader:
+        made = asyncio.StreamReader()
+        made.set_transport(self)  # type: ignore[arg-type]
+        return made
+
+    def is_open(self) -> asyncio.Event:
+        return self._open
+
+    def pause_reading(self) -> None:
+        self._open.clear()
+
+    def resume_reading(self) -> None:
+        self._open.set()
+
+
+def _exit_code(status: bytes, command: Sequence[str]) -> int:
+    """What the server says at the end, as a Status of Kubernetes."""
+    if not status:
+        raise RuntimeUnavailableError("the connection to the command ended before the command did")
+    try:
+        told: dict[str, Any] = msgspec.json.decode(status, type=dict[str, Any])
+        if told.get("status") == "Success":
+            return 0
+        for cause in told.get("details", {}).get("causes", []):
+            if cause.get("reason") == "ExitCode":
+                return int(cause["message"])
+        text = str(told.get("message"))
+    except (msgspec.DecodeError, ValueError, KeyError, AttributeError) as error:
+        raise ExecError(f"the end of {command[0]!r} was not told in words that are known: {error}") from None
+    raise ExecError(f"cannot run {command[0]!r} in the container: {text}")
+
+
+def _too_long(command: Sequence[str], seconds: float) -> ExecTimeoutError:
+    return ExecTimeoutError(f"command {' '.join(command)!r} timed out after {seconds:g} s")
+
+
+def _ignore(data: bytes) -> None:
+    """Nothing comes back on the streams that only go there."""

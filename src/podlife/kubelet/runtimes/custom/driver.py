@@ -1,0 +1,278 @@
+"""Between the runtime and the compute: starts once, stops with grace, notices ends.
+
+Each start and each stop is a task of its own, so that it goes on when whoever asked has given up. One task listens for
+changes. An end is told once, after the start it belongs to. A compute that fails or hangs is asked again; it costs an
+error to whoever waits, never the truth: nothing is said to have ended that the compute did not say so of.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable
+from typing import Any, NoReturn
+
+from podlife.aio import cancel_and_wait, spawn
+from podlife.clock import Clock
+from podlife.kubelet.runtime import (
+    ContainerState,
+    EventKind,
+    RuntimeEvent,
+    RuntimeUnavailableError,
+    StartContainerError,
+)
+from podlife.kubelet.runtimes.custom.compute import (
+    Compute,
+    End,
+    Resuming,
+    Work,
+)
+from podlife.kubelet.runtimes.custom.records import Container, Records, Sandbox
+from podlife.kubelet.runtimes.process.supervisor.logfile import LogFile
+from podlife.kubelet.runtimes.subscriptions import Subscriptions
+
+log = logging.getLogger(__name__)
+
+__all__ = ["Driver"]
+
+_START_SECONDS = 300.0
+_CALL_SECONDS = 60.0
+_RETRY_SECONDS = 1.0
+_LOOK_SECONDS = 0.01
+# How often, and how long each time, one is made to end before whoever waits is told that it does not.
+_KILLS = 10
+_KILL_SECONDS = 2.0
+_LOG_BYTES, _LOG_FILES = 10 * 1024 * 1024, 5
+_FORGOTTEN = End(
+    137, "ContainerStatusUnknown", "the compute knows nothing of it any more: how it ended is not known"
+)
+
+
+class Driver:
+    def __init__(self, compute: Compute, records: Records, clock: Clock) -> None:
+        self.subscriptions = Subscriptions()
+        self._compute = compute
+        self._records = records
+        self._clock = clock
+        self._logs: dict[str, LogFile] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._looks = 0
+
+    async def open(self) -> None:
+        await self._look_if_possible()
+        self._spawn(self._listen(), "changes of the compute")
+        if isinstance(self._compute, Resuming):
+            self._spawn(self._resume_all(self._compute), "work that goes on")
+
+    async def close(self) -> None:
+        """Starts under way are waited for; what runs runs on."""
+        starts = [each.starting for each in self._records.containers.values() if each.starting is not None]
+        if starts:
+            await asyncio.wait(starts, timeout=5.0)
+        await cancel_and_wait(*self._tasks)
+        for each in list(self._logs):
+            self._close_log(each)
+
+    def publish(self, kind: EventKind, sandbox: Sandbox, container_id: str = "") -> None:
+        stored = sandbox.stored
+        self.subscriptions.publish(RuntimeEvent(kind, stored.config.pod_uid, stored.id, container_id))
+
+    async def call(self, what: Awaitable[Any]) -> Any:
+        """Raises `RuntimeUnavailableError` for whatever goes wrong."""
+        try:
+            async with asyncio.timeout(_CALL_SECONDS):
+                return await what
+        except TimeoutError:
+            raise RuntimeUnavailableError(f"the compute did not answer within {_CALL_SECONDS:g} s") from None
+        except Exception as error:
+            raise RuntimeUnavailableError(
+                f"the compute failed: {str(error) or type(error).__name__}"
+            ) from error
+
+    # Starting
+
+    def begin(self, container: Container) -> asyncio.Task[None]:
+        """It is claimed before the compute hears of it, so that no crash makes it start twice."""
+        container.stored.is_claimed = True
+        self._records.save(container.stored)
+        container.starting = self._spawn(self._start(container), f"start of {container.stored.config.name}")
+        return container.starting
+
+    async def _start(self, container: Container) -> None:
+        looks = self._looks
+        try:
+            async with asyncio.timeout(_START_SECONDS):
+                await self._compute.start(self._work(container))
+        except TimeoutError:
+            await self._give_up(container)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is why the container did not start
+            self._end_at_start(container, str(error) or type(error).__name__)
+        finally:
+            container.starting = None
+        self._has_started(container)
+        if self._looks != looks:
+            # It may have ended in a look that did not yet count it among those that run.
+            await self._look_if_possible()
+
+    async def _give_up(self, container: Container) -> NoReturn:
+        """On a start that does not return: it may have happened all the same."""
+        text = f"the compute had not started it after {_START_SECONDS:g} s"
+        await self._kill_once(container)
+        runs = await self.call(self._compute.runs())
+        if container.id in runs and runs[container.id] is None:
+            raise RuntimeUnavailableError(f"{text}, and says that it runs")
+        self._end_at_start(container, text)
+
+    def _end_at_start(self, container: Container, why: str) -> NoReturn:
+        self._end(container, End(128, "StartError", why))
+        raise StartContainerError(f"cannot start container {container.stored.config.name!r}: {why}")
+
+    def _has_started(self, container: Container) -> None:
+        container.stored.started_at = self._clock.now()
+        self._records.save(container.stored)
+        self.publish(EventKind.CONTAINER_STARTED, container.sandbox, container.id)
+
+    def _work(self, container: Container) -> Work:
+        stored = container.stored
+        return Work(container.id, container.sandbox.stored.config, stored.config, self._log(container))
+
+    async def _resume_all(self, compute: Resuming) -> None:
+        for container in list(self._records.containers.values()):
+            if container.state is not ContainerState.RUNNING:
+                continue
+            try:
+                await self.call(compute.resume(self._work(container)))
+            except RuntimeUnavailableError as error:
+                log.warning("output of container %s is lost: %s", container.stored.config.name, error)
+
+    # Stopping
+
+    def ask_to_stop(self, container: Container, grace_seconds: float) -> asyncio.Task[None]:
+        """The task ends when the container has; it raises `RuntimeUnavailableError` where that does not happen."""
+        kill_at = asyncio.get_running_loop().time() + max(grace_seconds, 0.0)
+        if container.kill_at is None or kill_at < container.kill_at:
+            container.kill_at = kill_at
+            container.news.set()
+        if container.stopping is None or container.stopping.done():
+            container.stopping = self._spawn(self._stop(container), f"stop of {container.stored.config.name}")
+        return container.stopping
+
+    async def _stop(self, container: Container) -> None:
+        loop = asyncio.get_running_loop()
+        assert container.kill_at is not None
+        asking = None
+        if container.kill_at > loop.time():
+            asking = self._spawn(self._ask(container), f"asking {container.stored.config.name} to end")
+        try:
+            while container.state is ContainerState.RUNNING and (left := container.kill_at - loop.time()) > 0:
+                await self._wait_for_news(container, left)
+        finally:
+            if asking is not None:
+                asking.cancel()
+        for _ in range(_KILLS):
+            if container.state is not ContainerState.RUNNING:
+                return
+            await self._kill_once(container)
+            await self._wait_for_news(container, _KILL_SECONDS)
+        if container.state is ContainerState.RUNNING:
+            # The next who asks tries again.
+            container.kill_at = None
+            name = container.stored.config.name
+            raise RuntimeUnavailableError(f"the compute does not end container {name!r}: it is asked again")
+
+    async def _ask(self, container: Container) -> None:
+        try:
+            await self.call(self._compute.stop(container.id, force=False))
+        except RuntimeUnavailableError as error:
+            log.warning("container %s was not asked to end: %s", container.stored.config.name, error)
+
+    async def _kill_once(self, container: Container) -> None:
+        try:
+            await self.call(self._compute.stop(container.id, force=True))
+            # One that listens for changes by sleeping would make everybody wait for its next look.
+            await self._look()
+        except RuntimeUnavailableError as error:
+            log.warning("container %s was not made to end: %s", container.stored.config.name, error)
+
+    async def _wait_for_news(self, container: Container, seconds: float) -> None:
+        if container.state is not ContainerState.RUNNING:
+            return
+        container.news.clear()
+        try:
+            async with asyncio.timeout(seconds):
+                await container.news.wait()
+        except TimeoutError:
+            return
+
+    # Ends
+
+    async def _listen(self) -> None:
+        while True:
+            try:
+                await self._compute.changed()
+                await self._look()
+            except Exception as error:  # noqa: BLE001 - somebody else's code; nobody listens if this ends
+                log.warning("changes of the compute are not known: %s; it is asked again", error)
+                await asyncio.sleep(_RETRY_SECONDS)
+            # Many ends at once are one look, and a compute that always says "changed" stops nobody's work.
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    async def _look_if_possible(self) -> None:
+        try:
+            await self._look()
+        except RuntimeUnavailableError as error:
+            log.warning("%s; it is asked again", error)
+
+    async def _look(self) -> None:
+        """Those that were known to run before the compute was asked, and do not."""
+        self._looks += 1
+        running = [
+            each
+            for each in self._records.containers.values()
+            if each.stored.is_claimed and each.stored.end is None and each.starting is None
+        ]
+        if not running:
+            return
+        runs = await self.call(self._compute.runs())
+        for container in running:
+            end = runs.get(container.id, _FORGOTTEN)
+            if end is not None:
+                self._end(container, end)
+            elif container.stored.started_at is None:
+                # Whoever had asked for its start did not live, or not wait, to hear of it.
+                self._has_started(container)
+
+    def _end(self, container: Container, end: End) -> None:
+        stored = container.stored
+        if stored.end is not None or container.id not in self._records.containers:
+            return
+        self._close_log(container.id)
+        reason = end.reason or ("Completed" if end.exit_code == 0 else "Error")
+        stored.end = End(end.exit_code, reason, end.message, end.termination_message)
+        stored.finished_at = self._clock.now()
+        stored.started_at = stored.started_at or stored.finished_at
+        self._records.save(stored)
+        container.news.set()
+        self.publish(EventKind.CONTAINER_STOPPED, container.sandbox, container.id)
+
+    def _log(self, container: Container) -> LogFile | None:
+        path = container.stored.log_path
+        if path is None:
+            return None
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        made = LogFile(str(path), max_bytes=_LOG_BYTES, max_files=_LOG_FILES)
+        self._logs[container.id] = made
+        return made
+
+    def _close_log(self, container_id: str) -> None:
+        if made := self._logs.pop(container_id, None):
+            made.end()
+
+    def _spawn(self, coroutine: Any, name: str) -> asyncio.Task[None]:
+        # A failure goes to whoever waits for the task; it is no surprise if nobody does any more.
+        task: asyncio.Task[None] = spawn(
+            coroutine, name=name, on_failure=lambda failure: log.debug("%s: %s", name, failure)
+        )
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task

@@ -1,0 +1,79 @@
+"""What the node tells of itself: its pods, its health, its numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from aiohttp import web
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+
+from podlife.api.codec import Object, encode, format_time
+from podlife.kubelet.pod_fields import Pod
+from podlife.kubelet.runtime import ContainerState, ContainerStatus, SandboxState, SandboxStatus
+
+from .http_error import RefusedError
+from .request_path import Asked
+from .served_node import Node
+
+__all__ = ["answer_health", "answer_metrics", "answer_pods", "answer_running_pods", "answer_summary"]
+
+
+async def answer_pods(node: Node, asked: Asked) -> web.StreamResponse:
+    return _json(_list(node.pods.pods()))
+
+
+async def answer_running_pods(node: Node, asked: Asked) -> web.StreamResponse:
+    """As the runtime knows them, whatever the API server says of them."""
+    containers: dict[str, list[ContainerStatus]] = {}
+    for container in await node.runtime.list_containers():
+        if container.state is ContainerState.RUNNING:
+            containers.setdefault(container.sandbox_id, []).append(container)
+    sandboxes = await node.runtime.list_sandboxes()
+    running = [
+        _running_pod(sandbox, containers.get(sandbox.id, []))
+        for sandbox in sandboxes
+        if sandbox.state is SandboxState.READY or sandbox.id in containers
+    ]
+    return _json(_list(running))
+
+
+async def answer_health(node: Node, asked: Asked) -> web.StreamResponse:
+    if trouble := node.trouble():
+        raise RefusedError(500, trouble)
+    return web.Response(text="ok")
+
+
+async def answer_metrics(node: Node, asked: Asked) -> web.StreamResponse:
+    return web.Response(body=generate_latest(node.registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+
+async def answer_summary(node: Node, asked: Asked) -> web.StreamResponse:
+    """Which pods there are and since when; how much they use is not measured, and no number is made up."""
+    pods = [
+        {
+            "podRef": {key: pod["metadata"].get(key, "") for key in ("name", "namespace", "uid")},
+            "startTime": (pod.get("status") or {}).get("startTime"),
+        }
+        for pod in node.pods.pods()
+    ]
+    return _json({"node": {"nodeName": node.name}, "pods": pods})
+
+
+def _running_pod(sandbox: SandboxStatus, containers: Iterable[ContainerStatus]) -> Object:
+    config = sandbox.config
+    metadata = {
+        "name": config.name,
+        "namespace": config.namespace,
+        "uid": config.pod_uid,
+        "creationTimestamp": format_time(sandbox.created_at),
+    }
+    shown = [{"name": each.config.name, "image": each.config.image, "resources": {}} for each in containers]
+    return {"metadata": metadata, "spec": {"containers": shown}, "status": {}}
+
+
+def _list(pods: Iterable[Pod]) -> Object:
+    return {"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": [dict(pod) for pod in pods]}
+
+
+def _json(value: Object) -> web.Response:
+    return web.Response(body=encode(value), content_type="application/json")

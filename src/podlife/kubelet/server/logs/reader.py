@@ -1,0 +1,224 @@
+"""A container's log from its file, once or as it grows.
+
+Read in pieces of bounded size, in a thread: a slow disk stops nobody else. A log that is followed goes on in the next
+file when the old one was rotated away, and ends when its container has ended and everything was read; a reader who is
+slower than the rotation misses only what was removed. As with the kubelet only the newest file is shown at first; what
+was rotated away before is not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import glob
+import logging
+import os
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from podlife.aio import wait_until_set
+from podlife.linux.inotify import WRITTEN, CloseWatch
+
+from .cri_format import LogOptions, LogText
+
+__all__ = ["Growth", "Write", "follow_log", "read_log"]
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+Write = Callable[[bytes], Awaitable[None]]
+
+_PIECE_BYTES = 128 * 1024
+# Whether the container still runs is told by its runtime; this is only for a runtime that was not heard.
+_LOOK_AGAIN_SECONDS = 5.0
+_POLL_SECONDS = 1.0
+_TRIES = 10
+# What others make of rotated files.
+_NOT_TEXT = (".gz", ".tmp")
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """Whether a log may still grow. `changed` is set, here and by whoever knows more, when it is worth another look."""
+
+    is_running: Callable[[], Awaitable[bool]]
+    changed: asyncio.Event
+
+
+class LogFile:
+    """One file of a log, open. A log that is not there yet is an empty one."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._fd = -1
+        self._busy: asyncio.Future[Any] | None = None
+
+    def open(self) -> bool:
+        """Whether there is such a file. Raises OSError where it is there and cannot be read."""
+        try:
+            self._fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def open_next(self) -> bool:
+        """Go on with the file that was begun after this one, which may have been rotated away since, too."""
+        mine = os.fstat(self._fd)
+        self.close()
+        for _ in range(_TRIES):
+            # A file can be rotated away, and removed, at any moment.
+            with suppress(FileNotFoundError):
+                path = self._after(mine)
+                self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+                if path == self._after(mine):
+                    return True
+                # What was opened by that name was another one by then.
+            self.close()
+        return self.open()
+
+    def _after(self, mine: os.stat_result) -> Path:
+        """Rotated files are named by when they were."""
+        newer: list[Path] = []
+        for path in sorted(self._path.parent.glob(f"{glob.escape(self._path.name)}.*")):
+            found = path.stat()
+            if os.path.samestat(found, mine):
+                newer = []
+            elif path.suffix not in _NOT_TEXT and found.st_mtime_ns >= mine.st_mtime_ns:
+                newer.append(path)
+        return newer[0] if newer else self._path
+
+    def close(self) -> None:
+        fd, self._fd = self._fd, -1
+        if fd < 0:
+            return
+        if self._busy is not None and not self._busy.done():
+            # A thread still reads, for nobody: the number must not be given to another file under its hands.
+            self._busy.add_done_callback(lambda read: _close_after(read, fd))
+        else:
+            os.close(fd)
+
+    @property
+    def is_open(self) -> bool:
+        return self._fd >= 0
+
+    @property
+    def is_rotated(self) -> bool:
+        """Whether another file has taken its place; while none has, its writer may go on with this one."""
+        try:
+            there = self._path.stat()
+        except OSError:
+            return False
+        mine = os.fstat(self._fd)
+        return (there.st_dev, there.st_ino) != (mine.st_dev, mine.st_ino)
+
+    async def read(self, limit: int = _PIECE_BYTES) -> bytes:
+        return await self._in_thread(os.read, min(limit, _PIECE_BYTES))
+
+    async def seek_tail(self, lines: int) -> None:
+        """Go to where the last `lines` lines begin; a last line without an end counts as one."""
+        await self._in_thread(_seek_tail, lines)
+
+    def remaining(self) -> int:
+        return os.fstat(self._fd).st_size - os.lseek(self._fd, 0, os.SEEK_CUR)
+
+    async def _in_thread(self, work: Callable[[int, int], T], number: int) -> T:
+        busy = asyncio.get_running_loop().run_in_executor(None, work, self._fd, number)
+        self._busy = busy
+        return await asyncio.shield(busy)
+
+
+async def read_log(path: Path, options: LogOptions, write: Write) -> None:
+    """Write the log up to where it ended when it was asked for."""
+    file, text = LogFile(path), LogText(options)
+    if not file.open():
+        return
+    try:
+        if options.tail_lines is not None:
+            await file.seek_tail(options.tail_lines)
+        left = file.remaining()
+        while left > 0 and not text.is_full and (data := await file.read(left)):
+            left -= len(data)
+            if shown := text.feed(data):
+                await write(shown)
+    finally:
+        file.close()
+
+
+async def follow_log(path: Path, options: LogOptions, write: Write, growth: Growth) -> None:
+    """Write the log as it grows, until its container does not run any more."""
+    file, text = LogFile(path), LogText(options)
+    watch = CloseWatch(path.parent, lambda _: growth.changed.set(), kinds=WRITTEN)
+    try:
+        seconds = _watched(watch)
+        if file.open() and options.tail_lines is not None:
+            await file.seek_tail(options.tail_lines)
+        while True:
+            growth.changed.clear()
+            # Asked before the last look: whatever was written until the end is read.
+            may_grow = await growth.is_running()
+            await _read_through(file, text, write)
+            if text.is_full or not may_grow:
+                return
+            await wait_until_set(growth.changed, seconds=seconds)
+    finally:
+        watch.close()
+        file.close()
+
+
+def _watched(watch: CloseWatch) -> float:
+    """Watch, and say after how long to look again all the same."""
+    try:
+        watch.open()
+    except OSError as error:
+        # The kernel gives a user only so many watches; a log that is looked at every second is better than none.
+        log.warning("a log is followed by looking at it every second: %s", error)
+        return _POLL_SECONDS
+    return _LOOK_AGAIN_SECONDS
+
+
+async def _read_through(file: LogFile, text: LogText, write: Write) -> None:
+    """Read to the end, in each file that has taken the place of the one before."""
+    if not (file.is_open or file.open()):
+        return
+    while True:
+        # Asked first: by then its writer has left it, and what it holds is all it will ever hold.
+        is_rotated = file.is_rotated
+        while not text.is_full and (data := await file.read()):
+            if shown := text.feed(data):
+                await write(shown)
+        if text.is_full or not is_rotated or not file.open_next():
+            return
+
+
+def _close_after(read: asyncio.Future[Any], fd: int) -> None:
+    # Asked for, so that nobody complains that nobody did.
+    if not read.cancelled():
+        read.exception()
+    os.close(fd)
+
+
+def _seek_tail(fd: int, lines: int) -> None:
+    size = os.fstat(fd).st_size
+    os.lseek(fd, _tail_start(fd, size, lines), os.SEEK_SET)
+
+
+def _tail_start(fd: int, size: int, lines: int) -> int:
+    if lines <= 0:
+        return size
+    # The end of the last line ends nothing before it.
+    position, found = size - 1, 0
+    while position > 0:
+        begin = max(0, position - _PIECE_BYTES)
+        piece = os.pread(fd, position - begin, begin)
+        ends = piece.count(b"\n")
+        if found + ends >= lines:
+            end = len(piece)
+            for _ in range(lines - found):
+                end = piece.rindex(b"\n", 0, end)
+            return begin + end + 1
+        found += ends
+        position = begin
+    return 0

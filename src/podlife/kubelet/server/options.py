@@ -1,0 +1,94 @@
+"""What a request asks for, read from its query. Whatever makes no sense is refused in upstream's words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from podlife.wire import Query
+
+from .http_error import RefusedError
+from .logs.cri_format import LogOptions, nanoseconds_of
+
+__all__ = ["ExecOptions", "exec_options", "log_options"]
+
+_STREAMS = ("All", "Stdout", "Stderr")
+_MOST_DIGITS = 18
+
+
+@dataclass(frozen=True, slots=True)
+class ExecOptions:
+    command: tuple[str, ...]
+    stdin: bool = False
+    stdout: bool = False
+    stderr: bool = False
+    tty: bool = False
+
+
+def exec_options(query: Query) -> ExecOptions:
+    asked = {name: query.get(name) == "1" for name in ("input", "output", "error", "tty")}
+    # A terminal has one way out.
+    stderr = asked["error"] and not asked["tty"]
+    if not (asked["input"] or asked["output"] or stderr):
+        raise RefusedError(400, "you must specify at least 1 of stdin, stdout, stderr")
+    command = tuple(query.all("command"))
+    if not command or not command[0]:
+        raise RefusedError(400, "you must specify at least one command for the container")
+    return ExecOptions(command, asked["input"], asked["output"], stderr, asked["tty"])
+
+
+def log_options(query: Query, now: datetime) -> LogOptions:
+    flags = {name: _flag(query, name) for name in ("follow", "previous", "timestamps")}
+    tail = query.get("tail")
+    numbers: Mapping[str, int | None] = {
+        "tailLines": None if tail == "all" else _number(tail or query.get("tailLines")),
+        "limitBytes": _number(query.get("limitBytes")),
+        "sinceSeconds": _number(query.get("sinceSeconds")),
+    }
+    stream = query.get("stream") or "All"
+    since = _since(query.get("sinceTime"), numbers["sinceSeconds"], now)
+    if not _is_sensible(numbers) or stream not in _STREAMS:
+        raise RefusedError(422, '{"message": "Invalid request."}')
+    return LogOptions(
+        **flags,
+        tail_lines=numbers["tailLines"],
+        limit_bytes=numbers["limitBytes"],
+        since_nanoseconds=since,
+        stream=stream,
+    )
+
+
+def _is_sensible(numbers: Mapping[str, int | None]) -> bool:
+    tail, limit, seconds = numbers["tailLines"], numbers["limitBytes"], numbers["sinceSeconds"]
+    return (tail is None or tail >= 0) and (limit is None or limit > 0) and (seconds is None or seconds > 0)
+
+
+def _since(time: str, seconds: int | None, now: datetime) -> int | None:
+    if time:
+        moment = nanoseconds_of(time)
+        if moment is None:
+            raise _unreadable()
+        if seconds is not None:
+            raise RefusedError(422, '{"message": "Invalid request."}')
+        return moment
+    if seconds is None:
+        return None
+    return (int(now.timestamp()) - seconds) * 1_000_000_000 + now.microsecond * 1000
+
+
+def _flag(query: Query, name: str) -> bool:
+    return name in query and query.get(name).lower() not in ("false", "0")
+
+
+def _number(text: str) -> int | None:
+    if not text:
+        return None
+    digits = text.removeprefix("-").removeprefix("+")
+    if not (digits.isascii() and digits.isdigit()) or len(digits) > _MOST_DIGITS:
+        raise _unreadable()
+    return int(text)
+
+
+def _unreadable() -> RefusedError:
+    return RefusedError(400, '{"message": "Unable to decode query."}')

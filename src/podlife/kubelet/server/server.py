@@ -1,0 +1,190 @@
+"""The node's own HTTPS endpoint: what an API server, or somebody it trusts, asks of a node.
+
+`run` binds, serves until it is cancelled and closes what is open, within a bound. Every request is authenticated and
+authorized first, as a kubelet does it; there is no path without. Which certificate is shown, and when it is renewed, is
+left to `certificates`; how many callers there may be, to `connections`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, Self
+
+from aiohttp import web
+
+from podlife.client import Connection
+from podlife.clock import Clock
+from podlife.errors import ConfigError
+from podlife.kubelet.runtime import ContainerRuntimeError
+from podlife.pki.csr import Signing
+
+from .auth.authentication import Caller
+from .connections import BoundedServer, notice_dead_callers
+from .handlers import (
+    answer_health,
+    answer_metrics,
+    answer_pods,
+    answer_running_pods,
+    answer_summary,
+)
+from .http_error import RefusedError
+from .logs.handler import answer_logs
+from .request_path import Asked, asked_of
+from .served_node import Node
+from .serving_certificate import CertificateSettings, ServingCertificate
+from .streaming.exec_handler import answer_exec
+
+__all__ = ["DECLARED_FEATURES", "Access", "EndpointSettings", "NodeEndpoint"]
+
+log = logging.getLogger(__name__)
+
+DECLARED_FEATURES = ("ExtendWebSocketsToKubelet",)
+"""For the node's `status.declaredFeatures`: a kube-apiserver then passes the WebSocket of an exec on as it is."""
+
+_STOP_SECONDS = 1.0
+_HANDSHAKE_SECONDS = 15.0
+
+Handler = Callable[[Node, Asked], Awaitable[web.StreamResponse]]
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointSettings:
+    """`port` 0 is any free one."""
+
+    certificate: CertificateSettings
+    bind: str = "127.0.0.1"
+    port: int = 10250
+    most_connections: int = 1000
+
+    @classmethod
+    def for_node(
+        cls, name: str, folder: Path, connection: Connection, *, address: str = "127.0.0.1", port: int = 10250
+    ) -> Self:
+        """At one address of the node, for callers that show a certificate of the cluster's authority, as API servers
+        do. Keys are kept in `folder`."""
+        authority = connection.certificate_authority
+        certificate = CertificateSettings(name, folder, names=(address,), client_authority=authority)
+        return cls(certificate, bind=address, port=port)
+
+
+class Access(Protocol):
+    """Who calls, and what they may do."""
+
+    async def authenticate(
+        self, certificate: Mapping[str, Any] | None, authorization: str
+    ) -> Caller | None: ...
+
+    async def authorize(self, caller: Caller, method: str, path: str) -> None:
+        """Raises RefusedError."""
+
+
+class NodeEndpoint:
+    """One endpoint. Once it listens `port` is known and `ready` is set."""
+
+    def __init__(
+        self, node: Node, access: Access, settings: EndpointSettings, *, signing: Signing, clock: Clock
+    ) -> None:
+        self._node = node
+        self._access = access
+        self._settings = settings
+        self._certificate = ServingCertificate(settings.certificate, clock, signing)
+        self.port = 0
+        self.ready = asyncio.Event()
+
+    async def run(self) -> None:
+        """Serve until cancelled. Raises ConfigError where it cannot listen, or has no certificate to show."""
+        context = self._certificate.open()
+        server = BoundedServer(self._answer, self._settings.most_connections)
+        bind, port = self._settings.bind, self._settings.port
+        try:
+            listener = await asyncio.get_running_loop().create_server(
+                server, bind, port, ssl=context, ssl_handshake_timeout=_HANDSHAKE_SECONDS
+            )
+        except (OSError, OverflowError) as error:
+            raise ConfigError(_why_not_bound(bind, port, error)) from None
+        try:
+            for each in listener.sockets:
+                notice_dead_callers(each)
+            self.port = listener.sockets[0].getsockname()[1]
+            self.ready.set()
+            await self._certificate.run()
+        finally:
+            self.ready.clear()
+            listener.close()
+            await server.stop(_STOP_SECONDS)
+
+    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        try:
+            return await self._admitted(request)
+        except RefusedError as refusal:
+            response = web.Response(status=refusal.code, text=str(refusal))
+            if refusal.code == 401:
+                # A connection is one of few, and a stranger's is not kept.
+                response.force_close()
+            return response
+        except ConnectionError:
+            raise
+        except (ContainerRuntimeError, OSError) as failure:
+            if request.writer.output_size:
+                # The answer has begun: only cutting it off can tell the caller that it is not whole.
+                raise ConnectionResetError(str(failure)) from None
+            return web.Response(status=500, text=str(failure))
+
+    async def _admitted(self, request: web.BaseRequest) -> web.StreamResponse:
+        asked = asked_of(request)
+        transport = request.transport
+        certificate = transport.get_extra_info("peercert") if transport is not None else None
+        caller = await self._access.authenticate(certificate, request.headers.get("Authorization", ""))
+        if caller is None:
+            raise RefusedError(401, "Unauthorized")
+        await self._access.authorize(caller, request.method, asked.path)
+        return await _handler(asked)(self._node, asked)
+
+
+def _handler(asked: Asked) -> Handler:
+    """Who answers this path; raises RefusedError where nobody does."""
+    methods, counts, handler = _ROUTES.get(asked.root, ((), (), None))
+    if (
+        handler is None
+        or len(asked.parts) not in counts
+        or (asked.root == "stats" and asked.parts != ("summary",))
+    ):
+        raise RefusedError(404, "404 page not found")
+    if asked.request.method not in methods:
+        raise RefusedError(405, f"405: {asked.request.method} is not allowed here")
+    return handler
+
+
+async def _not_offered(node: Node, asked: Asked) -> web.StreamResponse:
+    raise RefusedError(501, f"{asked.root} is not offered by this node: only logs and exec are")
+
+
+_READ = ("GET", "HEAD")
+_CONNECT = ("GET", "POST")
+_ROUTES: Mapping[str, tuple[tuple[str, ...], tuple[int, ...], Handler | None]] = {
+    "containerLogs": (("GET",), (3,), answer_logs),
+    "exec": (_CONNECT, (3, 4), answer_exec),
+    "attach": (_CONNECT, (3, 4), _not_offered),
+    "portForward": (_CONNECT, (2, 3), _not_offered),
+    "run": (("POST",), (3, 4), _not_offered),
+    "pods": (_READ, (0,), answer_pods),
+    "runningpods": (_READ, (0,), answer_running_pods),
+    "healthz": (_READ, (0, 1), answer_health),
+    "metrics": (_READ, (0,), answer_metrics),
+    "stats": (_READ, (1,), answer_summary),
+}
+
+
+def _why_not_bound(bind: str, port: int, error: Exception) -> str:
+    match getattr(error, "errno", None):
+        case errno.EADDRINUSE:
+            return f"port {port} on {bind} is in use: give the node another with --listen HOST:PORT (0: any free one)"
+        case errno.EACCES:
+            return f"port {port} may not be used by this user: give the node one above 1023"
+        case _:
+            return f"the node cannot listen on {bind}, port {port}: {error}"

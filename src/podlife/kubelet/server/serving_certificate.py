@@ -1,0 +1,227 @@
+"""The certificate with which the node serves: given by the user, signed by the cluster, or by the node itself.
+
+Without a given one the node begins with what it has: the last one the cluster signed, or one of its own, so that it
+can be reached at once. Meanwhile it asks the cluster, by a CertificateSigningRequest (`kubernetes.io/kubelet-serving`),
+and changes over when it is signed; where nobody approves the request, the node goes on with its own. Well before a
+certificate ends it is renewed. Keys are for their owner only, and never leave the node.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import secrets
+import ssl
+from dataclasses import dataclass
+from datetime import timedelta
+from hashlib import sha256
+from pathlib import Path
+
+from podlife.clock import Clock
+from podlife.errors import ApiError, ConfigError, PodlifeError, UnreachableError
+from podlife.pki.csr import NotSignedError, Signing
+
+__all__ = ["CertificateSettings", "ServingCertificate"]
+
+log = logging.getLogger(__name__)
+
+_SIGNED, _OWN = "kubelet-server.pem", "kubelet-self-signed.pem"
+_OWN_LIFETIME = timedelta(days=365)
+_CLOCK_SKEW = timedelta(minutes=5)
+# Of the lifetime that is left over when a new one is asked for.
+_RENEW_AT = 0.3
+_LOOK_SECONDS = 60.0
+_RETRY_SECONDS = 300.0
+_SOON_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class CertificateSettings:
+    """`folder` is where the node keeps its own; `names` are the names and addresses it is reached by. With
+    `certificate_file` and `key_file` those are used and nothing is made; they are read again when they change.
+    `client_authority` (PEM) is whose certificates callers may show; without it only tokens count."""
+
+    node_name: str
+    folder: Path
+    names: tuple[str, ...] = ()
+    certificate_file: Path | None = None
+    key_file: Path | None = None
+    client_authority: bytes = b""
+    is_signed_by_cluster: bool = True
+
+
+class ServingCertificate:
+    """Keeps one TLS context up to date: connections made from then on see the new certificate."""
+
+    def __init__(self, settings: CertificateSettings, clock: Clock, signing: Signing) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._signing = signing
+        self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self._seen: object = None
+
+    def open(self) -> ssl.SSLContext:
+        """A context that is ready to serve; raises ConfigError where what was given cannot be used."""
+        self._context.minimum_version = ssl.TLSVersion.TLSv1_2
+        self._context.set_alpn_protocols(["http/1.1"])
+        if self._settings.client_authority:
+            try:
+                self._context.load_verify_locations(cadata=self._settings.client_authority.decode("ascii"))
+            except (ssl.SSLError, ValueError):
+                raise ConfigError(
+                    "the authority of client certificates is not in PEM: give its file"
+                ) from None
+            self._context.verify_mode = ssl.CERT_OPTIONAL
+        if self._settings.certificate_file is not None:
+            self._load_given()
+        elif not (self._is_signed_here and self._load_kept(_SIGNED)):
+            self._load_own()
+        return self._context
+
+    async def run(self) -> None:
+        """Renew in time, for ever."""
+        while True:
+            if self._settings.certificate_file is not None:
+                await asyncio.sleep(_LOOK_SECONDS)
+                self._reload_given()
+            else:
+                await asyncio.sleep(await self._renew())
+
+    # Given
+
+    def _load_given(self) -> None:
+        certificate, key = self._settings.certificate_file, self._settings.key_file
+        assert certificate is not None
+        # Taken first: what changes while it is loaded is loaded again.
+        stamp = self._stamp()
+        try:
+            self._context.load_cert_chain(certificate, key)
+        except (OSError, ssl.SSLError) as error:
+            raise ConfigError(
+                f"the certificate {certificate} with the key {key or certificate} cannot be used: {error}"
+            ) from None
+        self._seen = stamp
+
+    def _reload_given(self) -> None:
+        if self._stamp() == self._seen:
+            return
+        try:
+            self._load_given()
+        except ConfigError as error:
+            # Half written, or gone for a moment: the one from before serves on, and the next look tries again.
+            log.warning("%s", error)
+
+    def _stamp(self) -> object:
+        files = [path for path in (self._settings.certificate_file, self._settings.key_file) if path]
+        try:
+            return [(path.stat().st_mtime_ns, path.stat().st_ino) for path in files]
+        except OSError:
+            return None
+
+    # Made
+
+    async def _renew(self) -> float:
+        """See to it that there is a fresh certificate; how many seconds until the next look. What goes wrong is told,
+        and the certificate from before serves on: a full disk must not end a node."""
+        try:
+            return await self._renew_if_due()
+        except Exception as error:
+            defect = None if isinstance(error, (PodlifeError, OSError, ValueError)) else error
+            log.warning("the certificate of this node could not be renewed: %s", error, exc_info=defect)
+            return _RETRY_SECONDS
+
+    async def _renew_if_due(self) -> float:
+        if not self._settings.is_signed_by_cluster:
+            self._load_own()
+            return _LOOK_SECONDS * 60
+        if self._is_signed_here and self._is_fresh(_SIGNED):
+            return _LOOK_SECONDS
+        try:
+            key, certificate = await self._signing.signed(self._settings.node_name, self._settings.names)
+        except (PodlifeError, ValueError) as error:
+            return self._explain(error)
+        # PEM allows lines of text before it: which cluster it was that signed.
+        self._write(_SIGNED, self._cluster + key + certificate)
+        if not self._load_kept(_SIGNED):
+            raise NotSignedError("what the cluster has signed cannot be used")
+        log.info("serving with a certificate that the cluster has signed")
+        return _LOOK_SECONDS
+
+    def _explain(self, error: Exception) -> float:
+        level = logging.DEBUG if isinstance(error, ApiError) and error.code == 404 else logging.WARNING
+        log.log(level, "the cluster has not signed a certificate for this node: %s", error)
+        if not (self._is_signed_here and self._load_kept(_SIGNED)):
+            self._load_own()
+        return _SOON_SECONDS if isinstance(error, UnreachableError) else _RETRY_SECONDS
+
+    @property
+    def _cluster(self) -> bytes:
+        return b"cluster: " + sha256(self._settings.client_authority).hexdigest().encode() + b"\n"
+
+    @property
+    def _is_signed_here(self) -> bool:
+        """Whether what is kept as signed was signed by the cluster that the node belongs to now."""
+        if not self._settings.is_signed_by_cluster:
+            return False
+        try:
+            return self._path(_SIGNED).read_bytes().startswith(self._cluster)
+        except OSError:
+            return False
+
+    def _load_kept(self, name: str) -> bool:
+        """Also one that is due: it is better than none that anybody trusts."""
+        if not self._is_fresh(name, left_over=0.0):
+            return False
+        try:
+            self._context.load_cert_chain(self._path(name))
+        except (OSError, ssl.SSLError) as error:
+            log.warning("the certificate that was kept in %s cannot be used: %s", self._path(name), error)
+            self._path(name).unlink(missing_ok=True)
+            return False
+        return True
+
+    def _load_own(self) -> None:
+        if not self._is_fresh(_OWN):
+            from podlife.pki.node_certificates import self_signed
+
+            now = self._clock.now().replace(microsecond=0)
+            made = self_signed(
+                self._settings.node_name, self._settings.names, now - _CLOCK_SKEW, now + _OWN_LIFETIME
+            )
+            self._write(_OWN, made)
+        self._context.load_cert_chain(self._path(_OWN))
+
+    def _is_fresh(self, name: str, *, left_over: float = _RENEW_AT) -> bool:
+        """Whether it is there, and more than this part of its lifetime is left."""
+        from podlife.pki.node_certificates import validity_of
+
+        try:
+            begin, end = validity_of(self._path(name).read_bytes())
+        except (OSError, ValueError):
+            return False
+        return end - self._clock.now() > (end - begin) * left_over
+
+    def _path(self, name: str) -> Path:
+        return self._settings.folder / name
+
+    def _write(self, name: str, content: bytes) -> None:
+        folder = self._settings.folder
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _write_private(folder / name, content)
+        except OSError as error:
+            raise ConfigError(f"cannot keep the node's certificate in {folder}: {error.strerror}") from None
+
+
+def _write_private(path: Path, content: bytes) -> None:
+    """Whole or not at all, and never readable by others on the way."""
+    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+        partial.replace(path)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise

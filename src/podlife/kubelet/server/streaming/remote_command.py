@@ -1,0 +1,201 @@
+"""Runs a command in a container between two ends of streams, and tells how it ended.
+
+A caller that goes away takes its command along; so does one that says and hears nothing for too long. Everything that a
+command wrote arrives, however slowly its caller reads; but what it left running, and holds its output open, is not
+waited for when nothing more comes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from podlife.api.codec import Object, decode_object, encode
+from podlife.kubelet.runtime import ContainerRuntimeError, ExecSession, Runtime
+from podlife.kubelet.server.options import ExecOptions
+
+from .streams import (
+    ERROR,
+    RESIZE,
+    STDERR,
+    STDIN,
+    STDOUT,
+    Streams,
+)
+
+__all__ = ["run_command"]
+
+_PIECE_BYTES = 32 * 1024
+_SIZE_BYTES = 4096
+_DRAIN_SECONDS = 2.0
+_LAST_WORD_SECONDS = 30.0
+_MOST_CELLS = 0xFFFF
+
+
+class _CallerGoneError(Exception):
+    """Nobody is there to hear how the command ended."""
+
+
+async def run_command(
+    runtime: Runtime, container_id: str, options: ExecOptions, streams: Streams, *, idle_seconds: float
+) -> None:
+    """Run the command to its end; the last thing sent is a Status. Raises ConnectionError when the caller has gone."""
+    try:
+        async with asyncio.timeout(idle_seconds) as limit:
+            loop = asyncio.get_running_loop()
+
+            def heard() -> None:
+                limit.reschedule(loop.time() + idle_seconds)
+
+            status = await _status_of(runtime, container_id, options, _Noticed(streams, heard))
+    except TimeoutError:
+        status = _internal(f"nothing was said or heard for {idle_seconds:g} s")
+    except _CallerGoneError:
+        raise ConnectionResetError("the caller has gone") from None
+    try:
+        async with asyncio.timeout(_LAST_WORD_SECONDS):
+            await streams.send(ERROR, encode(status))
+    except TimeoutError:
+        raise ConnectionResetError("the caller does not listen") from None
+
+
+class _Noticed:
+    """Streams whose every use is told."""
+
+    def __init__(self, streams: Streams, heard: Callable[[], None]) -> None:
+        self._streams = streams
+        self._heard = heard
+
+    async def receive(self) -> tuple[int, bytes | None]:
+        said = await self._streams.receive()
+        if said is None:
+            raise _CallerGoneError
+        self._heard()
+        return said.stream, said.data
+
+    async def send(self, stream: int, data: bytes) -> None:
+        self._heard()
+        try:
+            await self._streams.send(stream, data)
+        except ConnectionError:
+            raise _CallerGoneError from None
+
+
+async def _status_of(runtime: Runtime, container_id: str, options: ExecOptions, streams: _Noticed) -> Object:
+    try:
+        async with runtime.exec(
+            container_id, options.command, stdin=options.stdin, tty=options.tty
+        ) as session:
+            code = await _relay(session, options, streams)
+    except ContainerRuntimeError as failure:
+        return _internal(f"error executing command in container: {failure}")
+    return _exited(code)
+
+
+async def _relay(session: ExecSession, options: ExecOptions, streams: _Noticed) -> int:
+    """Carry everything both ways until the command has ended; its exit code."""
+    stdout = _Pump(session.stdout, STDOUT if options.stdout else None, streams)
+    stderr = _Pump(session.stderr, STDERR if options.stderr else None, streams)
+    try:
+        async with asyncio.TaskGroup() as group:
+            to_command = group.create_task(
+                _to_command(session, options, streams), name="exec: to the command"
+            )
+            pumping = {
+                group.create_task(stdout.run(), name="exec: stdout"),
+                group.create_task(stderr.run(), name="exec: stderr"),
+            }
+            code = await session.wait()
+            while pumping:
+                before = stdout.pieces + stderr.pieces
+                _, pumping = await asyncio.wait(pumping, timeout=_DRAIN_SECONDS)
+                is_stuck = not (stdout.is_sending or stderr.is_sending)
+                if is_stuck and before == stdout.pieces + stderr.pieces:
+                    break
+            for task in (to_command, *pumping):
+                task.cancel()
+    except BaseExceptionGroup as errors:
+        raise _first(errors) from None
+    return code
+
+
+class _Pump:
+    """Carries one output of the command to its caller, or nowhere."""
+
+    def __init__(self, output: asyncio.StreamReader, stream: int | None, streams: _Noticed) -> None:
+        self._output = output
+        self._stream = stream
+        self._streams = streams
+        self.pieces = 0
+        self.is_sending = False
+
+    async def run(self) -> None:
+        while data := await self._output.read(_PIECE_BYTES):
+            if self._stream is not None:
+                self.is_sending = True
+                await self._streams.send(self._stream, data)
+                self.is_sending = False
+            self.pieces += 1
+
+
+async def _to_command(session: ExecSession, options: ExecOptions, streams: _Noticed) -> None:
+    sizes = b""
+    while True:
+        stream, data = await streams.receive()
+        if stream == STDIN and options.stdin:
+            if data is None:
+                await session.close_stdin()
+            else:
+                await session.write_stdin(data)
+        elif stream == RESIZE and options.tty and data:
+            sizes = _resized(session, sizes + data)
+
+
+def _resized(session: ExecSession, data: bytes) -> bytes:
+    """Sizes come as one JSON object after the other; what is left of the last one is given back."""
+    *whole, rest = data.replace(b"}", b"}\0").split(b"\0")
+    for text in whole:
+        try:
+            size = decode_object(text)
+            columns, rows = int(size["Width"]), int(size["Height"])
+        except (ValueError, KeyError, TypeError):
+            continue
+        if 0 < columns <= _MOST_CELLS and 0 < rows <= _MOST_CELLS:
+            session.resize(columns=columns, rows=rows)
+    return rest[:_SIZE_BYTES]
+
+
+def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
+    """What is raised in place of the group: that the caller has gone explains everything else."""
+    flat = list(_flat(errors))
+    return next((error for error in flat if isinstance(error, _CallerGoneError)), flat[0])
+
+
+def _flat(errors: BaseExceptionGroup[BaseException]) -> list[BaseException]:
+    found: list[BaseException] = []
+    for error in errors.exceptions:
+        found += _flat(error) if isinstance(error, BaseExceptionGroup) else [error]
+    return found
+
+
+def _exited(code: int) -> Object:
+    if code == 0:
+        return {"metadata": {}, "status": "Success"}
+    return {
+        "metadata": {},
+        "status": "Failure",
+        "message": f"command terminated with non-zero exit code: exit status {code}",
+        "reason": "NonZeroExitCode",
+        "details": {"causes": [{"reason": "ExitCode", "message": str(code)}]},
+    }
+
+
+def _internal(why: str) -> Object:
+    return {
+        "metadata": {},
+        "status": "Failure",
+        "message": f"Internal error occurred: {why}",
+        "reason": "InternalError",
+        "details": {"causes": [{"message": why}]},
+        "code": 500,
+    }

@@ -1,0 +1,208 @@
+"""SPDY/3.1 frames, without I/O: bytes in and frames out, and the other way round.
+
+Only what a remote command needs: streams opened by the other side, data both ways, pings, resets, the end. Everything
+the other side can make us hold is bounded: a control frame is collected whole and small, data passes through as it
+comes, headers are unpacked up to a limit. What is not of the protocol raises `SpdyError`, after which nothing more can
+be read. Windows are neither kept nor asked for: no client of Kubernetes does, the connection itself holds back.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from podlife.errors import PodlifeError
+
+from .dictionary import DICTIONARY
+
+__all__ = ["Data", "Frame", "FrameReader", "FrameWriter", "Opened", "Ping", "Reset", "SpdyError", "WentAway"]
+
+_CONTROL, _VERSION = 0x80000000, 3
+_SYN_STREAM, _SYN_REPLY, _RST_STREAM, _SETTINGS, _PING, _GOAWAY, _HEADERS, _WINDOW_UPDATE = (
+    1,
+    2,
+    3,
+    4,
+    6,
+    7,
+    8,
+    9,
+)
+_FIN = 1
+_REFUSED_STREAM = 3
+_CONTROL_BYTES = 64 * 1024
+_UNPACKED_BYTES = 64 * 1024
+_MOST_HEADERS = 100
+_MOST_DATA = 0xFFFFFF
+_STREAM_MASK = 0x7FFFFFFF
+
+
+class SpdyError(PodlifeError):
+    """The other side does not speak SPDY/3.1, or more of it than is allowed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    stream_id: int
+    headers: Mapping[str, str]
+    is_last: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """A piece of a stream, of any length; a frame may come in several. `is_last` ends the stream."""
+
+    stream_id: int
+    data: bytes
+    is_last: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Reset:
+    stream_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ping:
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class WentAway:
+    """The other side opens no more streams."""
+
+
+Frame = Opened | Data | Reset | Ping | WentAway
+
+
+class FrameReader:
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+        self._unpack = zlib.decompressobj(zdict=DICTIONARY)
+        # Of the data frame that is being read: its stream, the bytes still to come, whether it is the last.
+        self._data: tuple[int, int, bool] | None = None
+
+    def feed(self, data: bytes) -> Iterator[Frame]:
+        """The frames that these bytes complete; raises SpdyError."""
+        self._buffer += data
+        while (frame := self._next()) is not None:
+            if not isinstance(frame, _Nothing):
+                yield frame
+
+    def _next(self) -> Frame | _Nothing | None:
+        if self._data is not None:
+            return self._next_data(*self._data)
+        if len(self._buffer) < 8:
+            return None
+        first, second = struct.unpack_from(">II", self._buffer)
+        flags, length = second >> 24, second & _MOST_DATA
+        if not first & _CONTROL:
+            del self._buffer[:8]
+            if first == 0:
+                raise SpdyError("data of no stream")
+            self._data = (first, length, bool(flags & _FIN))
+            return _NOTHING
+        if first >> 16 & 0x7FFF != _VERSION:
+            raise SpdyError(f"version {first >> 16 & 0x7FFF} of SPDY is not known, only 3")
+        if length > _CONTROL_BYTES:
+            raise SpdyError(f"a control frame of {length} bytes")
+        if len(self._buffer) < 8 + length:
+            return None
+        body = bytes(self._buffer[8 : 8 + length])
+        del self._buffer[: 8 + length]
+        return self._control(first & 0xFFFF, flags, body)
+
+    def _next_data(self, stream_id: int, left: int, is_last: bool) -> Data | None:
+        piece = bytes(self._buffer[:left])
+        if left and not piece:
+            return None
+        del self._buffer[: len(piece)]
+        left -= len(piece)
+        self._data = (stream_id, left, is_last) if left else None
+        return Data(stream_id, piece, is_last and not left)
+
+    def _control(self, kind: int, flags: int, body: bytes) -> Frame | _Nothing:
+        if kind == _SYN_STREAM:
+            stream_id = _number(body, 0) & _STREAM_MASK
+            if stream_id == 0:
+                raise SpdyError("a stream without a number")
+            return Opened(stream_id, self._headers(body[10:]), bool(flags & _FIN))
+        if kind in (_SYN_REPLY, _HEADERS):
+            # Not expected; but headers are packed over all frames, so these are unpacked too.
+            self._headers(body[4:])
+            return _NOTHING
+        if kind == _RST_STREAM:
+            return Reset(_number(body, 0) & _STREAM_MASK)
+        if kind == _PING:
+            return Ping(_number(body, 0))
+        if kind == _GOAWAY:
+            return WentAway()
+        if kind in (_SETTINGS, _WINDOW_UPDATE):
+            return _NOTHING
+        raise SpdyError(f"a control frame of kind {kind}")
+
+    def _headers(self, packed: bytes) -> dict[str, str]:
+        try:
+            block = self._unpack.decompress(packed, _UNPACKED_BYTES)
+        except zlib.error:
+            raise SpdyError("headers that cannot be unpacked") from None
+        if self._unpack.unconsumed_tail or self._unpack.eof:
+            raise SpdyError("headers that are too long")
+        count, offset = _number(block, 0), 4
+        if count > _MOST_HEADERS:
+            raise SpdyError(f"{count} headers")
+        headers: dict[str, str] = {}
+        for _ in range(count):
+            name, offset = _text(block, offset)
+            value, offset = _text(block, offset)
+            headers[name.lower()] = value
+        return headers
+
+
+class FrameWriter:
+    def __init__(self) -> None:
+        self._pack = zlib.compressobj(zdict=DICTIONARY)
+
+    def reply(self, stream_id: int) -> bytes:
+        packed = self._pack.compress(bytes(4)) + self._pack.flush(zlib.Z_SYNC_FLUSH)
+        return _control(_SYN_REPLY, struct.pack(">I", stream_id) + packed)
+
+    def data(self, stream_id: int, data: bytes, *, is_last: bool = False) -> bytes:
+        assert len(data) <= _MOST_DATA
+        return struct.pack(">II", stream_id, (_FIN if is_last else 0) << 24 | len(data)) + data
+
+    def ping(self, number: int) -> bytes:
+        return _control(_PING, struct.pack(">I", number))
+
+    def refuse(self, stream_id: int) -> bytes:
+        return _control(_RST_STREAM, struct.pack(">II", stream_id, _REFUSED_STREAM))
+
+    def go_away(self, last_stream_id: int) -> bytes:
+        return _control(_GOAWAY, struct.pack(">II", last_stream_id, 0))
+
+
+class _Nothing:
+    """A frame that tells nothing."""
+
+
+_NOTHING = _Nothing()
+
+
+def _control(kind: int, body: bytes) -> bytes:
+    return struct.pack(">II", _CONTROL | _VERSION << 16 | kind, len(body)) + body
+
+
+def _number(data: bytes, offset: int) -> int:
+    if len(data) < offset + 4:
+        raise SpdyError("a frame that is too short")
+    return int.from_bytes(data[offset : offset + 4], "big")
+
+
+def _text(block: bytes, offset: int) -> tuple[str, int]:
+    begin = offset + 4
+    end = begin + _number(block, offset)
+    if end > len(block):
+        raise SpdyError("a header that is too short")
+    return block[begin:end].decode("utf-8", "replace"), end

@@ -1,0 +1,185 @@
+"""The conditions that a node writes into a pod's status (SM-60 to SM-62), without their times.
+
+Left to others: `lastTransitionTime` (`status_times`), conditions of others, which are never touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from podlife.api.codec import Object
+from podlife.kubelet.pod_fields import (
+    Pod,
+    condition_of,
+    containers_of,
+    init_containers_of,
+    is_sidecar,
+    state_of,
+    status_by_name,
+)
+
+__all__ = [
+    "DISRUPTION_TARGET",
+    "all_containers_restarting",
+    "containers_ready",
+    "initialized",
+    "is_owned_by_kubelet",
+    "not_ready_any_more",
+    "pod_scheduled",
+    "ready",
+    "ready_to_start_containers",
+    "resize_pending",
+    "with_condition",
+]
+
+DISRUPTION_TARGET = "DisruptionTarget"
+_OWNED = frozenset(
+    (
+        "PodScheduled",
+        "Ready",
+        "Initialized",
+        "ContainersReady",
+        "PodResizeInProgress",
+        "PodResizePending",
+        "PodReadyToStartContainers",
+        "AllContainersRestarting",
+    )
+)
+_TERMINAL_REASONS = {"Failed": "PodFailed", "Succeeded": "PodCompleted"}
+
+Statuses = Sequence[Mapping[str, Any]]
+
+
+def is_owned_by_kubelet(type_: str) -> bool:
+    """DisruptionTarget is not: others write it, too."""
+    return type_ in _OWNED
+
+
+def _condition(pod: Pod, type_: str, is_true: bool, reason: str = "", message: str = "") -> Object:
+    condition: Object = {"type": type_, "status": "True" if is_true else "False"}
+    if generation := pod["metadata"].get("generation"):
+        condition["observedGeneration"] = generation
+    if reason:
+        condition["reason"] = reason
+    if message:
+        condition["message"] = message
+    return condition
+
+
+def _names(text: str, names: Sequence[str]) -> list[str]:
+    return [f"{text}: [{' '.join(names)}]"] if names else []
+
+
+def containers_ready(pod: Pod, statuses: Statuses | None, phase: str) -> Object:
+    """True when every regular container and every sidecar is ready (SM-60)."""
+    if statuses is None:
+        return _condition(pod, "ContainersReady", False, "UnknownContainerStatuses")
+    shown = status_by_name(statuses)
+    wanted = [*filter(is_sidecar, init_containers_of(pod)), *containers_of(pod)]
+    unknown = [each["name"] for each in wanted if each["name"] not in shown]
+    unready = [each["name"] for each in wanted if not shown.get(each["name"], {"ready": True}).get("ready")]
+    if phase == "Failed" or (phase == "Succeeded" and not unknown):
+        return not_ready_any_more(pod, "ContainersReady", phase)
+    said = [
+        *_names("containers with unknown status", unknown),
+        *_names("containers with unready status", unready),
+    ]
+    if said:
+        return _condition(pod, "ContainersReady", False, "ContainersNotReady", ", ".join(said))
+    return _condition(pod, "ContainersReady", True)
+
+
+def not_ready_any_more(pod: Pod, type_: str, phase: str) -> Object:
+    """Ready or ContainersReady of a pod that has ended."""
+    return _condition(pod, type_, False, _TERMINAL_REASONS[phase])
+
+
+def ready(pod: Pod, conditions: Iterable[Mapping[str, Any]], statuses: Statuses | None, phase: str) -> Object:
+    """True when its containers are ready and every readiness gate is open (SM-61)."""
+    containers = containers_ready(pod, statuses, phase)
+    if containers["status"] != "True":
+        return {**containers, "type": "Ready"}
+    by_type = {each["type"]: each for each in conditions}
+    said = []
+    for gate in pod["spec"].get("readinessGates") or ():
+        type_ = gate["conditionType"]
+        if type_ not in by_type:
+            said.append(f'corresponding condition of pod readiness gate "{type_}" does not exist.')
+        elif (status := by_type[type_].get("status")) != "True":
+            said.append(f'the status of pod readiness gate "{type_}" is not "True", but {status}')
+    if said:
+        return _condition(pod, "Ready", False, "ReadinessGatesNotReady", ", ".join(said))
+    return _condition(pod, "Ready", True)
+
+
+def initialized(pod: Pod, old_status: Mapping[str, Any], statuses: Statuses | None, phase: str) -> Object:
+    """True when every init container has done its part, and from then on (SM-62)."""
+    wanted = init_containers_of(pod)
+    if statuses is None and wanted:
+        return _condition(pod, "Initialized", False, "UnknownContainerStatuses")
+    shown = status_by_name(statuses)
+    unknown = [each["name"] for each in wanted if each["name"] not in shown]
+    incomplete = [
+        each["name"]
+        for each in wanted
+        if each["name"] in shown and not shown[each["name"]].get("started" if is_sidecar(each) else "ready")
+    ]
+    if phase == "Succeeded" and not unknown:
+        return _condition(pod, "Initialized", True, "PodCompleted")
+    was = condition_of(old_status, "Initialized") or {}
+    has_been = _has_regular_started(pod, shown) or was.get("status") == "True"
+    said = [
+        *_names("containers with unknown status", unknown),
+        *_names("containers with incomplete status", incomplete),
+    ]
+    if said and not has_been:
+        return _condition(pod, "Initialized", False, "ContainersNotInitialized", ", ".join(said))
+    return _condition(pod, "Initialized", True)
+
+
+def _has_regular_started(pod: Pod, shown: Mapping[str, Mapping[str, Any]]) -> bool:
+    return any(
+        state_of(shown.get(each["name"], {}))[0] in ("running", "terminated") for each in containers_of(pod)
+    )
+
+
+def pod_scheduled(pod: Pod) -> Object:
+    """It is here, so it was scheduled."""
+    return _condition(pod, "PodScheduled", True)
+
+
+def ready_to_start_containers(pod: Pod, *, has_sandbox: bool) -> Object:
+    """True while there is a sandbox with its network, and no other one is needed."""
+    return _condition(pod, "PodReadyToStartContainers", has_sandbox)
+
+
+def all_containers_restarting(pod: Pod, phase: str, *, is_restarting: bool) -> Object:
+    """Of a pod that has a rule to restart as a whole. It knows of no generation, as upstream."""
+    if phase in _TERMINAL_REASONS:
+        return {"type": "AllContainersRestarting", "status": "False", "reason": _TERMINAL_REASONS[phase]}
+    if not is_restarting:
+        return {"type": "AllContainersRestarting", "status": "False"}
+    return {
+        "type": "AllContainersRestarting",
+        "status": "True",
+        "reason": "RestartAllContainersStarted",
+        "message": "container exited with restart policy rule",
+    }
+
+
+def resize_pending(pod: Pod, names: Sequence[str]) -> Object:
+    """Of a pod with containers that run with other resources than it asks for by now."""
+    said = _names("in-place resize is not supported by this node", names)[0]
+    message = f"{said} will have its new resources when it is restarted"
+    return _condition(pod, "PodResizePending", True, "Infeasible", message)
+
+
+def with_condition(conditions: Iterable[Mapping[str, Any]], condition: Mapping[str, Any]) -> list[Object]:
+    """In the place of the one of its type, or last."""
+    result = [dict(each) for each in conditions]
+    for index, each in enumerate(result):
+        if each["type"] == condition["type"]:
+            result[index] = dict(condition)
+            return result
+    return [*result, dict(condition)]

@@ -1,0 +1,216 @@
+"""The statuses of a pod's containers, from what the runtime knows and what was told before (CS-01 to CS-08).
+
+What the runtime has forgotten is not told as if it had never been: a container that ran and is gone shows that it
+ended, and no restart count becomes less. Left to others: `ready` and `started` (`readiness`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from podlife.api.codec import Object, format_time
+from podlife.kubelet.kuberuntime.labels import resources_at_start
+from podlife.kubelet.kuberuntime.termination_message import terminated_message
+from podlife.kubelet.observed_pod import ObservedPod
+from podlife.kubelet.pod_fields import (
+    Container,
+    Pod,
+    containers_of,
+    init_containers_of,
+    is_deleting,
+    is_sidecar,
+    state_of,
+    status_by_name,
+)
+from podlife.kubelet.restart_policy import RESTARTING_ALL, should_start
+from podlife.kubelet.runtime import ContainerState, ContainerStatus
+from podlife.kubelet.status.terminated import STATUS_UNKNOWN, lost_state
+
+__all__ = ["Seen", "StartFailure", "container_statuses"]
+
+CREATING = "ContainerCreating"
+INITIALIZING = "PodInitializing"
+
+_GONE = "The container could not be located when the pod was deleted.  The container used to be Running"
+_REMOVED = "The container is removed because RestartAllContainers in place"
+_TAKEN_AS_DONE = (
+    "Unable to get init container status from container runtime and pod has been initialized, "
+    "treat it as exited normally"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StartFailure:
+    """Why a container could not be started the last time, as a waiting container shows it."""
+
+    reason: str
+    message: str = ""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What there is to make statuses from. `runtime` is its name in container IDs; `logs` are the ends of the logs
+    of containers that failed, by ID."""
+
+    pod: Pod
+    observed: ObservedPod
+    runtime: str
+    start_failures: Mapping[str, StartFailure] = field(default_factory=dict)
+    is_restarting_all: bool = False
+    logs: Mapping[str, str] = field(default_factory=dict)
+
+
+def container_statuses(
+    seen: Seen,
+    containers: Iterable[Container],
+    old: Iterable[Mapping[str, Any]] | None,
+    *,
+    is_init: bool = False,
+) -> list[Object]:
+    """In the order of the containers given, which are of one sort."""
+    before = status_by_name(old)
+    return [_status(seen, each, before.get(each["name"]), is_init=is_init) for each in containers]
+
+
+def _status(seen: Seen, container: Container, old: Mapping[str, Any] | None, *, is_init: bool) -> Object:
+    instances = seen.observed.instances(container["name"])
+    if instances:
+        status = _told(seen, container, instances[0], old)
+        if len(instances) > 1:
+            # The one before it says how it came to this one (CS-06).
+            status["lastState"] = _told(seen, container, instances[1], old)["state"]
+    else:
+        status = _missing(seen, container, old)
+    if is_init and _is_over(seen, container, status, instances):
+        return status
+    return _with_start_failure(seen, container, status)
+
+
+def _missing(seen: Seen, container: Container, old: Mapping[str, Any] | None) -> Object:
+    """Of one that the runtime knows nothing of."""
+    reason = INITIALIZING if init_containers_of(seen.pod) else CREATING
+    status: Object = {
+        "name": container["name"],
+        "image": container.get("image") or "",
+        "imageID": "",
+        "restartCount": 0,
+        "ready": False,
+        "state": {"waiting": {"reason": reason}},
+        "lastState": {},
+    }
+    if old is None:
+        return status
+    kind, _ = state_of(old)
+    count = int(old.get("restartCount") or 0)
+    if seen.is_restarting_all and kind != "waiting":
+        said = {"reason": RESTARTING_ALL, "message": _REMOVED}
+        ended = {"terminated": {**said, "exitCode": 137}}
+        return {**status, "restartCount": count + 1, "state": {"waiting": said}, "lastState": ended}
+    if kind == "terminated":
+        return dict(old)
+    status.update(restartCount=count, lastState=old.get("lastState") or {})
+    if kind == "running" and state_of(status, "lastState")[0] != "terminated":
+        gone = {"reason": STATUS_UNKNOWN, "message": _GONE, "exitCode": 137}
+        status["lastState"] = {"terminated": gone}
+        # It was not the pod's end, so it is a restart.
+        status["restartCount"] = count + (not is_deleting(seen.pod))
+    return status
+
+
+def _told(seen: Seen, container: Container, known: ContainerStatus, old: Mapping[str, Any] | None) -> Object:
+    """Of one instance that the runtime knows."""
+    container_id = f"{seen.runtime}://{known.id}"
+    old = old or {}
+    old_kind, old_state = state_of(old)
+    old_count = int(old.get("restartCount") or 0)
+    count = max(known.config.attempt, old_count)
+    if (
+        known.state is ContainerState.RUNNING
+        and old_kind == "terminated"
+        and old_count >= known.config.attempt
+    ):
+        count = old_count + 1
+    is_lost = known.state is ContainerState.UNKNOWN and old_kind == "running"
+    if is_lost:
+        count = old_count + 1
+    status: Object = {
+        "name": container["name"],
+        "image": known.config.image,
+        "imageID": known.image_ref,
+        "containerID": container_id,
+        "restartCount": count,
+        "ready": False,
+        "state": lost_state(RESTARTING_ALL if seen.is_restarting_all else STATUS_UNKNOWN)
+        if is_lost
+        else _state(seen, container, known, container_id),
+        "lastState": {},
+        **_resources(container, known),
+    }
+    # A restart in place removes what ended, so its end is only known from before.
+    if old_kind == "terminated" and old.get("containerID") != container_id:
+        status["lastState"] = {"terminated": dict(old_state)}
+    elif state_of(old, "lastState")[0] == "terminated":
+        status["lastState"] = old["lastState"]
+    is_same = old.get("containerID") == container_id
+    if known.state is ContainerState.RUNNING and is_same and old.get("started") is not None:
+        status["started"] = old["started"]
+    return status
+
+
+def _resources(container: Container, known: ContainerStatus) -> Object:
+    """Those that the instance runs with; a resize of its pod changes neither before it is started again."""
+    resources = resources_at_start(container, known.config.annotations)
+    allocated = resources.get("requests")
+    return {"resources": resources, **({"allocatedResources": allocated} if allocated else {})}
+
+
+def _state(seen: Seen, container: Container, known: ContainerStatus, container_id: str) -> Object:
+    match known.state:
+        case ContainerState.RUNNING:
+            return {"running": _times(startedAt=known.started_at)}
+        case ContainerState.EXITED:
+            return {
+                "terminated": {
+                    "exitCode": known.exit_code or 0,
+                    "reason": known.reason,
+                    "message": terminated_message(container, known, seen.logs.get(known.id, "")),
+                    "containerID": container_id,
+                    **_times(startedAt=known.started_at, finishedAt=known.finished_at),
+                }
+            }
+        case _:
+            return {"waiting": {}}
+
+
+def _times(**moments: datetime | None) -> Object:
+    return {key: format_time(moment) for key, moment in moments.items() if moment is not None}
+
+
+def _is_over(seen: Seen, container: Container, status: Object, instances: list[ContainerStatus]) -> bool:
+    """Whether an init container has done its part and is not started again. One that is missing is taken to have, if
+    what comes after it is there (CS-04)."""
+    if instances:
+        return instances[0].state is ContainerState.EXITED and instances[0].exit_code == 0
+    has_regular = any(each["name"] in seen.observed.newest for each in containers_of(seen.pod))
+    if has_regular and not is_sidecar(container) and state_of(status)[0] == "waiting":
+        said = {"reason": "Completed", "message": _TAKEN_AS_DONE, "exitCode": 0}
+        status["state"] = {"terminated": said}
+        return True
+    return False
+
+
+def _with_start_failure(seen: Seen, container: Container, status: Object) -> Object:
+    """One that is to start and could not shows why it waits; how it ended is told as what was before (CS-07)."""
+    failure = seen.start_failures.get(container["name"])
+    newest = seen.observed.newest.get(container["name"])
+    if failure is None or not should_start(seen.pod, container, newest):
+        return status
+    if state_of(status)[0] == "terminated":
+        status["lastState"] = status["state"]
+    waiting = {"reason": failure.reason}
+    if failure.message:
+        waiting["message"] = failure.message
+    return {**status, "state": {"waiting": waiting}}

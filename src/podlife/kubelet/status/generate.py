@@ -1,0 +1,145 @@
+"""The status of a pod from what the runtime has and what is remembered: failed starts, ends of logs, its deadline."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from podlife.api.codec import Object, parse_time
+from podlife.clock import Clock, add_seconds
+from podlife.kubelet.interfaces import Probes
+from podlife.kubelet.kuberuntime.log_directory import LogFolders
+from podlife.kubelet.kuberuntime.termination_message import is_log_needed
+from podlife.kubelet.observed_pod import ObservedPod
+from podlife.kubelet.pod_events import Telling
+from podlife.kubelet.pod_fields import (
+    Pod,
+    containers_of,
+    init_containers_of,
+    is_terminal_phase,
+)
+from podlife.kubelet.restart_policy import could_restart_all, should_restart_all
+from podlife.kubelet.status.conditions import all_containers_restarting, with_condition
+from podlife.kubelet.status.container_statuses import Seen, StartFailure
+from podlife.kubelet.status.manager import StatusManager
+from podlife.kubelet.status.pod_status import NodeFacts, pod_status
+
+__all__ = ["Statuses", "is_restart_under_way"]
+
+DEADLINE_EXCEEDED = "DeadlineExceeded"
+_DEADLINE_MESSAGE = "Pod was active on the node longer than the specified deadline"
+
+
+def is_restart_under_way(pod: Pod, status: Mapping[str, Any], observed: ObservedPod) -> bool:
+    """A restart of the whole pod has begun, and there are containers of it that are still to go."""
+    return (
+        could_restart_all(pod)
+        and should_restart_all(pod, status, observed.newest)
+        and _has_any_container(pod, observed)
+    )
+
+
+def _has_any_container(pod: Pod, observed: ObservedPod) -> bool:
+    return any(each["name"] in observed.newest for each in (*containers_of(pod), *init_containers_of(pod)))
+
+
+class Statuses:
+    def __init__(
+        self,
+        manager: StatusManager,
+        probes: Probes,
+        telling: Telling,
+        clock: Clock,
+        *,
+        runtime_name: str,
+        host_ips: tuple[str, ...],
+    ) -> None:
+        self._manager = manager
+        self._probes = probes
+        self._telling = telling
+        self._clock = clock
+        self._runtime_name = runtime_name
+        self._node = NodeFacts(clock.now(), host_ips)
+        self._failures: dict[str, dict[str, StartFailure]] = {}
+
+    # What is remembered
+
+    def note_failure(self, uid: str, container_name: str, failure: StartFailure) -> None:
+        self._failures.setdefault(uid, {})[container_name] = failure
+
+    def note_start(self, uid: str, container_name: str) -> None:
+        failures = self._failures.get(uid)
+        if failures is not None:
+            failures.pop(container_name, None)
+            if not failures:
+                del self._failures[uid]
+
+    def forget(self, uid: str) -> None:
+        self._failures.pop(uid, None)
+
+    def known(self, pod: Pod) -> Mapping[str, Any]:
+        """The newest status: what was found here, or what the pod came with."""
+        return self._manager.status(pod["metadata"]["uid"]) or pod.get("status") or {}
+
+    def is_over(self, pod: Pod) -> bool:
+        """It has ended, or was refused, as far as anybody here or at the API server knows."""
+        return is_terminal_phase(self.known(pod).get("phase")) or is_terminal_phase(
+            (pod.get("status") or {}).get("phase")
+        )
+
+    # What is made of it
+
+    def make(self, pod: Pod, observed: ObservedPod, *, is_terminal: bool = False) -> Object:
+        old = self.known(pod)
+        is_restarting = could_restart_all(pod) and should_restart_all(pod, old, observed.newest)
+        seen = Seen(
+            pod,
+            observed,
+            self._runtime_name,
+            self._failures.get(pod["metadata"]["uid"], {}),
+            is_restarting,
+            _ends_of_logs(pod, observed),
+        )
+        status = pod_status(seen, old, self._probes.verdict, self._node, is_terminal=is_terminal)
+        if is_restarting and not _has_any_container(pod, observed):
+            # All that was to go has gone: from here on the pod starts as any other.
+            condition = all_containers_restarting(pod, status["phase"], is_restarting=False)
+            status["conditions"] = with_condition(status["conditions"], condition)
+        if not is_terminal and not is_terminal_phase(status["phase"]) and self._is_past_deadline(pod, old):
+            self._telling.pod(pod, DEADLINE_EXCEEDED, _DEADLINE_MESSAGE)
+            status.update(phase="Failed", reason=DEADLINE_EXCEEDED, message=_DEADLINE_MESSAGE)
+        return status
+
+    def tell(self, pod: Pod, status: Mapping[str, Any]) -> None:
+        if self._manager.set_status(pod, status):
+            self._probes.status_changed(pod["metadata"]["uid"])
+
+    def deadline(self, pod: Pod) -> datetime | None:
+        """When the pod will have been active for longer than it may."""
+        return _deadline(pod, self.known(pod))
+
+    def _is_past_deadline(self, pod: Pod, old: Mapping[str, Any]) -> bool:
+        deadline = _deadline(pod, old)
+        return deadline is not None and self._clock.now() >= deadline
+
+
+def _deadline(pod: Pod, status: Mapping[str, Any]) -> datetime | None:
+    """None where there is none, or where the start that the pod came with cannot be read."""
+    seconds, start = pod["spec"].get("activeDeadlineSeconds"), status.get("startTime")
+    if seconds is None or not start:
+        return None
+    try:
+        return add_seconds(parse_time(start), seconds)
+    except ValueError:
+        return None
+
+
+def _ends_of_logs(pod: Pod, observed: ObservedPod) -> dict[str, str]:
+    """Of containers that failed, said nothing, and let their logs speak for them."""
+    specs = {each["name"]: each for each in (*containers_of(pod), *init_containers_of(pod))}
+    return {
+        each.id: LogFolders.tail(each.log_path)
+        for each in observed.containers
+        if each.config.name in specs and is_log_needed(specs[each.config.name], each)
+    }

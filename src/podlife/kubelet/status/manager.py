@@ -1,0 +1,376 @@
+"""What the API server is told of the pods of a node, and when (SM-01 to SM-51).
+
+A status is kept here as soon as it is known and sent as soon as it may be: several changes become one patch, a terminal
+phase waits until nothing of the pod can run any more, and only the last step of a pod lets it be deleted for good.
+Guaranteed: a pod of the same name with another UID is never written to nor deleted; conditions of others stay; what
+fails is tried again with the next look at all pods. Left to others: what the status is (`lifecycle`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from podlife.api.codec import Object, format_time
+from podlife.clock import Clock
+from podlife.errors import NotFoundError, PodlifeError
+from podlife.kubelet.constants import STATUS_SYNC_SECONDS
+from podlife.kubelet.pod_fields import (
+    Pod,
+    bare_id,
+    is_deleting,
+    is_mirror,
+    is_static,
+    is_terminal_phase,
+)
+from podlife.kubelet.status.conditions import containers_ready, ready, with_condition
+from podlife.kubelet.status.merge import merged_status
+from podlife.kubelet.status.normalize import is_same_by_kubelet, normalized, with_transition_times
+from podlife.kubelet.status.patch import status_patch
+from podlife.kubelet.status.terminated import terminated_status
+from podlife.kubelet.status.transitions import illegal_transition, newly_terminated
+
+__all__ = ["KnownPods", "PodStatusClient", "StatusManager"]
+
+log = logging.getLogger(__name__)
+
+# Pods that are written at the same time.
+_AT_ONCE = 16
+
+
+class PodStatusClient(Protocol):
+    """What is asked of the API server. All may raise `PodlifeError`."""
+
+    async def get(self, namespace: str, name: str) -> Object: ...
+
+    async def patch_status(self, namespace: str, name: str, patch: Object) -> Object:
+        """Strategic merge; answers the pod as it stands then."""
+        ...
+
+    async def delete(self, namespace: str, name: str, *, uid: str) -> None:
+        """At once (grace 0), and only the pod with this UID."""
+
+
+class KnownPods(Protocol):
+    """What the agent knows of its pods."""
+
+    def pod(self, uid: str) -> Pod | None: ...
+
+    def mirror_of(self, pod: Pod) -> Pod | None:
+        """The mirror pod of a static pod."""
+
+    def could_have_running_containers(self, uid: str) -> bool: ...
+
+
+class _Entry(msgspec.Struct, frozen=True):
+    status: Object
+    version: int
+    namespace: str
+    name: str
+    # Made by the last step of the pod: it may be deleted for good.
+    is_finished: bool = False
+
+
+def _ignore(sort: str, code: int, reason: str) -> None: ...
+
+
+class StatusManager:
+    def __init__(
+        self,
+        client: PodStatusClient,
+        pods: KnownPods,
+        clock: Clock,
+        *,
+        on_terminated: Callable[[str, int, str], None] = _ignore,
+        settle_seconds: float = 0.0,
+        tells_ends: bool = True,
+    ) -> None:
+        """`on_terminated` is told the sort, exit code and reason of each container that ended (SM-07). For
+        `settle_seconds` a change within a phase waits for others, which are sent with it. Without `tells_ends` a pod
+        that is deleted goes without having told how it ended, which no real node should do to its cluster."""
+        self._client = client
+        self._pods = pods
+        self._clock = clock
+        self._on_terminated = on_terminated
+        self._settle_seconds = settle_seconds
+        self._tells_ends = tells_ends
+        self._entries: dict[str, _Entry] = {}
+        # By UID of the pod at the API server, which for a static pod is that of its mirror.
+        self._sent_versions: dict[str, int] = {}
+        # The pod and the status that were last found to say the same: neither is ever changed, only replaced.
+        self._agreed: dict[str, tuple[Pod, _Entry]] = {}
+        # UIDs with something new since they were last looked at, and since when: a look at all pods is too much for
+        # each change.
+        self._changed: dict[str, float] = {}
+        self._has_changed = asyncio.Event()
+
+    # What is known
+
+    def status(self, uid: str) -> Object | None:
+        """The newest, sent or not."""
+        entry = self._entries.get(uid)
+        return None if entry is None else entry.status
+
+    def set_status(self, pod: Pod, status: Mapping[str, Any]) -> bool:
+        """Whether there is something to send. That of a pod which is being deleted is always sent (SM-02)."""
+        told = dict(status)
+        if generation := pod["metadata"].get("generation"):
+            told["observedGeneration"] = generation
+        return self._update(pod, told, is_forced=is_deleting(pod))
+
+    def set_readiness(self, uid: str, container_id: str, is_ready: bool) -> bool:
+        """What a readiness probe found; the pod's conditions follow (SM-50)."""
+        pod, entry = self._pods.pod(uid), self._entries.get(uid)
+        if pod is None or entry is None:
+            return False
+        status = _with_container(entry.status, container_id, "ready", is_ready)
+        if status is None:
+            return False
+        statuses = [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
+        conditions = status.get("conditions") or []
+        phase = status.get("phase") or ""
+        for condition in (
+            ready(pod, conditions, statuses, phase),
+            containers_ready(pod, statuses, phase),
+        ):
+            conditions = with_condition(conditions, condition)
+        return self._update(pod, {**status, "conditions": conditions})
+
+    def set_started(self, uid: str, container_id: str, is_started: bool) -> bool:
+        """What a startup probe found (SM-51)."""
+        pod, entry = self._pods.pod(uid), self._entries.get(uid)
+        if pod is None or entry is None:
+            return False
+        status = _with_container(entry.status, container_id, "started", is_started)
+        return status is not None and self._update(pod, status)
+
+    def terminate(self, pod: Pod) -> bool:
+        """The last step of the pod is done: nothing of it runs or is mounted, and it may be deleted (SM-30)."""
+        known = self.status(pod["metadata"]["uid"])
+        status = terminated_status(pod, known if known is not None else pod.get("status") or {})
+        return self._update(pod, status, is_forced=True, is_finished=True)
+
+    def note_mirror(self, uid: str) -> None:
+        """A static pod has a mirror, or another one: what waited for it is sent, not only with the next look at all."""
+        if uid in self._entries:
+            self._note_change(uid)
+
+    def forget_all_but(self, uids: Collection[str]) -> None:
+        """Pods that the agent no longer has leave no status behind."""
+        for uid in [uid for uid in self._entries if uid not in uids]:
+            self.forget(uid)
+
+    def forget(self, uid: str) -> None:
+        """With what was sent: versions begin again for a pod that comes back under this UID."""
+        self._sent_versions.pop(self._target(uid), None)
+        self._entries.pop(uid, None)
+        self._agreed.pop(uid, None)
+
+    def _update(
+        self, pod: Pod, status: Object, *, is_forced: bool = False, is_finished: bool = False
+    ) -> bool:
+        uid = pod["metadata"]["uid"]
+        entry = self._entries.get(uid)
+        old = self._old_status(pod, entry)
+        if error := illegal_transition(pod, old, status):
+            log.error("The status of pod %s is not taken: %s", _key(pod), error)
+            return False
+        status = normalized(pod, self._with_times(status, old))
+        for ended in newly_terminated(old, status):
+            self._on_terminated(*ended)
+        if entry is not None and not is_forced and is_same_by_kubelet(entry.status, status):
+            return False
+        was_finished = entry is not None and entry.is_finished and not is_static(pod)
+        metadata = pod["metadata"]
+        self._entries[uid] = _Entry(
+            status,
+            1 if entry is None else entry.version + 1,
+            metadata["namespace"],
+            metadata["name"],
+            is_finished or was_finished,
+        )
+        self._note_change(uid)
+        return True
+
+    def _note_change(self, uid: str) -> None:
+        self._changed.setdefault(uid, asyncio.get_running_loop().time() if self._settle_seconds else 0.0)
+        self._has_changed.set()
+
+    def _old_status(self, pod: Pod, entry: _Entry | None) -> Mapping[str, Any]:
+        if entry is not None:
+            return entry.status
+        mirror = self._pods.mirror_of(pod) if is_static(pod) else None
+        return (mirror or pod).get("status") or {}
+
+    def _with_times(self, status: Object, old: Mapping[str, Any]) -> Object:
+        now = self._clock.now()
+        conditions = with_transition_times(status.get("conditions") or (), old, now)
+        timed = {**status, "conditions": conditions}
+        timed["startTime"] = old.get("startTime") or status.get("startTime") or format_time(now)
+        generation = max(old.get("observedGeneration") or 0, status.get("observedGeneration") or 0)
+        return {**timed, "observedGeneration": generation} if generation else timed
+
+    # What is sent
+
+    async def run(self) -> None:
+        """Send what changes, and look at all pods every ten seconds. Ends only by being cancelled."""
+        loop = asyncio.get_running_loop()
+        due = loop.time() + STATUS_SYNC_SECONDS
+        while True:
+            if loop.time() >= due:
+                due = loop.time() + STATUS_SYNC_SECONDS
+                await self.sync_all()
+                continue
+            # Those that wait for more have waited long enough by then.
+            settled = min(self._changed.values(), default=due) + self._settle_seconds
+            try:
+                async with asyncio.timeout_at(min(due, settled) if self._settle_seconds else due):
+                    await self._has_changed.wait()
+            except TimeoutError:
+                if loop.time() >= due:
+                    continue
+            await self.sync_changed()
+
+    async def sync_changed(self) -> None:
+        """Send what was not sent yet (SM-12)."""
+        self._has_changed.clear()
+        targets = {uid: self._target(uid) for uid in self._changed if uid in self._entries}
+        # A static pod without mirror waits for one.
+        waiting = {uid for uid, target in targets.items() if not target or self._may_change_soon(uid)}
+        self._changed = {uid: since for uid, since in self._changed.items() if uid in waiting}
+        await self._sync(
+            [
+                uid
+                for uid, target in targets.items()
+                if uid not in waiting and self._sent_versions.get(target, 0) < self._entries[uid].version
+            ]
+        )
+
+    def _may_change_soon(self, uid: str) -> bool:
+        """The pod is in the phase that the API server knows of, and has not been for long."""
+        if not self._settle_seconds or self._entries[uid].is_finished:
+            return False
+        pod = self._pods.pod(uid)
+        if pod is None or asyncio.get_running_loop().time() >= self._changed[uid] + self._settle_seconds:
+            return False
+        is_same = (pod.get("status") or {}).get("phase") == self._entries[uid].status["phase"]
+        return is_same or (is_deleting(pod) and not self._tells_ends)
+
+    async def sync_all(self) -> None:
+        """Send what was not sent yet, and what the API server holds otherwise or has still to delete (SM-14)."""
+        self._has_changed.clear()
+        targets = {uid: self._target(uid) for uid in self._entries}
+        alive = set(targets.values())
+        self._sent_versions = {uid: each for uid, each in self._sent_versions.items() if uid in alive}
+        await self._sync(
+            [uid for uid, target in targets.items() if target and self._has_to_be_sent(uid, target)]
+        )
+
+    def _target(self, uid: str) -> str:
+        """The UID at the API server; empty for a static pod without mirror (SM-13)."""
+        pod = self._pods.pod(uid)
+        if pod is None or not is_static(pod):
+            return uid
+        mirror = self._pods.mirror_of(pod)
+        return "" if mirror is None else str(mirror["metadata"]["uid"])
+
+    def _has_to_be_sent(self, uid: str, target: str) -> bool:
+        try:
+            return self._is_due(uid, target)
+        except Exception:
+            # It concerns this pod alone: the others are compared all the same.
+            log.exception("status of pod %s could not be compared with the API server's", uid)
+            return False
+
+    def _is_due(self, uid: str, target: str) -> bool:
+        entry, pod = self._entries[uid], self._pods.pod(uid)
+        if self._sent_versions.get(target, 0) < entry.version:
+            return True
+        if pod is None:
+            return False
+        shown = self._pods.mirror_of(pod) if is_static(pod) else pod
+        if shown is None:
+            return False
+        if _can_be_deleted(shown, entry, tells_ends=self._tells_ends):
+            return True
+        agreed = self._agreed.get(uid)
+        if agreed is not None and agreed[0] is shown and agreed[1] is entry:
+            return False
+        is_same = is_same_by_kubelet(normalized(shown, shown.get("status") or {}), entry.status)
+        if is_same:
+            self._agreed[uid] = (shown, entry)
+        return not is_same
+
+    async def _sync(self, uids: Sequence[str]) -> None:
+        waiting = iter(uids)
+
+        async def sync_in_turn() -> None:
+            for uid in waiting:
+                if (entry := self._entries.get(uid)) is not None:
+                    await self._sync_pod(uid, entry)
+
+        async with asyncio.TaskGroup() as group:
+            for _ in range(min(_AT_ONCE, len(uids))):
+                group.create_task(sync_in_turn())
+
+    async def _sync_pod(self, uid: str, entry: _Entry) -> None:
+        """One pod: look, patch, and delete it for good if all is done (SM-10, SM-11, SM-30)."""
+        try:
+            shown = await self._client.get(entry.namespace, entry.name)
+            target = shown["metadata"]["uid"]
+            if target != self._target(uid):
+                # Deleted, and made again: what is known here is of another pod.
+                self.forget(uid)
+                return
+            if self._tells_ends or not (entry.is_finished and is_deleting(shown)):
+                shown = await self._patch(uid, entry, shown)
+            self._sent_versions[target] = entry.version
+            if _can_be_deleted(shown, entry, tells_ends=self._tells_ends):
+                await self._client.delete(entry.namespace, entry.name, uid=target)
+                self.forget(uid)
+        except NotFoundError:
+            log.debug("Pod %s/%s is gone already", entry.namespace, entry.name)
+        except PodlifeError as error:
+            log.warning(
+                "status update for pod %s/%s failed, will retry: %s", entry.namespace, entry.name, error
+            )
+        except Exception:
+            # It concerns this pod alone: the others' statuses are sent all the same.
+            log.exception("status update for pod %s/%s failed, will retry", entry.namespace, entry.name)
+
+    async def _patch(self, uid: str, entry: _Entry, shown: Object) -> Object:
+        old = shown.get("status") or {}
+        could_run = self._pods.could_have_running_containers(uid)
+        merged = merged_status(shown, old, entry.status, could_run=could_run, now=self._clock.now())
+        patch = status_patch(shown["metadata"]["uid"], old, merged)
+        if patch is None:
+            return shown
+        return await self._client.patch_status(entry.namespace, entry.name, patch)
+
+
+def _with_container(status: Object, container_id: str, field: str, value: bool) -> Object | None:
+    """The status with a field of one of its containers changed; None where that changes nothing."""
+    for key in ("containerStatuses", "initContainerStatuses"):
+        for place, each in enumerate(status.get(key) or ()):
+            if bare_id(each.get("containerID") or "") == bare_id(container_id):
+                if each.get(field) is value:
+                    return None
+                changed = [*status[key]]
+                changed[place] = {**each, field: value}
+                return {**status, key: changed}
+    return None
+
+
+def _can_be_deleted(shown: Pod, entry: _Entry, *, tells_ends: bool) -> bool:
+    """By the phase that the API server holds, not by the one that is known here (SM-30)."""
+    phase = (shown.get("status") or {}).get("phase")
+    is_told = is_terminal_phase(phase) or not tells_ends
+    return entry.is_finished and is_deleting(shown) and not is_mirror(shown) and is_told
+
+
+def _key(pod: Pod) -> str:
+    return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"

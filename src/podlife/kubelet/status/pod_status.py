@@ -1,0 +1,154 @@
+"""The whole status of a pod on a node: containers, phase, conditions, addresses (PH-20 to PH-24).
+
+A terminal phase, once told or known, is never left. Conditions of others are carried along as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from podlife.api.codec import Object
+from podlife.kubelet.kuberuntime.labels import resources_at_start
+from podlife.kubelet.kuberuntime.sandbox_changed import sandbox_need
+from podlife.kubelet.pod_fields import (
+    Pod,
+    condition_of,
+    containers_of,
+    init_containers_of,
+    is_terminal_phase,
+)
+from podlife.kubelet.restart_policy import could_restart_all
+from podlife.kubelet.status import conditions
+from podlife.kubelet.status.container_statuses import Seen, container_statuses
+from podlife.kubelet.status.phase import phase_of
+from podlife.kubelet.status.readiness import Verdicts, with_flags
+
+__all__ = ["NodeFacts", "pod_status"]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFacts:
+    """What a status needs of the node: its addresses, the first of which is the main one, and since when the agent
+    runs."""
+
+    agent_started: datetime
+    host_ips: tuple[str, ...] = ()
+
+
+def pod_status(
+    seen: Seen,
+    old: Mapping[str, Any],
+    verdicts: Verdicts,
+    node: NodeFacts,
+    *,
+    is_terminal: bool = False,
+) -> Object:
+    """`old` is the newest status known here, or that of the pod where none is. `is_terminal`: nothing of the pod will
+    be started again."""
+    pod = seen.pod
+    status = _containers(seen, old)
+    statuses = [*status["initContainerStatuses"], *status["containerStatuses"]]
+    is_initialized = any(
+        (newest := seen.observed.newest.get(each["name"])) is not None
+        and seen.observed.is_in_newest_sandbox(newest)
+        for each in containers_of(pod)
+    )
+    found = phase_of(pod, statuses, is_terminal=is_terminal, is_initialized=is_initialized)
+    status.update(_phase(pod, old, found))
+    status = with_flags(pod, status, verdicts, node.agent_started)
+    status["conditions"] = _conditions(seen, old, status)
+    status.update(_addresses(seen, old, node))
+    return {key: value for key, value in status.items() if value}
+
+
+def _never_began(seen: Seen, old: Mapping[str, Any]) -> bool:
+    """It ended without any container, as a pod does that is refused: no end is invented for containers that never were,
+    which a Job's failure policy could take for theirs."""
+    told = (*(old.get("containerStatuses") or ()), *(old.get("initContainerStatuses") or ()))
+    return is_terminal_phase(old.get("phase")) and not told and not seen.observed.containers
+
+
+def _containers(seen: Seen, old: Mapping[str, Any]) -> Object:
+    if _never_began(seen, old):
+        return {"containerStatuses": [], "initContainerStatuses": [], "ephemeralContainerStatuses": []}
+    spec = seen.pod["spec"]
+    ephemeral = spec.get("ephemeralContainers") or ()
+    return {
+        "containerStatuses": container_statuses(seen, containers_of(seen.pod), old.get("containerStatuses")),
+        "initContainerStatuses": container_statuses(
+            seen, init_containers_of(seen.pod), old.get("initContainerStatuses"), is_init=True
+        ),
+        "ephemeralContainerStatuses": container_statuses(
+            seen, ephemeral, old.get("ephemeralContainerStatuses")
+        ),
+    }
+
+
+def _phase(pod: Pod, old: Mapping[str, Any], found: str) -> Object:
+    shown = pod.get("status") or {}
+    phase = found
+    if not is_terminal_phase(phase) and is_terminal_phase(old.get("phase")):
+        phase = old["phase"]
+    if is_terminal_phase(shown.get("phase")):
+        # What the API server holds has been seen by others and cannot be taken back.
+        phase = shown["phase"]
+    told: Object = {"phase": phase}
+    if phase == old.get("phase"):
+        for key in ("reason", "message"):
+            told[key] = old.get(key) or shown.get(key) or ""
+    return told
+
+
+def _conditions(seen: Seen, old: Mapping[str, Any], status: Mapping[str, Any]) -> list[Object]:
+    pod, phase = seen.pod, status["phase"]
+    statuses: Sequence[Mapping[str, Any]] = [
+        *(status.get("initContainerStatuses") or ()),
+        *(status.get("containerStatuses") or ()),
+    ]
+    shown = (pod.get("status") or {}).get("conditions") or ()
+    found = [dict(each) for each in shown if not conditions.is_owned_by_kubelet(each["type"])]
+    if disruption := condition_of(old, conditions.DISRUPTION_TARGET):
+        found = conditions.with_condition(found, disruption)
+    has_sandbox = not sandbox_need(pod, seen.observed).is_new
+    found += [
+        conditions.ready_to_start_containers(pod, has_sandbox=has_sandbox),
+        conditions.initialized(pod, old, statuses, phase),
+        conditions.ready(pod, found, statuses, phase),
+        conditions.containers_ready(pod, statuses, phase),
+        conditions.pod_scheduled(pod),
+    ]
+    if resized := _resized(seen):
+        found.append(conditions.resize_pending(pod, resized))
+    if could_restart_all(pod):
+        found.append(conditions.all_containers_restarting(pod, phase, is_restarting=seen.is_restarting_all))
+    return found
+
+
+def _resized(seen: Seen) -> list[str]:
+    """Containers that run with other resources than their pod asks for by now."""
+    return [
+        each["name"]
+        for each in (*init_containers_of(seen.pod), *containers_of(seen.pod))
+        if (newest := seen.observed.newest.get(each["name"])) is not None
+        and newest.is_running
+        and resources_at_start(each, newest.config.annotations) != (each.get("resources") or {})
+    ]
+
+
+def _addresses(seen: Seen, old: Mapping[str, Any], node: NodeFacts) -> Object:
+    ready = seen.observed.ready_sandboxes
+    ips: Sequence[str] = ready[0].ips if ready else ()
+    if not ips:
+        # A pod that has lost its sandbox keeps the address that it was known by.
+        ips = [each["ip"] for each in old.get("podIPs") or ()]
+    if seen.pod["spec"].get("hostNetwork") and not ips:
+        ips = node.host_ips
+    told: Object = {}
+    if node.host_ips:
+        told.update(hostIP=node.host_ips[0], hostIPs=[{"ip": each} for each in node.host_ips])
+    if ips:
+        told.update(podIP=ips[0], podIPs=[{"ip": each} for each in ips])
+    return told

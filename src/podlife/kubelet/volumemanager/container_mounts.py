@@ -1,0 +1,130 @@
+"""What a container is shown of the volumes of its pod."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from podlife.kubelet.envvars.downward_api import ContainerConfigError
+from podlife.kubelet.envvars.expansion import expand
+from podlife.kubelet.pod_fields import Container
+from podlife.kubelet.runtime import Mount
+from podlife.kubelet.volumemanager.layout import Layout, SetUpError
+from podlife.kubelet.volumemanager.mount_paths import container_path
+from podlife.kubelet.volumemanager.subpath import mount_sub_path, opened_beneath
+
+__all__ = ["Shown", "container_mounts", "has_expressions"]
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A volume that is ready: where it is on the node, and whether nobody may write to it."""
+
+    path: str
+    readonly: bool
+
+
+def has_expressions(container: Container) -> bool:
+    return any(each.get("subPathExpr") for each in container.get("volumeMounts") or ())
+
+
+def container_mounts(
+    layout: Layout, uid: str, container: Container, shown: Mapping[str, Shown], env: Mapping[str, str]
+) -> tuple[Mount, ...]:
+    """`env` is the container's own, for the paths that are made of it. Raises `ContainerConfigError`."""
+    return tuple(_mounts(layout, uid, container, shown, env))
+
+
+def _mounts(
+    layout: Layout, uid: str, container: Container, shown: Mapping[str, Shown], env: Mapping[str, str]
+) -> Iterator[Mount]:
+    for index, mount in enumerate(container.get("volumeMounts") or ()):
+        name = mount["name"]
+        if (volume := shown.get(name)) is None:
+            raise ContainerConfigError(
+                f'cannot find volume "{name}" to mount into container "{container["name"]}"'
+            )
+        _check_recursive_read_only(mount)
+        path = volume.path
+        if sub_path := _sub_path(mount, env):
+            path = _show_part(layout, uid, container, mount, volume, sub_path, index)
+        yield Mount(
+            container_path=container_path(mount["mountPath"]),
+            host_path=path,
+            readonly=bool(mount.get("readOnly")) or volume.readonly,
+        )
+
+
+def _sub_path(mount: Mapping[str, Any], env: Mapping[str, str]) -> str:
+    path = str(mount.get("subPath") or "")
+    if expression := mount.get("subPathExpr"):
+        values = _Demanding(env)
+        path = expand(str(expression), values)
+        if values.missing:
+            raise ContainerConfigError(f"missing value for {', '.join(sorted(values.missing))}")
+    if path.startswith("/"):
+        raise ContainerConfigError(f"error SubPath `{path}` must not be an absolute path")
+    if ".." in path.split("/"):
+        raise ContainerConfigError(f"unable to provision SubPath `{path}`: must not contain '..'")
+    return path
+
+
+class _Demanding(dict[str, str]):
+    """An environment of which every variable that is asked for must have a value."""
+
+    def __init__(self, env: Mapping[str, str]) -> None:
+        super().__init__(env)
+        self.missing: set[str] = set()
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+    def __getitem__(self, name: str) -> str:
+        value = self.get(name, "")
+        if not value:
+            self.missing.add(name)
+        return value
+
+
+def _show_part(
+    layout: Layout,
+    uid: str,
+    container: Container,
+    mount: Mapping[str, Any],
+    volume: Shown,
+    sub_path: str,
+    index: int,
+) -> str:
+    name = mount["name"]
+    try:
+        target = layout.sub_path(uid, name, container["name"], index)
+        with opened_beneath(Path(volume.path), sub_path) as found:
+            layout.make_parents(target)
+            return str(mount_sub_path(found, target))
+    except (OSError, ValueError, SetUpError) as error:
+        # What is wrong could tell a user of the node's own files: it is for the log.
+        log.warning("subPath %r of volume %r of pod %s: %s", sub_path, name, uid, error)
+        raise ContainerConfigError(
+            f'failed to prepare subPath for volumeMount "{name}" of container "{container["name"]}"'
+        ) from None
+
+
+def _check_recursive_read_only(mount: Mapping[str, Any]) -> None:
+    asked, name = mount.get("recursiveReadOnly"), mount["name"]
+    if asked in (None, "Disabled"):
+        return
+    why = ""
+    if not mount.get("readOnly"):
+        why = "it is not read-only"
+    elif asked == "Enabled":
+        why = "it is not supported by the runtime"
+    if why:
+        raise ContainerConfigError(
+            "failed to resolve recursive read-only mode: "
+            f'volume "{name}" requested recursive read-only mode, but {why}'
+        )

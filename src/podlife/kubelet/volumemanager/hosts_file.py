@@ -1,0 +1,51 @@
+"""The hosts file that a pod's containers see at /etc/hosts, in a kubelet's own words. Pure.
+
+A pod with a network of its own always has one. A pod in the node's network sees the node's file, and needs another only
+for its hostAliases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from podlife.kubelet.pod_fields import Container, Pod
+
+PATH = "/etc/hosts"
+_CLUSTER_DOMAIN = "cluster.local"
+_OWN = """\
+# Kubernetes-managed hosts file.
+127.0.0.1\tlocalhost
+::1\tlocalhost ip6-localhost ip6-loopback
+fe00::0\tip6-localnet
+fe00::0\tip6-mcastprefix
+fe00::1\tip6-allnodes
+fe00::2\tip6-allrouters
+"""
+_OF_THE_NODE = "# Kubernetes-managed hosts file (host network).\n"
+
+
+def own_hosts_file(pod: Pod, hostname: str, ips: Sequence[str]) -> str:
+    """For a pod with addresses of its own."""
+    subdomain = pod["spec"].get("subdomain")
+    names = hostname
+    if subdomain:
+        names = f"{hostname}.{subdomain}.{pod['metadata'].get('namespace')}.svc.{_CLUSTER_DOMAIN}\t{hostname}"
+    return _OWN + "".join(f"{ip}\t{names}\n" for ip in ips) + _aliases(pod)
+
+
+def node_hosts_file(pod: Pod, of_the_node: str) -> str:
+    """For a pod in the node's network."""
+    return _OF_THE_NODE + of_the_node + _aliases(pod)
+
+
+def has_own_file(container: Container) -> bool:
+    """Whether it mounts a file of its own there."""
+    return any(each["mountPath"] == PATH for each in container.get("volumeMounts") or ())
+
+
+def _aliases(pod: Pod) -> str:
+    aliases = pod["spec"].get("hostAliases")
+    if not aliases:
+        return ""
+    lines = ["\t".join((each["ip"], *(each.get("hostnames") or ()))) for each in aliases]
+    return "\n# Entries added by HostAliases.\n" + "".join(f"{line}\n" for line in lines)

@@ -1,0 +1,135 @@
+"""Where the volumes of pods are: `<root>/pods/<uid>/volumes/<plugin>/<name>`, as on any other node.
+
+Names come from users: one that could lead elsewhere is refused. Every folder between the root and a volume belongs to
+the agent alone (0700): what a volume shows, it shows only to those it is mounted for.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from podlife.errors import PodlifeError
+from podlife.kubelet.volumemanager import mount as kernel
+from podlife.kubelet.volumemanager.removal import remove_empty, remove_tree
+from podlife.kubelet.volumemanager.tmpfs import Memory
+
+__all__ = ["Layout", "SetUpError"]
+
+
+class SetUpError(PodlifeError):
+    """Why a volume could not be set up; whoever knows its name says of which."""
+
+
+class Layout:
+    def __init__(self, root: Path) -> None:
+        # Links in the way to the root are the user's own; below it there are none.
+        self.root = Path(os.path.realpath(root))
+        self._pods = self.root / "pods"
+        self._memory = Memory(self.root / "memory")
+
+    def volume(self, uid: str, plugin: str, name: str) -> Path:
+        return self._pod(uid) / "volumes" / plugin / _checked(name, "volume")
+
+    def sub_path(self, uid: str, volume: str, container: str, index: int) -> Path:
+        parts = _checked(volume, "volume"), _checked(container, "container")
+        return self._pod(uid).joinpath("volume-subpaths", *parts, str(index))
+
+    def make_place(self, uid: str, path: Path, *, is_secret: bool) -> Path:
+        """Everything above a volume, and the folder that it is to be: in memory for a secret, where the agent may
+        mount; the volume's own path then leads there. The folder itself is left to be made."""
+        self.make_parents(path)
+        if not is_secret or (path.is_dir() and not path.is_symlink()):
+            return path
+        if (folder := self._memory.folder(uid)) is None:
+            return path
+        place = folder / path.parent.name / path.name
+        _make_private(place.parent)
+        if not path.is_symlink() or path.readlink() != place:
+            path.unlink(missing_ok=True)
+            path.symlink_to(place)
+        return place
+
+    def make_parents(self, path: Path) -> None:
+        """The folders above a path of this layout, all of them private."""
+        folder = self.root
+        # The root may be others' as well, and as open as they want it.
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for part in path.relative_to(self.root).parts[:-1]:
+            folder = folder / part
+            _make_private(folder)
+
+    def has(self, uid: str) -> bool:
+        try:
+            return self._pod(uid).exists() or self._memory.has(uid)
+        except SetUpError:
+            # No such pod was ever let in.
+            return False
+
+    def uids(self) -> list[str]:
+        """Of which there is something."""
+        found = self._memory.uids()
+        with suppress(FileNotFoundError):
+            found |= {
+                each.name for each in self._pods.iterdir() if any(part.exists() for part in _parts(each))
+            }
+        return sorted(found)
+
+    def remove(self, uid: str) -> None:
+        """Everything of a pod, with its mounts; what they showed stays where it is. Raises OSError."""
+        if not self.has(uid):
+            return
+        pod = self._pod(uid)
+        self._memory.remove(uid)
+        if not pod.exists():
+            return
+        volumes, sub_paths = _parts(pod)
+        for folder in (sub_paths, volumes):
+            for point in kernel.mount_points(folder):
+                kernel.unmount(point)
+            if left := kernel.mount_points(folder):
+                raise OSError(f"{left[0]} is still mounted")
+        # Not even a mount that was overlooked is gone into: only what is empty goes.
+        for path in _innermost_first(sub_paths):
+            remove_empty(path)
+        remove_tree(volumes)
+        if not any(pod.iterdir()):
+            pod.rmdir()
+
+    def _pod(self, uid: str) -> Path:
+        return self._pods / _checked(uid, "pod")
+
+
+def _parts(pod: Path) -> tuple[Path, Path]:
+    return pod / "volumes", pod / "volume-subpaths"
+
+
+def _checked(name: str, what: str) -> str:
+    if (
+        name in ("", ".")
+        or name.startswith("..")
+        or "/" in name
+        or "\0" in name
+        or len(os.fsencode(name)) > 255
+    ):
+        raise SetUpError(f"{name!r} cannot be the name of a {what}'s folder")
+    return name
+
+
+def _make_private(folder: Path) -> None:
+    folder.mkdir(mode=0o700, exist_ok=True)
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode):
+        raise SetUpError(f"{folder} is in the way: it is not a folder")
+    if stat.S_IMODE(found.st_mode) != 0o700:
+        folder.chmod(0o700)
+
+
+def _innermost_first(top: Path) -> Iterator[Path]:
+    """Three levels, as they are made: volume, container, mount."""
+    for depth in ("*/*/*", "*/*", "*"):
+        yield from top.glob(depth)
+    yield top

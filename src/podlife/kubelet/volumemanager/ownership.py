@@ -1,0 +1,96 @@
+"""Whom the files of a volume belong to: a pod's fsGroup, where the agent may give files away.
+
+Each file is changed by its descriptor: a container that puts a link in its place meanwhile changes nothing of the
+node's. What may not be changed stays as it is.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from podlife.kubelet.pod_fields import Pod
+
+__all__ = ["fs_group_of", "fs_user_of", "give_to_group", "give_to_user"]
+
+_READ_WRITE, _READ, _ENTER = 0o660, 0o440, 0o110
+_HERE = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def fs_group_of(pod: Pod) -> int | None:
+    group: int | None = _security(pod.get("spec") or {}).get("fsGroup")
+    return group
+
+
+def fs_user_of(pod: Pod) -> int | None:
+    """The user of all containers, if they have one in common."""
+    spec = pod.get("spec") or {}
+    default = _security(spec).get("runAsUser")
+    containers = [
+        each
+        for field in ("initContainers", "containers", "ephemeralContainers")
+        for each in spec.get(field) or ()
+    ]
+    users = {_security(each).get("runAsUser", default) for each in containers}
+    return users.pop() if len(users) == 1 else None
+
+
+def _security(of: Mapping[str, Any]) -> Mapping[str, Any]:
+    return of.get("securityContext") or {}
+
+
+def give_to_group(top: Path, group: int, *, readonly: bool, only_on_mismatch: bool = False) -> None:
+    """Everything in a volume, links included, but not what they point to."""
+    allowed = _READ if readonly else _READ_WRITE
+    if only_on_mismatch and _is_given(top, group, allowed):
+        return
+    for name, parent in _everything(top):
+        with _if_allowed(), suppress(FileNotFoundError):
+            os.chown(name, -1, group, dir_fd=parent, follow_symlinks=False)
+        with _if_allowed(), suppress(FileNotFoundError):
+            _allow(name, parent, allowed)
+
+
+def give_to_user(file: int, user: int) -> None:
+    with _if_allowed():
+        os.fchown(file, user, -1)
+
+
+@contextmanager
+def _if_allowed() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        # The last one is for somebody whom this user namespace does not know.
+        if error.errno not in (errno.EPERM, errno.EACCES, errno.EROFS, errno.EINVAL):
+            raise
+
+
+def _is_given(top: Path, group: int, allowed: int) -> bool:
+    found = top.stat()
+    wanted = allowed | _ENTER | stat.S_ISGID
+    return found.st_gid == group and found.st_mode & wanted == wanted
+
+
+def _everything(top: Path) -> Iterator[tuple[str, int | None]]:
+    """What is inside comes before its folder: a group at the top means that all of it was given."""
+    for _, folders, files, descriptor in os.fwalk(top, topdown=False, follow_symlinks=False):
+        yield from ((name, descriptor) for name in (*files, *folders))
+    yield str(top), None
+
+
+def _allow(name: str, parent: int | None, allowed: int) -> None:
+    place = os.open(name, _HERE, dir_fd=parent)
+    try:
+        mode = os.fstat(place).st_mode
+        if stat.S_ISLNK(mode):
+            return
+        wanted = allowed | (_ENTER | stat.S_ISGID if stat.S_ISDIR(mode) else 0)
+        os.chmod(f"/proc/self/fd/{place}", stat.S_IMODE(mode) | wanted)  # noqa: PTH101 - by descriptor
+    finally:
+        os.close(place)

@@ -1,0 +1,129 @@
+"""A part of a volume, mounted without ever leaving the volume.
+
+A container can change the volume while this looks at it: it could put a link to the node's own files in place of a
+folder. So nothing is looked at by its path. The way is walked step by step from the volume's open root, the kernel
+follows no link, a link's target is walked by the same rules, and `..` goes back to a folder that is still open. What is
+found at the end is mounted by its descriptor: there is no moment between the look and the mount.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from podlife.kubelet.volumemanager import mount as kernel
+from podlife.kubelet.volumemanager.removal import remove_empty
+
+__all__ = ["mount_sub_path", "opened_beneath"]
+
+_MOST_LINKS = 40
+_MOST_DEPTH = 255
+_HERE = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def mount_sub_path(source: int, target: Path) -> Path:
+    """Show what is open at `target`; answers where it is to be had."""
+    if _shows(target, source):
+        return target
+    kernel.unmount(str(target))
+    remove_empty(target)
+    if stat.S_ISDIR(os.fstat(source).st_mode):
+        target.mkdir(mode=0o700)
+    else:
+        target.touch(mode=0o600, exist_ok=False)
+    try:
+        kernel.bind(source, target)
+    except PermissionError:
+        # Who may not mount is nobody but themselves, and so is every container of theirs: there is nothing to win.
+        remove_empty(target)
+        return Path(f"/proc/self/fd/{source}").readlink()
+    return target
+
+
+def _shows(target: Path, source: int) -> bool:
+    try:
+        return os.path.samestat(target.lstat(), os.fstat(source))
+    except FileNotFoundError:
+        return False
+
+
+@contextmanager
+def opened_beneath(base: Path, path: str) -> Iterator[int]:
+    """A descriptor (O_PATH) of what a relative path leads to in a volume; folders that are missing are made, with
+    the permissions of the volume itself. Raises OSError, also where the way leads out of the volume."""
+    walk = _Walk(os.path.realpath(base))
+    try:
+        yield walk.to(path)
+    finally:
+        walk.close()
+
+
+class _Walk:
+    def __init__(self, base: str) -> None:
+        self._base = base
+        self._open = [os.open(base, os.O_PATH | os.O_CLOEXEC)]
+        self._mode = stat.S_IMODE(os.fstat(self._open[0]).st_mode)
+        self._links = 0
+
+    def close(self) -> None:
+        while self._open:
+            os.close(self._open.pop())
+
+    def to(self, path: str) -> int:
+        steps = deque(path.split("/"))
+        while steps:
+            step = steps.popleft()
+            if step in ("", "."):
+                continue
+            if step == "..":
+                self._back()
+                continue
+            found = self._look(step)
+            if stat.S_ISLNK(os.fstat(found).st_mode):
+                steps.extendleft(reversed(self._target(found).split("/")))
+            else:
+                self._open.append(found)
+                if len(self._open) > _MOST_DEPTH:
+                    raise OSError(errno.ENAMETOOLONG, f"{path!r} is too deep")
+        return self._open[-1]
+
+    def _look(self, step: str) -> int:
+        try:
+            return os.open(step, _HERE, dir_fd=self._open[-1])
+        except FileNotFoundError:
+            pass
+        try:
+            os.mkdir(step, self._mode & 0o777, dir_fd=self._open[-1])
+        except FileExistsError:
+            # Somebody was faster; what they made is looked at like anything else.
+            return os.open(step, _HERE, dir_fd=self._open[-1])
+        made = os.open(step, _HERE | os.O_DIRECTORY, dir_fd=self._open[-1])
+        # Whatever the agent's umask is.
+        os.chmod(f"/proc/self/fd/{made}", self._mode)  # noqa: PTH101 - by descriptor
+        return made
+
+    def _back(self) -> None:
+        if len(self._open) == 1:
+            raise OSError(errno.EXDEV, "the path leads out of the volume")
+        os.close(self._open.pop())
+
+    def _target(self, link: int) -> str:
+        try:
+            target = os.readlink("", dir_fd=link)
+        finally:
+            os.close(link)
+        self._links += 1
+        if self._links > _MOST_LINKS:
+            raise OSError(errno.ELOOP, "too many links")
+        if not target.startswith("/"):
+            return target
+        if target != self._base and not target.startswith(f"{self._base}/"):
+            raise OSError(errno.EXDEV, "a link leads out of the volume")
+        while len(self._open) > 1:
+            os.close(self._open.pop())
+        return target.removeprefix(self._base)

@@ -1,0 +1,124 @@
+"""From a volume as a pod names it to what is left to be done on the disk: a file per kind of volume knows the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from podlife.clock import Clock
+from podlife.kubelet.envvars.downward_api import Surroundings
+from podlife.kubelet.interfaces import References, VolumeError
+from podlife.kubelet.pod_fields import Pod
+from podlife.kubelet.volumemanager import atomic_writer
+from podlife.kubelet.volumemanager.claims import Claims
+from podlife.kubelet.volumemanager.container_mounts import Shown
+from podlife.kubelet.volumemanager.empty_dir import make_folder, make_in_memory, memory_size
+from podlife.kubelet.volumemanager.host_path import check_host_path
+from podlife.kubelet.volumemanager.layout import Layout, SetUpError
+from podlife.kubelet.volumemanager.mount_paths import mounted_inside
+from podlife.kubelet.volumemanager.object_volumes import SHOWS_OBJECTS, files_of
+from podlife.kubelet.volumemanager.ownership import fs_group_of, give_to_group
+
+__all__ = ["Step", "Steps", "Volume"]
+
+_EMPTY_DIR = "kubernetes.io~empty-dir"
+_MAY_BE_SECRET = ("secret", "projected")
+
+Volume = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What is left to do for a volume: nothing of it asks the API server any more. `set_up` may be repeated; it raises
+    `SetUpError` and OSError."""
+
+    name: str
+    shown: Shown
+    set_up: Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    layout: Layout
+    claims: Claims
+    references: References
+    clock: Clock
+    around: Callable[[Pod], Surroundings]
+
+    async def prepare(self, pod: Pod, volume: Volume, *, is_ready: bool) -> Step:
+        """`is_ready` is a volume that was set up before: what is the node's is not checked again. Raises
+        `SetUpError`, and `VolumeError` where the message is complete."""
+        name = str(volume["name"])
+        kind = next((key for key in volume if key != "name" and volume[key] is not None), "emptyDir")
+        source = volume.get(kind) or {}
+        if kind in SHOWS_OBJECTS:
+            return await self._shows_objects(pod, name, kind, source)
+        if kind == "emptyDir":
+            return self._empty_dir(pod, name, source)
+        if kind == "hostPath":
+            check = _nothing if is_ready else partial(check_host_path, source)
+            return Step(name, Shown(str(source.get("path") or ""), readonly=False), check)
+        if kind in ("persistentVolumeClaim", "ephemeral"):
+            return await self._claimed(pod, volume, is_ready=is_ready)
+        raise VolumeError(
+            f'MountVolume.FindPluginBySpec failed for volume "{name}" : no volume plugin matched: '
+            f'this node does not support volumes of type "{kind}"'
+        )
+
+    async def _shows_objects(self, pod: Pod, name: str, kind: str, source: Mapping[str, Any]) -> Step:
+        payload = await files_of(kind, source, pod, self.references, self.around(pod))
+        uid = str(pod["metadata"]["uid"])
+        path = self.layout.volume(uid, SHOWS_OBJECTS[kind], name)
+        group, inside, now = fs_group_of(pod), mounted_inside(pod, name), self.clock.now()
+
+        def set_up() -> None:
+            place = self.layout.make_place(uid, path, is_secret=kind in _MAY_BE_SECRET)
+            make_folder(place, group)
+            for each in inside:
+                (place / each).mkdir(mode=0o755, parents=True, exist_ok=True)
+            atomic_writer.write(place, payload, now, partial(_give, place, group))
+
+        return Step(name, Shown(str(path), readonly=True), set_up)
+
+    def _empty_dir(self, pod: Pod, name: str, source: Mapping[str, Any]) -> Step:
+        path = self.layout.volume(str(pod["metadata"]["uid"]), _EMPTY_DIR, name)
+        medium, group = str(source.get("medium") or ""), fs_group_of(pod)
+        if medium not in ("", "Memory"):
+            raise SetUpError(f'unknown storage medium "{medium}": this node has "" and "Memory"')
+        size = memory_size(source, pod, self.around(pod)) if medium else None
+
+        def set_up() -> None:
+            self.layout.make_parents(path)
+            if medium:
+                make_in_memory(path, group, size)
+            else:
+                make_folder(path, group)
+
+        return Step(name, Shown(str(path), readonly=False), set_up)
+
+    async def _claimed(self, pod: Pod, volume: Volume, *, is_ready: bool) -> Step:
+        found = await self.claims.resolve(pod, volume)
+        group = fs_group_of(pod)
+        policy = (pod["spec"].get("securityContext") or {}).get("fsGroupChangePolicy")
+
+        def set_up() -> None:
+            if is_ready:
+                return
+            found.check()
+            # The node's own files (hostPath) belong to whom they belong to.
+            if group is not None and found.kind == "local" and not found.readonly:
+                only_on_mismatch = policy == "OnRootMismatch"
+                give_to_group(Path(found.path), group, readonly=False, only_on_mismatch=only_on_mismatch)
+
+        return Step(str(volume["name"]), Shown(found.path, readonly=found.readonly), set_up)
+
+
+def _give(place: Path, group: int | None) -> None:
+    if group is not None:
+        give_to_group(place, group, readonly=True)
+
+
+def _nothing() -> None: ...

@@ -1,0 +1,196 @@
+"""What the cluster of `podlife up` looks like at this moment, kept up by two watches: nodes, pods by state and node,
+what is terminating and why, what has gone and why.
+
+Everything is counted as events come, so that looking costs the same however many pods there are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, deque
+from collections.abc import Sequence
+from datetime import datetime
+
+import msgspec
+
+from podlife.client import NODES, PODS, Client
+from podlife.clock import Clock
+from podlife.explain import AuditedRequest, find_deletion, phrase
+from podlife.informer import Informer
+from podlife.localcluster.audit_tail import AuditTail
+from podlife.localcluster.views import NodeView, PodView
+
+__all__ = ["Gone", "World", "follow", "why_terminating"]
+
+_MOST_GONE = 50
+_MOST_AUDITED = 5_000
+_LOOK_SECONDS = 0.5
+
+
+class Gone(msgspec.Struct):
+    """A pod that is gone. Why is found out when it is shown: most never are."""
+
+    pod: PodView
+    at: datetime
+    why: str = ""
+    # How much of the audit log was known when that was found out.
+    audited: int = -1
+
+
+class World:
+    """Told of nodes and pods through its two handlers. `changes` counts what has happened, so that who shows it knows
+    whether to."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        # Times on the wire are in whole seconds.
+        self._began = clock.now().replace(microsecond=0)
+        self.nodes: dict[str, NodeView] = {}
+        # By node ("" for none) and state.
+        self.pods: Counter[tuple[str, str]] = Counter()
+        self.terminating: dict[str, PodView] = {}
+        self.gone: deque[Gone] = deque(maxlen=_MOST_GONE)
+        self.gone_count = 0
+        # The last requests that ended pods or changed what owns them.
+        self.audited: deque[AuditedRequest] = deque(maxlen=_MOST_AUDITED)
+        self._audited_count = 0
+        self.changes = 0
+        # Whether it is what the server has now.
+        self.is_live = True
+        self.of_nodes = _Nodes(self)
+        self.of_pods = _Pods(self)
+
+    def note_audited(self, requests: Sequence[AuditedRequest]) -> None:
+        """What the log tells since the last time."""
+        self.audited.extend(requests)
+        self._audited_count += len(requests)
+        self.changes += bool(requests)
+
+    def why_gone(self, gone: Gone) -> str:
+        """As far as it is known by now: the log is written a moment after the pod may have gone."""
+        if gone.audited != self._audited_count:
+            gone.why, gone.audited = _why_gone(gone.pod, self.audited), self._audited_count
+        return gone.why
+
+    def is_ready(self, node: str) -> bool:
+        return node in self.nodes and self.nodes[node].is_ready
+
+    def is_at_work(self, node: str) -> bool:
+        """Ready, and not only since an agent of earlier said so."""
+        if not self.is_ready(node):
+            return False
+        heard = self.nodes[node].ready.last_heartbeat_time
+        return heard is not None and heard >= self._began
+
+    @property
+    def states(self) -> Counter[str]:
+        """Pods by state."""
+        states: Counter[str] = Counter()
+        for (_, state), count in self.pods.items():
+            states[state] += count
+        return states
+
+    def on_node(self, node: str) -> Counter[str]:
+        return Counter({state: count for (name, state), count in self.pods.items() if name == node})
+
+
+async def follow(world: World, client: Client, audit: AuditTail | None = None) -> None:
+    """Keep it up to date, until it is cancelled."""
+    nodes = Informer(client, NODES, view=NodeView)
+    pods = Informer(client, PODS, view=PodView)
+    nodes.add_handler(world.of_nodes)
+    pods.add_handler(world.of_pods)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(nodes.run(), name="nodes")
+        group.create_task(pods.run(), name="pods")
+        while True:
+            await asyncio.sleep(_LOOK_SECONDS)
+            has_begun = nodes.has_synced and pods.has_synced
+            world.is_live = not has_begun or (nodes.is_live and pods.is_live)
+            if audit is not None:
+                world.note_audited(audit.poll())
+
+
+class _Nodes:
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def on_add(self, node: NodeView) -> None:
+        self._world.nodes[node.metadata.name] = node
+        self._world.changes += 1
+
+    def on_update(self, old: NodeView, new: NodeView) -> None:
+        self._world.nodes[new.metadata.name] = new
+        self._world.changes += old.state != new.state or old.spec != new.spec
+
+    def on_delete(self, node: NodeView) -> None:
+        self._world.nodes.pop(node.metadata.name, None)
+        self._world.changes += 1
+
+
+class _Pods:
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def on_add(self, pod: PodView) -> None:
+        self._count(pod, 1)
+        self._world.changes += 1
+
+    def on_update(self, old: PodView, new: PodView) -> None:
+        before, after = (old.spec.node_name, old.state), (new.spec.node_name, new.state)
+        if before != after:
+            self._count(old, -1)
+            self._count(new, 1)
+            self._world.changes += 1
+        elif new.metadata.uid in self._world.terminating:
+            self._world.terminating[new.metadata.uid] = new
+
+    def on_delete(self, pod: PodView) -> None:
+        world = self._world
+        self._count(pod, -1)
+        world.gone.append(Gone(pod, world.clock.now()))
+        world.gone_count += 1
+        world.changes += 1
+
+    def _count(self, pod: PodView, by: int) -> None:
+        key = (pod.spec.node_name, pod.state)
+        pods = self._world.pods
+        pods[key] += by
+        if not pods[key]:
+            del pods[key]
+        if pod.state != "Terminating":
+            return
+        if by > 0:
+            self._world.terminating[pod.metadata.uid] = pod
+        else:
+            self._world.terminating.pop(pod.metadata.uid, None)
+
+
+def _why_gone(pod: PodView, audited: Sequence[AuditedRequest]) -> str:
+    """A request of somebody's tells most, then what the pod itself says, then which controller it was."""
+    found = find_deletion(tuple(audited), pod.identity)
+    if found is not None and (found.is_asked_for or not pod.disruption):
+        # Pod GC writes a condition for every other reason.
+        is_excess = found.is_pod_gc and pod.has_ended
+        return "collected by pod GC: too many ended pods" if is_excess else phrase(found)
+    if pod.disruption:
+        return pod.disruption
+    return f"removed after it had ended ({pod.status.phase})" if pod.has_ended else "deleted"
+
+
+def why_terminating(pod: PodView, world: World) -> str:
+    """What it waits for, in the order in which it matters to whoever waits with it."""
+    metadata = pod.metadata
+    if metadata.finalizers and (metadata.deletion_grace_period_seconds or 0) == 0:
+        return f"held by the finalizer {metadata.finalizers[0]}"
+    node = pod.spec.node_name
+    cause = f"; {pod.disruption}" if pod.disruption else ""
+    if node and node not in world.nodes:
+        return f"its node {node} is gone: the pod collector takes it after its quarantine{cause}"
+    if node and not world.is_ready(node):
+        return f"its node {node} does not answer, and nobody else may say that it has ended{cause}"
+    assert metadata.deletion_timestamp is not None
+    left = (metadata.deletion_timestamp - world.clock.now()).total_seconds()
+    if left > 0:
+        return f"has {left:.0f} s of its grace left{cause}"
+    return f"its grace is over: its node ends it{cause}"

@@ -1,0 +1,297 @@
+"""Processes that start at once, since they are forked from one that has loaded everything already.
+
+`Forks.open` forks the nursery, a process with one thread and no event loop; it forks every part when it is asked to,
+tells what the parts say and how they end, and passes orders on to them. So what a part needs is loaded once, its memory
+is shared, and nothing is ever forked out of a running event loop.
+
+No part outlives the nursery, and the nursery no `podlife up`: when the socket between them closes it stops its parts,
+with a deadline. What to start, and when again, is for the supervisor.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import json
+import os
+import selectors
+import signal
+import socket
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from podlife.daemons.event_loop import hold_back_signals
+from podlife.kubelet.runtimes.process.supervisor.kernel import die_with_parent
+
+__all__ = ["Forks", "Message", "Part", "TellingPart"]
+
+Message = dict[str, Any]
+# What a part is: given its order and the line to its supervisor, it runs to its end.
+Part = Callable[[Message, "TellingPart"], None]
+
+_MOST_BYTES = 128 * 1024
+# What is killed at any moment goes on where it was: nobody need wait for long.
+_STOP_SECONDS = 3.0
+
+
+class TellingPart:
+    """A part's line to its supervisor."""
+
+    def __init__(self, line: socket.socket) -> None:
+        self.line = line
+
+    def tell(self, message: Message) -> None:
+        """Who cannot be told has ended, and the part will soon."""
+        with contextlib.suppress(OSError):
+            self.line.send(json.dumps(message).encode())
+
+
+class Forks:
+    """The supervisor's side. `news` is called with what comes: `{"name": …}` with one of `pid`, `told` or `ended`."""
+
+    def __init__(self, line: socket.socket, pid: int) -> None:
+        self._line = line
+        self.pid = pid
+        # What the nursery has no room for yet, as when a hundred nodes are started at once: it forks one by one.
+        self._waiting: deque[bytes] = deque()
+
+    @classmethod
+    def open(cls, parts: Mapping[str, Part], environment: Mapping[str, str]) -> Forks:
+        """Fork the nursery: before there is an event loop or a second thread. `environment` is that of its parts."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        # What is loaded stays: a collection in a part would only copy the pages that all share.
+        gc.collect()
+        gc.freeze()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        pid = os.fork()
+        if pid == 0:
+            ours.close()
+            _be_nursery(_Nursery(theirs, parts), environment)
+        theirs.close()
+        ours.setblocking(False)
+        return cls(ours, pid)
+
+    def start(self, name: str, kind: str, order: Message, log: Path) -> None:
+        self._send({"start": name, "kind": kind, "order": order, "log": str(log)})
+
+    def signal(self, name: str, number: int) -> None:
+        """One that has ended is not there to be signalled, and nobody else is."""
+        self._send({"signal": name, "number": number})
+
+    def order(self, name: str, order: Message) -> None:
+        self._send({"pass": name, "order": order})
+
+    async def run(self, news: Callable[[Message], None]) -> None:
+        """Until the nursery ends, which it does not by itself."""
+        loop = asyncio.get_running_loop()
+        while data := await loop.sock_recv(self._line, _MOST_BYTES):
+            news(json.loads(data))
+
+    async def close(self, *, seconds: float = _STOP_SECONDS + 2.0) -> None:
+        """Parts that still run are stopped."""
+        asyncio.get_running_loop().remove_writer(self._line.fileno())
+        self._line.close()
+        deadline = time.monotonic() + seconds
+        while not self._has_ended():
+            if time.monotonic() > deadline:
+                os.kill(self.pid, signal.SIGKILL)
+            await asyncio.sleep(0.01)
+
+    def _has_ended(self) -> bool:
+        return os.waitpid(self.pid, os.WNOHANG)[0] != 0
+
+    def _send(self, message: Message) -> None:
+        self._waiting.append(json.dumps(message).encode())
+        if len(self._waiting) == 1:
+            self._flush()
+
+    def _flush(self) -> None:
+        """Never waits: the nursery may be waiting for us to read."""
+        event_loop = asyncio.get_running_loop()
+        try:
+            while self._waiting:
+                self._line.send(self._waiting[0])
+                self._waiting.popleft()
+        except BlockingIOError:
+            event_loop.add_writer(self._line.fileno(), self._flush)
+            return
+        except OSError:
+            # A nursery that is gone is noticed by whoever reads from it.
+            self._waiting.clear()
+        event_loop.remove_writer(self._line.fileno())
+
+
+def _be_nursery(nursery: _Nursery, environment: Mapping[str, str]) -> NoReturn:
+    code = 1
+    try:
+        # A session of its own: Ctrl-C is for the supervisor, which stops everything in order.
+        os.setsid()
+        _be_called("nursery")
+        for number in (signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
+        os.environ.clear()
+        os.environ.update(environment)
+        nursery.run()
+        code = 0
+    finally:
+        os._exit(code)
+
+
+@dataclass(slots=True)
+class _Child:
+    name: str
+    pid: int
+    pidfd: int
+    line: socket.socket
+
+
+class _Nursery:
+    def __init__(self, line: socket.socket, parts: Mapping[str, Part]) -> None:
+        self._line = line
+        self._parts = parts
+        self._selector = selectors.DefaultSelector()
+        self._children: dict[str, _Child] = {}
+
+    def run(self) -> None:
+        self._selector.register(self._line, selectors.EVENT_READ, self._take_order)
+        try:
+            while True:
+                self._step(None)
+        except ConnectionError:
+            self._stop_all()
+
+    def _step(self, seconds: float | None) -> None:
+        for key, _ in self._selector.select(seconds):
+            key.data()
+
+    def _stop_all(self) -> None:
+        self._selector.unregister(self._line)
+        for number, seconds in ((signal.SIGTERM, _STOP_SECONDS), (signal.SIGKILL, 1.0)):
+            for child in self._children.values():
+                signal.pidfd_send_signal(child.pidfd, number)
+                # One that was stopped where it stood would hear nothing.
+                signal.pidfd_send_signal(child.pidfd, signal.SIGCONT)
+            deadline = time.monotonic() + seconds
+            while self._children and (left := deadline - time.monotonic()) > 0:
+                self._step(left)
+
+    def _take_order(self) -> None:
+        data = self._line.recv(_MOST_BYTES)
+        if not data:
+            raise ConnectionResetError
+        message = json.loads(data)
+        if "start" in message:
+            self._start(message)
+            return
+        child = self._children.get(message.get("signal") or message.get("pass") or "")
+        if child is None:
+            return
+        if "number" in message:
+            # Not reaped yet, so the number is nobody else's.
+            signal.pidfd_send_signal(child.pidfd, message["number"])
+        else:
+            with contextlib.suppress(OSError):
+                child.line.send(json.dumps(message["order"]).encode())
+
+    def _start(self, message: Message) -> None:
+        name = message["start"]
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        nursery = os.getpid()
+        pid = os.fork()
+        if pid == 0:
+            _be_part(self._parts[message["kind"]], message, theirs, nursery)
+        theirs.close()
+        child = _Child(name, pid, os.pidfd_open(pid), ours)
+        self._children[name] = child
+        self._selector.register(child.pidfd, selectors.EVENT_READ, lambda: self._reap(child))
+        self._selector.register(child.line, selectors.EVENT_READ, lambda: self._relay(child))
+        self._tell({"name": name, "pid": pid})
+
+    def _relay(self, child: _Child) -> bool:
+        try:
+            data = child.line.recv(_MOST_BYTES, socket.MSG_DONTWAIT)
+        except OSError:
+            return False
+        if data:
+            self._tell({"name": child.name, "pid": child.pid, "told": json.loads(data)})
+        return bool(data)
+
+    def _reap(self, child: _Child) -> None:
+        # Its last words come before its end.
+        while self._relay(child):
+            pass
+        _, status = os.waitpid(child.pid, 0)
+        for each in (child.pidfd, child.line):
+            self._selector.unregister(each)
+        os.close(child.pidfd)
+        child.line.close()
+        if self._children.get(child.name) is child:
+            del self._children[child.name]
+        self._tell({"name": child.name, "pid": child.pid, "ended": os.waitstatus_to_exitcode(status)})
+
+    def _tell(self, message: Message) -> None:
+        with contextlib.suppress(BrokenPipeError, ConnectionError):
+            self._line.send(json.dumps(message).encode())
+
+
+def _be_part(part: Part, message: Message, line: socket.socket, nursery: int) -> NoReturn:
+    """What was forked runs one part and nothing else: it never returns into the nursery's code."""
+    code = 1
+    telling = TellingPart(line)
+    try:
+        os.setsid()
+        die_with_parent(nursery)
+        _be_called(message["start"])
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_DFL)
+        # What comes before it can act on it would end it half-way.
+        hold_back_signals()
+        _keep_only(line.fileno(), Path(message["log"]))
+        code = _run(part, message["order"], telling)
+    finally:
+        os._exit(code)
+
+
+def _run(part: Part, order: Message, telling: TellingPart) -> int:
+    from podlife.cli import guard
+
+    def told() -> None:
+        try:
+            part(order, telling)
+        except Exception as error:
+            telling.tell({"failed": " ".join(str(error).split()) or type(error).__name__})
+            raise
+
+    try:
+        guard(told)
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else 1
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    return 0
+
+
+def _be_called(name: str) -> None:
+    """As `top` and `ps -o comm` show it: all parts have the same command line."""
+    with contextlib.suppress(OSError):
+        Path("/proc/self/comm").write_text(name[:15], encoding="utf-8")
+
+
+def _keep_only(descriptor: int, log: Path) -> None:
+    """Its log and its line: what else is open belongs to the nursery and to other parts."""
+    null = os.open(os.devnull, os.O_RDONLY)
+    output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    os.dup2(null, 0)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    highest = max(int(each.name) for each in Path("/proc/self/fd").iterdir())
+    os.closerange(3, descriptor)
+    os.closerange(descriptor + 1, highest + 1)

@@ -1,0 +1,120 @@
+"""Nodes that are down get the taint that evicts, so many a second in each zone.
+
+The limit is on nodes: what is on a node that got its taint goes when its tolerations say. Each is looked at again
+at the last moment: a node that is ready by then, or gone, is left alone (NL-51).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+
+from podlife.errors import NotFoundError, PodlifeError
+from podlife.informer import CacheReader
+from podlife.nodehealth.metrics import NodeMetrics
+from podlife.nodehealth.rate_limited_timed_queue import TaintingQueue
+from podlife.nodehealth.taint_writer import TaintWriter
+from podlife.nodehealth.taints import opposite_of
+from podlife.nodehealth.views import Node
+from podlife.nodehealth.zones import zone_of
+
+__all__ = ["EvictionTainting"]
+
+log = logging.getLogger(__name__)
+
+# How often the queues are looked at while somebody waits in one that gives turns (NL-02).
+_PASS_SECONDS = 0.1
+# When a node without a Ready condition is looked at again.
+_RETRY_SECONDS = 0.05
+
+
+class EvictionTainting:
+    """`may_taint`: whether the caches, and the rates, can be believed at this moment."""
+
+    def __init__(
+        self,
+        nodes: CacheReader[Node],
+        writer: TaintWriter,
+        metrics: NodeMetrics,
+        may_taint: Callable[[], bool],
+        rate: float,
+    ) -> None:
+        self._nodes = nodes
+        self._writer = writer
+        self._metrics = metrics
+        self._may_taint = may_taint
+        self._rate = rate
+        self._queues: dict[str, TaintingQueue] = {}
+        self._news = asyncio.Event()
+
+    @property
+    def queues(self) -> Mapping[str, TaintingQueue]:
+        return self._queues
+
+    def add_zone(self, zone: str) -> None:
+        if zone not in self._queues:
+            self._queues[zone] = TaintingQueue(self._rate)
+            # So that it is shown from the beginning (NL-57).
+            self._metrics.evictions[zone] += 0
+
+    def add(self, node: Node, now: float, *, lacks_taint: bool) -> None:
+        """The node waits for its turn. One that had it and lacks the taint all the same waits again, one that waits
+        already keeps its place (upstream's goes to the end with each pass, NL-55)."""
+        zone, name = zone_of(node.metadata.labels), node.metadata.name
+        self.add_zone(zone)
+        queue = self._queues[zone]
+        if lacks_taint and not queue.is_waiting(name):
+            queue.remove(name)
+        if queue.add(name, now):
+            self._news.set()
+
+    def remove(self, name: str) -> None:
+        """In whichever zone it waits: its labels may say another by now."""
+        for queue in self._queues.values():
+            queue.remove(name)
+
+    def set_rates(self, rates: Mapping[str, float], now: float) -> None:
+        for zone, rate in rates.items():
+            self.add_zone(zone)
+            self._queues[zone].set_rate(rate, now)
+        self._news.set()
+
+    async def run(self) -> None:
+        """Until cancelled. Nothing runs while nobody waits, or nobody may be let through."""
+        while True:
+            await self._news.wait()
+            self._news.clear()
+            while any(queue and queue.rate for queue in self._queues.values()):
+                await asyncio.sleep(_PASS_SECONDS)
+                await self._pass()
+
+    async def _pass(self) -> None:
+        loop = asyncio.get_running_loop()
+        for zone, queue in list(self._queues.items()):
+            while self._may_taint() and (name := queue.take(loop.time())) is not None:
+                wait = await self._taint(zone, name)
+                if wait is not None:
+                    # A hair later than it could be, so that it comes after whoever is due now.
+                    queue.retry(name, loop.time() + wait)
+
+    async def _taint(self, zone: str, name: str) -> float | None:
+        """None when nothing is left to do, or when to try again."""
+        node = self._nodes.get("", name)
+        if node is None:
+            return None
+        if node.ready is None:
+            return _RETRY_SECONDS
+        pair = opposite_of(node.ready.status)
+        if pair is None:
+            return None
+        try:
+            await self._writer.swap(node, pair[:1], pair[1:])
+        except NotFoundError:
+            return None
+        except PodlifeError as error:
+            log.warning("node %s could not be tainted, and is tried again: %s", name, error)
+            return _RETRY_SECONDS
+        self._metrics.evictions[zone] += 1
+        log.info("node %s is tainted %s:%s", name, *pair[0])
+        return None

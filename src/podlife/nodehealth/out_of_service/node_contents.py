@@ -1,0 +1,44 @@
+"""What is on a node that the taint frees: asked of the server there and then, since it is asked of few nodes.
+
+Pods that bear the taint for ever are none of it: nobody deletes them, and the taint would stay for ever with them; but
+those that are being deleted are, since the pod collector ends them for the taint. A server without VolumeAttachments
+has none.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+from podlife.client import PODS, Client, ListOptions, Ref
+from podlife.errors import NotFoundError
+from podlife.nodehealth.out_of_service.record import OUT_OF_SERVICE, VALUE
+from podlife.nodehealth.out_of_service.views import Attachment, PodOnNode
+from podlife.nodehealth.taints import NO_EXECUTE
+from podlife.nodehealth.tolerations import seconds_to_bear
+from podlife.nodehealth.views import Taint
+
+__all__ = ["attachments_by_node", "count_freed_pods"]
+
+_ATTACHMENTS = Ref("storage.k8s.io", "v1", "volumeattachments", namespaced=False, kind="VolumeAttachment")
+_TAINTS = (Taint(OUT_OF_SERVICE, VALUE, NO_EXECUTE),)
+
+
+async def count_freed_pods(client: Client, node: str) -> int:
+    """Raises PodlifeError when it cannot be known, as does the other."""
+    options = ListOptions(field_selector=f"spec.nodeName={node}")
+    return sum(map(_is_freed, (await client.list_all(PODS, options=options, view=PodOnNode)).items))
+
+
+def _is_freed(pod: PodOnNode) -> bool:
+    is_going = pod.metadata.deletion_timestamp is not None
+    return is_going or seconds_to_bear(_TAINTS, pod.spec.tolerations) != math.inf
+
+
+async def attachments_by_node(client: Client) -> Counter[str]:
+    """Of all nodes: they cannot be selected by it."""
+    try:
+        found = (await client.list_all(_ATTACHMENTS, view=Attachment)).items
+    except NotFoundError:
+        return Counter()
+    return Counter(each.spec.node_name for each in found)

@@ -1,0 +1,129 @@
+"""The taint and its annotation, written onto a node together: read, looked at once more, patched with the UID and the
+revision that were read.
+
+So a node that has come back at the last moment is not tainted, one that was made anew under its name is left alone, and
+nobody's edit is undone: who was overtaken has written nothing. When, is for others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from podlife.api.codec import Object
+from podlife.client import LEASES, NODES, Client
+from podlife.clock import Clock
+from podlife.errors import NotFoundError
+from podlife.nodehealth.out_of_service.record import (
+    Record,
+    State,
+    Whose,
+    made_taint,
+    our_taint,
+    read_record,
+    whose,
+)
+from podlife.nodehealth.out_of_service.views import ANNOTATION, Node, read_node
+from podlife.nodehealth.unknown_status import LEASE_NAMESPACE
+from podlife.nodehealth.views import Lease, Taint
+
+__all__ = ["Writer"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A node as it stands on the server."""
+
+    whole: Object
+    node: Node
+    record: Record | None
+
+    @property
+    def taints(self) -> list[Object]:
+        return list((self.whole.get("spec") or {}).get("taints") or ())
+
+
+class Writer:
+    """Every method raises PodlifeError when the server refuses or does not answer, ConflictError when it was overtaken:
+    then nothing was written. They say whether anything was."""
+
+    def __init__(self, client: Client, clock: Clock) -> None:
+        self._client = client
+        self._clock = clock
+
+    async def set(self, name: str, uid: str, is_dead: Callable[[Node, Lease | None], bool]) -> bool:
+        """Only if it is still so of the node and the lease that the server has now."""
+        lease = await self._lease_of(name)
+        found = await self._find(name, uid)
+        if found is None or found.node.is_ready or not is_dead(found.node, lease):
+            return False
+        if whose(found.node.spec.taints, found.record) is not Whose.NOBODYS:
+            return False
+        record = self._record(State.TAINTED, uid)
+        await self._patch(found, record, [*found.taints, made_taint(record.at)])
+        return True
+
+    async def remove(self, name: str, uid: str, *, only_if_ready: bool) -> bool:
+        """Ours alone; any other stays, also one with the same key."""
+        found = await self._find(name, uid)
+        if found is None or (only_if_ready and not found.node.is_ready):
+            return False
+        rest = [
+            whole
+            for whole, taint in zip(found.taints, found.node.spec.taints, strict=True)
+            if not _is_ours(taint, found)
+        ]
+        if len(rest) == len(found.taints):
+            return False
+        state = State.RETURNED if found.node.is_ready else State.FREED
+        await self._patch(found, self._record(state, uid), rest)
+        return True
+
+    async def note_return(self, name: str, uid: str) -> bool:
+        found = await self._find(name, uid)
+        if found is None or found.record is None or not found.node.is_ready:
+            return False
+        await self._patch(found, self._record(State.RETURNED, uid), None)
+        return True
+
+    async def forget(self, name: str, uid: str) -> bool:
+        found = await self._find(name, uid)
+        if found is None or found.record is None or found.record.state is not State.RETURNED:
+            return False
+        await self._patch(found, None, None)
+        return True
+
+    def _record(self, state: State, uid: str) -> Record:
+        return Record(state, self._clock.now().replace(microsecond=0), uid)
+
+    async def _lease_of(self, name: str) -> Lease | None:
+        try:
+            return await self._client.get(LEASES, name, LEASE_NAMESPACE, view=Lease)
+        except NotFoundError:
+            return None
+
+    async def _find(self, name: str, uid: str) -> _Found | None:
+        try:
+            whole: Object = await self._client.get(NODES, name)
+        except NotFoundError:
+            return None
+        node = read_node(whole)
+        if node.metadata.uid != uid:
+            return None
+        return _Found(whole, node, read_record(node.metadata.annotations.get(ANNOTATION), uid))
+
+    async def _patch(self, found: _Found, record: Record | None, taints: list[Object] | None) -> None:
+        metadata = found.whole["metadata"]
+        about: Object = {
+            "uid": metadata["uid"],
+            "resourceVersion": metadata["resourceVersion"],
+            "annotations": {ANNOTATION: None if record is None else record.text()},
+        }
+        patch: Object = {"metadata": about}
+        if taints is not None:
+            patch["spec"] = {"taints": taints}
+        await self._client.patch(NODES, metadata["name"], patch)
+
+
+def _is_ours(taint: Taint, found: _Found) -> bool:
+    return our_taint(taint, found.record)

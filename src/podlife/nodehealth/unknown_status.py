@@ -1,0 +1,123 @@
+"""The silence of a node, written onto it: its conditions become Unknown.
+
+The server is asked for the lease and for the node itself first, and both are looked at once more: a watch that is stuck
+must not make a dead node of a live one. And a server that took long to answer has heard nobody meanwhile: then nothing
+is written, and everybody has more time. The write carries the UID and the revision that was looked at.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from podlife.api.codec import Object
+from podlife.api.patch import create_two_way_merge_patch
+from podlife.client import LEASES, NODES, BadAnswerError, Client, PatchType
+from podlife.clock import Clock
+from podlife.errors import NotFoundError, PodlifeError
+from podlife.nodehealth.node_health import Examination, expired_conditions
+from podlife.nodehealth.views import Lease, Node
+
+__all__ = ["LEASE_NAMESPACE", "Look", "Silences"]
+
+log = logging.getLogger(__name__)
+
+LEASE_NAMESPACE = "kube-node-lease"
+# How often a write is tried, and after which pause (NL-03).
+_TRIES = 5
+_RETRY_SECONDS = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A node as it was looked at, and what was seen."""
+
+    node: Node
+    seen: Examination
+
+
+Examine = Callable[[Node, Lease | None], Examination]
+
+
+class Silences:
+    """`patience_seconds`: an answer that took longer than this says nothing about nodes. `took_long` is set then."""
+
+    def __init__(self, client: Client, clock: Clock, *, patience_seconds: float) -> None:
+        self._client = client
+        self._clock = clock
+        self._patience_seconds = patience_seconds
+        self.took_long = False
+
+    async def write(self, node: Node, examine: Examine) -> Look | None:
+        """What a node is after its silence was written, or after it was heard at the last moment. None when it is gone,
+        or when nothing can be said of it now: then nothing is done about it in this pass."""
+        name = node.metadata.name
+        failure: PodlifeError | None = None
+        for number in range(_TRIES):
+            if self.took_long:
+                return None
+            if number:
+                await asyncio.sleep(_RETRY_SECONDS)
+            try:
+                return await self._write_once(node, examine)
+            except NotFoundError:
+                return None
+            except PodlifeError as error:
+                failure = error
+        log.warning("node %s is silent, and that could not be written: %s", name, failure)
+        return None
+
+    async def _write_once(self, node: Node, examine: Examine) -> Look | None:
+        name = node.metadata.name
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        try:
+            lease = await self._ask_for_lease(name)
+            found: Object = await self._client.get(NODES, name)
+        finally:
+            took_long = loop.time() - started > self._patience_seconds
+            self.took_long = self.took_long or took_long
+        fresh = _read(found)
+        if took_long or fresh.metadata.uid != node.metadata.uid:
+            return None
+        seen = examine(fresh, lease)
+        if not seen.must_write:
+            return Look(fresh, seen)
+        written = await self._write_status(found)
+        log.info("node %s has been silent for too long: it is shown as not ready", name)
+        return Look(fresh, replace(seen, health=replace(seen.health, ready=written.ready)))
+
+    async def _ask_for_lease(self, name: str) -> Lease | None:
+        try:
+            return await self._client.get(LEASES, name, LEASE_NAMESPACE, view=Lease)
+        except NotFoundError:
+            return None
+
+    async def _write_status(self, found: Object) -> Node:
+        old = (found.get("status") or {}).get("conditions") or []
+        changed = {each["type"]: each for each in expired_conditions(found, self._clock.now())}
+        new = [*(changed.pop(each.get("type"), each) for each in old), *changed.values()]
+        patch = create_two_way_merge_patch(
+            {"status": {"conditions": old}}, {"status": {"conditions": new}}, "v1", "Node"
+        )
+        metadata = found["metadata"]
+        about = {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}
+        return await self._client.patch(
+            NODES,
+            metadata["name"],
+            {**patch, "metadata": about},
+            type=PatchType.STRATEGIC,
+            subresource="status",
+            view=Node,
+        )
+
+
+def _read(found: Object) -> Node:
+    try:
+        return msgspec.convert(found, Node)
+    except msgspec.ValidationError as error:
+        raise BadAnswerError(f"node {found['metadata']['name']} cannot be read: {error}") from error

@@ -1,0 +1,280 @@
+"""The owner garbage collector: deletes what has no owner left and what its owners wait for, and orphans on request.
+
+A thin shell: `monitors` feeds the graph, the graph says what needs a look, two queues carry the UIDs, `decision` says
+what is to be done. An object that is being followed is judged by its last known state and deleted with its UID and
+resourceVersion as preconditions; of owners that were not seen, or are not being followed at the moment, the server is
+asked. So nothing is deleted that changed since, and nothing whose owner merely was not noticed.
+
+Dependents are let go of, and finalizers removed, only while all resources are being followed: a dependent that was
+missed would be orphaned by nobody, and deleted as garbage once its owner is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Collection
+
+from podlife.controller import Again, Controller, ControlPlane
+from podlife.errors import ConflictError, PodlifeError
+from podlife.ownergc.absent_owner_cache import AbsentOwners
+from podlife.ownergc.decision import Action, Delete, DropReferences, Family, Leave, Standing, decide
+from podlife.ownergc.graph import Changes, Graph, Node
+from podlife.ownergc.monitors import PATIENCE_SECONDS, Monitors
+from podlife.ownergc.operations import Objects
+from podlife.ownergc.views import FOREGROUND, ORPHAN, Identity, Metadata, OwnerReference
+from podlife.workqueue import ExponentialLimiter, RateLimitedQueue
+
+__all__ = ["IGNORED", "OwnerGarbageCollector"]
+
+log = logging.getLogger(__name__)
+
+IGNORED: frozenset[tuple[str, str]] = frozenset((("", "events"), ("events.k8s.io", "events")))
+"""Group and plural name of the resources that are not collected: events go by themselves."""
+
+# How soon it is looked again whether a resource is being followed.
+_CATCH_UP_SECONDS = 1.0
+# How often an object is judged anew that changes while it is being judged.
+_TRIES = 3
+
+
+class OwnerGarbageCollector:
+    """Adds nothing to the control plane by itself: `plane.add(OwnerGarbageCollector(plane))`.
+
+    It has informers of its own, for the metadata of every resource: they come and go with what the server has."""
+
+    name = "garbage-collector-controller"
+
+    def __init__(
+        self,
+        plane: ControlPlane,
+        *,
+        workers: int = 20,
+        ignored: Collection[tuple[str, str]] = IGNORED,
+        discovery_seconds: float = 30.0,
+    ) -> None:
+        self.graph = Graph()
+        self.monitors = Monitors(plane.client, _Feed(self), ignored=ignored, period_seconds=discovery_seconds)
+        self._objects = Objects(plane.client, lambda: self.monitors.catalogue.kinds)
+        self._recorder = plane.recorder(self.name)
+        self._acts = plane.acts
+        self._absent = AbsentOwners()
+        # Owners that are there but were not seen yet are looked at again with growing distance.
+        self._unseen: ExponentialLimiter[str] = ExponentialLimiter()
+        # Since when an owner waits for resources to be followed again.
+        self._held_since: dict[str, float] = {}
+        self.queue: RateLimitedQueue[str] = RateLimitedQueue("garbage_collector_attempt_to_delete")
+        self.orphan_queue: RateLimitedQueue[str] = RateLimitedQueue("garbage_collector_attempt_to_orphan")
+        self.controller = Controller(self.name, self.queue, self.attempt_to_delete, workers=workers)
+        self.orphan_controller = Controller(
+            f"{self.name} (orphans)", self.orphan_queue, self.attempt_to_orphan, workers=workers
+        )
+
+    @property
+    def complaint(self) -> str:
+        """Why it is not fully at work; empty when it is."""
+        return self.monitors.complaint
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.monitors.run(), name="monitors of the owner collector")
+            await self.monitors.wait_for_sync(seconds=PATIENCE_SECONDS)
+            if why := self.complaint:
+                log.warning("the owner collector begins, though %s", why)
+            group.create_task(self.controller.run(), name=self.controller.name)
+            group.create_task(self.orphan_controller.run(), name=self.orphan_controller.name)
+
+    def take(self, changes: Changes) -> None:
+        """Let everything be looked at that a change of the graph calls for."""
+        for identity in changes.absent:
+            self._absent.add(identity)
+        for uid in changes.delete:
+            self.queue.add(uid)
+        for uid in changes.orphan:
+            self.orphan_queue.add(uid)
+        for dependent, reference in changes.invalid:
+            self._report_invalid(dependent, reference)
+
+    def see_again(self, identity: Identity) -> None:
+        self._absent.discard(identity)
+
+    def _report_invalid(self, dependent: Identity, reference: OwnerReference) -> None:
+        regarding = {
+            "kind": dependent.kind,
+            "apiVersion": dependent.api_version,
+            "namespace": dependent.namespace,
+            "name": dependent.name,
+            "uid": dependent.uid,
+        }
+        meant = reference.identity(dependent.namespace)
+        message = f'ownerRef {meant} does not exist in namespace "{dependent.namespace}"'
+        self._recorder.event(regarding, "Warning", "OwnerRefInvalidNamespace", message)
+
+    # Deleting
+
+    async def attempt_to_delete(self, uid: str) -> Again | None:
+        node = self.graph.get(uid)
+        if node is not None and node.is_virtual:
+            return await self._verify(node)
+        self._unseen.forget(uid)
+        if node is None or node.seen is None:
+            self._held_since.pop(uid, None)
+        elif node.is_deleting_dependents:
+            return await self._finish_foreground(node)
+        elif not node.seen.is_being_deleted:
+            await self._judge(node, node.seen)
+        return None
+
+    async def _verify(self, node: Node) -> Again | None:
+        """Ask the server whether an owner exists that nobody has seen."""
+        identity = self._objects.located(node.identity)
+        latest = await self._objects.get(identity)
+        if not node.is_virtual:
+            return None
+        node.identity = identity
+        if latest is None:
+            self.take(self.graph.disprove(identity))
+        if self.graph.get(identity.uid) is not node:
+            self._unseen.forget(identity.uid)
+            return None
+        # It may come and go without ever being seen, so it is not left to that alone.
+        return Again(self._unseen.delay_seconds(identity.uid))
+
+    async def _judge(self, node: Node, item: Metadata | None) -> None:
+        identity = node.identity
+        if not self.monitors.is_live(identity):
+            item = await self._objects.get(identity)
+        owners: tuple[OwnerReference, ...] = ()
+        for tries_left in reversed(range(_TRIES)):
+            if item is None:
+                self.take(self.graph.disprove(identity))
+                return
+            action = decide(item, await self._standings(identity, item), self._family(node))
+            # Changes that have nothing to do with its owners must not keep an object alive for ever.
+            is_the_same = tries_left == 0 and item.owner_references == owners
+            version = "" if is_the_same else item.resource_version
+            owners = item.owner_references
+            try:
+                await self._act(identity, item, action, version)
+                return
+            except ConflictError:
+                item = await self._objects.get(identity)
+        raise ConflictError(f"{identity} was overtaken {_TRIES} times")
+
+    async def _act(self, identity: Identity, item: Metadata, action: Action, version: str) -> None:
+        is_there = True
+        if isinstance(action, DropReferences):
+            is_there = await self._objects.drop_references(identity, action.uids)
+        elif isinstance(action, Delete):
+            if action.unblocks:
+                blocking = [owner.uid for owner in item.owner_references if owner.block_owner_deletion]
+                await self._objects.unblock_owners(identity, tuple(blocking))
+                # After a change of our own its version is another one.
+                version = ""
+            is_there = await self._objects.delete(identity, action.policy, version)
+            if is_there:
+                place = f"{identity.namespace}/{identity.name}".removeprefix("/")
+                self._acts.note(
+                    self.name, f"{identity.kind} {place} deleted", f"objects of kind {identity.kind} deleted"
+                )
+        else:
+            assert isinstance(action, Leave)
+        if not is_there:
+            self.take(self.graph.disprove(identity))
+
+    def _family(self, node: Node) -> Family:
+        dependents = self.graph.dependents(node)
+        return Family(bool(dependents), any(each.is_deleting_dependents for each in dependents))
+
+    async def _standings(self, identity: Identity, item: Metadata) -> list[Standing]:
+        if item.is_being_deleted:
+            return []
+        return [await self._standing(identity, owner) for owner in item.owner_references]
+
+    async def _standing(self, dependent: Identity, reference: OwnerReference) -> Standing:
+        namespace = dependent.namespace
+        if self._absent.has(reference, namespace):
+            return Standing.ABSENT
+        owner = self._followed_owner(reference, namespace)
+        if owner is None:
+            meant = self._objects.located(reference.identity(namespace))
+            owner = await self._objects.get(meant)
+            if owner is None:
+                self._absent.add(meant)
+                return Standing.ABSENT
+        return Standing.WAITING if owner.is_deleting_dependents else Standing.SOLID
+
+    def _followed_owner(self, reference: OwnerReference, namespace: str) -> Metadata | None:
+        """The owner's state, if it is known to be just whom the reference means, and kept up to date."""
+        owner = self.graph.get(reference.uid)
+        if owner is None or not reference.names(owner.identity):
+            return None
+        is_there = owner.identity.namespace in ("", namespace) and self.monitors.is_live(owner.identity)
+        return owner.seen if is_there else None
+
+    async def _finish_foreground(self, node: Node) -> Again | None:
+        """Let go of an owner whose dependents have gone; see to those that have not."""
+        blocking = self.graph.blocking_dependents(node)
+        for dependent in blocking:
+            if not dependent.is_deleting_dependents:
+                self.queue.add(dependent.identity.uid)
+        if blocking:
+            return None
+        if self._must_wait(node):
+            return Again(_CATCH_UP_SECONDS)
+        await self._objects.remove_finalizer(node.identity, FOREGROUND, node.seen)
+        return None
+
+    # Orphaning
+
+    async def attempt_to_orphan(self, uid: str) -> Again | None:
+        node = self.graph.get(uid)
+        if node is None or node.seen is None or not node.seen.is_orphaning_dependents:
+            self._held_since.pop(uid, None)
+            return None
+        if self._must_wait(node):
+            return Again(_CATCH_UP_SECONDS)
+        dependents = [each.identity for each in self.graph.dependents(node)]
+        failures = await asyncio.gather(*(self._orphan(dependent, uid) for dependent in dependents))
+        failed = [failure for failure in failures if failure is not None]
+        if failed:
+            # All were tried; as long as one is left, so is the owner.
+            raise failed[0]
+        await self._objects.remove_finalizer(node.identity, ORPHAN, node.seen)
+        return None
+
+    async def _orphan(self, dependent: Identity, owner_uid: str) -> PodlifeError | None:
+        try:
+            await self._objects.drop_references(dependent, (owner_uid,))
+        except PodlifeError as error:
+            return error
+        return None
+
+    def _must_wait(self, node: Node) -> bool:
+        """Whether dependents may be missing, since their resource is not being followed at the moment. No owner is
+        held up by it for long: a resource may be broken for good."""
+        uid, now = node.identity.uid, asyncio.get_running_loop().time()
+        monitor = self.monitors.awaited()
+        if monitor is not None and now - self._held_since.setdefault(uid, now) < PATIENCE_SECONDS:
+            return True
+        if monitor is not None:
+            log.warning("%s goes, though dependents among %s may be missing", node.identity, monitor.ref)
+        self._held_since.pop(uid, None)
+        return False
+
+
+class _Feed:
+    """What the monitors tell, put into the graph."""
+
+    def __init__(self, collector: OwnerGarbageCollector) -> None:
+        self._collector = collector
+
+    def observe(self, identity: Identity, seen: Metadata) -> None:
+        self._collector.see_again(identity)
+        self._collector.take(self._collector.graph.observe(identity, seen))
+
+    def lose(self, identity: Identity) -> None:
+        self._collector.take(self._collector.graph.lose(identity))
+
+    def drop(self, uid: str) -> None:
+        self._collector.take(self._collector.graph.drop(uid))

@@ -1,0 +1,330 @@
+"""The book of what was deleted, and of what may be: guards are never exceeded, whatever the rules decide.
+
+Whoever deletes asks `admit` first and says afterwards what came of it. It guarantees that in any 60 seconds, and in
+any pass, no more deletions happen than were allowed: one that is under way counts from the moment it was let go until
+a minute after its answer, in every pass that it touches; one that did not happen (`note_not_deleted`) counts nowhere.
+
+A share is judged on what a pass would take: `judge` is told how many are wanted where, besides those let go already.
+Too many is a mass failure, and nobody goes there from then on, not even up to the share: until a person forces it, or
+until nobody is left who is wanted there. Who was not announced to `judge` is still counted by `admit`, so a share is
+kept by whoever can see only what has happened so far; they notice late, when a share of the pods is gone already.
+
+Pure: it is given the time, and does nothing by itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from podlife.api.codec import format_time
+from podlife.podgc.guards.annotations import Marks, force_command, unstop_command
+from podlife.podgc.guards.windows import is_open, opens_at
+from podlife.podgc.policy.model import Guards
+from podlife.podgc.views import Pod
+
+__all__ = ["CLUSTER", "Guard", "GuardBook", "MassStop", "Moment", "Refusal"]
+
+CLUSTER = ""
+"""Where other places are the names of namespaces."""
+
+_MINUTE = 60.0
+# A share of 29 % of 100 pods is 29, whatever floating point makes of it.
+_ROUNDING = 1e-9
+
+
+class Guard(StrEnum):
+    """By the name it has in a policy; a stop by that of its annotation."""
+
+    STOP = "gc-stop"
+    WINDOW = "windows"
+    CLUSTER_SHARE = "shareOfCluster"
+    NAMESPACE_SHARE = "shareOfNamespace"
+    PER_PASS = "perPass"  # noqa: S105 - it only sounds like a word to get in with
+    OBSERVING = "observeOnly"
+    PER_MINUTE = "perMinute"
+
+
+_REMEDIES = {
+    Guard.WINDOW: "the next window",
+    Guard.PER_PASS: "the next pass; a sweep is one",
+    Guard.OBSERVING: "guards.observeOnly: false in the policy, and no --observe",
+    Guard.PER_MINUTE: "time; `podlife gc run` goes on by itself",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """`at` is the event loop's time, which minutes are measured in; `now` the wall clock's."""
+
+    at: float
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """`place` is the namespace that it is about, or the cluster; `until` when it ends by itself, where that is known;
+    `lifted_by` the command that lifts it, where there is one."""
+
+    guard: Guard
+    why: str
+    place: str = CLUSTER
+    until: datetime | None = None
+    lifted_by: str = ""
+
+    @property
+    def remedy(self) -> str:
+        """What a person can do, in words."""
+        if self.guard in (Guard.CLUSTER_SHARE, Guard.NAMESPACE_SHARE):
+            return f"`{self.lifted_by}`, or once `podlife gc sweep --force`"
+        return f"`{self.lifted_by}`" if self.lifted_by else _REMEDIES.get(self.guard, "")
+
+
+@dataclass(frozen=True, slots=True)
+class MassStop:
+    """A pass would have taken more of a place than the share of it that may go."""
+
+    place: str
+    wanted: int
+    most: int
+    pods: int
+
+    @property
+    def guard(self) -> Guard:
+        return Guard.NAMESPACE_SHARE if self.place else Guard.CLUSTER_SHARE
+
+    @property
+    def why(self) -> str:
+        where = f"of namespace {self.place}" if self.place else "of the cluster"
+        wanted = f"a pass would take {self.wanted} of the {self.pods} pods {where}"
+        return f"{wanted}, at most {self.most} may go ({self.guard}): a mass failure takes none"
+
+
+class GuardBook:
+    def __init__(self, guards: Guards, *, is_forced: bool = False) -> None:
+        """`is_forced` is a person's word that no share is too much, for as long as the book is kept."""
+        self.guards = guards
+        self._is_forced = is_forced
+        self._marks = Marks()
+        self._pods: Mapping[str, int] = {}
+        self._total = 0
+        self._under_way: dict[str, str] = {}
+        # When each deletion of the last minute was answered, the oldest first.
+        self._answered: deque[float] = deque()
+        # Who was let go in this pass or was still under way when it began, and where; and who was in the one before.
+        self._charged: dict[str, str] = {}
+        self._charged_before: dict[str, str] = {}
+        self._charges: Counter[str] = Counter()
+        self._stops: dict[str, MassStop] = {}
+        self._closed: tuple[datetime, datetime | None] | None = None
+
+    # What there is
+
+    @property
+    def stops(self) -> Mapping[str, MassStop]:
+        """The mass failures that hold now, by place."""
+        return self._stops
+
+    @property
+    def under_way(self) -> int:
+        return len(self._under_way)
+
+    def has_let_go(self, uid: str) -> bool:
+        """In this pass or the one before: it may be there still, but nobody wants it any more."""
+        return uid in self._charged or uid in self._charged_before
+
+    # What it is told
+
+    def replace(self, guards: Guards, *, is_forced: bool = False) -> None:
+        """Other guards from now on; what was done before counts for them too."""
+        self.guards = guards
+        self._is_forced = is_forced
+        self._closed = None
+        for place in [place for place in self._stops if self._most(place) == math.inf]:
+            del self._stops[place]
+
+    def mark(self, marks: Marks) -> None:
+        self._marks = marks
+
+    def begin_pass(self, pods: Mapping[str, int]) -> None:
+        """`pods` is how many there are, by namespace: what shares are shares of until the next pass."""
+        self._pods = dict(pods)
+        self._total = sum(pods.values())
+        self._charged_before = self._charged
+        self._charged = dict(self._under_way)
+        self._charges = Counter(self._charged.values())
+
+    def judge(self, wanted: Mapping[str, int], moment: Moment) -> None:
+        """Told how many are to go in each namespace besides those let go already: `stops` follow from it. Where a
+        person has stopped the collector nobody goes, so nobody there counts."""
+        if not is_open(self.guards.windows, moment.now):
+            return
+        counts = {place: number for place, number in wanted.items() if self._marks.stop_of(place) is None}
+        counts[CLUSTER] = sum(counts.values())
+        for place in [place for place in self._stops if not counts.get(place, 0)]:
+            del self._stops[place]
+        for place, number in counts.items():
+            self._judge(place, number, moment.now)
+
+    def _judge(self, place: str, wanted: int, now: datetime) -> None:
+        if self._is_lifted(place, now):
+            self._stops.pop(place, None)
+            return
+        charged = self._charges[place] if place else len(self._charged)
+        if wanted and charged + wanted > self._most(place):
+            self._stop(place, charged + wanted)
+
+    def note_deleted(self, uid: str, moment: Moment) -> None:
+        """The server has taken the deletion, or has not said that it did not."""
+        if self._under_way.pop(uid, None) is not None:
+            # Here too: without a bound of the minute nobody asks for its room.
+            self._forget_minutes(moment.at)
+            self._answered.append(moment.at)
+
+    def note_not_deleted(self, uid: str) -> None:
+        """It failed, was not there any more, or was not tried."""
+        if (place := self._under_way.pop(uid, None)) is None:
+            return
+        if self._charged.pop(uid, None) is not None:
+            self._charges[place] -= 1
+        self._charged_before.pop(uid, None)
+
+    # What it answers
+
+    def admit(self, pod: Pod, moment: Moment, *, is_deletion: bool = True) -> Refusal | None:
+        """None lets the pod go: its deletion is under way from now on, until one of the `note_…` is called. A pod
+        that is only marked is not a deletion and is not counted."""
+        uid, place = pod.metadata.uid, pod.metadata.namespace
+        if uid in self._under_way:
+            return None
+        refusal = self.refusal_of(place, moment)
+        if refusal is not None or not is_deletion:
+            return refusal
+        self._under_way[uid] = place
+        # Tried again in the same pass it is still one pod.
+        if uid not in self._charged:
+            self._charged[uid] = place
+            self._charges[place] += 1
+        return None
+
+    def refusal_of(self, place: str, moment: Moment) -> Refusal | None:
+        """Why one more pod of this namespace may not go now; what a person has said comes before what was counted."""
+        return (
+            self._stopped(place)
+            or self._outside(moment.now)
+            or self._mass_failure(place, moment.now)
+            or self._pass_is_full()
+            or self._observing()
+            or self._minute_is_full(moment)
+        )
+
+    def objection(self, place: str, moment: Moment) -> Refusal | None:
+        """What has come up since a pod was let go that holds it after all; counted it is already."""
+        return (
+            self._stopped(place)
+            or self._outside(moment.now)
+            or self._found_mass(place, moment.now)
+            or self._observing()
+        )
+
+    def room(self, moment: Moment) -> float:
+        """How many may be let go at this moment, as far as the minute is concerned."""
+        if self.guards.per_minute is None:
+            return math.inf
+        self._forget_minutes(moment.at)
+        return max(0, self.guards.per_minute - len(self._under_way) - len(self._answered))
+
+    def next_room_at(self, moment: Moment) -> float:
+        """When the minute has room again, by the loop's time; while all are still under way, when it has at best."""
+        if self.room(moment) > 0:
+            return moment.at
+        over = len(self._under_way) + len(self._answered) - (self.guards.per_minute or 0)
+        return self._answered[over] + _MINUTE if over < len(self._answered) else moment.at + _MINUTE
+
+    def closed_until(self, now: datetime) -> datetime | None:
+        """When the next window opens; None while one is open, and where none ever does."""
+        known = self._closed
+        # Kept, since it takes long to find; a clock that was put back makes it wrong.
+        if known is not None and known[1] is not None and known[0] <= now < known[1]:
+            return known[1]
+        if is_open(self.guards.windows, now):
+            return None
+        self._closed = now, opens_at(self.guards.windows, now)
+        return self._closed[1]
+
+    # Guard by guard
+
+    def _stopped(self, place: str) -> Refusal | None:
+        found = self._marks.stop_of(place)
+        if found is None:
+            return None
+        where, why = found
+        told = f"namespace {where} has the annotation podlife.dev/gc-stop: {why or 'no reason given'}"
+        return Refusal(Guard.STOP, told, where, lifted_by=unstop_command(where))
+
+    def _outside(self, now: datetime) -> Refusal | None:
+        if not self.guards.windows or is_open(self.guards.windows, now):
+            return None
+        until = self.closed_until(now)
+        when = f"the next one opens at {format_time(until)}" if until else "none ever opens"
+        return Refusal(Guard.WINDOW, f"outside the windows in which pods are deleted; {when}", until=until)
+
+    def _mass_failure(self, place: str, now: datetime) -> Refusal | None:
+        for where, charged in ((CLUSTER, len(self._charged)), (place, self._charges[place])):
+            if not self._is_lifted(where, now) and charged + 1 > self._most(where):
+                self._stop(where, charged + 1)
+        return self._found_mass(place, now)
+
+    def _found_mass(self, place: str, now: datetime) -> Refusal | None:
+        for where in (CLUSTER, place):
+            stop = self._stops.get(where)
+            if stop is not None and not self._is_lifted(where, now):
+                return Refusal(stop.guard, stop.why, where, lifted_by=force_command(where, now))
+        return None
+
+    def _pass_is_full(self) -> Refusal | None:
+        most = self.guards.per_pass
+        if most is None or len(self._charged) < most:
+            return None
+        return Refusal(Guard.PER_PASS, f"at most {most} pods go in one pass")
+
+    def _observing(self) -> Refusal | None:
+        if not self.guards.is_observing:
+            return None
+        told = "observe-only: everything is decided and told, nothing is changed"
+        return Refusal(Guard.OBSERVING, told)
+
+    def _minute_is_full(self, moment: Moment) -> Refusal | None:
+        if self.room(moment) > 0:
+            return None
+        until = moment.now + timedelta(seconds=self.next_room_at(moment) - moment.at)
+        most = self.guards.per_minute
+        return Refusal(Guard.PER_MINUTE, f"at most {most} pods go in a minute", until=until)
+
+    def _forget_minutes(self, at: float) -> None:
+        while self._answered and self._answered[0] + _MINUTE <= at:
+            self._answered.popleft()
+
+    # Shares
+
+    def _most(self, place: str) -> float:
+        guards = self.guards
+        share = guards.share_of_namespace if place else guards.share_of_cluster
+        if share is None:
+            return math.inf
+        return max(guards.share_at_least, math.floor(share * self._count(place) + _ROUNDING))
+
+    def _count(self, place: str) -> int:
+        return self._pods.get(place, 0) if place else self._total
+
+    def _is_lifted(self, place: str, now: datetime) -> bool:
+        return self._is_forced or self._marks.is_forced(place, now)
+
+    def _stop(self, place: str, wanted: int) -> MassStop:
+        # The first finding stands: what it says does not grow with every pod that comes after.
+        found = MassStop(place, wanted, int(self._most(place)), self._count(place))
+        return self._stops.setdefault(place, found)

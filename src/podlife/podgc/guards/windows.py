@@ -1,0 +1,82 @@
+"""When deletions may be made: windows of the week, told by the wall clock of a time zone.
+
+A moment is in a window when the clock on the wall there says so: where the clocks go forward, a window that lies in
+the hour that is left out does not open that day; where they go back, one that lies in the hour that comes twice is
+open twice. No window at all is always open. Pure; that a zone exists is checked by whoever reads the policy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, date, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from podlife.podgc.policy.model import Window
+
+__all__ = ["is_open", "opens_at"]
+
+_DAY = timedelta(days=1)
+# A window comes once a week at least; the clocks may leave it out one week, and midnight lies elsewhere elsewhere.
+_MOST_DAYS = 16
+_EXACT = timedelta(seconds=1)
+
+
+def is_open(windows: Sequence[Window], now: datetime) -> bool:
+    return not windows or any(_has(window, now) for window in windows)
+
+
+def opens_at(windows: Sequence[Window], now: datetime) -> datetime | None:
+    """The first moment from now on that is in a window: now itself where one is open. None where none ever opens."""
+    if is_open(windows, now):
+        return now
+    found = [moment for window in windows if (moment := _first(window, now)) is not None]
+    return min(found, default=None)
+
+
+def _has(window: Window, now: datetime) -> bool:
+    there = now.astimezone(ZoneInfo(window.zone))
+    day, wall = there.weekday(), there.time()
+    if window.start < window.end:
+        return day in window.days and window.start <= wall < window.end
+    if day in window.days and wall >= window.start:
+        return True
+    return (day - 1) % 7 in window.days and wall < window.end
+
+
+def _first(window: Window, now: datetime) -> datetime | None:
+    """A window opens when the wall clock comes to its start, or is moved into it."""
+    zone = ZoneInfo(window.zone)
+    today = now.astimezone(zone).date()
+    moments = {*_starts(window, zone, today), *_changes(zone, now)}
+    return next((moment for moment in sorted(moments) if moment > now and _has(window, moment)), None)
+
+
+def _starts(window: Window, zone: ZoneInfo, today: date) -> Iterator[datetime]:
+    for day in range(-1, _MOST_DAYS):
+        wall = datetime.combine(today + day * _DAY, window.start, zone)
+        yield from (wall.replace(fold=fold).astimezone(UTC) for fold in (0, 1))
+
+
+def _changes(zone: ZoneInfo, now: datetime) -> Iterable[datetime]:
+    """When the clocks there are put forward or back in the time to come."""
+    since = now.astimezone(UTC).replace(microsecond=0)
+    for _ in range(_MOST_DAYS):
+        until = since + _DAY
+        if _offset(zone, since) != _offset(zone, until):
+            yield _change_between(zone, since, until)
+        since = until
+
+
+def _change_between(zone: ZoneInfo, since: datetime, until: datetime) -> datetime:
+    before = _offset(zone, since)
+    while until - since > _EXACT:
+        middle = since + timedelta(seconds=(until - since).total_seconds() // 2)
+        if _offset(zone, middle) == before:
+            since = middle
+        else:
+            until = middle
+    return until
+
+
+def _offset(zone: ZoneInfo, moment: datetime) -> timedelta | None:
+    return moment.astimezone(zone).utcoffset()

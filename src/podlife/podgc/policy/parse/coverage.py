@@ -1,0 +1,105 @@
+"""Whether one selector takes every pod that another takes, as far as that can be known from their words.
+
+It errs to one side: a yes is certain, a no may be wrong. So what is refused because of it is refused rightly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from podlife.api.selectors import LabelRequirement, LabelSelector
+from podlife.podgc.policy.model import Selector
+
+__all__ = ["covers", "pattern_covers"]
+
+_PHASES = frozenset(("Pending", "Running", "Succeeded", "Failed", "Unknown"))
+_ONE_OF = ("=", "==", "in")
+_NONE_OF = ("!=", "notin")
+
+
+def covers(wide: Selector, narrow: Selector) -> bool:
+    # Every namespace has a name, so that * is all of them; not every pod has a node, an owner or a reason.
+    namespaces = () if "*" in wide.namespaces else wide.namespaces
+    phases = frozenset() if set(wide.phases) >= _PHASES else frozenset(wide.phases)
+    return (
+        _names_cover(namespaces, narrow.namespaces)
+        and _labels_cover(wide.namespace_labels, narrow.namespace_labels)
+        and _labels_cover(wide.labels, narrow.labels)
+        and _names_cover(wide.owner_kinds, narrow.owner_kinds)
+        and _names_cover(wide.nodes, narrow.nodes)
+        and _names_cover(wide.reasons, narrow.reasons)
+        and _set_covers(phases, narrow.phases)
+        and _set_covers(wide.exit_codes, narrow.exit_codes)
+    )
+
+
+def pattern_covers(wide: str, narrow: str) -> bool:
+    """Whether every name that the second pattern matches is matched by the first.
+
+    The signs of the second are read as if they were letters that only a sign can match: * only by *, ? by both.
+    """
+    # Where in `wide` one can be after each letter of `narrow`.
+    places = _after_stars(wide, {0})
+    for sign in narrow:
+        ahead = set()
+        for place in places:
+            if place == len(wide):
+                continue
+            if wide[place] == "*":
+                ahead.add(place)
+            elif sign != "*" and wide[place] in ("?", sign):
+                ahead.add(place + 1)
+        places = _after_stars(wide, ahead)
+    return len(wide) in places
+
+
+def _after_stars(pattern: str, places: set[int]) -> set[int]:
+    found = set()
+    for start in places:
+        place = start
+        found.add(place)
+        while place < len(pattern) and pattern[place] == "*":
+            place += 1
+            found.add(place)
+    return found
+
+
+def _names_cover(wide: Collection[str], narrow: Collection[str]) -> bool:
+    if not wide:
+        return True
+    # Names are many and patterns few: only those are tried one by one.
+    names, patterns = set(wide), [each for each in wide if "*" in each or "?" in each]
+    return bool(narrow) and all(
+        name in names or any(pattern_covers(each, name) for each in patterns) for name in narrow
+    )
+
+
+def _set_covers(wide: Collection[object], narrow: Collection[object]) -> bool:
+    return not wide or (bool(narrow) and set(narrow) <= set(wide))
+
+
+def _labels_cover(wide: LabelSelector | None, narrow: LabelSelector | None) -> bool:
+    if wide is None:
+        return True
+    if narrow is None:
+        return False
+    return all(
+        any(_implies(given, wanted) for given in narrow.requirements if given.key == wanted.key)
+        for wanted in wide.requirements
+    )
+
+
+def _implies(given: LabelRequirement, wanted: LabelRequirement) -> bool:
+    """Whether a label that is as `given` asks is as `wanted` asks too; both are about one key."""
+    if given == wanted:
+        return True
+    values, others = set(given.values), set(wanted.values)
+    if wanted.operator == "exists":
+        return given.operator not in ("!", *_NONE_OF)
+    if wanted.operator in _ONE_OF:
+        return given.operator in _ONE_OF and values <= others
+    if wanted.operator in _NONE_OF:
+        if given.operator in _ONE_OF:
+            return not values & others
+        return given.operator == "!" or (given.operator in _NONE_OF and others <= values)
+    return False

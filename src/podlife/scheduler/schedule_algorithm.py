@@ -1,0 +1,101 @@
+"""Which node a pod goes to, or why to none: pure but for what it remembers.
+
+Pods that demand the same share their candidates: a heap of nodes, the best first, and the obstacles of all others.
+Between two decisions only nodes that changed are looked at again, so the thousandth pod of a ReplicaSet costs as much
+on ten nodes as on ten thousand. Where other pods decide as well, every node is looked at.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter, OrderedDict
+from collections.abc import Iterable
+
+from podlife.scheduler.demand import Demand
+from podlife.scheduler.filters import Score, obstacles, score
+from podlife.scheduler.node_cache import Nodes, NodeState
+from podlife.scheduler.topology_filters import Placing
+
+__all__ = ["Decider", "no_room"]
+
+_MOST_KINDS = 128
+
+
+def no_room(nodes: int, reasons: Counter[str]) -> str:
+    """What a pod that fits nowhere is told, in kube-scheduler's words."""
+    if not nodes:
+        return "no nodes available to schedule pods"
+    counted = ", ".join(sorted(f"{count} {reason}" for reason, count in reasons.items()))
+    return f"0/{nodes} nodes are available: {counted}."
+
+
+class _Kind:
+    """What is known for pods that demand the same. Scores in the heap may be old: those that count are in `scores`."""
+
+    def __init__(self) -> None:
+        self.position = -1
+        self.scores: dict[str, Score] = {}
+        self.heap: list[Score] = []
+        self.obstacles: dict[str, tuple[str, ...]] = {}
+
+    def look(self, demand: Demand, name: str, state: NodeState | None) -> None:
+        self.scores.pop(name, None)
+        self.obstacles.pop(name, None)
+        if state is None:
+            return
+        if found := obstacles(demand, state):
+            self.obstacles[name] = found
+        else:
+            self.scores[name] = scored = score(demand, state)
+            heapq.heappush(self.heap, scored)
+
+    def best(self) -> str | None:
+        while self.heap:
+            name = self.heap[0][-1]
+            if self.scores.get(name) == self.heap[0]:
+                return name
+            heapq.heappop(self.heap)
+        return None
+
+
+class Decider:
+    def __init__(self, nodes: Nodes) -> None:
+        self._nodes = nodes
+        self._kinds: OrderedDict[bytes, _Kind] = OrderedDict()
+
+    def decide(self, demand: Demand) -> str | Counter[str]:
+        """The name of the node, or how many nodes have which obstacle."""
+        kind = self._kind(demand)
+        if demand.is_placing or self._nodes.keepers:
+            return self._decide_among_pods(demand, kind)
+        best = kind.best()
+        return best if best is not None else _counted(kind.obstacles.values())
+
+    def _kind(self, demand: Demand) -> _Kind:
+        kind = self._kinds.pop(demand.key, None) or _Kind()
+        self._kinds[demand.key] = kind
+        if len(self._kinds) > _MOST_KINDS:
+            self._kinds.popitem(last=False)
+        changed = self._nodes.changed_since(kind.position)
+        if changed is None or len(kind.heap) > 4 * len(kind.scores) + 1000:
+            kind.heap.clear()
+            changed = {*kind.scores, *kind.obstacles, *(state.name for state in self._nodes)}
+        for name in changed:
+            kind.look(demand, name, self._nodes.get(name))
+        kind.position = self._nodes.position
+        return kind
+
+    def _decide_among_pods(self, demand: Demand, kind: _Kind) -> str | Counter[str]:
+        placing = Placing(demand, self._nodes)
+        others: list[tuple[str, ...]] = []
+        for scored in sorted(kind.scores.values()):
+            state = self._nodes.get(scored[-1])
+            assert state is not None
+            if not (why := placing.obstacle(state)):
+                return state.name
+            others.append((why,))
+        return _counted((*kind.obstacles.values(), *others))
+
+
+def _counted(found: Iterable[tuple[str, ...]]) -> Counter[str]:
+    return Counter(reason for each in found for reason in each)

@@ -1,0 +1,146 @@
+"""Where other pods decide: affinity and anti-affinity between pods, and spreading over zones and nodes. Pure.
+
+Only what is required counts; a preference between pods is not looked at, nor are namespaces chosen by their labels.
+Looks at every pod of every node, which only pods that ask for it have to bear.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from podlife.api.selectors import LabelSelector, label_selector_from_dict
+from podlife.scheduler.demand import REQUIRED, Demand
+from podlife.scheduler.node_cache import Nodes, NodeState
+
+__all__ = ["Placing"]
+
+
+class _Term:
+    """One required term of affinity or anti-affinity, as its pod means it."""
+
+    def __init__(self, term: Mapping[str, Any], demand: Demand) -> None:
+        self.topology_key = str(term.get("topologyKey") or "")
+        self._selector = _selector(term.get("labelSelector"), term.get("matchLabelKeys"), demand)
+        namespaces = set(term.get("namespaces") or ())
+        every = term.get("namespaceSelector")
+        # An empty selector of namespaces stands for all; without one it is the pod's own, unless some are named.
+        self._is_everywhere = every is not None and not (
+            every.get("matchLabels") or every.get("matchExpressions")
+        )
+        self._namespaces = namespaces or {demand.namespace}
+
+    def is_about(self, other: Demand) -> bool:
+        in_reach = self._is_everywhere or other.namespace in self._namespaces
+        return in_reach and self._selector is not None and self._selector.matches(other.labels)
+
+
+def _selector(
+    selector: Mapping[str, Any] | None, keys: Iterable[str] | None, demand: Demand
+) -> LabelSelector | None:
+    """None matches nothing."""
+    if selector is None:
+        return None
+    wanted = {key: demand.labels[key] for key in keys or () if key in demand.labels}
+    merged = {**selector, "matchLabels": {**(selector.get("matchLabels") or {}), **wanted}}
+    try:
+        return label_selector_from_dict(merged)
+    except ValueError:
+        return None
+
+
+def _terms(demand: Demand, kind: str) -> list[_Term]:
+    return [_Term(each, demand) for each in (demand.affinity.get(kind) or {}).get(REQUIRED) or ()]
+
+
+class Placing:
+    """What the other pods say about one pod. Made for one decision."""
+
+    def __init__(self, demand: Demand, nodes: Nodes) -> None:
+        self._demand = demand
+        self._nodes = nodes
+        self._near = [(term, self._domains(term)) for term in _terms(demand, "podAffinity")]
+        self._away = [(term, self._domains(term)) for term in _terms(demand, "podAntiAffinity")]
+        self._kept_away = set(self._domains_of_others())
+        self._spread = [_Spread(each, demand, nodes) for each in demand.spread]
+
+    def obstacle(self, state: NodeState) -> str:
+        """Why other pods keep it from this node; empty if they do not."""
+        if any(not spread.has_label(state) for spread in self._spread):
+            return "node(s) didn't match pod topology spread constraints (missing required label)"
+        if any(not spread.allows(state) for spread in self._spread):
+            return "node(s) didn't match pod topology spread constraints"
+        if any(not self._is_near(term, domains, state) for term, domains in self._near):
+            return "node(s) didn't match pod affinity rules"
+        if any(state.labels.get(term.topology_key) in domains for term, domains in self._away):
+            return "node(s) didn't match pod anti-affinity rules"
+        if any(item in self._kept_away for item in state.labels.items()):
+            return "node(s) didn't satisfy existing pods anti-affinity rules"
+        return ""
+
+    def _is_near(self, term: _Term, domains: set[str], state: NodeState) -> bool:
+        value = state.labels.get(term.topology_key)
+        if value is None:
+            return False
+        # The first of a group that wants to be together has nobody to be near to: it may begin anywhere.
+        is_first = not any(found for _, found in self._near) and all(
+            each.is_about(self._demand) for each, _ in self._near
+        )
+        return is_first or value in domains
+
+    def _domains(self, term: _Term) -> set[str]:
+        """Values of the topology key where a pod is that the term is about."""
+        return {
+            state.labels[term.topology_key]
+            for state in self._nodes
+            if term.topology_key in state.labels and any(map(term.is_about, state.pods.values()))
+        }
+
+    def _domains_of_others(self) -> Iterator[tuple[str, str]]:
+        for other, state in self._nodes.keepers.values():
+            for term in _terms(other, "podAntiAffinity"):
+                if term.topology_key in state.labels and term.is_about(self._demand):
+                    yield term.topology_key, state.labels[term.topology_key]
+
+
+class _Spread:
+    """One topology spread constraint: no domain may have so many more than the one with the fewest."""
+
+    def __init__(self, constraint: Mapping[str, Any], demand: Demand, nodes: Nodes) -> None:
+        self._key = str(constraint.get("topologyKey") or "")
+        self._most = int(constraint.get("maxSkew") or 1)
+        self._least_domains = int(constraint.get("minDomains") or 1)
+        selector = _selector(constraint.get("labelSelector"), constraint.get("matchLabelKeys"), demand)
+        self._counts: Counter[str] = Counter()
+        honours_taints = constraint.get("nodeTaintsPolicy") == "Honor"
+        honours_affinity = constraint.get("nodeAffinityPolicy", "Honor") == "Honor"
+        for state in nodes:
+            value = state.labels.get(self._key)
+            if value is None or (honours_taints and _is_tainted(demand, state)):
+                continue
+            if honours_affinity and not demand.requirement.matches(state.name, state.labels):
+                continue
+            self._counts[value] += sum(
+                1
+                for other in state.pods.values()
+                if other.namespace == demand.namespace
+                and selector is not None
+                and selector.matches(other.labels)
+            )
+        self._itself = int(selector is not None and selector.matches(demand.labels))
+
+    def has_label(self, state: NodeState) -> bool:
+        return self._key in state.labels
+
+    def allows(self, state: NodeState) -> bool:
+        too_few = len(self._counts) < self._least_domains
+        fewest = 0 if too_few else min(self._counts.values(), default=0)
+        return self._counts[state.labels[self._key]] + self._itself - fewest <= self._most
+
+
+def _is_tainted(demand: Demand, state: NodeState) -> bool:
+    taints = state.node.spec.taints if state.node is not None else ()
+    return any(
+        taint.effect in ("NoSchedule", "NoExecute") and not demand.tolerates(taint) for taint in taints
+    )

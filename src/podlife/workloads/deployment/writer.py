@@ -1,0 +1,197 @@
+"""What a Deployment's controller writes, and what it tells of it. Nothing is decided here.
+
+Every write names the UID and the resourceVersion it was decided for, so one that was overtaken is refused with a
+ConflictError; and every write is noted, so that nothing is decided again before it has been seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+
+import msgspec
+
+from podlife.api.codec import Object
+from podlife.api.selectors import LabelSelector
+from podlife.api.views import controller_of
+from podlife.client import DEPLOYMENTS, REPLICA_SETS, Client, DeleteOptions, PatchType
+from podlife.controller import OwnWrites
+from podlife.errors import AlreadyExistsError, ConflictError, NotFoundError, PodlifeError
+from podlife.podcontrol import ClaimSettings, ControllerRefManager, EventRecorder, recheck_owner
+from podlife.podcontrol.errors import as_namespace_terminating
+from podlife.workloads.deployment.annotations import size_annotations
+from podlife.workloads.deployment.new_replica_set import is_same_template
+from podlife.workloads.deployment.rollback import Rollback
+from podlife.workloads.deployment.rollout import Scale
+from podlife.workloads.deployment.views import Deployment, owner_of_deployment
+from podlife.workloads.pod_event_handler import key_of
+from podlife.workloads.replicaset.views import ReplicaSet
+from podlife.workloads.status import changed_fields
+from podlife.workloads.views import Metadata, Status
+
+__all__ = ["DeploymentWrites", "HashCollisionError", "NotSeenYetError"]
+
+NO_ANNOTATIONS: Mapping[str, str] = MappingProxyType({})
+
+
+class HashCollisionError(PodlifeError):
+    """Another ReplicaSet has the name that the template's hash gives."""
+
+
+class NotSeenYetError(PodlifeError):
+    """The ReplicaSet is there already, only the cache does not have it."""
+
+
+class DeploymentWrites:
+    def __init__(self, client: Client, recorder: EventRecorder, own_writes: OwnWrites) -> None:
+        self._client = client
+        self._recorder = recorder
+        self._own_writes = own_writes
+
+    def tell(self, deployment: Deployment, type_: str, reason: str, message: str) -> None:
+        self._recorder.event(owner_of_deployment(deployment).object_reference(), type_, reason, message)
+
+    # ReplicaSets
+
+    async def create(self, deployment: Deployment, replica_set: Object) -> ReplicaSet:
+        """The ReplicaSet as the server has made it. Raises NotSeenYetError, HashCollisionError,
+        NamespaceTerminatingError, and what else the server answered."""
+        metadata = replica_set["metadata"]
+        try:
+            made: Object = await self._client.create(REPLICA_SETS, replica_set, metadata["namespace"])
+        except AlreadyExistsError as error:
+            raise await self._why_it_exists(deployment, metadata["name"]) from error
+        except PodlifeError as error:
+            raise as_namespace_terminating(error) or error from None
+        self._own_writes.note(key_of(deployment), REPLICA_SETS, made)
+        if replicas := replica_set["spec"]["replicas"]:
+            message = f"Scaled up replica set {metadata['name']} from 0 to {replicas}"
+            self.tell(deployment, "Normal", "ScalingReplicaSet", message)
+        return msgspec.convert(made, ReplicaSet)
+
+    async def scale(self, deployment: Deployment, scale: Scale) -> None:
+        before, after = scale.replica_set.spec.replicas, scale.replicas
+        name = scale.replica_set.metadata.name
+        await self.change(deployment, scale.replica_set, size_annotations(deployment), replicas=after)
+        if before != after:
+            direction = "up" if before < after else "down"
+            message = f"Scaled {direction} replica set {name} from {before} to {after}"
+            self.tell(deployment, "Normal", "ScalingReplicaSet", message)
+
+    async def change(
+        self,
+        deployment: Deployment,
+        replica_set: ReplicaSet,
+        annotations: dict[str, str],
+        *,
+        replicas: int | None = None,
+        min_ready_seconds: int | None = None,
+    ) -> ReplicaSet:
+        """The ReplicaSet as it is then."""
+        wanted = {"replicas": replicas, "minReadySeconds": min_ready_seconds}
+        patch = {
+            "metadata": {**_meant(replica_set.metadata), "annotations": annotations},
+            "spec": {name: count for name, count in wanted.items() if count is not None},
+        }
+        metadata = replica_set.metadata
+        written: Object = await self._client.patch(REPLICA_SETS, metadata.name, patch, metadata.namespace)
+        self._own_writes.note(key_of(deployment), REPLICA_SETS, written)
+        return msgspec.convert(written, ReplicaSet)
+
+    async def claim(
+        self, deployment: Deployment, selector: LabelSelector, replica_sets: Iterable[ReplicaSet]
+    ) -> list[ReplicaSet]:
+        """Those it owns, after adopting and releasing. Raises what kept one from being claimed."""
+        owner = owner_of_deployment(deployment)
+
+        async def patch(namespace: str, name: str, patch: Object) -> None:
+            written: Object = await self._client.patch(
+                REPLICA_SETS, name, patch, namespace, type=PatchType.STRATEGIC
+            )
+            self._own_writes.note(key_of(deployment), REPLICA_SETS, written)
+
+        references: ControllerRefManager[ReplicaSet] = ControllerRefManager(
+            owner,
+            selector,
+            patch,
+            can_adopt=recheck_owner(self._client, DEPLOYMENTS, owner),
+            settings=ClaimSettings(kind="ReplicaSet"),
+        )
+        claim = await references.claim(replica_sets)
+        claim.raise_errors()
+        return claim.claimed
+
+    async def remove(self, replica_set: ReplicaSet) -> None:
+        """As it was seen or not at all: it may have been scaled up since."""
+        metadata = replica_set.metadata
+        options = DeleteOptions(uid=metadata.uid, resource_version=metadata.resource_version)
+        try:
+            await self._client.delete(
+                REPLICA_SETS, metadata.name, metadata.namespace, options=options, metadata_only=True
+            )
+        except NotFoundError:
+            return
+
+    # The Deployment
+
+    async def write_status(
+        self, deployment: Deployment, new: Status, annotations: Mapping[str, str] = NO_ANNOTATIONS
+    ) -> None:
+        """The annotations go with the status: a Deployment's generation counts changes of its annotations, except
+        for those that come this way. Tried once more when it was overtaken."""
+        status = changed_fields(deployment.status, new)
+        changed = {
+            key: text for key, text in annotations.items() if deployment.metadata.annotations.get(key) != text
+        }
+        if not status and not changed:
+            return
+        metadata = deployment.metadata
+        try:
+            try:
+                written = await self._patch_status(metadata, _meant(metadata), status, changed)
+            except ConflictError:
+                fresh: Object = await self._client.get(DEPLOYMENTS, metadata.name, metadata.namespace)
+                meant = {name: fresh["metadata"][name] for name in ("uid", "resourceVersion")}
+                if meant["uid"] != metadata.uid:
+                    return
+                status = changed_fields(fresh.get("status") or {}, new)
+                written = await self._patch_status(metadata, meant, status, changed)
+        except NotFoundError:
+            return
+        self._own_writes.note(key_of(deployment), DEPLOYMENTS, written)
+
+    async def roll_back(self, deployment: Deployment, rollback: Rollback) -> None:
+        """Raises ConflictError if it is not the Deployment any more that it was decided for."""
+        metadata = deployment.metadata
+        current: Object = await self._client.get(DEPLOYMENTS, metadata.name, metadata.namespace)
+        if current["metadata"]["resourceVersion"] != metadata.resource_version:
+            raise ConflictError(f"deployment {metadata.namespace}/{metadata.name} has changed")
+        written: Object = await self._client.update(DEPLOYMENTS, rollback.apply(current))
+        self._own_writes.note(key_of(deployment), DEPLOYMENTS, written)
+        self.tell(deployment, *rollback.event)
+
+    async def _patch_status(
+        self, metadata: Metadata, meant: dict[str, str], status: Status, annotations: dict[str, str]
+    ) -> Object:
+        about = {**meant, "annotations": annotations} if annotations else meant
+        patch = {"metadata": about, "status": status}
+        written: Object = await self._client.patch(
+            DEPLOYMENTS, metadata.name, patch, metadata.namespace, subresource="status"
+        )
+        return written
+
+    async def _why_it_exists(self, deployment: Deployment, name: str) -> PodlifeError:
+        namespace = deployment.metadata.namespace
+        try:
+            found = await self._client.get(REPLICA_SETS, name, namespace, view=ReplicaSet)
+        except NotFoundError:
+            return NotSeenYetError(f"replica set {namespace}/{name} has just gone")
+        owner = controller_of(found.metadata)
+        is_own = owner is not None and owner.uid == deployment.metadata.uid
+        if is_own and is_same_template(found.spec.template, deployment.spec.template):
+            return NotSeenYetError(f"replica set {namespace}/{name} is not in the cache yet")
+        return HashCollisionError(f"replica set {namespace}/{name} is of another template or owner")
+
+
+def _meant(metadata: Metadata) -> dict[str, str]:
+    return {"uid": metadata.uid, "resourceVersion": metadata.resource_version}

@@ -1,0 +1,177 @@
+"""What the status of a PodDisruptionBudget should be. Pure.
+
+A pod counts as healthy if it is ready and nobody has asked for its end. The API server records in `disruptedPods` what
+it has just evicted: until the deletion of such a pod is seen here, or two minutes have passed without it, the pod
+counts as gone, so that two evictions in quick succession do not both go by the same pod.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from podlife.api.codec import format_time, parse_time
+from podlife.podcontrol import is_ready
+from podlife.workloads.conditions import Conditions, find_condition
+from podlife.workloads.disruption.views import Budget, BudgetSpec
+from podlife.workloads.int_or_percent import scaled
+from podlife.workloads.status import changed_fields
+from podlife.workloads.views import Pod, Status
+
+# How long the deletion of an evicted pod may take to be seen.
+DELETION_TIMEOUT = timedelta(minutes=2)
+DISRUPTION_ALLOWED = "DisruptionAllowed"
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """How many pods there should be, how many of them healthy, and whose number nobody knows."""
+
+    pods: int
+    healthy: int
+    unmanaged: tuple[str, ...] = ()
+
+
+def needs_scale(spec: BudgetSpec) -> bool:
+    """Whether the number of pods that there should be is a matter of their controllers: for a percentage, and for
+    what may be missing. A plain minimum goes by the pods that there are."""
+    return spec.max_unavailable is not None or isinstance(spec.min_available, str)
+
+
+def expected_of(spec: BudgetSpec, pods: int, unmanaged: tuple[str, ...] = ()) -> Expected:
+    """Raises InvalidInputError for what is neither a number nor a percentage."""
+    if spec.max_unavailable is not None:
+        unavailable = scaled(spec.max_unavailable, pods, round_up=True, what="maxUnavailable")
+        return Expected(pods, max(0, pods - unavailable), unmanaged)
+    if spec.min_available is not None:
+        return Expected(pods, scaled(spec.min_available, pods, round_up=True, what="minAvailable"), unmanaged)
+    return Expected(0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Disrupted:
+    """What stays recorded as evicted, what was not deleted in time, and when to look again."""
+
+    recorded: Mapping[str, str]
+    overdue: tuple[Pod, ...] = ()
+    expires: datetime | None = None
+
+
+def disrupted_of(budget: Budget, pods: Collection[Pod], now: datetime) -> Disrupted:
+    """Pods that are gone, or on their way out, need no record any more."""
+    known: Mapping[str, str] = budget.status.get("disruptedPods") or {}
+    recorded: dict[str, str] = {}
+    overdue: list[Pod] = []
+    expiries: list[datetime] = []
+    for pod in pods:
+        name = pod.metadata.name
+        if name not in known or pod.metadata.deletion_timestamp is not None:
+            continue
+        expiry = _expiry(known[name])
+        # At the very moment too: it would have to be looked at again at once.
+        if expiry is None or expiry <= now:
+            overdue.append(pod)
+        else:
+            recorded[name] = known[name]
+            expiries.append(expiry)
+    return Disrupted(recorded, tuple(overdue), min(expiries, default=None))
+
+
+def count_healthy(pods: Collection[Pod], disrupted: Disrupted) -> int:
+    return sum(
+        is_ready(pod)
+        and pod.metadata.deletion_timestamp is None
+        and pod.metadata.name not in disrupted.recorded
+        for pod in pods
+    )
+
+
+def _expiry(text: str) -> datetime | None:
+    """None for a time that cannot be: such a record counts no longer."""
+    try:
+        return parse_time(text) + DELETION_TIMEOUT
+    except (ValueError, OverflowError):
+        return None
+
+
+def new_status(
+    budget: Budget, expected: Expected, healthy: int, disrupted: Disrupted, now: datetime
+) -> Status:
+    """A budget that selects no pod allows nothing: its first pods may be there before this is worked out again."""
+    allowed = max(0, healthy - expected.healthy) if expected.pods > 0 else 0
+    status: Status = {
+        "currentHealthy": healthy,
+        "desiredHealthy": expected.healthy,
+        "expectedPods": expected.pods,
+        "disruptionsAllowed": allowed,
+    }
+    if disrupted.recorded:
+        status["disruptedPods"] = dict(disrupted.recorded)
+    verdict = _Verdict("True", "SufficientPods") if allowed else _Verdict("False", "InsufficientPods")
+    return _told(status, budget, budget.metadata.generation, verdict, now)
+
+
+def failed_status(budget: Budget, message: str, now: datetime) -> Status:
+    """Whatever is wrong, nothing may be evicted on the strength of numbers that may be out of date."""
+    zeros = {"currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0}
+    generation = budget.status.get("observedGeneration") or 0
+    status = {**zeros, **budget.status, "disruptionsAllowed": 0}
+    return _told(status, budget, generation, _Verdict("False", "SyncFailed", message), now)
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    status: str
+    reason: str
+    message: str = ""
+
+
+def _told(status: Status, budget: Budget, generation: int, verdict: _Verdict, now: datetime) -> Status:
+    observed = {"observedGeneration": generation} if generation else {}
+    condition: dict[str, Any] = {
+        "type": DISRUPTION_ALLOWED,
+        "status": verdict.status,
+        **observed,
+        "lastTransitionTime": format_time(now),
+        "reason": verdict.reason,
+        "message": verdict.message,
+    }
+    return {**status, **observed, "conditions": _with_condition(budget.status.get("conditions"), condition)}
+
+
+def _with_condition(known: Conditions | None, condition: dict[str, Any]) -> Conditions:
+    """In the place of the one of its type; while the status stays, so does the time of its transition."""
+    old = find_condition(known, condition["type"])
+    if old is None:
+        return [*(known or ()), condition]
+    if old.get("status") == condition["status"] and old.get("lastTransitionTime"):
+        condition = {**condition, "lastTransitionTime": old["lastTransitionTime"]}
+    return [condition if each is old else each for each in known or ()]
+
+
+def patch_of(old: Status, new: Status) -> Status:
+    """The merge patch from one status to the other, in which what is no longer recorded as evicted is taken away."""
+    patch = changed_fields(old, new)
+    before, after = old.get("disruptedPods") or {}, patch.get("disruptedPods")
+    if after:
+        patch["disruptedPods"] = {**{name: None for name in before if name not in after}, **after}
+    return patch
+
+
+def selector_text(budget: Budget) -> str:
+    """As Go prints it, and as it stands in the events of kube-controller-manager."""
+    selector = budget.spec.selector
+    if selector is None:
+        return "nil"
+    labels = "".join(f"{key}: {value}," for key, value in sorted((selector.get("matchLabels") or {}).items()))
+    expressions = "".join(
+        f"LabelSelectorRequirement{{Key:{each.get('key', '')},Operator:{each.get('operator', '')},"
+        f"Values:[{' '.join(each.get('values') or ())}],}},"
+        for each in selector.get("matchExpressions") or ()
+    )
+    return (
+        f"&LabelSelector{{MatchLabels:map[string]string{{{labels}}},"
+        f"MatchExpressions:[]LabelSelectorRequirement{{{expressions}}},}}"
+    )

@@ -1,0 +1,216 @@
+"""The status of a Job: its counts, its conditions, and the pods that are about to be counted. Pure.
+
+Three steps, each written before the next is begun. `account`: the UIDs of pods that have finished stand in the status.
+`settle`: the pods among them that have lost the tracking finalizer become part of the counts. `finish`: all of them
+are, none is left, and the Job is Complete or Failed. See `situation` for why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from podlife.api.codec import format_time
+from podlife.workloads.conditions import Condition, Conditions
+from podlife.workloads.job.finished_condition import FAILURE_TARGET, final_condition
+from podlife.workloads.job.pods import completion_index, has_failed, has_valid_index, is_tracked
+from podlife.workloads.job.policies import rule_on_failure
+from podlife.workloads.job.sync_context import Situation
+from podlife.workloads.views import Pod, Status
+
+__all__ = [
+    "RESUMED",
+    "SUSPENDED",
+    "Account",
+    "Activity",
+    "account",
+    "finish",
+    "held_uids",
+    "settle",
+    "with_start",
+    "with_suspension",
+    "with_verdict",
+]
+
+_MOST_UNCOUNTED = 500
+_COUNTED = ("succeeded", "failed")
+SUSPENDED = Condition("Suspended", "True", "JobSuspended", "Job suspended")
+RESUMED = Condition("Suspended", "False", "JobResumed", "Job resumed")
+# Zero is not written for these; for `ready` and `terminating` it is.
+_LEFT_OUT = ("active", "succeeded", "failed", "completedIndexes")
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """What is at work after this pass has created and deleted."""
+
+    active: int
+    ready: int
+    terminating: int
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """`status` is to be written; then the pods of `release` may lose their finalizer."""
+
+    status: Status
+    release: list[Pod]
+    # Whether every pod that has finished is in it: a status names no more than so many.
+    is_whole: bool = True
+
+
+def account(situation: Situation, status: Status, activity: Activity, verdict: Condition | None) -> Account:
+    """`status` is how it stands; `verdict` how the Job ends, once nothing is left to do but to count."""
+    new: Status = {
+        **status,
+        "active": activity.active,
+        "ready": activity.ready,
+        "terminating": activity.terminating,
+    }
+    new = settle(new, held_uids(situation))
+    uncounted = new["uncountedTerminatedPods"]
+    named = {how: list(uncounted.get(how, ())) for how in _COUNTED}
+    release, is_whole = _collect(situation, verdict, named)
+    new["uncountedTerminatedPods"] = _written(named)
+    if situation.spec.is_indexed:
+        new["completedIndexes"] = str(situation.succeeded_indexes)
+        new["succeeded"] = len(situation.succeeded_indexes)
+        new.pop("failedIndexes", None)
+        if situation.failed_indexes is not None:
+            new["failedIndexes"] = str(situation.failed_indexes)
+    return Account(_without_zeros(new), release, is_whole)
+
+
+def _collect(
+    situation: Situation, verdict: Condition | None, named: dict[str, list[str]]
+) -> tuple[list[Pod], bool]:
+    """Which pods may lose their finalizer; their UIDs go into `named`. And whether these are all."""
+    release: list[Pod] = []
+    new_indexes = 0
+    for pod in _in_order(situation):
+        if not is_tracked(pod) or not _may_be_released(situation, pod, verdict):
+            continue
+        release.append(pod)
+        counts_as = _counts_as(situation, pod, verdict)
+        if counts_as in named:
+            named[counts_as].append(pod.metadata.uid)
+        elif counts_as:
+            new_indexes += 1
+        if new_indexes + sum(map(len, named.values())) >= _MOST_UNCOUNTED:
+            return release, False
+    return release, True
+
+
+def settle(status: Status, held: Collection[str]) -> Status:
+    """With those counted whose finalizer is gone; `held` are the pods that have it still."""
+    new = dict(status)
+    uncounted = status.get("uncountedTerminatedPods") or {}
+    left = {}
+    for how in _COUNTED:
+        named = uncounted.get(how) or []
+        left[how] = [uid for uid in named if uid in held]
+        new[how] = (status.get(how) or 0) + len(named) - len(left[how])
+    new["uncountedTerminatedPods"] = _written(left)
+    return _without_zeros(new)
+
+
+def finish(status: Status, verdict: Condition, now: datetime) -> Status | None:
+    """The last status of the Job; None while a pod is uncounted or still going."""
+    uncounted = status.get("uncountedTerminatedPods") or {}
+    if uncounted.get("succeeded") or uncounted.get("failed") or status.get("terminating"):
+        return None
+    final = final_condition(verdict)
+    new = {**status, "conditions": with_job_condition(status.get("conditions"), final, now)}
+    if final.type == "Complete":
+        new["completionTime"] = format_time(now)
+    return new
+
+
+def with_verdict(status: Status, verdict: Condition, now: datetime) -> Status:
+    return {**status, "conditions": with_job_condition(status.get("conditions"), verdict, now)}
+
+
+def with_start(status: Status, *, is_suspended: bool, now: datetime) -> Status:
+    """A Job starts when it is first looked at, unless it is suspended."""
+    if is_suspended or status.get("startTime"):
+        return status
+    return {**status, "startTime": format_time(now)}
+
+
+def with_suspension(status: Status, *, is_suspended: bool, now: datetime) -> Status:
+    """What it says of whether the Job is suspended. A suspended Job has not started; one that is resumed starts
+    anew, and its deadline with it."""
+    known = status.get("conditions") or []
+    conditions = with_job_condition(known, SUSPENDED if is_suspended else RESUMED, now)
+    if conditions == known:
+        return status
+    new = {**status, "conditions": conditions, "startTime": format_time(now)}
+    if is_suspended:
+        del new["startTime"]
+    return new
+
+
+def with_job_condition(known: Conditions | None, condition: Condition, now: datetime) -> Conditions:
+    """In the place of the one of its type, or at the end. What says the same already stays, and what was never true
+    is not said to be false."""
+    conditions = list(known or ())
+    written = condition.to_object(now, lastProbeTime=now)
+    for place, old in enumerate(conditions):
+        if old.get("type") == condition.type:
+            if any(old.get(each, "") != written.get(each, "") for each in ("status", "reason", "message")):
+                conditions[place] = written
+            return conditions
+    return [*conditions, written] if condition.status != "False" else conditions
+
+
+def held_uids(situation: Situation) -> set[str]:
+    """The pods that have the tracking finalizer."""
+    return {pod.metadata.uid for pod in situation.pods if is_tracked(pod)}
+
+
+def _in_order(situation: Situation) -> list[Pod]:
+    if not situation.spec.is_indexed:
+        return list(situation.pods)
+    return sorted(situation.pods, key=_index_or_before_all)
+
+
+def _index_or_before_all(pod: Pod) -> int:
+    index = completion_index(pod)
+    return -1 if index is None else index
+
+
+def _may_be_released(situation: Situation, pod: Pod, verdict: Condition | None) -> bool:
+    if situation.job.is_deleting or verdict is not None or pod.status.phase == "Succeeded":
+        return True
+    if not has_failed(pod, situation.spec):
+        return False
+    index = completion_index(pod)
+    held = situation.held_back.get(index) if index is not None else None
+    return held is None or held.metadata.uid != pod.metadata.uid
+
+
+def _counts_as(situation: Situation, pod: Pod, verdict: Condition | None) -> str:
+    """ "index", "succeeded" or "failed"; empty if it counts as nothing, or has its place already."""
+    spec, uid = situation.spec, pod.metadata.uid
+    if pod.status.phase == "Succeeded" and uid not in situation.uncounted_failed:
+        if not spec.is_indexed:
+            return "" if uid in situation.uncounted_succeeded else "succeeded"
+        # The index says it all: no UID needs to be kept.
+        index = completion_index(pod)
+        is_known = index is None or index in situation.known_succeeded_indexes
+        return "" if is_known or not has_valid_index(pod, spec) else "index"
+    # Of a Job that has failed every pod that had not come to its end has failed.
+    is_failure = has_failed(pod, spec) or (verdict is not None and verdict.type == FAILURE_TARGET)
+    if not is_failure or uid in situation.uncounted_failed or not has_valid_index(pod, spec):
+        return ""
+    return "failed" if rule_on_failure(spec.pod_failure_policy, pod).is_counted else ""
+
+
+def _written(named: dict[str, list[str]]) -> dict[str, Any]:
+    return {how: uids for how, uids in named.items() if uids}
+
+
+def _without_zeros(status: Status) -> Status:
+    return {name: value for name, value in status.items() if value or name not in _LEFT_OUT}

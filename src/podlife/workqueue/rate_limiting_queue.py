@@ -1,0 +1,35 @@
+"""A queue that decides how much later a key that failed comes again.
+
+What has failed is added with `add_rate_limited`; what has succeeded, or was given up, is forgotten with `forget`.
+Neither replaces `done`.
+"""
+
+from __future__ import annotations
+
+from podlife.workqueue.delaying_queue import DelayingQueue
+from podlife.workqueue.queue import K
+from podlife.workqueue.rate_limiters import (
+    BucketLimiter,
+    ExponentialLimiter,
+    RateLimiter,
+    longest_of,
+)
+
+__all__ = ["RateLimitedQueue"]
+
+
+class RateLimitedQueue(DelayingQueue[K]):
+    """Without a limiter, client-go's for controllers: exponential per key, and ten a second overall."""
+
+    def __init__(self, name: str = "", *, limiter: RateLimiter[K] | None = None) -> None:
+        super().__init__(name)
+        self._limiter = limiter or longest_of(ExponentialLimiter[K](), BucketLimiter[K]())
+
+    def add_rate_limited(self, key: K) -> None:
+        self.add_after(key, self._limiter.delay_seconds(key))
+
+    def forget(self, key: K) -> None:
+        self._limiter.forget(key)
+
+    def retries(self, key: K) -> int:
+        return self._limiter.retries(key)

@@ -1,0 +1,255 @@
+"""Looking at a runtime: what is read and when, what is kept of it, and who is told (the PL- rules that act)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from podlife.aio import cancel_and_wait
+from podlife.kubelet.monotonic import Moments
+from podlife.kubelet.pleg.events import Change
+from podlife.kubelet.pleg.generic import Changes
+from podlife.kubelet.pleg.pod_cache import PodCache
+from podlife.kubelet.runtime import (
+    ContainerConfig,
+    ContainerStatus,
+    RuntimeEvent,
+    RuntimeUnavailableError,
+    SandboxConfig,
+    SandboxStatus,
+)
+from podlife.kubelet.runtimes.sim import Behaviour, SimRuntime, SimWorld
+from tests.component.embedded import LoopClock
+from tests.component.kubelet.node_world import node_world, pod
+from tests.virtual_time import virtual_time
+
+
+class Watched(SimRuntime):
+    """A runtime that can fail, be silent, and notes what it was asked for: a UID, or everything."""
+
+    def __init__(self, world: SimWorld) -> None:
+        super().__init__(world)
+        self.asked: list[str] = []
+        self.failing: set[str] = set()
+        self.is_silent = False
+
+    async def list_sandboxes(self, *, pod_uid: str | None = None) -> list[SandboxStatus]:
+        self.asked.append(pod_uid or "*")
+        if (pod_uid or "*") in self.failing:
+            raise RuntimeUnavailableError("not now")
+        return await super().list_sandboxes(pod_uid=pod_uid)
+
+    @asynccontextmanager
+    async def _no_events(self) -> AsyncIterator[AsyncIterator[RuntimeEvent]]:
+        raise RuntimeUnavailableError("this runtime tells nothing")
+        yield
+
+    def events(self):  # type: ignore[no-untyped-def] # as the one it stands for
+        return self._no_events() if self.is_silent else super().events()
+
+
+class World:
+    def __init__(self, *, is_silent: bool = False) -> None:
+        self.clock = LoopClock()
+        self.runtime = Watched(SimWorld(self.clock))
+        self.runtime.is_silent = is_silent
+        self.cache = PodCache()
+        self.seconds = Moments()
+        self.told: list[tuple[str, list[str]]] = []
+        self.changes = Changes(self.runtime, self.cache, seconds=self.seconds, told=self._take)
+
+    def _take(self, uid: str, changes: tuple[Change, ...]) -> None:
+        # Whoever is told finds the cache up to date.
+        self.cache.get(uid)
+        self.told.append((uid, [each.kind.value for each in changes]))
+
+    async def run_pod(self, uid: str = "u") -> str:
+        sandbox_id = await self.runtime.run_sandbox(SandboxConfig(uid, "default", uid))
+        container_id = await self.runtime.create_container(sandbox_id, ContainerConfig("main", "image"))
+        await self.runtime.start_container(container_id)
+        return sandbox_id
+
+    @asynccontextmanager
+    async def looking(self) -> AsyncIterator[None]:
+        running = asyncio.get_running_loop().create_task(self.changes.run())
+        try:
+            await self.changes.wait_for_relist()
+            yield
+        finally:
+            await cancel_and_wait(running)
+
+    def states(self, uid: str = "u") -> list[str]:
+        return [each.state.value for each in self.cache.get(uid).containers]
+
+
+def container_of(world: World, uid: str = "u") -> ContainerStatus:
+    return world.cache.get(uid).containers[0]
+
+
+@virtual_time
+async def test_a_pod_that_is_gone_from_the_runtime_died_was_removed_and_leaves_an_empty_status() -> None:
+    """PL-04"""
+    world = World()
+    sandbox_id = await world.run_pod()
+    async with world.looking():
+        assert world.states() == ["Running"]
+        world.told.clear()
+        world.runtime._world.remove_sandbox(world.runtime._world.sandboxes[sandbox_id])
+        world.changes.ask_all()
+        await asyncio.sleep(0.1)
+        assert sorted(world.told[0][1]) == [
+            "ContainerDied",
+            "ContainerDied",
+            "ContainerRemoved",
+            "ContainerRemoved",
+        ]
+        assert world.cache.get("u").containers == ()
+        assert list(world.cache) == []
+
+
+@virtual_time
+async def test_a_pod_that_cannot_be_read_is_told_of_when_it_can_be() -> None:
+    """PL-05"""
+    world = World()
+    await world.run_pod()
+    async with world.looking():
+        world.told.clear()
+        world.runtime.failing.add("u")
+        await world.runtime.stop_container(container_of(world).id, grace_seconds=1)
+        await asyncio.sleep(0.5)
+        assert world.told == []
+        with pytest.raises(RuntimeUnavailableError, match="not now"):
+            world.cache.get("u")
+        assert [each.is_running for each in world.cache.last_seen("u").containers] == [True]
+        world.runtime.failing.clear()
+        await asyncio.sleep(1.1)
+        assert world.told == [("u", ["ContainerDied"])]
+        assert world.states() == ["Exited"]
+
+
+@virtual_time
+async def test_a_look_that_was_asked_for_is_told_of_though_nothing_changed_unless_it_failed() -> None:
+    """PL-06"""
+    world = World()
+    await world.run_pod()
+    async with world.looking():
+        world.told.clear()
+        world.runtime.failing.add("u")
+        world.changes.reinspect("u")
+        await asyncio.sleep(0.5)
+        assert world.told == []
+        world.runtime.failing.clear()
+        await asyncio.sleep(2)
+        assert world.told == [("u", [])]
+        world.changes.reinspect("gone")
+        await asyncio.sleep(1)
+        assert world.told == [("u", [])]
+
+
+@virtual_time
+async def test_however_much_changes_at_once_none_of_it_is_lost() -> None:
+    """PL-07: upstream drops what does not fit its channel of a thousand."""
+    world = World()
+    async with world.looking():
+        for number in range(1500):
+            await world.run_pod(f"u{number}")
+        await asyncio.sleep(1)
+        assert {uid for uid, _ in world.told} == {f"u{number}" for number in range(1500)}
+
+
+@virtual_time
+async def test_a_runtime_that_cannot_be_listed_is_not_well_after_three_minutes() -> None:
+    """PL-09"""
+    world = World(is_silent=True)
+    assert not world.changes.is_healthy
+    async with world.looking():
+        assert world.changes.is_healthy
+        world.runtime.failing.add("*")
+        await asyncio.sleep(170)
+        assert world.changes.is_healthy
+        await asyncio.sleep(20)
+        assert not world.changes.is_healthy
+        world.runtime.failing.clear()
+        await asyncio.sleep(2)
+        assert world.changes.is_healthy
+
+
+@virtual_time
+async def test_a_node_whose_runtime_cannot_be_listed_is_not_ready() -> None:
+    """PL-09"""
+    async with node_world() as world:
+        assert world.agent is not None
+        await world.create(pod())
+        await world.until_phase("Running")
+        assert list(world.agent._problems()) == []
+        world.agent.core.changes.relisted_at = None
+        assert "PLEG is not healthy" in next(iter(world.agent._problems()))
+
+
+@virtual_time
+async def test_running_pods_and_containers_are_counted_as_they_were_last_seen() -> None:
+    """PL-10"""
+    world = World()
+    await world.run_pod("u1")
+    await world.run_pod("u2")
+    async with world.looking():
+        assert world.changes.counts() == (2, {"running": 2})
+        await world.runtime.stop_container(container_of(world, "u1").id, grace_seconds=1)
+        await asyncio.sleep(0.1)
+        assert world.changes.counts() == (2, {"running": 1, "exited": 1})
+
+
+@virtual_time
+async def test_one_pod_is_read_alone_and_a_look_at_everything_answers_all_who_asked_before() -> None:
+    """PL-11"""
+    world = World()
+    await world.run_pod()
+    async with world.looking():
+        await asyncio.sleep(1)
+        world.runtime.asked.clear()
+        found = await world.cache.read_newer_than("u", world.seconds())
+        assert found.containers
+        assert world.runtime.asked == ["u"]
+        world.runtime.asked.clear()
+        world.changes.ask("u")
+        world.changes.ask_all()
+        await asyncio.sleep(0.1)
+        assert world.runtime.asked == ["*"]
+
+
+@virtual_time
+async def test_who_waits_for_something_newer_is_answered_when_everything_was_looked_at() -> None:
+    """PL-12"""
+    world = World(is_silent=True)
+    async with world.looking():
+        now = world.seconds()
+        waiting = asyncio.get_running_loop().create_task(world.cache.read_newer_than("nobody", now))
+        found = await asyncio.wait_for(waiting, 5)
+        assert found.containers == ()
+        assert world.cache.is_newer_than("anybody", now) or world.runtime.asked[-1] == "nobody"
+
+
+@virtual_time
+async def test_where_events_flow_everything_is_looked_at_every_five_minutes_otherwise_every_second() -> None:
+    """PL-12"""
+    for is_silent, expected in ((False, (2, 6)), (True, (900, 1100))):
+        world = World(is_silent=is_silent)
+        async with world.looking():
+            await asyncio.sleep(1000)
+            assert expected[0] <= world.runtime.asked.count("*") <= expected[1]
+
+
+@virtual_time
+async def test_containers_that_ended_are_removed_but_the_last_of_each_name() -> None:
+    """PL-13"""
+    async with node_world() as world:
+        world.behaviours["main"] = Behaviour(run_seconds=700, exit_code=1)
+        await world.create(pod())
+        await world.until_phase("Running")
+        await asyncio.sleep(4 * 720)
+        assert len(world.started) >= 4
+        ended = [each for each in world.machine.containers.values() if each.exit_code is not None]
+        assert len(ended) == 1

@@ -1,0 +1,236 @@
+"""Killing one container, and the order in which those of a pod go."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from podlife.kubelet import constants
+from podlife.kubelet.kuberuntime.grace_period import (
+    FAILED_PRE_STOP_HOOK,
+    KillReason,
+    StopBudget,
+    container_to_stop,
+    killing_message,
+    stop_budget,
+)
+from podlife.kubelet.kuberuntime.labels import annotations_of, labels_of, restore
+from podlife.kubelet.kuberuntime.termination_order import TerminationTurns, whom_to_wait_for
+from podlife.kubelet.podworkers.delays import Delays
+from tests.conformance.kubelet.kit import (
+    Object,
+    container,
+    deleting,
+    pod,
+    sidecar,
+)
+from tests.virtual_time import virtual_time
+
+OTHER, STARTUP, LIVENESS = KillReason.OTHER, KillReason.STARTUP_PROBE, KillReason.LIVENESS_PROBE
+
+
+def probed(startup: int | None = None, liveness: int | None = None) -> Object:
+    graces = {"startupProbe": startup, "livenessProbe": liveness}
+    return container(
+        **{
+            key: {"terminationGracePeriodSeconds": value}
+            for key, value in graces.items()
+            if value is not None
+        }
+    )
+
+
+def test_a_name_that_the_pod_does_not_have_is_an_error() -> None:
+    """KC-01"""
+    with pytest.raises(LookupError, match="failed to get containerSpec 'other'"):
+        container_to_stop(pod(container("a")), "other", "id")
+
+
+def test_containers_of_every_sort_are_found() -> None:
+    """KC-01"""
+    of_every_sort = pod(container("a"), init=[container("i")], ephemeralContainers=[container("e")])
+    assert [container_to_stop(of_every_sort, name, "")["name"] for name in "aie"] == ["a", "i", "e"]
+
+
+def test_what_ends_a_container_is_restored_from_its_labels() -> None:
+    """KC-02"""
+    hook = {"exec": {"command": ["bye"]}}
+    ports = [{"containerPort": 80}]
+    of_pod = deleting(pod(terminationGracePeriodSeconds=60), 7)
+    of_container = container(lifecycle={"preStop": hook}, ports=ports)
+    annotations = annotations_of(of_pod, of_container, spec_hash="h", restart_count=3)
+    restored, found = restore(labels_of(of_pod, of_container), annotations)
+    assert restored["metadata"] == {
+        "name": "p",
+        "namespace": "ns",
+        "uid": "u",
+        "deletionGracePeriodSeconds": 7,
+    }
+    assert restored["spec"] == {"containers": [found], "terminationGracePeriodSeconds": 60}
+    assert found == {"name": "a", "lifecycle": {"preStop": hook}, "ports": ports}
+
+
+def test_labels_that_somebody_broke_are_left_away() -> None:
+    """KC-02"""
+    annotations = {
+        "io.kubernetes.pod.terminationGracePeriod": "soon",
+        "io.kubernetes.container.preStopHandler": "[",
+    }
+    restored, found = restore({}, annotations)
+    assert "lifecycle" not in found
+    assert stop_budget(restored, found) == StopBudget(2)
+
+
+@pytest.mark.parametrize(
+    ("of_pod", "expected"),
+    [
+        pytest.param(deleting(pod(terminationGracePeriodSeconds=60), 5), 5, id="KC-03 deletion"),
+        pytest.param(pod(terminationGracePeriodSeconds=60), 60, id="KC-03 spec"),
+        pytest.param(pod(), 2, id="KC-03 nothing"),
+        pytest.param(deleting(pod(terminationGracePeriodSeconds=60), 0), 0, id="KC-03 deletion at once"),
+    ],
+)
+def test_the_base_grace(of_pod: Object, expected: int) -> None:
+    assert stop_budget(of_pod, container()).seconds == expected
+
+
+@pytest.mark.parametrize(
+    ("grace", "of_container", "reason", "expected"),
+    [
+        pytest.param(60, probed(10, 30), OTHER, 60, id="KC-05 unknown"),
+        pytest.param(60, probed(10, 30), STARTUP, 10, id="KC-05 startup"),
+        pytest.param(60, probed(10, 30), LIVENESS, 30, id="KC-05 liveness"),
+        pytest.param(10, probed(60, 60), STARTUP, 60, id="KC-05 more at startup"),
+        pytest.param(10, probed(60, 60), LIVENESS, 60, id="KC-05 more by liveness"),
+        pytest.param(None, container(), LIVENESS, 2, id="KC-05 nothing set"),
+        pytest.param(None, probed(60, 60), LIVENESS, 2, id="KC-04 pod without grace"),
+        pytest.param(60, probed(liveness=30), STARTUP, 60, id="KC-04 only the probe that failed"),
+    ],
+)
+def test_a_probe_may_have_a_grace_of_its_own(
+    grace: int | None, of_container: Object, reason: KillReason, expected: int
+) -> None:
+    of_pod = pod(of_container) if grace is None else pod(of_container, terminationGracePeriodSeconds=grace)
+    assert stop_budget(of_pod, of_container, reason=reason).seconds == expected
+
+
+def test_a_pod_that_is_being_deleted_ignores_the_grace_of_a_probe() -> None:
+    """KC-04"""
+    of_pod = deleting(pod(terminationGracePeriodSeconds=60), 20)
+    assert stop_budget(of_pod, probed(10, 30), reason=LIVENESS).seconds == 20
+
+
+@pytest.mark.parametrize("override", [0, 5, 100])
+def test_an_override_counts_alone(override: int) -> None:
+    """KC-06: also upwards."""
+    of_pod = deleting(pod(terminationGracePeriodSeconds=60), 30)
+    assert stop_budget(of_pod, container(), override_seconds=override).seconds == override
+
+
+def test_what_the_event_of_a_kill_says() -> None:
+    """KC-07"""
+    assert killing_message("a") == "Stopping container a"
+    assert killing_message("a", "Container a definition changed") == "Container a definition changed"
+
+
+def test_without_grace_no_hook_runs() -> None:
+    """KC-08"""
+    assert not StopBudget(0).has_time_for_hook
+    assert StopBudget(1).has_time_for_hook
+
+
+@pytest.mark.parametrize(("used", "left"), [(0.9, 10), (1.0, 9), (3.99, 7), (10.0, 0), (10.4, 0)])
+def test_whole_seconds_of_a_hook_are_subtracted(used: float, left: int) -> None:
+    """KC-09"""
+    assert StopBudget(10).without(used).seconds == left
+
+
+def test_the_event_of_a_failed_hook_tells_no_details() -> None:
+    """KC-10"""
+    assert FAILED_PRE_STOP_HOOK == ("FailedPreStopHook", "PreStopHook failed")
+
+
+@pytest.mark.parametrize(
+    ("grace", "hook", "turn", "expected"),
+    [(30, 0, 0, 30), (30, 10, 5.5, 15), (30, 30, 0, 2), (1, 0, 0, 2), (0, 0, 0, 2), (3, 2, 0, 2)],
+)
+def test_hook_and_turn_eat_from_one_budget_and_two_seconds_are_always_left(
+    grace: int, hook: float, turn: float, expected: int
+) -> None:
+    """KC-11, KC-12"""
+    assert StopBudget(grace).without(hook).without(turn).runtime_seconds == expected
+
+
+def test_only_pods_with_sidecars_have_an_order() -> None:
+    """KO-01"""
+    assert whom_to_wait_for(pod(container("a"), init=[container("i")]), ["a", "i"]) == {}
+
+
+def test_whom_a_sidecar_waits_for() -> None:
+    """KO-02"""
+    of_pod = pod(
+        container("a"), container("b"), init=[sidecar("x"), container("i"), sidecar("y"), sidecar("z")]
+    )
+    assert whom_to_wait_for(of_pod, ["a", "b", "x", "i", "y", "z"]) == {
+        "z": {"a", "b"},
+        "y": {"a", "b", "z"},
+        "x": {"a", "b", "y"},
+    }
+    assert whom_to_wait_for(of_pod, ["a", "x", "z"]) == {"z": {"a"}, "y": {"a", "z"}, "x": {"a"}}
+
+
+async def killed(of_pod: Object, graces: dict[str, float], exits_after: float) -> dict[str, float]:
+    """Kill all containers together; how long each waited for its turn."""
+    turns = TerminationTurns(of_pod, list(graces))
+    waited = {}
+
+    async def kill(name: str, grace: float) -> None:
+        waited[name] = await turns.wait(name, grace)
+        await asyncio.sleep(exits_after)
+        turns.ended(name)
+
+    async with asyncio.TaskGroup() as group:
+        for name, grace in graces.items():
+            group.create_task(kill(name, grace))
+    return waited
+
+
+@virtual_time
+async def test_a_sidecar_waits_for_the_main_container() -> None:
+    """KO-03"""
+    of_pod = pod(container("main"), init=[sidecar("x")])
+    assert await killed(of_pod, {"main": 0, "x": 30}, 1.0) == {"main": 0, "x": 1.0}
+
+
+@virtual_time
+async def test_sidecars_go_in_reverse_order() -> None:
+    """KO-04"""
+    of_pod = pod(container("main"), init=[sidecar("sc1"), sidecar("sc2"), sidecar("sc3")])
+    waited = await killed(of_pod, dict.fromkeys(("sc1", "sc2", "sc3", "main"), 30.0), 1.25)
+    assert {name: int(seconds) for name, seconds in waited.items()} == {
+        "sc1": 3,
+        "sc2": 2,
+        "sc3": 1,
+        "main": 0,
+    }
+
+
+@virtual_time
+async def test_nobody_waits_longer_than_there_is_grace() -> None:
+    """KO-02, KC-11"""
+    of_pod = pod(container("main"), init=[sidecar("x")])
+    assert await killed(of_pod, {"main": 30, "x": 4}, 9.0) == {"main": 0, "x": 4.0}
+    assert await killed(of_pod, {"main": 30, "x": 0}, 9.0) == {"main": 0, "x": 0.0}
+
+
+def test_the_times_and_bounds_of_an_agent() -> None:
+    """KL-01"""
+    assert constants.RELIST_SECONDS == constants.SYNC_TICK_SECONDS == 1
+    assert (constants.RELIST_UNHEALTHY_SECONDS, constants.RELIST_EVENTS) == (180, 1000)
+    assert (Delays().resync_seconds, Delays().backoff_seconds) == (60, 10)
+    assert (constants.RESYNC_SECONDS, constants.STATUS_SYNC_SECONDS) == (60, 10)
+    assert (constants.HOUSEKEEPING_SECONDS, constants.HOUSEKEEPING_WARNING_SECONDS) == (2, 1)
+    assert (constants.CRASH_LOOP_INITIAL_SECONDS, constants.CRASH_LOOP_MAX_SECONDS) == (10, 300)
+    assert (constants.CRASH_LOOP_RESET_SECONDS, constants.CONTAINER_GC_SECONDS) == (600, 60)
+    assert (constants.MINIMUM_STOP_SECONDS, constants.TERMINATION_MESSAGES_BYTES) == (2, 12288)

@@ -1,0 +1,323 @@
+"""What each identity may do, and what the refusal says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from podlife.api import status
+from podlife.api.codec import encode
+from podlife.apiserver.authn.authenticator import (
+    ADMIN,
+    ANONYMOUS,
+    CONTROLLERS,
+    User,
+)
+from podlife.apiserver.authz.authorizer import Attributes, authorize, forbidden
+from podlife.apiserver.authz.node_view import StoreNodeView
+from podlife.apiserver.storage.memory import MemoryStore
+from podlife.apiserver.storage.store import Key, Put
+
+NODE = User("system:node:n1", groups=("system:nodes", "system:authenticated"))
+SOMEBODY = User("eve", groups=("system:authenticated",))
+
+
+class Related:
+    """Knows of one pod, `here`, that needs everything called `needed`."""
+
+    def is_related(self, node_name: str, resource: str, namespace: str, name: str) -> bool:
+        return node_name == "n1" and namespace in ("default", "") and name in ("here", "needed")
+
+
+def pods(verb: str, **more: str) -> Attributes:
+    return Attributes(verb, resource="pods", **{"namespace": "default", **more})
+
+
+def is_allowed(user: User, asked: Attributes) -> bool:
+    return authorize(user, asked, Related()).allowed
+
+
+ANYTHING = [
+    Attributes("deletecollection", "apps", "deployments", namespace="x"),
+    Attributes("create", "", "pods", "exec", "default", "a"),
+    Attributes("impersonate", "", "users", name="root"),
+    Attributes("*", "*", "*"),
+    Attributes("get", path="/metrics"),
+    Attributes("post", path="/anything"),
+]
+
+
+@pytest.mark.parametrize("asked", ANYTHING)
+def test_a_member_of_masters_may_do_everything(asked: Attributes) -> None:
+    assert is_allowed(ADMIN, asked)
+
+
+@pytest.mark.parametrize("asked", [*ANYTHING[:2], Attributes("update", "", "pods", "status", "x", "y")])
+def test_the_controllers_may_use_every_resource(asked: Attributes) -> None:
+    assert is_allowed(CONTROLLERS, asked)
+
+
+@pytest.mark.parametrize("asked", [ANYTHING[2], ANYTHING[3], ANYTHING[5], Attributes("escalate", "", "x")])
+def test_the_controllers_may_not_become_somebody_else(asked: Attributes) -> None:
+    assert not is_allowed(CONTROLLERS, asked)
+
+
+@pytest.mark.parametrize("user", [SOMEBODY, NODE])
+@pytest.mark.parametrize(
+    "asked",
+    [
+        *[
+            Attributes("get", path=path)
+            for path in ("/api", "/apis/apps/v1", "/openapi/v3", "/version", "/livez")
+        ],
+        Attributes("create", "authorization.k8s.io", "selfsubjectaccessreviews"),
+        Attributes("create", "authentication.k8s.io", "selfsubjectreviews"),
+    ],
+)
+def test_everybody_may_look_around_and_ask_about_themselves(user: User, asked: Attributes) -> None:
+    assert is_allowed(user, asked)
+
+
+@pytest.mark.parametrize(
+    "asked", [pods("list"), Attributes("get", path="/metrics"), Attributes("post", path="/api")]
+)
+def test_somebody_without_rights_may_do_nothing_else(asked: Attributes) -> None:
+    assert not is_allowed(SOMEBODY, asked)
+
+
+def test_anonymous_sees_health_alone() -> None:
+    assert is_allowed(ANONYMOUS, Attributes("get", path="/readyz"))
+    assert not is_allowed(ANONYMOUS, Attributes("get", path="/api"))
+    assert not is_allowed(ANONYMOUS, Attributes("create", "authorization.k8s.io", "selfsubjectaccessreviews"))
+
+
+def secrets(verb: str, **more: str) -> Attributes:
+    return Attributes(verb, resource="secrets", **{"namespace": "default", **more})
+
+
+def leases(verb: str, name: str = "", namespace: str = "kube-node-lease") -> Attributes:
+    return Attributes(verb, "coordination.k8s.io", "leases", namespace=namespace, name=name)
+
+
+def nodes(verb: str, name: str = "", subresource: str = "", **more: str) -> Attributes:
+    return Attributes(verb, resource="nodes", subresource=subresource, name=name, **more)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        pods("list", field_selector="spec.nodeName=n1"),
+        pods("watch", namespace="", field_selector="status.phase!=Failed,spec.nodeName=n1"),
+        pods("list", field_selector="metadata.name=here"),
+        pods("get", name="here"),
+        pods("create"),
+        pods("delete", name="any"),
+        pods("patch", name="any", subresource="status"),
+        pods("create", name="any", subresource="eviction"),
+        nodes("get", "n1"),
+        nodes("watch", field_selector="metadata.name=n1"),
+        nodes("create"),
+        nodes("patch", "n1", "status"),
+        leases("create"),
+        leases("update", "n1"),
+        secrets("get", name="needed"),
+        secrets("watch", field_selector="metadata.name=needed"),
+        Attributes("get", resource="configmaps", namespace="default", name="needed"),
+        Attributes("get", resource="persistentvolumeclaims", namespace="default", name="needed"),
+        Attributes("patch", "", "persistentvolumeclaims", "status", "default", "needed"),
+        Attributes("get", resource="persistentvolumes", name="needed"),
+        Attributes("create", "", "serviceaccounts", "token", "default", "needed"),
+        Attributes("get", "", "serviceaccounts", "", "default", "needed"),
+        Attributes("list", resource="services"),
+        Attributes("create", "events.k8s.io", "events", namespace="default"),
+        Attributes("create", "authentication.k8s.io", "tokenreviews"),
+        Attributes("patch", "storage.k8s.io", "csinodes", name="n1"),
+        Attributes("get", "storage.k8s.io", "volumeattachments", name="needed"),
+    ],
+    ids=str,
+)
+def test_a_node_may_do_what_running_its_pods_takes(asked: Attributes) -> None:
+    assert authorize(NODE, asked, Related()).allowed
+
+
+NO_RELATION = "no relationship found between node 'n1' and this object"
+
+
+@pytest.mark.parametrize(
+    ("asked", "reason"),
+    [
+        (pods("list"), "can only list/watch pods with spec.nodeName field selector"),
+        (
+            pods("list", field_selector="spec.nodeName=n2"),
+            "can only list/watch pods with spec.nodeName field selector",
+        ),
+        (
+            pods("list", field_selector="spec.nodeName!=n1"),
+            "can only list/watch pods with spec.nodeName field selector",
+        ),
+        (pods("get", name="elsewhere"), NO_RELATION),
+        (pods("update", name="here"), ""),
+        (pods("create", name="here", subresource="binding"), ""),
+        (pods("get", name="here", subresource="log"), ""),
+        (pods("deletecollection"), ""),
+        (nodes("list"), "node 'n1' cannot read all nodes, only its own Node object"),
+        (nodes("get", "n2"), "node 'n1' cannot read 'n2', only its own Node object"),
+        (nodes("delete", "n1"), ""),
+        (nodes("get", "n1", "status"), ""),
+        (leases("list"), "can only get, create, update, patch, or delete a node lease"),
+        (leases("get", "n1", "default"), 'can only access leases in the "kube-node-lease" system namespace'),
+        (leases("update", "n2"), "can only access node lease with the same name as the requesting node"),
+        (secrets("get", name="other"), NO_RELATION),
+        (secrets("list"), "No Object name found"),
+        (secrets("list", namespace=""), "can only read namespaced object of this type"),
+        (secrets("update", name="needed"), "can only read resources of this type"),
+        (secrets("get", name="needed", subresource="x"), "cannot read subresource"),
+        (
+            Attributes("list", resource="persistentvolumeclaims", namespace="default"),
+            "can only get individual resources of this type",
+        ),
+        (
+            Attributes("get", "", "persistentvolumeclaims", "status", "default", "needed"),
+            "can only get/update/patch this type",
+        ),
+        (Attributes("get", "", "persistentvolumes", "x", "", "needed"), "cannot get subresource"),
+        (
+            Attributes("create", "", "serviceaccounts", "token", "default"),
+            "can only create tokens for individual service accounts",
+        ),
+        (
+            Attributes("create", "", "serviceaccounts", "", "default", "needed"),
+            "can only create token subresource of serviceaccount",
+        ),
+        (
+            Attributes("list", "storage.k8s.io", "csinodes"),
+            "can only get, create, update, patch, or delete a CSINode",
+        ),
+        (
+            Attributes("get", "storage.k8s.io", "csinodes", "x", "", "n1"),
+            "cannot authorize CSINode subresources",
+        ),
+        (
+            Attributes("get", "storage.k8s.io", "csinodes", name="n2"),
+            "can only access CSINode with the same name as the requesting node",
+        ),
+        (Attributes("list", "apps", "deployments"), ""),
+    ],
+    ids=str,
+)
+def test_a_node_is_refused_the_rest_with_the_real_reason(asked: Attributes, reason: str) -> None:
+    decision = authorize(NODE, asked, Related())
+    assert (decision.allowed, decision.reason) == (False, reason)
+
+
+def test_the_refusal_says_who_what_and_where_in_the_real_words() -> None:
+    asked = pods("list")
+    error = forbidden(NODE, asked, authorize(NODE, asked, Related()))
+    assert status.failure(error) == {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": 'pods is forbidden: User "system:node:n1" cannot list resource "pods" in API group "" in the '
+        'namespace "default": can only list/watch pods with spec.nodeName field selector',
+        "reason": "Forbidden",
+        "details": {"kind": "pods"},
+        "code": 403,
+    }
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        (
+            Attributes("delete", "apps", "deployments", "scale", "", "web"),
+            (
+                'deployments.apps "web" is forbidden: User "eve" cannot delete resource "deployments/scale" '
+                'in API group "apps" at the cluster scope'
+            ),
+        ),
+        (Attributes("get", path="/metrics"), 'forbidden: User "eve" cannot get path "/metrics"'),
+        (
+            Attributes("get", path="/<script>"),
+            'forbidden: User "eve" cannot get path "/&lt;script&gt;"',
+        ),
+    ],
+)
+def test_the_refusal_names_the_object_or_the_path(asked: Attributes, message: str) -> None:
+    assert forbidden(SOMEBODY, asked, authorize(SOMEBODY, asked, Related())).message == message
+
+
+# --- which objects a node's pods need, from the store ----------------------------------------------------
+
+
+async def stored(*objects: tuple[str, dict[str, Any]]) -> StoreNodeView:
+    store = MemoryStore()
+    for resource, obj in objects:
+        meta = obj["metadata"]
+        key = Key(resource, meta.get("namespace", ""), meta["name"])
+        await store.commit(Put(key, lambda revision, obj=obj: encode(obj), 0))
+    return StoreNodeView(store)
+
+
+def pod(name: str, node: str, **spec: Any) -> tuple[str, dict[str, Any]]:
+    return "pods", {"metadata": {"namespace": "default", "name": name}, "spec": {"nodeName": node, **spec}}
+
+
+async def test_a_node_is_related_to_what_its_pods_name_and_to_nothing_of_others() -> None:
+    containers = [
+        {
+            "env": [
+                {"valueFrom": {"secretKeyRef": {"name": "key"}}},
+                {"valueFrom": {"configMapKeyRef": {"name": "map"}}},
+            ],
+            "envFrom": [{"secretRef": {"name": "all"}}, {"configMapRef": {"name": "all"}}],
+        }
+    ]
+    volumes = [
+        {"name": "v", "secret": {"secretName": "volume"}},
+        {
+            "name": "p",
+            "projected": {"sources": [{"secret": {"name": "part"}}, {"configMap": {"name": "part"}}]},
+        },
+        {"name": "c", "persistentVolumeClaim": {"claimName": "claim"}},
+        {"name": "e", "ephemeral": {}},
+        {"name": "csi", "csi": {"driver": "d", "nodePublishSecretRef": {"name": "publish"}}},
+    ]
+    view = await stored(
+        pod(
+            "here",
+            "n1",
+            serviceAccountName="robot",
+            imagePullSecrets=[{"name": "pull"}],
+            initContainers=containers,
+            containers=[{"name": "c"}],
+            volumes=volumes,
+        ),
+        pod("there", "n2", imagePullSecrets=[{"name": "theirs"}]),
+        pod("named", "n2", nodeSelector={"nodeName": "n1"}, imagePullSecrets=[{"name": "theirs"}]),
+        (
+            "persistentvolumes",
+            {"metadata": {"name": "pv"}, "spec": {"claimRef": {"namespace": "default", "name": "claim"}}},
+        ),
+        ("persistentvolumes", {"metadata": {"name": "free"}, "spec": {}}),
+        ("volumeattachments.storage.k8s.io", {"metadata": {"name": "va"}, "spec": {"nodeName": "n1"}}),
+    )
+    needed = {
+        "secrets": ["key", "all", "volume", "part", "publish", "pull"],
+        "configmaps": ["map", "all", "part"],
+        "persistentvolumeclaims": ["claim", "here-e"],
+        "serviceaccounts": ["robot"],
+        "pods": ["here"],
+    }
+    for resource, names in needed.items():
+        for name in names:
+            assert view.is_related("n1", resource, "default", name), (resource, name)
+            assert not view.is_related("n2", resource, "default", name), (resource, name)
+            assert not view.is_related("n1", resource, "other", name), (resource, name)
+    assert view.is_related("n1", "persistentvolumes", "", "pv")
+    assert view.is_related("n1", "volumeattachments", "", "va")
+    for resource, name in [("secrets", "theirs"), ("pods", "there"), ("pods", "gone"), ("secrets", "claim")]:
+        assert not view.is_related("n1", resource, "default", name)
+    for name in ("free", "gone"):
+        assert not view.is_related("n1", "persistentvolumes", "", name)

@@ -1,0 +1,113 @@
+"""Acting as somebody else: only for those who may, and then with that user's rights alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+import pytest
+from multidict import CIMultiDict
+
+from podlife.apiserver.authn.authenticator import User
+from podlife.apiserver.authz.authorizer import Attributes, authorize, forbidden
+from podlife.apiserver.endpoints.impersonation import act_as
+from podlife.errors import ApiError, ForbiddenError
+from podlife.wire import Peer, Request, Response
+from tests.component import embedded
+
+ADMIN = User("admin", groups=("system:masters", "system:authenticated"))
+CONTROLLERS = User("system:kube-controller-manager", groups=("system:authenticated",))
+NODE = User("system:node:n1", groups=("system:nodes", "system:authenticated"))
+
+
+class NoPods:
+    def is_related(self, node_name: str, resource: str, namespace: str, name: str) -> bool:
+        return False
+
+
+def check(user: User, asked: Attributes) -> None:
+    decision = authorize(user, asked, NoPods())
+    if not decision.allowed:
+        raise forbidden(user, asked, decision)
+
+
+def acting(user: User, headers: Mapping[str, str]) -> User:
+    return act_as(user, Request("GET", "/api/v1/pods", headers=headers), check)
+
+
+def test_without_the_headers_everybody_is_who_they_are() -> None:
+    assert acting(NODE, {"Accept": "x"}) is NODE
+
+
+def test_an_administrator_may_be_anybody() -> None:
+    headers = CIMultiDict(
+        [("impersonate-user", "jane"), ("Impersonate-Group", "a"), ("Impersonate-Group", "b")]
+    )
+    assert acting(ADMIN, headers) == User("jane", "", ("a", "b", "system:authenticated"))
+
+
+@pytest.mark.parametrize(
+    ("name", "groups"),
+    [
+        ("system:anonymous", ("system:unauthenticated",)),
+        (
+            "system:serviceaccount:default:robot",
+            ("system:serviceaccounts", "system:serviceaccounts:default", "system:authenticated"),
+        ),
+    ],
+)
+def test_a_user_is_in_the_groups_of_its_kind(name: str, groups: tuple[str, ...]) -> None:
+    assert acting(ADMIN, {"Impersonate-User": name}).groups == groups
+
+
+@pytest.mark.parametrize("user", [CONTROLLERS, NODE])
+def test_nobody_else_may(user: User) -> None:
+    with pytest.raises(ForbiddenError) as refused:
+        acting(user, {"Impersonate-User": "admin", "Impersonate-Group": "system:masters"})
+    assert str(refused.value) == (
+        f'users "admin" is forbidden: User "{user.name}" cannot impersonate resource "users" in API group "" '
+        "at the cluster scope"
+    )
+
+
+@pytest.mark.parametrize("header", ["Impersonate-Group", "Impersonate-Uid", "impersonate-Extra-scopes"])
+def test_groups_without_a_user_are_a_mistake(header: str) -> None:
+    with pytest.raises(ApiError) as refused:
+        acting(ADMIN, {header: "x"})
+    assert refused.value.code == 400
+
+
+async def test_a_request_on_behalf_of_somebody_has_their_rights_and_no_more() -> None:
+    handler = await embedded.start()
+
+    async def ask(method: str, path: str, body: object = None, **headers: str) -> Response:
+        data = json.dumps(body).encode() if body is not None else b""
+        sent = {name.replace("_", "-"): value for name, value in headers.items()}
+        peer = Peer("admin", ("system:masters",))
+        return await handler(Request(method, path, headers=sent, body=data, peer=peer))
+
+    path = "/api/v1/namespaces/default"
+    assert (await ask("DELETE", path, Impersonate_User="jane")).status == 403
+    assert (await ask("GET", path)).status == 200
+    review = {"spec": {"resourceAttributes": {"verb": "delete", "resource": "pods"}}}
+    reviews = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+    answer = await ask("POST", reviews, review, Impersonate_User="jane")
+    assert isinstance(answer.body, bytes)
+    assert json.loads(answer.body)["status"]["allowed"] is False
+
+
+def test_extra_values_are_asked_about_one_by_one() -> None:
+    asked: list[Attributes] = []
+    headers = CIMultiDict(
+        [
+            ("Impersonate-User", "jane"),
+            ("Impersonate-Extra-example.com%2Fscopes", "view"),
+            ("Impersonate-Extra-example.com%2Fscopes", "edit"),
+        ]
+    )
+    act_as(ADMIN, Request("GET", "/api/v1/pods", headers=headers), lambda _, each: asked.append(each))
+    assert [(each.target, each.name) for each in asked] == [
+        ("users", "jane"),
+        ("userextras/example.com/scopes", "view"),
+        ("userextras/example.com/scopes", "edit"),
+    ]

@@ -1,0 +1,97 @@
+"""The flags of node health, its place among the controllers, and its numbers."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+import pytest
+
+from podlife.cli.commands.controllers.nodehealth_options import NodeHealthOptions
+from podlife.client import Client, InProcessTransport
+from podlife.controller import ControlPlane
+from podlife.daemons.catalog import choose
+from podlife.nodehealth import Settings
+from podlife.nodehealth.zones import ZoneCount
+from podlife.wire import Request, Response
+from tests.real_parts import ROOT
+from tests.unit.cli.test_main import podlife
+
+BOTH = ["node-lifecycle-controller", "taint-eviction-controller"]
+
+
+def names(*words: str) -> list[str]:
+    return [each.name for each in choose(words)]
+
+
+def test_one_word_names_both_and_leaves_out_both() -> None:
+    assert names("nodehealth") == BOTH
+    assert names("nodelifecycle") == BOTH[:1]
+    assert not set(BOTH) & set(names("*", "-nodehealth"))
+    assert names("nodehealth", "replicaset") == ["replicaset-controller", *BOTH]
+
+
+def test_without_flags_the_settings_are_the_defaults() -> None:
+    options = NodeHealthOptions()
+    assert options.of("node-lifecycle-controller") == {"settings": Settings()}
+    assert options.of("taint-eviction-controller") == options.of("replicaset-controller") == {}
+
+
+@pytest.mark.parametrize(
+    ("flag", "line"),
+    [
+        ("--node-monitor-grace-period=40", "'40' is not a duration: write it as 40s"),
+        ("--node-monitor-period=0", "'0' is no time to wait"),
+        ("--node-startup-grace-period=-1s", "'-1s' is no time to wait"),
+        ("--node-eviction-rate=fast", "'fast' is no rate, so many nodes a second"),
+        ("--secondary-node-eviction-rate=-1", "'-1' is no rate"),
+        ("--node-eviction-rate=nan", "'nan' is no rate"),
+        ("--unhealthy-zone-threshold=55", "'55' is no share between 0 and 1"),
+        ("--large-cluster-size-threshold=1.5", "'1.5' is not a whole number of 0 or more"),
+    ],
+)
+def test_a_flag_that_cannot_be_is_one_line(flag: str, line: str) -> None:
+    result = podlife("controllers", "run", "--controllers=nodehealth", flag)
+    assert (result.returncode, result.stdout, len(result.stderr.splitlines())) == (2, "", 1)
+    assert line in result.stderr
+    assert flag.partition("=")[0] in result.stderr
+
+
+async def test_its_numbers_have_kube_controller_managers_names() -> None:
+    """NL-57, NL-78 and TE-20."""
+    from prometheus_client import CollectorRegistry
+
+    from podlife.nodehealth.prometheus import NodeLifecycle, TaintEviction
+
+    async def refuse(_: Request) -> Response:
+        raise AssertionError("numbers are read, nothing is asked for")
+
+    plane = ControlPlane(Client(InProcessTransport(refuse)))
+    lifecycle, eviction = NodeLifecycle(plane), TaintEviction(plane)
+    registry = CollectorRegistry()
+    lifecycle.export_own(registry)
+    eviction.export_own(registry)
+    lifecycle.metrics.evictions["z"] += 2
+    lifecycle.metrics.set_zones({"z": ZoneCount(3, 1)})
+    eviction.metrics.deletions = 5
+    eviction.metrics.delay_seconds.observe(0.2)
+    read, zone = registry.get_sample_value, {"zone": "z"}
+    assert read("node_collector_evictions_total", zone) == 2
+    assert read("node_collector_zone_size", zone) == 4
+    assert read("node_collector_zone_health", zone) == 75
+    assert read("node_collector_unhealthy_nodes_in_zone", zone) == 1
+    assert read("taint_eviction_controller_pod_deletions_total") == 5
+    assert read("taint_eviction_controller_pod_deletion_duration_seconds_count") == 1
+    assert read("node_collector_update_all_nodes_health_duration_seconds_count") == 0
+
+
+def test_the_page_names_every_flag_with_its_default_and_every_metric() -> None:
+    page = (ROOT / "docs" / "node-health.md").read_text()
+    shown = {40.0: "40s", 5.0: "5s", 60.0: "1m"}
+    for option in dataclasses.fields(NodeHealthOptions):
+        assert isinstance(option.default, float | int)
+        default = shown.get(option.default, f"{option.default:g}")
+        assert f"| `--{option.name.replace('_', '-')}` | {default} |" in page
+    source = (ROOT / "src" / "podlife" / "nodehealth" / "prometheus.py").read_text()
+    for name in re.findall(r'"((?:node_collector|taint_eviction_controller)_[a-z_]+)"', source):
+        assert name in page, name

@@ -1,0 +1,201 @@
+"""The flags of out-of-service: with what the controller is made, and what is said of mistakes."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from podlife.cli import main
+from podlife.cli.commands.controllers.out_of_service_options import OutOfServiceOptions
+from podlife.client import Client, InProcessTransport
+from podlife.controller import ControlPlane
+from podlife.daemons.catalog import choose
+from podlife.errors import ConfigError
+from podlife.nodehealth.out_of_service import (
+    CommandCheck,
+    OutOfServiceController,
+    OutOfServiceSettings,
+    Portion,
+    ProviderGoneCheck,
+    WebhookCheck,
+)
+from podlife.wire import Request, Response
+from tests.real_parts import ROOT
+from tests.unit.cli.test_main import podlife
+
+NAMED = "--controllers=out-of-service"
+
+
+Refused = Callable[..., str]
+
+
+@pytest.fixture
+def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Refused:
+    """What a command says that is refused as a wrong use, in one line; in this process, which is quicker."""
+
+    def run(*words: str) -> str:
+        monkeypatch.setattr(sys, "argv", ["podlife", *words])
+        with pytest.raises(SystemExit) as end:
+            main()
+        out, err = capsys.readouterr()
+        assert (end.value.code, out, len(err.splitlines())) == (2, "", 1), err
+        return err
+
+    return run
+
+
+async def _refuse(_: Request) -> Response:
+    raise AssertionError("nothing is asked for")
+
+
+def plane() -> ControlPlane:
+    return ControlPlane(Client(InProcessTransport(_refuse)))
+
+
+@pytest.mark.parametrize("name", ["out-of-service", "outofservice", "out-of-service-controller"])
+def test_it_runs_only_where_it_is_named(name: str) -> None:
+    assert [known.name for known in choose([name])] == ["out-of-service"]
+    assert "out-of-service" not in [known.name for known in choose(["*"])]
+
+
+def test_without_flags_the_settings_are_the_defaults() -> None:
+    options = OutOfServiceOptions()
+    assert options.of("out-of-service") == {"settings": OutOfServiceSettings(), "checks": []}
+    assert options.of("node-lifecycle-controller") == {}
+
+
+def test_every_flag_reaches_the_controller() -> None:
+    made: Any = OutOfServiceOptions(
+        out_of_service_after=1.0,
+        out_of_service_most_share="25%",
+        out_of_service_min_healthy="3",
+        out_of_service_cool_down=2.0,
+        out_of_service_control_plane=True,
+        out_of_service_dry_run=True,
+        fence_command=["true 'a b'", "true"],
+        fence_webhook=["https://fence.example/dead"],
+        fence_provider_gone=["true"],
+        fence_require="2",
+        fence_timeout=3.0,
+        fence_every=4.0,
+    ).of("out-of-service")
+    assert made["settings"] == OutOfServiceSettings(
+        after_seconds=1.0,
+        most=Portion(percent=25),
+        min_healthy=Portion(number=3),
+        cool_down_seconds=2.0,
+        with_control_plane=True,
+        is_dry_run=True,
+        require=2,
+        fence_every_seconds=4.0,
+        fence_timeout_seconds=3.0,
+        period_seconds=0.25,
+    )
+    kinds = [CommandCheck, CommandCheck, WebhookCheck, ProviderGoneCheck]
+    assert [type(check) for check in made["checks"]] == kinds
+
+
+@pytest.mark.parametrize(
+    ("flags", "line"),
+    [
+        (
+            [],
+            "out-of-service needs a fence check, since a node that is silent is not dead: give --fence-command",
+        ),
+        (
+            ["--fence-command=true", "--fence-require=2"],
+            "--fence-require 2 is more than there are: 1 fence checks",
+        ),
+        (["--fence-require=some"], "--fence-require: 'some' is neither all nor a number of fence checks"),
+        (["--fence-require=0"], "'0' is neither all nor a number"),
+        (["--fence-command="], "--fence-command is empty"),
+        (["--fence-command=true 'x"], "cannot be taken apart (No closing quotation): check its quotes"),
+        (["--fence-command=no-such-fence"], "--fence-command: there is no program 'no-such-fence'"),
+        (["--fence-provider-gone=no-such-fence"], "--fence-provider-gone: there is no program"),
+        (["--fence-webhook=fence.example"], "--fence-webhook 'fence.example' is no address"),
+        (["--fence-webhook=file:///etc/passwd"], "is no address: write https://HOST/PATH"),
+        (["--fence-webhook=http://[x/"], "is no address"),
+        (["--fence-webhook=http://x:99999/?key=secret"], "'http://x:99999/' is no address"),
+        (["--fence-timeout=0"], "--fence-timeout: '0' is too short: write it as 10s, at least 0.1s"),
+        (["--fence-every=1"], "--fence-every: '1' is not a duration"),
+        (["--out-of-service-after=-5m"], "--out-of-service-after: '-5m' is too short"),
+        (["--out-of-service-cool-down=-1s"], "'-1s' is too short"),
+        (["--out-of-service-most-share=0.1"], "--out-of-service-most-share: '0.1' is no share of the nodes"),
+        (["--out-of-service-most-share=0%"], "'0%' is no share"),
+        (["--out-of-service-most-share=101%"], "'101%' is no share"),
+        (["--out-of-service-min-healthy=-1"], "'-1' is neither a share nor a number of nodes"),
+        (["--out-of-service-min-healthy=half"], "'half' is neither"),
+        ([f"--out-of-service-min-healthy={'9' * 5000}"], "is neither a share nor a number of nodes"),
+        ([f"--fence-require={'9' * 5000}"], "is neither all nor a number of fence checks"),
+    ],
+)
+def test_a_flag_that_cannot_be_is_one_line(refused: Refused, flags: list[str], line: str) -> None:
+    said = refused("controllers", "run", NAMED, *flags)
+    assert line in said
+    assert "secret" not in said
+
+
+def test_fence_checks_that_nobody_would_ask_are_a_mistake(refused: Refused) -> None:
+    assert "add out-of-service to --controllers" in refused("controllers", "run", "--fence-command=true")
+
+
+def test_up_says_how_it_is_run_beside_it(refused: Refused) -> None:
+    said = refused("up", "--controllers=*,out-of-service")
+    assert "podlife controllers run --controllers=out-of-service" in said
+
+
+def test_as_a_process_it_refuses_to_start_without_a_fence_check() -> None:
+    result = podlife("controllers", "run", NAMED)
+    assert (result.returncode, result.stdout, len(result.stderr.splitlines())) == (2, "", 1)
+    assert result.stderr.startswith("podlife: out-of-service needs a fence check")
+
+
+async def test_who_makes_it_without_a_fence_check_is_refused_too() -> None:
+    with pytest.raises(ConfigError, match="has no fence check"):
+        OutOfServiceController(plane(), checks=[])
+    for require in (0, 2):
+        with pytest.raises(ConfigError, match=f"{require} fence checks are required, there are 1"):
+            OutOfServiceController(
+                plane(),
+                checks=[CommandCheck(["true"], seconds=1)],
+                settings=OutOfServiceSettings(require=require),
+            )
+
+
+async def test_its_numbers_are_shown_and_on_the_page() -> None:
+    from prometheus_client import CollectorRegistry
+
+    [known] = choose(["out-of-service"])
+    controller: Any = known.make(plane(), **OutOfServiceOptions(fence_command=["true"]).of(known.name))
+    metrics = controller.metrics
+    metrics.tainted = 2
+    metrics.removed["freed"] = 1
+    metrics.refused["not-confirmed"] = 3
+    metrics.checks["command", "timeout"] = 4
+    metrics.nodes["ours"] = 1
+    registry = CollectorRegistry()
+    controller.export_own(registry)
+    read = registry.get_sample_value
+    assert read("podlife_out_of_service_tainted_total") == 2
+    assert read("podlife_out_of_service_removed_total", {"reason": "freed"}) == 1
+    assert read("podlife_out_of_service_refused_total", {"reason": "not-confirmed"}) == 3
+    assert read("podlife_out_of_service_checks_total", {"check": "command", "result": "timeout"}) == 4
+    assert read("podlife_out_of_service_nodes", {"by": "podlife"}) == 1
+    assert read("podlife_out_of_service_nodes", {"by": "others"}) == 0
+
+
+def test_the_page_has_every_flag_with_its_default_and_every_reason() -> None:
+    from podlife.nodehealth.out_of_service.decision import Reason
+
+    page = (ROOT / "docs" / "out-of-service.md").read_text()
+    shown = podlife("controllers", "run", "--help", COLUMNS="300").stdout
+    flags = set(re.findall(r"--(?:fence|out-of-service)-[a-z-]+", shown))
+    assert len(flags) == 12
+    for flag in flags:
+        assert f"`{flag}" in page, flag
+    for reason in set(Reason) - {Reason.READY, Reason.FREED}:
+        assert f"| `{reason}` |" in page, reason

@@ -1,0 +1,143 @@
+"""The flags of `podlife gc`: what they mean to the collector, and what is said about those that mean nothing."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from podlife.cli.app import app
+from podlife.cli.commands.gc.options import (
+    GATES,
+    REASONS,
+    PolicyOptions,
+    SelectionOptions,
+)
+from podlife.cli.options import parse_address
+from podlife.daemons.election import ElectionOptions
+from podlife.podgc import FeatureGates, Reason, Selection, Settings
+from tests.unit.cli.test_main import imports_of, podlife
+
+
+def test_help_loads_nothing_heavy_and_names_every_flag() -> None:
+    heavy = {"aiohttp", "asyncio", "msgspec", "prometheus_client", "rich", "structlog", "yaml"}
+    assert not heavy & imports_of("gc", "--help")
+    assert not heavy & imports_of("gc", "run", "--help")
+    for command, flags in {
+        "plan": ["--namespace", "--all-namespaces", "--selector", "--output", "--context", "--as"],
+        "sweep": ["--yes", "--dry-run", "--selector", "--quarantine", "--request-timeout"],
+        "run": ["--period", "--collect", "--feature-gates", "--listen", "--leader-elect-lease-duration"],
+    }.items():
+        shown = podlife("gc", command, "--help").stdout
+        assert not [flag for flag in flags if flag not in shown]
+
+
+def test_the_defaults_are_the_collectors_own() -> None:
+    assert PolicyOptions().settings() == Settings()
+
+
+def test_the_names_are_those_that_the_collector_has() -> None:
+    assert set(REASONS) == set(Reason)
+    assert set(GATES.values()) == {field.name for field in dataclasses.fields(FeatureGates)}
+
+
+@pytest.mark.parametrize(
+    "given", [["orphaned,terminated"], ["orphaned", "terminated"], [" terminated ,orphaned,"]]
+)
+def test_reasons_are_chosen_with_commas_or_one_by_one(given: list[str]) -> None:
+    assert PolicyOptions(collect=given).settings().collect == {Reason.ORPHANED, Reason.TERMINATED}
+
+
+def test_a_gate_is_switched_by_its_upstream_name() -> None:
+    given = ["PodDisruptionConditions=false,JobPodReplacementPolicy=True", "NodeOutOfServiceVolumeDetach=0"]
+    gates = PolicyOptions(feature_gates=given).settings().gates
+    assert gates == FeatureGates(
+        pod_disruption_conditions=False,
+        job_pod_replacement_policy=True,
+        node_out_of_service_volume_detach=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["plan", "--collect", "old"], "knows no 'old': there are terminated"),
+        (["plan", "--feature-gates", "Magic=true"], "knows no 'Magic'"),
+        (["plan", "--feature-gates", "PodDisruptionConditions"], "PodDisruptionConditions=true or"),
+        (["plan", "--feature-gates", "PodDisruptionConditions=maybe"], "PodDisruptionConditions=true or"),
+        (["plan", "-n", "a", "-A"], "exclude each other"),
+        (["plan", "-n", "Not_A_Name"], "is no name of a namespace"),
+        (["plan", "-l", "a=(b"], "cannot be read"),
+        (["plan", "-n", ""], "-n is empty"),
+        (["plan", "-l", " "], "-l is empty"),
+        (["plan", "--policy", ""], "--policy is empty"),
+        (["plan", "--collect", ","], "--collect is empty: there are terminated"),
+        (["plan", "--quarantine", "-5s"], "'-5s' lies in the past"),
+        (["plan", "--quarantine", "9999999999h"], "longer than anybody waits"),
+        (["plan", "-o", "xml"], "'xml' is no way to show it: there are table"),
+        (["plan", "--quarantine", "40"], "is not a duration"),
+        (["plan", "--terminated-pod-gc-threshold", "many"], "'many' is not a whole number"),
+        (["plan", "--period", "20s"], "No such option"),
+        (["sweep", "--request-timeout", "-1s"], "in the past"),
+        (["run", "--period", "0s"], "--period must be longer than 0"),
+        (["run", "--listen", "8080"], "write HOST:PORT"),
+        (["run", "--listen", "127.0.0.1:99999"], "write HOST:PORT"),
+        (["run", "--listen", "127.0.0.1:x"], "write HOST:PORT"),
+        (
+            ["run", "--leader-elect-lease-duration", "10s"],
+            "must be longer than --leader-elect-renew-deadline",
+        ),
+        (["run", "--leader-elect-renew-deadline", "2s"], "1.2 times --leader-elect-retry-period"),
+        (["run", "--leader-elect-retry-period", "0"], "longer than 0"),
+        (["run", "--leader-elect-resource-name", ""], "--leader-elect-resource-name is empty"),
+        (["run", "-v", "loud"], "is not a level"),
+        (["run", "-n", "a"], "No such option"),
+        (["nonsense"], "No such command"),
+    ],
+)
+def test_nonsense_is_a_wrong_use_that_says_what_would_be_right(arguments: list[str], message: str) -> None:
+    result = CliRunner().invoke(app, ["gc", *arguments])
+    assert result.exit_code == 2
+    assert message in " ".join(result.output.split())
+
+
+def test_a_selection_is_what_was_typed() -> None:
+    assert SelectionOptions("ns", selector="a=b,c").selection() == Selection("ns", "a=b,c")
+    assert SelectionOptions(all_namespaces=True).selection() == Selection()
+
+
+def test_an_election_that_holds_is_taken_as_it_is() -> None:
+    assert ElectionOptions().checked() == ElectionOptions()
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [("127.0.0.1:80", ("127.0.0.1", 80)), (":0", ("", 0)), ("[::1]:8080", ("::1", 8080))],
+)
+def test_an_address_has_a_host_and_a_port(text: str, address: tuple[str, int]) -> None:
+    assert parse_address(text) == address
+
+
+def test_an_address_without_a_port_is_refused() -> None:
+    with pytest.raises(typer.BadParameter, match="HOST:PORT"):
+        parse_address("localhost")
+
+
+@pytest.mark.parametrize("flag", ["--leader-elect=false", "--no-leader-elect", "--leader-elect=true"])
+def test_the_election_is_turned_off_as_kubernetes_users_do_it(flag: str) -> None:
+    """It comes as far as the server, which is not there."""
+    result = podlife("gc", "run", flag, "--server=http://127.0.0.1:1", "--token=x")
+    assert result.returncode == 1
+    assert "cannot be reached" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "command", [["gc", "sweep"], ["gc", "finalizers", "remove", "p"], ["controllers", "run"], ["up"]]
+)
+@pytest.mark.parametrize("name", ["--pod-gc-quarantine", "--quarantine"])
+def test_the_quarantine_has_one_name_everywhere_and_a_short_one(command: list[str], name: str) -> None:
+    result = CliRunner().invoke(app, [*command, name, "-1s"])
+    assert result.exit_code == 2
+    assert "lies in the past" in result.output

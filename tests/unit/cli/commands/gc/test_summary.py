@@ -1,0 +1,108 @@
+"""What is said of a sweep when it ends, and its exit code."""
+
+from __future__ import annotations
+
+import pytest
+
+from podlife.cli.commands.gc.progress import describe, told_waits
+from podlife.cli.commands.gc.summary import Result, tell
+from podlife.client import Connection
+from podlife.errors import UnreachableError
+from podlife.podgc import Reason
+from podlife.podgc.planner import Action, Victim
+from podlife.podgc.removal import Outcome, Removal
+from podlife.podgc.sweep import Failure, Progress, Summary
+from tests.unit.cli.commands.gc.test_output import pod
+
+CONNECTION = Connection("https://example")
+
+
+def victim(name: str, *finalizers: str) -> Victim:
+    return Victim(pod(name, finalizers=finalizers), Reason.TERMINATED, Action.DELETE, "")
+
+
+def result(*removals: tuple[str, Removal], **more: object) -> Result:
+    made = Result(seconds=2.0, has_begun=True, **more)  # type: ignore[arg-type]
+    for name, removal in removals:
+        made.note(victim(name), removal)
+        made.summary.outcomes[removal.outcome] += 1
+    return made
+
+
+DELETED = Removal(Outcome.DELETED)
+
+
+def test_all_done_is_a_count_a_time_and_success() -> None:
+    told = tell(result(("a", DELETED), ("b", DELETED)), CONNECTION)
+    assert (told.said, told.problems, told.code) == (
+        ["2 pods deleted (2 terminated) in 2.0 s, 1 a second."],
+        [],
+        0,
+    )
+
+
+def test_held_pods_are_told_by_their_finalizer_and_are_no_failure() -> None:
+    held = [(f"p{number}", Removal(Outcome.HELD, finalizers=("x/hold",))) for number in range(5)]
+    told = tell(result(*held, ("q", Removal(Outcome.HELD, finalizers=("y/hold",)))), CONNECTION)
+    assert told.said == [
+        "Nothing was deleted.",
+        "  5 pods held by x/hold (ns/p0, ns/p1, ns/p2, …): gone when that is taken off",
+        "  1 pod held by y/hold (ns/q): gone when that is taken off",
+    ]
+    assert (told.problems, told.code) == ([], 0)
+
+
+@pytest.mark.parametrize(
+    ("left", "line"),
+    [
+        (3, "interrupted: 3 pods left; started again, it goes on"),
+        (0, "interrupted when nothing was left to do"),
+    ],
+)
+def test_interrupted_it_tells_what_is_left(left: int, line: str) -> None:
+    told = tell(result(("a", DELETED), summary=Summary(left=left), is_interrupted=True), CONNECTION)
+    assert (told.problems, told.code) == ([line], 130)
+
+
+def test_interrupted_before_it_began_nothing_was_deleted() -> None:
+    told = tell(Result(is_interrupted=True, is_cut=True), CONNECTION)
+    assert (told.said, told.problems, told.code) == ([], ["interrupted: nothing was deleted"], 130)
+
+
+def test_what_fails_alike_is_one_line() -> None:
+    failures = [
+        Failure(victim(name), UnreachableError(f"no answer to DELETE /api/v1/namespaces/ns/pods/{name}"))
+        for name in ("a", "b")
+    ]
+    told = tell(result(summary=Summary(failures=failures)), CONNECTION)
+    assert told.said == ["Nothing was deleted."]
+    assert told.problems == [
+        "2 pods not deleted (ns/a, ns/b): no answer to DELETE /api/v1/namespaces/ns/pods/…"
+    ]
+    assert told.code == 1
+
+
+@pytest.mark.parametrize(
+    ("progress", "text"),
+    [
+        (Progress(total=2), "Deleting"),
+        (Progress(waiting_seconds=38.2, waiting_pods=3), "Quarantine of 3 pods ends in 38 s"),
+        (Progress(waiting_seconds=38.2, is_stopping=True), "Stopping after the calls on the wire"),
+    ],
+)
+def test_the_bar_says_what_it_waits_for(progress: Progress, text: str) -> None:
+    assert describe(progress) == text
+
+
+def test_where_there_is_no_terminal_each_kind_of_long_wait_is_told_once() -> None:
+    said: list[str] = []
+    show = told_waits(said.append)
+    for progress in (
+        Progress(waiting_seconds=1, waiting_pods=2),
+        Progress(waiting_seconds=40, waiting_pods=2),
+        Progress(waiting_seconds=30, waiting_pods=2),
+        Progress(waiting_seconds=60, waiting_pods=4, is_minute=True),
+        Progress(3, 3),
+    ):
+        show(progress)
+    assert said == ["Quarantine of 2 pods ends in 40 s", "No more may go in a minute: 4 pods wait 60 s"]

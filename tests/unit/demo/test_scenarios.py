@@ -1,0 +1,52 @@
+"""What the demos tell, without telling it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from podlife.demo.cluster import Times
+from podlife.demo.narrator import Step
+from podlife.demo.scenarios import graceful_delete as demo_graceful_delete
+from podlife.demo.scenarios import node_failure as demo_node_failure
+from podlife.demo.scenarios import orphans as demo_orphans
+
+ROOT = Path(__file__).parents[3]
+STORIES: dict[str, tuple[Step[Any], ...]] = {
+    "node-failure": demo_node_failure.STEPS,
+    "graceful-delete": demo_graceful_delete.STEPS,
+    "orphans": demo_orphans.STEPS,
+}
+
+
+def known_rules() -> set[str]:
+    lists = (ROOT / "tests" / "conformance").rglob("rules.txt")
+    return {rule for path in lists for rule in path.read_text(encoding="utf-8").split()}
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_every_rule_that_is_named_is_one_that_has_its_test(name: str) -> None:
+    texts = " ".join(f"{step.what} {step.who} {step.rule}" for step in STORIES[name])
+    named = set(re.findall(r"\b[A-Z]{2}-\d+\b", texts))
+    assert named
+    assert named <= known_rules()
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_the_page_has_every_step_in_its_order(name: str) -> None:
+    page = (ROOT / "docs" / "demo.md").read_text(encoding="utf-8")
+    section = page.split(f"## {name}\n")[1].split("\n## ")[0]
+    titles = re.findall(r"^\d+\. \*\*(.*?)\*\*", section, re.MULTILINE)
+    assert titles == [step.title for step in STORIES[name]]
+
+
+def test_the_page_has_the_times_of_the_demos() -> None:
+    page = (ROOT / "docs" / "demo.md").read_text(encoding="utf-8")
+    times = Times()
+    assert times.renew_seconds == 1
+    assert f"(`--node-monitor-grace-period`) | {times.monitor_grace_seconds} s |" in page
+    assert f"| {times.toleration_seconds} s | 300 s |" in page
+    assert f"(`--pod-gc-quarantine`) | {times.quarantine_seconds} s |" in page

@@ -1,0 +1,142 @@
+"""What a node tells of itself, and when there is something to tell."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from podlife.kubelet.node_status.capacity import allocatable, capacity
+from podlife.kubelet.node_status.conditions import Pressure, ready_problem, with_own_conditions
+from podlife.kubelet.node_status.machine import MachineFacts, MachineUsage
+from podlife.kubelet.node_status.pressure import PressureGauge
+from podlife.kubelet.node_status.settings import NodeSettings, Thresholds
+from podlife.kubelet.node_status.status import (
+    Observation,
+    is_same_status,
+    node_status,
+    status_patch,
+)
+
+GIB = 2**30
+FACTS = MachineFacts(2, 8 * GIB, 10 * GIB)
+NOW, LATER = "2030-01-01T00:00:00Z", "2030-01-01T00:05:00Z"
+
+
+def status_of(old: dict[str, Any], now: str = NOW, **changed: Any) -> dict[str, Any]:
+    seen = Observation(**({"facts": FACTS, "runtime_version": "r://1"} | changed))
+    return node_status(old, seen, NodeSettings("n", addresses=("192.0.2.1", "2001:db8::1")), now)[0]
+
+
+def test_huge_pages_are_taken_from_the_memory_that_pods_get() -> None:
+    facts = MachineFacts(2, 8 * GIB, 10 * GIB, hugepages=((2**21, 512), (GIB, 2)))
+    amounts = capacity(facts, NodeSettings("n"), {})
+    assert (amounts["hugepages-2Mi"], amounts["hugepages-1Gi"]) == ("1Gi", "2Gi")
+    assert (
+        allocatable(amounts, facts, NodeSettings("n", thresholds=Thresholds(None, None)))["memory"] == "5Gi"
+    )
+
+
+def test_what_is_reserved_or_kept_free_is_not_for_pods_and_nothing_is_below_zero() -> None:
+    settings = NodeSettings("n", reserved={"cpu": "300m", "memory": "20Gi", "example.com/gpu": "1"})
+    amounts = allocatable(capacity(FACTS, settings, {}), FACTS, settings)
+    assert amounts["cpu"] == "1700m"
+    assert amounts["memory"] == "0"
+    assert amounts["ephemeral-storage"] == "9Gi"
+    assert "example.com/gpu" not in amounts
+
+
+def test_a_status_told_again_is_the_same_whatever_the_time_and_however_amounts_are_written() -> None:
+    old = status_of({})
+    assert is_same_status(old, status_of(old, LATER))
+    old["capacity"]["memory"] = "8192Mi"
+    assert is_same_status(old, status_of(old, LATER))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"problem": "down"},
+        {"pressure": Pressure(pid=True)},
+        {"runtime_version": "r://2"},
+        {"facts": MachineFacts(3, 8 * GIB, 10 * GIB)},
+        {"facts": MachineFacts(2, 8 * GIB, 10 * GIB, boot_id="b")},
+    ],
+)
+def test_a_status_that_differs_in_anything_is_another(change: dict[str, Any]) -> None:
+    old = status_of({})
+    assert not is_same_status(old, status_of(old, LATER, **change))
+
+
+def test_a_patch_holds_only_what_has_changed_and_the_nodes_own_conditions() -> None:
+    old = status_of({"conditions": [{"type": "Mine", "status": "True"}]})
+    patch = status_patch(old, status_of(old, LATER))
+    assert patch.keys() == {"conditions"}
+    assert [each["type"] for each in patch["conditions"]] == [
+        "MemoryPressure",
+        "DiskPressure",
+        "PIDPressure",
+        "Ready",
+    ]
+    assert status_patch({}, old).keys() == {
+        "addresses",
+        "allocatable",
+        "capacity",
+        "conditions",
+        "daemonEndpoints",
+        "nodeInfo",
+    }
+
+
+def test_both_addresses_of_a_node_with_two_survive_the_merge() -> None:
+    addresses = status_patch({}, status_of({}))["addresses"]
+    assert [each.get("address") for each in addresses] == ["192.0.2.1", "2001:db8::1", "192.0.2.1", None]
+    assert addresses[-1] == {"$patch": "replace"}
+
+
+def test_a_node_named_by_its_address_has_it() -> None:
+    seen = Observation(FACTS, "r://1")
+    status, _ = node_status({}, seen, NodeSettings("192.0.2.7"), NOW)
+    assert status["addresses"][0] == {"type": "InternalIP", "address": "192.0.2.7"}
+
+
+def test_a_transition_has_its_time_and_a_heartbeat_keeps_it() -> None:
+    first, events = with_own_conditions((), Pressure(), "", NOW)
+    assert events == ["NodeHasSufficientMemory", "NodeHasNoDiskPressure", "NodeHasSufficientPID"]
+    again, events = with_own_conditions(first, Pressure(), "", LATER)
+    assert not events
+    assert {each["lastTransitionTime"] for each in again} == {NOW}
+    assert {each["lastHeartbeatTime"] for each in again} == {LATER}
+    down, events = with_own_conditions(again, Pressure(memory=True), "no", LATER)
+    assert events == ["NodeHasInsufficientMemory", "NodeNotReady"]
+    assert {each["type"] for each in down if each["lastTransitionTime"] == LATER} == {
+        "MemoryPressure",
+        "Ready",
+    }
+
+
+def test_a_ready_node_is_the_last_of_its_own_conditions() -> None:
+    assert [each["type"] for each in with_own_conditions((), Pressure(), "", NOW)[0]][-1] == "Ready"
+
+
+def test_problems_are_told_each_once() -> None:
+    assert ready_problem(()) == ""
+    assert ready_problem(["a", "", "a"]) == "a"
+    assert ready_problem(["a", "b", "a"]) == "[a, b]"
+
+
+def test_what_is_not_known_is_no_shortage_and_thresholds_may_be_off() -> None:
+    gauge = PressureGauge(Thresholds(), hold_seconds=10)
+    assert gauge.read(MachineUsage(), 0) == Pressure()
+    off = PressureGauge(Thresholds(None, None, None, None), hold_seconds=10)
+    assert off.read(MachineUsage(0, 0.0, 0.0, 0.0), 0) == Pressure()
+
+
+def test_a_shortage_is_held_from_its_last_sight() -> None:
+    gauge = PressureGauge(Thresholds(memory_bytes=100, pids_percent=5.0), hold_seconds=10)
+    assert gauge.read(MachineUsage(99, inodes_free_percent=1.0, pids_free_percent=1.0), 0) == Pressure(
+        memory=True, disk=True, pid=True
+    )
+    assert gauge.read(MachineUsage(99), 9) == Pressure(memory=True, disk=True, pid=True)
+    assert gauge.read(MachineUsage(100), 18) == Pressure(memory=True)
+    assert gauge.read(MachineUsage(100), 19) == Pressure()

@@ -1,0 +1,79 @@
+"""Hosts that probes and hooks give by name, and name servers that do not answer."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from podlife.kubelet.probe import AskError, NoAnswerError, tcp_knock
+from podlife.kubelet.probe.resolver import addresses_of
+
+from .servers import serving
+
+
+@pytest.fixture
+def silent_name_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    answers = threading.Event()
+    before = set(threading.enumerate())
+
+    def look_up(*_: object, **__: object) -> list[object]:
+        answers.wait(60)
+        raise socket.gaierror(socket.EAI_AGAIN, "nobody answered")
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    yield
+    answers.set()
+    for thread in set(threading.enumerate()) - before:
+        if thread.daemon:
+            thread.join(60)
+
+
+async def test_names_that_nobody_knows_take_no_thread_from_the_node(silent_name_server: None) -> None:
+    asked = [tcp_knock("silent.example", 80, seconds=0.1) for _ in range(50)]
+    answers = await asyncio.gather(*asked, return_exceptions=True)
+    assert {type(each) for each in answers} == {NoAnswerError, AskError}
+    async with asyncio.timeout(60):
+        assert await asyncio.to_thread(int, "7") == 7
+
+
+async def test_one_name_too_many_says_nothing_about_its_container(silent_name_server: None) -> None:
+    async with asyncio.TaskGroup() as group:
+        for _ in range(16):
+            group.create_task(_given_up("silent.example"))
+        await asyncio.sleep(0)
+        with pytest.raises(AskError, match="waits for 16 other names"):
+            await tcp_knock("other.example", 80, seconds=0.1)
+
+
+async def _given_up(host: str) -> None:
+    with pytest.raises(NoAnswerError):
+        await tcp_knock(host, 80, seconds=0.5)
+
+
+async def test_addresses_are_looked_up_by_nobody(silent_name_server: None) -> None:
+    assert await addresses_of("127.0.0.1") == ["127.0.0.1"]
+    assert await addresses_of("::1") == ["::1"]
+
+
+async def test_a_host_with_several_addresses_is_asked_at_the_one_that_answers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def look_up(*_: object, **__: object) -> list[tuple[object, ...]]:
+        return [(0, 0, 0, "", (address, 0)) for address in ("127.0.0.2", "127.0.0.1")]
+
+    async with serving(lambda *_: asyncio.sleep(0)) as port:
+        monkeypatch.setattr(socket, "getaddrinfo", look_up)
+        await tcp_knock("twice.example", port, seconds=60)
+
+
+async def test_a_name_that_there_is_not_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    def look_up(*_: object, **__: object) -> list[object]:
+        raise socket.gaierror(socket.EAI_NONAME, "not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    with pytest.raises(NoAnswerError, match=r"lookup none\.example: no such host"):
+        await tcp_knock("none.example", 80, seconds=60)

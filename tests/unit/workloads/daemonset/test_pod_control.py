@@ -1,0 +1,87 @@
+"""Pods made and deleted, and what is expected of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from podlife.errors import NotFoundError, PodlifeError
+from podlife.podcontrol import NamespaceTerminatingError, Owner, PodDeleteError, RecordingPodControl
+from podlife.workloads.daemonset.pod_control import DaemonPods
+from tests.unit.workloads.daemonset.pods import pod
+from tests.virtual_time import virtual_time
+
+OWNER = Owner("apps/v1", "DaemonSet", "d", "uid-d", "default")
+KEY = ("default", "d")
+TEMPLATE: dict[str, Any] = {"metadata": {"labels": {"app": "d"}}, "spec": {"containers": []}}
+
+
+def expected(pods: DaemonPods) -> tuple[int, int]:
+    found = pods.expectations.get(KEY)
+    return (found.creations, found.deletions) if found else (0, 0)
+
+
+@virtual_time
+async def test_each_node_gets_one_pod_and_what_was_asked_for_is_expected() -> None:
+    control = RecordingPodControl()
+    pods = DaemonPods(control, burst=250)
+    await pods.change(OWNER, TEMPLATE, ["n1", "n2", "n3"], [pod("a"), pod("b")])
+    required = [
+        made["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+        for made in control.templates
+    ]
+    wanted = [each["nodeSelectorTerms"][0]["matchFields"][0]["values"] for each in required]
+    assert wanted == [["n1"], ["n2"], ["n3"]]
+    assert control.deleted == ["a", "b"]
+    assert expected(pods) == (3, 2)
+    assert not pods.expectations.is_satisfied(KEY)
+
+
+@virtual_time
+async def test_no_more_than_a_burst_of_each_is_done_and_expected() -> None:
+    control = RecordingPodControl()
+    pods = DaemonPods(control, burst=2)
+    await pods.change(OWNER, TEMPLATE, ["n1", "n2", "n3"], [pod("a"), pod("b"), pod("c")])
+    assert (control.create_calls, control.deleted, expected(pods)) == (2, ["a", "b"], (2, 2))
+
+
+@virtual_time
+async def test_nothing_to_do_expects_nothing() -> None:
+    pods = DaemonPods(RecordingPodControl(), burst=2)
+    await pods.change(OWNER, TEMPLATE, [], [])
+    assert pods.expectations.get(KEY) is None
+
+
+@virtual_time
+async def test_what_was_refused_or_not_tried_is_not_expected() -> None:
+    control = RecordingPodControl(create_limit=2)
+    pods = DaemonPods(control, burst=250)
+    with pytest.raises(PodlifeError, match="limit 2 already reached"):
+        await pods.change(OWNER, TEMPLATE, [f"n{number}" for number in range(20)], [])
+    # One, and of two one; the others were not tried.
+    assert (control.create_calls, expected(pods)) == (3, (2, 0))
+
+
+@virtual_time
+async def test_namespace_that_is_going_is_no_failure_and_is_tried_once() -> None:
+    control = RecordingPodControl()
+    control.error = NamespaceTerminatingError("it is going")
+    pods = DaemonPods(control, burst=250)
+    await pods.change(OWNER, TEMPLATE, ["n1", "n2", "n3"], [])
+    assert control.create_calls == 1
+    # So that the end of each pod there does not make it try again.
+    assert expected(pods) == (3, 0)
+
+
+@virtual_time
+async def test_pod_that_is_gone_already_is_no_failure_and_one_that_cannot_be_deleted_is() -> None:
+    control = RecordingPodControl()
+    pods = DaemonPods(control, burst=250)
+    control.error = NotFoundError("gone")
+    await pods.change(OWNER, TEMPLATE, [], [pod("a")])
+    assert pods.expectations.is_satisfied(KEY)
+    control.error = PodDeleteError(PodlifeError("no"))
+    with pytest.raises(PodDeleteError):
+        await pods.change(OWNER, TEMPLATE, [], [pod("a")])
+    assert pods.expectations.is_satisfied(KEY)
