@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from typing import Any
 
 from aiohttp import StreamReader, hdrs, web
@@ -19,7 +20,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 from podlife.memory import give_back_soon
 
-__all__ = ["BoundedConnection", "Strangers"]
+__all__ = ["BoundedConnection", "Strangers", "enable_keepalive"]
 
 log = logging.getLogger(__name__)
 
@@ -153,3 +154,12 @@ class Strangers:
 
     def __contains__(self, connection: BoundedConnection) -> bool:
         return connection in self._connections
+
+
+def enable_keepalive(listener: socket.socket) -> None:
+    """Detect a client that vanished within two minutes; accepted connections inherit this."""
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    if hasattr(socket, "TCP_KEEPIDLE"):
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 60)
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 15)
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 4)

@@ -1,1 +1,1 @@
-"""The embedded API server: Kubernetes' API in one Python process, for a laptop, a test or a single node."""
+"""Embedded API server: the Kubernetes API in one Python process, for a laptop, a test or a single node."""

@@ -11,8 +11,8 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from podlife.apiserver.server import ApiServer, Serving
-from podlife.apiserver.settings import Settings
+from podlife.apiserver.server import ApiServer, ServingInfo
+from podlife.apiserver.settings import ApiServerSettings
 from podlife.cli.apiserver_exec import prepare
 from podlife.daemons.kubeconfigs import make_kubeconfig
 from podlife.errors import PodlifeError
@@ -52,10 +52,10 @@ DAMAGES: dict[str, Callable[[bytes, random.Random], bytes | None]] = {
 
 async def serve_once(folder: Path) -> str:
     """Start a server and stop it as soon as it serves; the line with which it refused, empty if it did not."""
-    settings = Settings(data=folder, port=0)
+    settings = ApiServerSettings(data=folder, port=0)
     server = ApiServer(settings)
 
-    def stop(serving: Serving) -> None:
+    def stop(serving: ServingInfo) -> None:
         server.stop()
 
     try:

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from podlife.api.codec import format_time
-from podlife.apiserver.server import ApiServer, Serving, Settings
+from podlife.apiserver.server import ApiServer, ApiServerSettings, ServingInfo
 from podlife.clock import SystemClock
 from tests.server_process import ServerProcess, running_server
 
@@ -143,8 +143,8 @@ class TurnedClock:
 
 async def test_a_clock_that_is_turned_back_stops_nothing(tmp_path: Path) -> None:
     clock = TurnedClock()
-    server = ApiServer(Settings(data=tmp_path / "data", port=0), clock=clock)
-    ready: asyncio.Future[Serving] = asyncio.get_running_loop().create_future()
+    server = ApiServer(ApiServerSettings(data=tmp_path / "data", port=0), clock=clock)
+    ready: asyncio.Future[ServingInfo] = asyncio.get_running_loop().create_future()
     async with asyncio.TaskGroup() as group, asyncio.timeout(180):
         group.create_task(server.run(ready.set_result))
         serving = await ready

@@ -8,8 +8,8 @@ import json
 import pytest
 
 from podlife.apiserver.assembly import assemble
-from podlife.apiserver.authn.authenticator import ADMIN, User
-from podlife.apiserver.namespace.deletion import create_system_namespaces
+from podlife.apiserver.authn import ADMIN, UserInfo
+from podlife.apiserver.namespace import create_system_namespaces
 from podlife.apiserver.storage import MemoryStore
 from podlife.clock import SystemClock
 from podlife.wire import Handler, Query, Request, Response
@@ -18,10 +18,10 @@ from podlife.wire import Handler, Query, Request, Response
 class Everybody:
     """Whoever asks is the admin."""
 
-    def authenticate(self, request: Request) -> User:
+    def authenticate(self, request: Request) -> UserInfo:
         return ADMIN
 
-    def find_token(self, token: str) -> User | None:
+    def find_token(self, token: str) -> UserInfo | None:
         return None
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from podlife.apiserver.endpoints.handler import ApiHandler
+from podlife.apiserver.endpoints import ApiHandler
 from podlife.wire import Peer, Query, Request
 from tests.component import embedded
 

@@ -1,8 +1,7 @@
-"""One stage of a request as an `audit.k8s.io/v1` Event, encoded.
+"""One stage of a request as an encoded `audit.k8s.io/v1` Event.
 
-Encoding happens off the event loop: what is decoded, cleaned and encoded here costs no request any time. Whatever a
-client sends, an event comes out: text that is no UTF-8 is escaped, bodies that cannot be read or are too large are
-left out.
+Encoding happens off the event loop and delays no request. Every request yields an event: text that is not UTF-8 is
+escaped, bodies that are unreadable or too large are left out.
 """
 
 from __future__ import annotations
@@ -18,19 +17,19 @@ import msgspec
 from podlife.api import protobuf
 from podlife.api.codec import Object, encode, format_micro_time
 from podlife.api.yaml_documents import yaml_to_json
-from podlife.apiserver.audit.policy import Level, Verdict, name_of, namespace_of
-from podlife.apiserver.authn.authenticator import User
-from podlife.apiserver.authz.authorizer import Attributes
+from podlife.apiserver.audit.policy import Level, RequestAuditConfig, name_of, namespace_of
+from podlife.apiserver.authn import UserInfo
+from podlife.apiserver.authz import Attributes
 from podlife.wire import Request
 
 RECEIVED, STARTED, COMPLETE, PANIC = "RequestReceived", "ResponseStarted", "ResponseComplete", "Panic"
-# As upstream's truncating backend marks what it has shortened.
+# Marks what was shortened, as upstream's truncating backend does.
 _TRUNCATED = "audit.k8s.io/truncated"
 MOST_OBJECT_BYTES = 1 << 20
-# YAML is slow to read, and a client may choose it.
+# YAML is slow to parse, and a client may choose it.
 _MOST_YAML_BYTES = 64 << 10
 _MOST_AGENT = 1024
-# A client without credentials may send whatever it likes: an entry stays small, and is made quickly.
+# A client without credentials may send anything: its entry stays small and cheap.
 _MOST_URI = 8 << 10
 _MOST_ADDRESSES = 32
 _LONGEST_ADDRESS = 64
@@ -40,24 +39,24 @@ _decoder = msgspec.json.Decoder()
 
 
 @dataclass(slots=True)
-class Subject:
+class AuditedRequest:
     """What is known of a request; later stages know more than earlier ones."""
 
     audit_id: str
     request: Request
     received_at: datetime
-    verdict: Verdict
-    user: User | None
+    verdict: RequestAuditConfig
+    user: UserInfo | None
     asked: Attributes
-    impersonated: User | None = None
+    impersonated: UserInfo | None = None
     annotations: dict[str, str] | None = None
-    # The body as JSON or protobuf, once the sender was allowed to send it.
+    # The body as JSON or protobuf, once the sender was authorized.
     body: Request | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """`body` is left out where nothing of it is recorded."""
+class AuditedResponse:
+    """`body` is left out if none of it is recorded."""
 
     code: int
     content_type: str = ""
@@ -66,17 +65,17 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """One stage of a request, for the backend to encode. `size` is how many bytes it keeps in memory."""
+class AuditEntry:
+    """One stage of a request, for the backend to encode. `size` is the number of bytes it keeps in memory."""
 
-    subject: Subject
+    subject: AuditedRequest
     stage: str
     at: datetime
-    answer: Answer | None
+    answer: AuditedResponse | None
     size: int
 
 
-def encode_event(entry: Entry) -> bytes:
+def encode_event(entry: AuditEntry) -> bytes:
     event = _event(entry)
     try:
         return encode(event)
@@ -84,7 +83,7 @@ def encode_event(entry: Entry) -> bytes:
         return encode(_escaped(event))
 
 
-def _event(entry: Entry) -> Object:
+def _event(entry: AuditEntry) -> Object:
     subject, asked = entry.subject, entry.subject.asked
     event: Object = {
         "kind": "Event",
@@ -116,7 +115,9 @@ def _event(entry: Entry) -> Object:
     return event
 
 
-def _add_answer(event: Object, entry: Entry, answer: Answer, annotations: dict[str, str]) -> None:
+def _add_answer(
+    event: Object, entry: AuditEntry, answer: AuditedResponse, annotations: dict[str, str]
+) -> None:
     subject, level = entry.subject, entry.subject.verdict.level
     answered = _read(answer.content_type, answer.body, annotations)
     is_status = isinstance(answered, dict) and answered.get("kind") == "Status"
@@ -131,7 +132,7 @@ def _add_answer(event: Object, entry: Entry, answer: Answer, annotations: dict[s
         is_patch = subject.asked.verb == "patch"
         if not is_patch:
             _complete(event["objectRef"], sent)
-        # A list may be a JSON patch; of any other request it is not an object that was understood.
+        # A list may be a JSON patch; in any other request it is not a valid object.
         if (isinstance(sent, dict) or (is_patch and sent is not None)) and level >= Level.REQUEST:
             event["requestObject"] = _without_managers(sent, subject.verdict)
     if answered is not None and level >= Level.REQUEST_RESPONSE:
@@ -144,7 +145,7 @@ def _request_uri(request: Request) -> str:
     return uri if len(uri) <= _MOST_URI else f"{uri[:_MOST_URI]}...TRUNCATED"
 
 
-def _user(user: User | None) -> Object:
+def _user(user: UserInfo | None) -> Object:
     if user is None:
         return {}
     found: Object = {"username": user.name, "uid": user.uid, "groups": list(user.groups)}
@@ -152,7 +153,7 @@ def _user(user: User | None) -> Object:
 
 
 def _source_ips(request: Request) -> list[str]:
-    """From the first client to the last proxy, as far as the proxies tell."""
+    """From the first client to the last proxy, as far as the proxies report."""
     if not request.source_ip:
         return []
     forwarded = request.headers.get("X-Forwarded-For", "")
@@ -192,7 +193,7 @@ def _object_ref(asked: Attributes) -> Object:
 
 
 def _complete(reference: Object, sent: Any) -> None:
-    """What the path does not say of an object, its own metadata may."""
+    """Complete the object reference from the object's own metadata."""
     metadata = sent.get("metadata") if isinstance(sent, dict) else None
     if not isinstance(metadata, dict):
         return
@@ -202,7 +203,7 @@ def _complete(reference: Object, sent: Any) -> None:
 
 
 def _read(content_type: str, body: bytes | Sequence[bytes], annotations: dict[str, str]) -> Any:
-    """The object in a body; None where there is none, or it cannot be recorded."""
+    """The object in a body; None if there is none, or it cannot be recorded."""
     data = body if isinstance(body, bytes) else b"".join(body)
     kind = content_type.partition(";")[0].strip().lower()
     if len(data) > (_MOST_YAML_BYTES if kind == "application/yaml" else MOST_OBJECT_BYTES):
@@ -218,7 +219,7 @@ def _read(content_type: str, body: bytes | Sequence[bytes], annotations: dict[st
         return None
 
 
-def _without_managers(obj: Any, verdict: Verdict) -> Any:
+def _without_managers(obj: Any, verdict: RequestAuditConfig) -> Any:
     if not verdict.omit_managed_fields or not isinstance(obj, dict):
         return obj
     for each in (obj, *_dicts(obj.get("items"))):
@@ -232,7 +233,7 @@ def _dicts(value: Any) -> list[Object]:
 
 
 def _escaped(value: Any) -> Any:
-    """The same, with bytes that were no UTF-8 written out."""
+    """The same value, with bytes that are not UTF-8 escaped."""
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()
     if isinstance(value, dict):

@@ -1,8 +1,8 @@
-"""The audit policy: which requests are recorded, and how much of them. Pure, but for `load_policy`.
+"""Audit policy: which requests are recorded, and how much of them. Pure, except for `load_policy`.
 
 A policy file is an `audit.k8s.io/v1` Policy. The first rule that matches a request decides; a request that no rule
-matches is not recorded. Rules match as kube-apiserver's do. A field that kube-apiserver would ignore with a warning is
-an error here: a misspelt rule must not silently record nothing.
+matches is not recorded. Rules match as kube-apiserver's do. A field that kube-apiserver would ignore with a warning
+is an error here: a misspelt rule must not silently record nothing.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import msgspec
 
 from podlife.api.names import check_dns_subdomain
 from podlife.api.yaml_documents import yaml_to_json
-from podlife.apiserver.authn.authenticator import User
-from podlife.apiserver.authz.authorizer import Attributes
+from podlife.apiserver.authn import UserInfo
+from podlife.apiserver.authz import Attributes
 from podlife.errors import ConfigError
 
 Stage = Literal["RequestReceived", "ResponseStarted", "ResponseComplete", "Panic"]
@@ -109,7 +109,7 @@ class _PolicyFile(msgspec.Struct, rename="camel", forbid_unknown_fields=True, kw
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class RequestAuditConfig:
     """What is recorded of one request."""
 
     level: Level
@@ -117,12 +117,12 @@ class Verdict:
     omit_managed_fields: bool = False
 
 
-_UNRECORDED = Verdict(Level.NONE)
+_UNRECORDED = RequestAuditConfig(Level.NONE)
 
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    verdict: Verdict
+    verdict: RequestAuditConfig
     users: frozenset[str]
     groups: frozenset[str]
     verbs: frozenset[str]
@@ -130,7 +130,7 @@ class _Rule:
     namespaces: frozenset[str]
     urls: tuple[str, ...]
 
-    def matches(self, user: User | None, asked: Attributes) -> bool:
+    def matches(self, user: UserInfo | None, asked: Attributes) -> bool:
         if self.verbs and asked.verb not in self.verbs:
             return False
         if self.users and (user is None or user.name not in self.users):
@@ -150,11 +150,11 @@ class _Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class AuditPolicy:
     rules: tuple[_Rule, ...]
 
-    def verdict(self, user: User | None, asked: Attributes) -> Verdict:
-        """`user` is None for a request whose sender is unknown."""
+    def verdict(self, user: UserInfo | None, asked: Attributes) -> RequestAuditConfig:
+        """`user` is None for an unauthenticated request."""
         for rule in self.rules:
             if rule.matches(user, asked):
                 return rule.verdict
@@ -167,7 +167,8 @@ def namespace_of(asked: Attributes) -> str:
 
 
 def name_of(asked: Attributes) -> str:
-    """A list or a watch of one object by its name counts as one of that object, as in kube-apiserver's request info."""
+    """A list or watch of one object by name counts as a request for that object, as in kube-apiserver's request
+    info."""
     if asked.name or not asked.field_selector or asked.verb not in ("list", "watch"):
         return asked.name
     found = _NAMED.search(asked.field_selector)
@@ -200,8 +201,8 @@ def _matches_path(path: str, pattern: str) -> bool:
     return pattern in ("*", path) or (pattern.endswith("*") and path.startswith(pattern.rstrip("*")))
 
 
-def load_policy(path: Path) -> Policy:
-    """Raises ConfigError, in one line that names the file and the place."""
+def load_policy(path: Path) -> AuditPolicy:
+    """Read a policy file; raises ConfigError with the file and the place."""
     try:
         with path.open("rb") as file:
             data = file.read(_MOST_BYTES + 1)
@@ -212,15 +213,15 @@ def load_policy(path: Path) -> Policy:
     return read_policy(data, str(path))
 
 
-def read_policy(data: bytes, name: str) -> Policy:
-    """Raises ConfigError, in one line that names the file and the place."""
+def read_policy(data: bytes, name: str) -> AuditPolicy:
+    """Parse a policy; raises ConfigError with the file and the place."""
     try:
         read = msgspec.json.decode(yaml_to_json(data), type=_PolicyFile)
     except ValueError as error:
         raise ConfigError(f"audit policy {name}: {_where(str(error))}") from None
     for problem in _problems(read):
         raise ConfigError(f"audit policy {name}: {problem}")
-    return Policy(tuple(_rule(each, read) for each in read.rules))
+    return AuditPolicy(tuple(_rule(each, read) for each in read.rules))
 
 
 def _where(message: str) -> str:
@@ -257,7 +258,7 @@ def _problems_of(rule: _RuleFile, place: str) -> Iterator[str]:
 
 def _rule(rule: _RuleFile, policy: _PolicyFile) -> _Rule:
     omits = rule.omit_managed_fields
-    verdict = Verdict(
+    verdict = RequestAuditConfig(
         _LEVELS[rule.level],
         frozenset((*policy.omit_stages, *rule.omit_stages)),
         policy.omit_managed_fields if omits is None else omits,

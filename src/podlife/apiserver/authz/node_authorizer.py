@@ -1,38 +1,28 @@
-"""What a node may do: the rules of upstream's Node authorizer.
+"""Node authorizer: what a node may do, by upstream's rules.
 
-A node reads itself, the pods bound to it and what those pods need, and nothing of other nodes. Whether it
-may change an object often depends on the object; that half of the rules is `admission.node_restriction`.
-The reasons are upstream's words.
+A node reads itself, the pods bound to it and what those pods need, and nothing of other nodes. Rules that depend on
+the object are in `admission.node_restriction`. The reasons are upstream's words.
 """
 
 from __future__ import annotations
 
 from podlife.api.selectors import FieldSelector, parse_field_selector
-from podlife.apiserver.authz.authorizer import (
-    ALLOWED,
-    DENIED,
-    Attributes,
-    Decision,
-    NodeView,
-    Rule,
-)
-
-__all__ = ["authorize_node"]
+from podlife.apiserver.authz.attributes import ALLOWED, DENIED, Attributes, Decision, NodeView, PolicyRule
 
 _READ = ("get", "list", "watch")
 _OWN_VERBS = ("get", "create", "update", "patch", "delete")
 _LEASE_NAMESPACE = "kube-node-lease"
 
-# Allowed to every node alike.
+# Allowed to every node.
 _RULES = (
-    Rule(("create",), ("authentication.k8s.io",), ("tokenreviews",)),
-    Rule(("create",), ("authorization.k8s.io",), ("subjectaccessreviews", "localsubjectaccessreviews")),
-    Rule(_READ, ("",), ("services",)),
-    Rule(("create", "update", "patch"), ("", "events.k8s.io"), ("events",)),
-    Rule(("get",), ("",), ("endpoints",)),
-    Rule(("create", *_READ), ("certificates.k8s.io",), ("certificatesigningrequests",)),
-    Rule(_READ, ("storage.k8s.io",), ("csidrivers",)),
-    Rule(_READ, ("node.k8s.io",), ("runtimeclasses",)),
+    PolicyRule(("create",), ("authentication.k8s.io",), ("tokenreviews",)),
+    PolicyRule(("create",), ("authorization.k8s.io",), ("subjectaccessreviews", "localsubjectaccessreviews")),
+    PolicyRule(_READ, ("",), ("services",)),
+    PolicyRule(("create", "update", "patch"), ("", "events.k8s.io"), ("events",)),
+    PolicyRule(("get",), ("",), ("endpoints",)),
+    PolicyRule(("create", *_READ), ("certificates.k8s.io",), ("certificatesigningrequests",)),
+    PolicyRule(_READ, ("storage.k8s.io",), ("csidrivers",)),
+    PolicyRule(_READ, ("node.k8s.io",), ("runtimeclasses",)),
 )
 
 
@@ -53,7 +43,8 @@ def authorize_node(node_name: str, asked: Attributes, nodes: NodeView) -> Decisi
         case ("", "nodes"):
             return _node(node_name, asked)
         case ("", "namespaces") if (asked.verb, asked.name, asked.subresource) == ("get", "kube-system", ""):
-            # Unlike upstream: its UID is the identity of the cluster, which an agent compares with the one it joined.
+            # Unlike upstream: the namespace's UID identifies the cluster, and an agent compares it with the one it
+            # joined.
             return ALLOWED
         case ("", "pods"):
             return _pod(node_name, asked, nodes)
@@ -108,7 +99,7 @@ def _lease(node_name: str, asked: Attributes) -> Decision:
         return Decision(False, "can only get, create, update, patch, or delete a node lease")
     if asked.namespace != _LEASE_NAMESPACE:
         return Decision(False, f'can only access leases in the "{_LEASE_NAMESPACE}" system namespace')
-    # The name of a new object is not known here: admission looks at it.
+    # The name of a new object is not known here: admission checks it.
     if asked.verb != "create" and asked.name != node_name:
         return Decision(False, "can only access node lease with the same name as the requesting node")
     return ALLOWED

@@ -1,4 +1,4 @@
-"""GET: one object, or a list of them: selected, in pages, now or as of a revision."""
+"""GET: one object, or a list: selected, in pages, current or as of a revision."""
 
 from __future__ import annotations
 
@@ -14,32 +14,30 @@ import msgspec
 from podlife.api.codec import Object
 from podlife.api.field_errors import FieldError, forbidden, invalid, not_supported
 from podlife.api.selectors import FieldSelector, LabelSelector, parse_field_selector, parse_label_selector
-from podlife.apiserver.registry import response as output
-from podlife.apiserver.registry.object_codec import thaw
+from podlife.apiserver.registry import response
+from podlife.apiserver.registry.object_codec import decode_stored
 from podlife.apiserver.registry.request_body import bad_request
-from podlife.apiserver.registry.request_scope import Registry, Scope
-from podlife.apiserver.registry.worker_threads import in_thread
+from podlife.apiserver.registry.request_scope import Registry, RequestScope
+from podlife.apiserver.registry.worker_threads import run_in_thread
 from podlife.apiserver.resource import Resource
-from podlife.apiserver.storage.store import CompactedError, Record
+from podlife.apiserver.storage import CompactedError, Record
 from podlife.errors import ApiError, ExpiredError
 from podlife.wire import Query, Response
 
-__all__ = ["ListOptions", "Selection", "expired", "get", "list_", "reach", "select"]
-
 # How long a reader waits for a revision that this server has not reached yet.
 _FRESHNESS_SECONDS = 3.0
-# How many objects are looked at before others get their turn, and for how long: they may be large.
+# Number of objects to examine before yielding to other requests, and for how long: they may be large.
 _MATCHED_AT_ONCE = 256
 _TURN_SECONDS = 0.005
-# Labels of larger objects are read once: that takes milliseconds, and a thousand watchers may ask for them.
+# Labels of larger objects are decoded once: that takes milliseconds, and a thousand watchers may need them.
 _LARGE_BYTES = 64 * 1024
 _LONG_QUERY = 4 * 1024
 
 
-async def get(registry: Registry, scope: Scope) -> Response:
+async def get(registry: Registry, scope: RequestScope) -> Response:
     revision = parse_revision(scope.request.query.get("resourceVersion"))
     await reach(registry, revision)
-    return await output.one(registry, scope, scope.find(registry).value)
+    return await response.one(registry, scope, scope.find(registry).value)
 
 
 class _Labels(msgspec.Struct):
@@ -55,7 +53,7 @@ _decode_labels = msgspec.json.Decoder(_Labelled).decode
 
 @dataclass(slots=True)
 class _Derived:
-    """What was read of a record to select by, kept with it."""
+    """Fields decoded from a record for selection, cached with it."""
 
     # Two resources may show the same records under other names.
     by: Mapping[str, Callable[[Object], str]] | None = None
@@ -70,8 +68,8 @@ class _Derived:
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
-    """Which objects a list or a watch is about. Hashable: watchers that select the same share their work."""
+class SelectionPredicate:
+    """Objects that a list or a watch selects. Hashable: watchers with equal selections share their work."""
 
     resource: Resource
     namespace: str
@@ -79,7 +77,7 @@ class Selection:
     fields: FieldSelector
 
     @classmethod
-    def from_request(cls, scope: Scope) -> Selection:
+    def from_request(cls, scope: RequestScope) -> SelectionPredicate:
         query = scope.request.query
         try:
             labels = parse_label_selector(query.get("labelSelector"))
@@ -97,10 +95,10 @@ class Selection:
         return cls(scope.resource, scope.namespace, labels, fields)
 
     @classmethod
-    async def asked_for(cls, scope: Scope) -> Selection:
-        """The same; one of thousands of requirements is read beside the event loop."""
+    async def asked_for(cls, scope: RequestScope) -> SelectionPredicate:
+        """As above; a selector of thousands of requirements is parsed in a worker thread."""
         if len(scope.request.query.raw) > _LONG_QUERY:
-            return await in_thread(lambda: cls.from_request(scope))
+            return await run_in_thread(lambda: cls.from_request(scope))
         return cls.from_request(scope)
 
     @property
@@ -108,7 +106,7 @@ class Selection:
         return self.labels.is_empty and self.fields.is_empty
 
     def matches(self, record: Record) -> bool:
-        """Whether the object is meant; the namespace too, which a list has chosen by already."""
+        """Return whether the object is selected, namespace included, which a list has already filtered by."""
         if self.namespace and record.key.namespace != self.namespace:
             return False
         if not self.labels.is_empty and not self.labels.matches(_labels_of(record)):
@@ -117,7 +115,7 @@ class Selection:
 
     @property
     def exact_field(self) -> tuple[str, str] | None:
-        """A field of the resource's own, with the value that it must have: what most kinds of watcher select by."""
+        """One of the resource's own fields and its required value: what most watchers select by."""
         for requirement in self.fields.requirements:
             if requirement.operator == "=" and requirement.path in self.resource.selectable:
                 return requirement.path, requirement.value
@@ -136,7 +134,7 @@ class Selection:
         selectable = self.resource.selectable
         derived = _Derived.of(record)
         if derived.by is not selectable:
-            obj = thaw(record.value)
+            obj = decode_stored(record.value)
             derived.by, derived.fields = selectable, {path: value(obj) for path, value in selectable.items()}
         return derived.fields
 
@@ -151,11 +149,12 @@ def _labels_of(record: Record) -> dict[str, str] | None:
 
 
 async def select(
-    registry: Registry, scope: Scope, selection: Selection, *, revision: int | None = None
+    registry: Registry, scope: RequestScope, selection: SelectionPredicate, *, revision: int | None = None
 ) -> Sequence[Record]:
-    """The chosen objects in the order of their keys, as they stand when it is called, or as of a revision.
+    """Return the selected objects in the order of their keys, as of the call or of a revision.
 
-    Among many it takes a while to choose: others get their turns in between, and may move the store on."""
+    Selecting from many takes a while: other requests get their turn in between, and may change the store.
+    """
     exact = selection.fields.exact("metadata.name")
     if exact is not None and revision is None and (scope.namespace or not scope.resource.namespaced):
         record = registry.store.get(scope.key_of(scope.namespace, exact))
@@ -178,7 +177,7 @@ async def select(
 
 @dataclass(frozen=True, slots=True)
 class ListOptions:
-    """The parameters that a list and a watch share, checked."""
+    """The checked parameters that list and watch share."""
 
     limit: int
     continue_: str
@@ -240,7 +239,7 @@ class ListOptions:
 
 
 def parse_revision(text: str, *, prefix: str = "") -> int | None:
-    """A resourceVersion parameter; None where there is none."""
+    """Parse a resourceVersion parameter; None if absent."""
     if not text:
         return None
     if not text.isascii() or not text.isdigit() or len(text) > 19:
@@ -273,9 +272,9 @@ def _boolean(query: Query, key: str) -> bool | None:
     return None if not text and key not in query else text.lower() not in ("false", "0")
 
 
-async def list_(registry: Registry, scope: Scope) -> Response:
+async def list_(registry: Registry, scope: RequestScope) -> Response:
     options = ListOptions.from_query(scope.request.query, watch=False)
-    selection = await Selection.asked_for(scope)
+    selection = await SelectionPredicate.asked_for(scope)
     revision, start = await _starting_point(registry, options)
     shown = revision if revision is not None else registry.store.revision
     try:
@@ -290,7 +289,7 @@ async def list_(registry: Registry, scope: Scope) -> Response:
         if selection.is_everything:
             meta["remainingItemCount"] = len(records) - options.limit
         records = records[: options.limit]
-    return output.many(registry, scope, [record.value for record in records], meta)
+    return response.many(registry, scope, [record.value for record in records], meta)
 
 
 async def _starting_point(registry: Registry, options: ListOptions) -> tuple[int | None, str]:
@@ -300,11 +299,11 @@ async def _starting_point(registry: Registry, options: ListOptions) -> tuple[int
             raise bad_request("specifying resource version is not allowed when using continue")
         revision, start = _read_token(options.continue_)
         if revision > registry.store.revision:
-            # A page of another life of this server, before an older backup was restored: the list begins anew.
+            # A page token from before an older backup was restored: the list starts over.
             raise expired(CompactedError(revision, registry.store.oldest), is_page=True)
         return revision, start
     await reach(registry, options.revision)
-    # Without a match, a list in pages at a revision means exactly that one; else at least that fresh.
+    # Without resourceVersionMatch, a paged list at a revision means exactly that one; otherwise at least that fresh.
     if options.revision and (options.match == "Exact" or (options.limit and not options.match)):
         return options.revision, ""
     return None, ""

@@ -6,21 +6,21 @@ from pathlib import Path
 
 import pytest
 
-from podlife.apiserver.audit import DEFAULT_POLICY, Level, Policy, load_policy, read_policy
-from podlife.apiserver.authn.authenticator import User
-from podlife.apiserver.authz.authorizer import Attributes
+from podlife.apiserver.audit import DEFAULT_POLICY, AuditPolicy, Level, load_policy, read_policy
+from podlife.apiserver.authn import UserInfo
+from podlife.apiserver.authz import Attributes
 from podlife.errors import ConfigError
 from tests.real_parts import ROOT
 
-JANE = User("jane", groups=("people", "system:authenticated"))
+JANE = UserInfo("jane", groups=("people", "system:authenticated"))
 HEAD = "apiVersion: audit.k8s.io/v1\nkind: Policy\n"
 
 
-def policy(rule: str) -> Policy:
+def policy(rule: str) -> AuditPolicy:
     return read_policy(f"{HEAD}rules: [{rule}]".encode(), "policy.yaml")
 
 
-def is_recorded(rule: str, asked: Attributes, user: User | None = JANE) -> bool:
+def is_recorded(rule: str, asked: Attributes, user: UserInfo | None = JANE) -> bool:
     return policy(rule).verdict(user, asked).level is not Level.NONE
 
 
@@ -162,18 +162,18 @@ def test_a_file_that_is_not_there_is_one_line(tmp_path: Path) -> None:
     [
         (pods("get"), JANE, Level.NONE),
         (pods("delete"), JANE, Level.REQUEST),
-        (pods("delete"), User("system:node:n", groups=("system:nodes",)), Level.REQUEST),
-        (pods("delete"), User("system:kube-controller-manager"), Level.REQUEST),
+        (pods("delete"), UserInfo("system:node:n", groups=("system:nodes",)), Level.REQUEST),
+        (pods("delete"), UserInfo("system:kube-controller-manager"), Level.REQUEST),
         (pods("create", "eviction"), JANE, Level.REQUEST),
         (pods("create"), JANE, Level.METADATA),
-        (pods("create"), User("system:kube-controller-manager"), Level.NONE),
+        (pods("create"), UserInfo("system:kube-controller-manager"), Level.NONE),
         (pods("patch", "status"), JANE, Level.NONE),
         (Attributes("create", "", "events", namespace="default"), JANE, Level.NONE),
         (Attributes("update", "coordination.k8s.io", "leases", namespace="x", name="y"), JANE, Level.NONE),
     ],
 )
 def test_the_default_policy_records_what_people_write_and_every_deletion(
-    asked: Attributes, user: User, level: Level
+    asked: Attributes, user: UserInfo, level: Level
 ) -> None:
     assert read_policy(DEFAULT_POLICY.encode(), "default").verdict(user, asked).level is level
 

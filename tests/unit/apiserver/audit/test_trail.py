@@ -11,11 +11,11 @@ import pytest
 
 from podlife.apiserver.assembly import assemble
 from podlife.apiserver.audit import Auditor, read_policy
-from podlife.apiserver.audit.event import Entry, encode_event
-from podlife.apiserver.authn.authenticator import ADMIN as ADMIN_USER
-from podlife.apiserver.authn.authenticator import Authenticator
-from podlife.apiserver.endpoints.handler import ApiHandler
-from podlife.apiserver.namespace.deletion import create_system_namespaces
+from podlife.apiserver.audit.event import AuditEntry, encode_event
+from podlife.apiserver.authn import ADMIN as ADMIN_USER
+from podlife.apiserver.authn import Authenticator
+from podlife.apiserver.endpoints import ApiHandler
+from podlife.apiserver.namespace import create_system_namespaces
 from podlife.apiserver.storage import MemoryStore
 from podlife.clock import ManualClock
 from podlife.wire import Channel, Peer, Query, Request, Response, Upgrade
@@ -31,7 +31,7 @@ class Server:
 
     def __init__(self, handler: ApiHandler, rules: str) -> None:
         self.handler = handler
-        self.entries: list[Entry] = []
+        self.entries: list[AuditEntry] = []
         text = f"{{apiVersion: audit.k8s.io/v1, kind: Policy, rules: [{rules}]}}"
         policy = read_policy(text.encode(), "policy")
         handler.auditor = Auditor(policy, self.entries.append, ManualClock())

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from podlife.api import status
-from podlife.apiserver.authn.authenticator import (
+from podlife.apiserver.authn import (
     ADMIN,
     ANONYMOUS,
     Authenticator,
     TokenFile,
-    User,
+    UserInfo,
     format_tokens,
     parse_tokens,
     read_token,
@@ -42,7 +42,7 @@ def test_a_token_is_its_user_with_uid_groups_and_that_it_is_authenticated(
     authenticator: Authenticator,
 ) -> None:
     user = authenticator.authenticate(request("Bearer secret"))
-    assert user == User("alice", "1", ("devs", "system:masters", "system:authenticated"))
+    assert user == UserInfo("alice", "1", ("devs", "system:masters", "system:authenticated"))
 
 
 def test_a_user_needs_no_groups(authenticator: Authenticator) -> None:
@@ -81,7 +81,7 @@ def test_no_or_a_wrong_token_is_401_in_the_real_words(
 
 def test_a_certificate_is_its_subject(authenticator: Authenticator) -> None:
     user = authenticator.authenticate(request(peer=Peer("system:node:n1", ("system:nodes",))))
-    assert user == User("system:node:n1", "", ("system:nodes", "system:authenticated"))
+    assert user == UserInfo("system:node:n1", "", ("system:nodes", "system:authenticated"))
     assert user.node_name == "n1"
 
 
@@ -125,7 +125,7 @@ def test_a_broken_file_keeps_those_who_were_in_it(
 
 
 def test_the_text_of_a_token_file_reads_back_as_it_was() -> None:
-    users = [("t1", ADMIN), ("t2", User("b", "2", ("x", 'y"z'))), ("t3", User("c", "3"))]
+    users = [("t1", ADMIN), ("t2", UserInfo("b", "2", ("x", 'y"z'))), ("t3", UserInfo("c", "3"))]
     assert parse_tokens(format_tokens(users)) == users
 
 
@@ -138,13 +138,13 @@ def test_the_token_of_a_user_can_be_looked_up(tokens: Path) -> None:
 @pytest.mark.parametrize(
     ("user", "node"),
     [
-        (User("system:node:n1", groups=("system:nodes",)), "n1"),
-        (User("system:node:n1"), ""),
-        (User("n1", groups=("system:nodes",)), ""),
+        (UserInfo("system:node:n1", groups=("system:nodes",)), "n1"),
+        (UserInfo("system:node:n1"), ""),
+        (UserInfo("n1", groups=("system:nodes",)), ""),
         (ADMIN, ""),
     ],
 )
-def test_a_node_is_told_by_its_name_and_its_group(user: User, node: str) -> None:
+def test_a_node_is_told_by_its_name_and_its_group(user: UserInfo, node: str) -> None:
     assert user.node_name == node
 
 

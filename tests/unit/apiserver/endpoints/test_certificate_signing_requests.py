@@ -14,11 +14,11 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from podlife.apiserver.assembly import assemble
-from podlife.apiserver.authn.authenticator import Authenticator
-from podlife.apiserver.endpoints.handler import ApiHandler
+from podlife.apiserver.authn import Authenticator
+from podlife.apiserver.endpoints import ApiHandler
 from podlife.apiserver.storage import MemoryStore
 from podlife.clock import ManualClock
-from podlife.pki.ca import Pki
+from podlife.pki import CertificateAuthority
 from podlife.wire import Peer, Request
 
 PATH = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
@@ -26,14 +26,14 @@ NODE = Peer("system:node:n1", ("system:nodes",))
 
 
 @pytest.fixture
-def pki(tmp_path: Path) -> Pki:
-    pki = Pki(tmp_path, ManualClock())
+def pki(tmp_path: Path) -> CertificateAuthority:
+    pki = CertificateAuthority(tmp_path, ManualClock())
     pki.ensure_authority()
     return pki
 
 
 @pytest.fixture
-def server(pki: Pki) -> ApiHandler:
+def server(pki: CertificateAuthority) -> ApiHandler:
     return assemble(
         MemoryStore(),
         clock=ManualClock(),
