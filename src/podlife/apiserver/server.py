@@ -140,7 +140,7 @@ def _url(bind: str, port: int) -> str:
 
 def _why_not_bound(bind: str, port: int, error: Exception) -> str:
     if isinstance(error, socket.gaierror | UnicodeError):
-        return f"{bind} is no address and no host name that is known here: choose another with --bind"
+        return f"{bind} is neither an IP address nor a known host name: choose another with --bind"
     match getattr(error, "errno", None):
         case errno.EADDRINUSE:
             return (

@@ -51,9 +51,9 @@ def sign_request(
     request = _load_request(request_pem)
     key = request.public_key()
     if not isinstance(key, _PublicKey) or not request.is_signature_valid:
-        raise ValueError("it is not signed with its own key")
+        raise ValueError("request is not signed with its own key")
     if request.subject != _name(subject):
-        raise ValueError(f"its subject must be {_name(subject).rfc4514_string()}")
+        raise ValueError(f"subject must be {_name(subject).rfc4514_string()}")
     return _sign(authority_pem, subject, key, (begin, end)).public_bytes(serialization.Encoding.PEM)
 
 
@@ -92,7 +92,7 @@ def node_in_request(request_pem: bytes) -> str:
     names = _load_request(request_pem).subject.get_attributes_for_oid(NameOID.COMMON_NAME)
     name = str(names[0].value) if len(names) == 1 else ""
     if not name.startswith(_NODE) or check_dns_subdomain(name.removeprefix(_NODE), prefix=False):
-        raise ValueError(f"its common name must be {_NODE} and the name of a node")
+        raise ValueError(f"common name must be {_NODE}NAME")
     return name.removeprefix(_NODE)
 
 
@@ -102,7 +102,7 @@ def _load_request(request_pem: bytes) -> x509.CertificateSigningRequest:
         # Both are parsed lazily, and may be invalid.
         _ = request.public_key(), request.is_signature_valid
     except (ValueError, UnsupportedAlgorithm):
-        raise ValueError("it is not a certificate request in PEM") from None
+        raise ValueError("not a PEM certificate request") from None
     return request
 
 

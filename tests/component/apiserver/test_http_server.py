@@ -362,7 +362,7 @@ async def test_connections_over_the_limit_are_refused_and_the_others_go_on(serve
 
 
 async def test_of_clients_that_nobody_knows_the_oldest_makes_room_for_another(serve: Serve) -> None:
-    client = await serve(echo, HttpLimits(strangers=1))
+    client = await serve(echo, HttpLimits(unauthenticated_connections=1))
     known_reader, known_writer = await client.connect()
     ask = b"GET / HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer x\r\n"
     known_writer.write(ask + b"\r\n")

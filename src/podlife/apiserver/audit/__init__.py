@@ -5,10 +5,10 @@ events in its own thread. A request never waits for the log: events that do not 
 written, are dropped and counted.
 """
 
+from podlife.apiserver.audit.context import AuditContext, Auditor
 from podlife.apiserver.audit.log_backend import LogBackend
 from podlife.apiserver.audit.log_file import AuditLogFile
 from podlife.apiserver.audit.policy import DEFAULT_POLICY, AuditPolicy, Level, load_policy, read_policy
-from podlife.apiserver.audit.trail import AuditContext, Auditor
 
 __all__ = [
     "DEFAULT_POLICY",

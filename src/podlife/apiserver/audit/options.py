@@ -7,10 +7,10 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from podlife.apiserver.audit.context import Auditor
 from podlife.apiserver.audit.log_backend import LogBackend
 from podlife.apiserver.audit.log_file import AuditLogFile
 from podlife.apiserver.audit.policy import DEFAULT_POLICY, AuditPolicy, load_policy, read_policy
-from podlife.apiserver.audit.trail import Auditor
 from podlife.apiserver.settings import ApiServerSettings
 from podlife.clock import Clock
 

@@ -39,7 +39,7 @@ class SignRequest(Protocol):
 def answer(registry: Registry, scope: RequestScope, sign: SignRequest | None, at: datetime) -> Response:
     """Return the request as upstream shows it once it has been approved and signed, or denied."""
     if sign is None:
-        raise ApiError("this server signs no certificates", code=503, reason="ServiceUnavailable")
+        raise ApiError("this server does not sign certificates", code=503, reason="ServiceUnavailable")
     dry_run = scope.dry_run("CreateOptions")
     body = with_type(scope.resource, read_object(scope))
     spec: Object = body.setdefault("spec", {})
@@ -80,16 +80,16 @@ def _decision(user: UserInfo, spec: Object, name: str, sign: SignRequest, now: s
     serves = spec["signerName"] == SIGNER
     may_join = not serves and BOOTSTRAPPERS in user.groups
     if not user.node_name and not may_join and MASTERS not in user.groups:
-        what = "serve with" if serves else "be a node with"
-        why = f"only a node may ask for a certificate to {what}, and only for itself"
+        kind = "serving" if serves else "client"
+        why = f"only a node may request a kubelet {kind} certificate, and only for itself"
         return {"conditions": [_condition("Denied", "NotANode", why, now)]}
     try:
         certificate = sign(base64.b64decode(spec["request"]), user.node_name, serves=serves)
     except ValueError as error:
         problem = bad_value("spec.request", "<PEM>", str(error))
         raise invalid("CertificateSigningRequest", "certificates.k8s.io", name, [problem]) from None
-    who = "who has a token to join with" if may_join else "somebody who may do anything"
-    why = "a node asks for itself" if user.node_name else f"{who} asks for a node"
+    requester = "a holder of a bootstrap token" if may_join else f"a member of {MASTERS}"
+    why = f"requested by {'the node itself' if user.node_name else requester}"
     return {
         "conditions": [_condition("Approved", "AutoApproved", why, now)],
         "certificate": base64.b64encode(certificate).decode(),

@@ -209,7 +209,7 @@ class ApiHandler:
 
     async def _connect(self, scope: RequestScope) -> Response:
         if self.node_proxy is None:
-            raise ApiError("this server has no nodes to ask", code=503, reason="ServiceUnavailable")
+            raise ApiError("this server cannot reach kubelets", code=503, reason="ServiceUnavailable")
         if scope.subresource == "log":
             if scope.verb != "get":
                 raise _not_allowed()

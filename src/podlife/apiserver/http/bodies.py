@@ -51,7 +51,7 @@ class HttpLimits:
     stall_seconds: float = 30.0
     connections: int = 16_384
     # Connections whose client is not authenticated yet.
-    strangers: int = 1_024
+    unauthenticated_connections: int = 1_024
 
 
 class StreamingConnection(BoundedConnection):
@@ -124,10 +124,12 @@ async def read_body(request: web.BaseRequest, limits: HttpLimits) -> bytes:
         async with asyncio.timeout(limits.body_seconds):
             return await _read_parts(request, limits.body_bytes)
     except TimeoutError:
-        raise ApiError("the body of the request did not arrive in time", code=408, reason="Timeout") from None
+        raise ApiError("timed out reading the request body", code=408, reason="Timeout") from None
     except ConnectionError:
         # The client is gone and cannot read this, but it is not a server error: nothing to log.
-        raise ApiError("the client has gone before its body", code=400, reason="BadRequest") from None
+        raise ApiError(
+            "the client disconnected before sending the whole body", code=400, reason="BadRequest"
+        ) from None
 
 
 async def _read_parts(request: web.BaseRequest, limit: int) -> bytes:
@@ -211,7 +213,7 @@ async def _write(reader: StreamingConnection, writer: StreamWriter, part: bytes)
     if reader.writing_paused:
         await writer.drain()
         if reader.transport is None:
-            raise ConnectionResetError("the reader has gone")
+            raise ConnectionResetError("the reader disconnected")
 
 
 def slices(pieces: Sequence[bytes]) -> Iterator[bytes]:

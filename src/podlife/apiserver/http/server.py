@@ -30,7 +30,7 @@ from podlife.apiserver.http.bodies import (
     status_of,
 )
 from podlife.apiserver.http.upgrade import upgrade
-from podlife.bounded_connection import Strangers, enable_keepalive
+from podlife.bounded_connection import UnauthenticatedConnections, enable_keepalive
 from podlife.errors import ApiError
 from podlife.wire import Handler, Peer, Query, Request
 
@@ -118,11 +118,11 @@ class _Connection(StreamingConnection):
         self.peer = _peer_of(transport.get_extra_info("peercert"))
         self.source_ip = str((transport.get_extra_info("peername") or ("",))[0])
         if self.peer is None:
-            self._manager.strangers.add(self)
+            self._manager.unauthenticated.add(self)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         if isinstance(self._manager, _Server):
-            self._manager.strangers.forget(self)
+            self._manager.unauthenticated.forget(self)
         super().connection_lost(exc)
 
     def handle_error(
@@ -138,7 +138,7 @@ class _Connection(StreamingConnection):
             log.error("%s %s failed", request.method, request.raw_path.partition("?")[0], exc_info=exc)
         if request.writer.output_size > 0:
             # The response has begun: only closing the connection can tell the client that it is incomplete.
-            raise ConnectionResetError("the answer has begun already") from exc
+            raise ConnectionResetError("the response has already begun") from exc
         if is_ours:
             answer = status_of(ApiError(f"Internal error occurred: {exc}"))
         else:
@@ -155,7 +155,7 @@ class _Server(web.Server):
         self._answer = handler
         self._identify = identify
         self._limits = limits
-        self.strangers = Strangers(limits.strangers)
+        self.unauthenticated = UnauthenticatedConnections(limits.unauthenticated_connections)
         self._settings: dict[str, Any] = {
             "stall_seconds": limits.stall_seconds,
             "most_head_bytes": limits.head_bytes,
@@ -226,8 +226,8 @@ class _Server(web.Server):
             answer.force_close()
             return answer
         response = await self._answer(_request(request, body, connection))
-        if connection in self.strangers and response.status != 401 and hdrs.AUTHORIZATION in request.headers:
-            self.strangers.forget(connection)
+        if connection in self.unauthenticated and response.status != 401 and hdrs.AUTHORIZATION in request.headers:
+            self.unauthenticated.forget(connection)
         if response.upgrade is not None:
             return await upgrade(request, response.upgrade)
         content = response.body

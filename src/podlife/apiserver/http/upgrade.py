@@ -65,7 +65,7 @@ class _ClosedChannel(Channel):
         return None
 
     async def send(self, message: bytes) -> None:
-        raise ConnectionResetError("the other side has gone")
+        raise ConnectionResetError("the other side disconnected")
 
     async def close(self) -> None:
         return

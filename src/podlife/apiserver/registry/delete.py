@@ -8,7 +8,6 @@ from podlife.api import schema, status
 from podlife.api.codec import Object, encode
 from podlife.apiserver.admission import AdmissionRequest, Operation
 from podlife.apiserver.registry import response
-from podlife.apiserver.registry.get import SelectionPredicate, select
 from podlife.apiserver.registry.graceful_deletion import (
     DeleteOptions,
     DeleteOutcome,
@@ -18,6 +17,7 @@ from podlife.apiserver.registry.graceful_deletion import (
 from podlife.apiserver.registry.object_codec import decode_stored, encode_stored, encoder
 from podlife.apiserver.registry.request_body import bad_request, decode_body, unregistered
 from podlife.apiserver.registry.request_scope import Registry, RequestScope
+from podlife.apiserver.registry.selection_predicate import SelectionPredicate, select
 from podlife.apiserver.registry.worker_threads import offload
 from podlife.apiserver.storage import Delete, Key, Put, Record, StoreError
 from podlife.errors import ApiError

@@ -13,10 +13,12 @@ from collections.abc import AsyncIterator, Sequence
 
 from podlife.api import status
 from podlife.apiserver.registry import response
-from podlife.apiserver.registry.get import ListOptions, SelectionPredicate, expired, reach, select
+from podlife.apiserver.registry.get import expired, reach
+from podlife.apiserver.registry.list_options import ListOptions
 from podlife.apiserver.registry.object_codec import decode_stored, encode_stored
 from podlife.apiserver.registry.request_scope import Registry, RequestScope
 from podlife.apiserver.registry.response import WatchEncoder
+from podlife.apiserver.registry.selection_predicate import SelectionPredicate, select
 from podlife.apiserver.storage import Batch, CompactedError, Event, EventType, StoreError, Subscription
 from podlife.wire import Response
 

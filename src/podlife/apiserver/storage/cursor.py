@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 from typing import Protocol
 
-from podlife.apiserver.storage.collection import WatchCache
 from podlife.apiserver.storage.store import Batch, CompactedError, StoreError
+from podlife.apiserver.storage.watch_cache import WatchCache
 
 
 class Progress(Protocol):

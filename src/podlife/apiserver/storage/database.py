@@ -113,9 +113,9 @@ class Database:
         }
         missing = {"compacted"} - meta.keys()
         if missing or not all(isinstance(value, int) for value in meta.values()):
-            raise StoreError(f"{self.path} is damaged: its table of facts is incomplete")
+            raise StoreError(f"{self.path} is damaged: its metadata is incomplete")
         if self.has_checksums and meta.get("checksum") != meta_checksum(meta):
-            raise StoreError(f"{self.path} is damaged: its table of facts does not match its checksum")
+            raise StoreError(f"{self.path} is damaged: its metadata does not match its checksum")
         return meta
 
     def compacted(self) -> int:

@@ -83,7 +83,7 @@ def salvage(folder: Path, target: Path) -> SalvageReport:
         saved = _Salvage()
         with closing(Database(data.database)) as database:
             if not database.has_checksums:
-                raise StoreError(f"{data.database} has no checksums: what of it is sound cannot be told")
+                raise StoreError(f"{data.database} has no checksums, so damage cannot be located")
             saved.read(database)
         mark = read_mark(data.mark).mark
         if mark is not None and mark.revision > saved.revision:

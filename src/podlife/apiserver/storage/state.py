@@ -1,7 +1,7 @@
 """In-memory state of a store: the records of every resource, their history, and waiting readers.
 
-`State` is the reading half of a `Store`; a store adds how changes are made durable. A commit is prepared (checked and
-encoded, nothing changed), stored, and applied: then all readers see it at once.
+`StoreState` is the reading half of a `Store`; a store adds how changes are made durable. A commit is prepared
+(checked and encoded, nothing changed), stored, and applied: then all readers see it at once.
 
 History is bounded by age, by count and by the size of its values, for all resources together: the oldest is dropped
 first. Age is checked on writes and when history is read, so no timer is needed.
@@ -16,7 +16,6 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from sys import intern
 
-from podlife.apiserver.storage.collection import WatchCache
 from podlife.apiserver.storage.cursor import Cursor
 from podlife.apiserver.storage.key_locks import KeyLocks
 from podlife.apiserver.storage.store import (
@@ -30,6 +29,7 @@ from podlife.apiserver.storage.store import (
     Record,
     StoreError,
 )
+from podlife.apiserver.storage.watch_cache import WatchCache
 
 # History is dropped in stretches of this many seconds, or of a part of its bounds.
 STRETCH_SECONDS = 1.0

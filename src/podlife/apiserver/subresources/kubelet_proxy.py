@@ -210,7 +210,7 @@ def _host(address: str) -> str:
     """Return the address a node reports as a URL host. The node must not choose more than that: the path requested
     there, with the server's certificate, is not the node's to influence."""
     if _is_host(address) is None:
-        raise ApiError(f"the address of the node is not one: {address!r}", reason="")
+        raise ApiError(f"invalid node address {address!r}", reason="")
     return address
 
 

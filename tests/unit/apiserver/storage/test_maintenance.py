@@ -186,7 +186,7 @@ async def test_a_check_beside_a_running_store_finds_nothing_wrong(store, folder)
         ),
         (
             "UPDATE meta SET value = 4 WHERE name = 'compacted'",
-            "its table of facts does not match its checksum",
+            "its metadata does not match its checksum",
         ),
     ],
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from podlife.apiserver.storage import Key, MemoryStore, Put
-from podlife.apiserver.storage.collection import RUNS_KEPT
+from podlife.apiserver.storage.watch_cache import RUNS_KEPT
 
 POD = Key("pods", "default", "a")
 
