@@ -25,7 +25,7 @@ def assemble(  # noqa: PLR0913 - the parts of a server, each with a default
     *,
     clock: Clock,
     authenticator: Authenticator,
-    node_proxy: PodConnecter | None = None,
+    kubelet_proxy: PodConnecter | None = None,
     sign_node_request: SignRequest | None = None,
     chance: random.Random | None = None,
     not_ready_toleration_seconds: int = 300,
@@ -39,5 +39,5 @@ def assemble(  # noqa: PLR0913 - the parts of a server, each with a default
     registry = Registry(store, clock, AdmissionChain(plugins, store.get), chance or random.SystemRandom())
     nodes = StoreNodeView(store)
     return ApiHandler(
-        registry, authenticator, nodes, node_proxy, ApiServerMetrics(), sign_node_request, auditor
+        registry, authenticator, nodes, kubelet_proxy, ApiServerMetrics(), sign_node_request, auditor
     )

@@ -66,16 +66,16 @@ class ApiServer:
             identities = prepare_identities(self._settings, folder, self._clock)
             handler = await self._assemble(stack, store, identities)
             tls = identities.pki.server_context(identities.serving_file)
-            face = HttpServer(handler, tls=tls, limits=self._limits, identify=handler.identify)
-            await self._bind(face)
-            stack.push_async_callback(face.stop, seconds=self._settings.stop_seconds)
-            serving = ServingInfo(_url(self._settings.bind, face.port), folder)
+            http_server = HttpServer(handler, tls=tls, limits=self._limits, identify=handler.identify)
+            await self._bind(http_server)
+            stack.push_async_callback(http_server.stop, seconds=self._settings.stop_seconds)
+            serving = ServingInfo(_url(self._settings.bind, http_server.port), folder)
             write_kubeconfigs(folder, serving.url, identities)
             async with asyncio.TaskGroup() as group:
                 tasks = []
                 if self._settings.cleans_namespaces:
-                    cleanup = NamespaceController(handler.registry).run()
-                    tasks.append(group.create_task(cleanup, name="namespace cleanup"))
+                    controller = NamespaceController(handler.registry).run()
+                    tasks.append(group.create_task(controller, name="namespace controller"))
                 on_ready(serving)
                 await self._stopping.wait()
                 for task in tasks:
@@ -97,7 +97,7 @@ class ApiServer:
             store,
             clock=self._clock,
             authenticator=Authenticator(TokenFile(identities.tokens_file)),
-            node_proxy=proxy,
+            kubelet_proxy=proxy,
             sign_node_request=identities.pki.sign_node_request,
             not_ready_toleration_seconds=self._settings.not_ready_toleration_seconds,
             unreachable_toleration_seconds=self._settings.unreachable_toleration_seconds,
@@ -119,10 +119,10 @@ class ApiServer:
 
         return await SqliteStore.open(folder)
 
-    async def _bind(self, face: HttpServer) -> None:
+    async def _bind(self, http_server: HttpServer) -> None:
         bind, port = self._settings.bind, self._settings.port
         try:
-            await face.start(bind, port)
+            await http_server.start(bind, port)
         except (OSError, OverflowError, UnicodeError) as error:
             raise ConfigError(_why_not_bound(bind, port, error)) from error
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import ssl
 import stat
 import subprocess
@@ -17,7 +16,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from podlife.clock import ManualClock
 from podlife.errors import ConfigError
-from podlife.pki import CertificateAuthority, KeyPair, Subject, names_for, write_private
+from podlife.pki import CertificateAuthority, KeyPair, Subject, names_for
 
 SERVER = Subject("kube-apiserver", names=("localhost", "127.0.0.1"))
 NODE = Subject("system:node:n1", ("system:nodes",))
@@ -208,29 +207,5 @@ def test_all_addresses_is_no_name(bind: str) -> None:
     assert bind not in names_for(bind)
 
 
-def test_a_private_file_replaces_what_was_there_and_leaves_nothing_else(tmp_path: Path) -> None:
-    path = tmp_path / "secret"
-    path.write_bytes(b"old")
-    path.chmod(0o644)
-    write_private(path, b"new")
-    assert (path.read_bytes(), mode(path)) == (b"new", 0o600)
-    assert [entry.name for entry in tmp_path.iterdir()] == ["secret"]
-
-
-def test_a_private_file_that_cannot_be_finished_leaves_what_was_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "secret"
-    path.write_bytes(b"old")
-
-    def full(descriptor: int) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="No space left"):
-        write_private(path, b"new")
-    assert [entry.read_bytes() for entry in tmp_path.iterdir()] == [b"old"]
-
-
-def test_a_credential_does_not_show_its_key() -> None:
+def test_a_key_pair_does_not_show_its_key() -> None:
     assert "secret" not in repr(KeyPair(b"cert", b"secret"))

@@ -57,9 +57,9 @@ class Auditor:
         try:
             return authenticate(request)
         except UnauthorizedError:
-            trail = self.begin(request)
-            trail.received(None, asked)
-            trail.answered(Response(401))
+            context = self.begin(request)
+            context.received(None, asked)
+            context.answered(Response(401))
             raise
 
 
@@ -80,11 +80,11 @@ class AuditContext:
     def received(self, user: UserInfo | None, asked: Attributes) -> None:
         """`user` is the sender, None if unknown."""
         auditor = self._auditor
-        verdict = auditor.policy.verdict(user, asked)
-        if verdict.level is Level.NONE:
+        config = auditor.policy.config(user, asked)
+        if config.level is Level.NONE:
             return
         now = auditor.clock.now()
-        self._subject = AuditedRequest(self._id, self._request, now, verdict, user, asked)
+        self._subject = AuditedRequest(self._id, self._request, now, config, user, asked)
         # Upstream does not record this stage of an unauthenticated request.
         if user is not None:
             self._send(RECEIVED)
@@ -104,7 +104,7 @@ class AuditContext:
         """Record the accepted body: JSON or protobuf."""
         subject = self._subject
         if subject is not None and request.body:
-            level = subject.verdict.level
+            level = subject.config.level
             if level >= Level.REQUEST or subject.asked.verb in ("create", "update"):
                 subject.body = request
 
@@ -143,7 +143,7 @@ class AuditContext:
             is_long = subject.asked.verb == "watch" or subject.asked.subresource in _LONG_RUNNING
             if is_long:
                 self._send(STARTED)
-            is_kept = not is_long and subject.verdict.level >= Level.REQUEST_RESPONSE
+            is_kept = not is_long and subject.config.level >= Level.REQUEST_RESPONSE
             response.body = _Followed(body, partial(self._ended, response), is_kept=is_kept)
         else:
             self._answer = self._told(response, body)
@@ -154,7 +154,7 @@ class AuditContext:
         """Keep as much of the body as is recorded: whole objects at the highest level, else only a Status."""
         assert self._subject is not None
         assert not isinstance(body, AsyncIterator)
-        if self._subject.verdict.level >= Level.REQUEST_RESPONSE:
+        if self._subject.config.level >= Level.REQUEST_RESPONSE:
             return AuditedResponse(response.status, response.content_type, _bounded(body))
         is_status = isinstance(body, bytes) and body.startswith(_STATUS)
         return AuditedResponse(response.status, response.content_type, body if is_status else b"")
@@ -175,7 +175,7 @@ class AuditContext:
     def _send(self, stage: str) -> None:
         subject = self._subject
         assert subject is not None
-        if stage in subject.verdict.omit_stages:
+        if stage in subject.config.omit_stages:
             return
         now = subject.received_at if stage == RECEIVED else self._auditor.clock.now()
         size = _ENTRY_BYTES + _head_bytes(subject.request)

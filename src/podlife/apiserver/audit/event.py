@@ -45,7 +45,7 @@ class AuditedRequest:
     audit_id: str
     request: Request
     received_at: datetime
-    verdict: RequestAuditConfig
+    config: RequestAuditConfig
     user: UserInfo | None
     asked: Attributes
     impersonated: UserInfo | None = None
@@ -88,7 +88,7 @@ def _event(entry: AuditEntry) -> Object:
     event: Object = {
         "kind": "Event",
         "apiVersion": "audit.k8s.io/v1",
-        "level": subject.verdict.level.title,
+        "level": subject.config.level.title,
         "auditID": subject.audit_id,
         "stage": entry.stage,
         "requestURI": _request_uri(subject.request),
@@ -118,7 +118,7 @@ def _event(entry: AuditEntry) -> Object:
 def _add_answer(
     event: Object, entry: AuditEntry, answer: AuditedResponse, annotations: dict[str, str]
 ) -> None:
-    subject, level = entry.subject, entry.subject.verdict.level
+    subject, level = entry.subject, entry.subject.config.level
     answered = _read(answer.content_type, answer.body, annotations)
     is_status = isinstance(answered, dict) and answered.get("kind") == "Status"
     status = answer.status or (answered if is_status else {})
@@ -134,9 +134,9 @@ def _add_answer(
             _complete(event["objectRef"], sent)
         # A list may be a JSON patch; in any other request it is not a valid object.
         if (isinstance(sent, dict) or (is_patch and sent is not None)) and level >= Level.REQUEST:
-            event["requestObject"] = _without_managers(sent, subject.verdict)
+            event["requestObject"] = _without_managers(sent, subject.config)
     if answered is not None and level >= Level.REQUEST_RESPONSE:
-        event["responseObject"] = _without_managers(answered, subject.verdict)
+        event["responseObject"] = _without_managers(answered, subject.config)
 
 
 def _request_uri(request: Request) -> str:
@@ -219,8 +219,8 @@ def _read(content_type: str, body: bytes | Sequence[bytes], annotations: dict[st
         return None
 
 
-def _without_managers(obj: Any, verdict: RequestAuditConfig) -> Any:
-    if not verdict.omit_managed_fields or not isinstance(obj, dict):
+def _without_managers(obj: Any, config: RequestAuditConfig) -> Any:
+    if not config.omit_managed_fields or not isinstance(obj, dict):
         return obj
     for each in (obj, *_dicts(obj.get("items"))):
         if isinstance(each.get("metadata"), dict):

@@ -54,7 +54,7 @@ class LogBackend:
 
     def __call__(self, entry: AuditEntry) -> None:
         """Queue the entry, or drop it. Called from the event loop only."""
-        self._events[entry.subject.verdict.level.title] += 1
+        self._events[entry.subject.config.level.title] += 1
         waiting = self._queued_bytes - self._taken_bytes
         if self._queue.qsize() >= self._most_entries or waiting + entry.size > self._most_bytes:
             self._overflows += 1

@@ -122,7 +122,7 @@ _UNRECORDED = RequestAuditConfig(Level.NONE)
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    verdict: RequestAuditConfig
+    config: RequestAuditConfig
     users: frozenset[str]
     groups: frozenset[str]
     verbs: frozenset[str]
@@ -153,11 +153,11 @@ class _Rule:
 class AuditPolicy:
     rules: tuple[_Rule, ...]
 
-    def verdict(self, user: UserInfo | None, asked: Attributes) -> RequestAuditConfig:
+    def config(self, user: UserInfo | None, asked: Attributes) -> RequestAuditConfig:
         """`user` is None for an unauthenticated request."""
         for rule in self.rules:
             if rule.matches(user, asked):
-                return rule.verdict
+                return rule.config
         return _UNRECORDED
 
 
@@ -258,13 +258,13 @@ def _problems_of(rule: _RuleFile, place: str) -> Iterator[str]:
 
 def _rule(rule: _RuleFile, policy: _PolicyFile) -> _Rule:
     omits = rule.omit_managed_fields
-    verdict = RequestAuditConfig(
+    config = RequestAuditConfig(
         _LEVELS[rule.level],
         frozenset((*policy.omit_stages, *rule.omit_stages)),
         policy.omit_managed_fields if omits is None else omits,
     )
     return _Rule(
-        verdict,
+        config,
         frozenset(rule.users),
         frozenset(rule.user_groups),
         frozenset(rule.verbs),

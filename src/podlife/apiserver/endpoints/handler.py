@@ -73,23 +73,23 @@ class ApiHandler:
     registry: Registry
     authenticator: Authenticator
     nodes: NodeView
-    node_proxy: PodConnecter | None
+    kubelet_proxy: PodConnecter | None
     metrics: ApiServerMetrics
     sign_node_request: SignRequest | None = None
     auditor: Auditor | None = None
 
     async def __call__(self, request: Request) -> Response:
         started = self.metrics.begin()
-        trail = None if self.auditor is None else self.auditor.begin(request)
+        audit = None if self.auditor is None else self.auditor.begin(request)
         verb = resource = ""
         try:
             route = request_info.parse(request.path)
             asked = _attributes(request, route)
             if route is None:
-                response = await self._answer_meta(request, asked, trail)
+                response = await self._answer_meta(request, asked, audit)
             else:
                 verb, resource = asked.verb, asked.resource
-                response = await self._answer(request, route, asked, trail)
+                response = await self._answer(request, route, asked, audit)
         except ApiError as error:
             response = _failure(error)
         except MismatchError as error:
@@ -102,32 +102,32 @@ class ApiHandler:
             # Last line of defence: the client learns nothing about internals, the log has everything.
             log.exception("%s %s failed", request.method, request.path)
             response = _failure(ApiError("Internal error occurred: see the server's log"))
-            if trail is not None:
-                trail.failed()
+            if audit is not None:
+                audit.failed()
         except BaseException:
-            if trail is not None:
-                trail.abandoned()
+            if audit is not None:
+                audit.abandoned()
             raise
         self.metrics.end(started, verb, resource, response.status)
-        return response if trail is None else trail.answered(response)
+        return response if audit is None else audit.answered(response)
 
-    async def _answer_meta(self, request: Request, asked: Attributes, trail: AuditContext | None) -> Response:
-        user = self._identify(request, asked, trail)
+    async def _answer_meta(self, request: Request, asked: Attributes, audit: AuditContext | None) -> Response:
+        user = self._identify(request, asked, audit)
         if not non_resource_urls.is_public(request.path):
-            self._authorize(user, asked, trail)
+            self._authorize(user, asked, audit)
         return non_resource_urls.answer(request, self.registry.store, self.metrics)
 
     async def _answer(
-        self, request: Request, route: request_info.RequestInfo, asked: Attributes, trail: AuditContext | None
+        self, request: Request, route: request_info.RequestInfo, asked: Attributes, audit: AuditContext | None
     ) -> Response:
-        user = self._identify(request, asked, trail)
-        self._authorize(user, asked, trail)
+        user = self._identify(request, asked, audit)
+        self._authorize(user, asked, audit)
         resource = route.resource
         if resource is None:
             raise _not_offered(route) or _no_such_resource()
         request = await with_json(request)
-        if trail is not None:
-            trail.read(request)
+        if audit is not None:
+            audit.read(request)
         scope = RequestScope(
             request,
             user,
@@ -146,24 +146,24 @@ class ApiHandler:
         asked = _attributes(request, request_info.parse(request.path))
         return self.auditor.identified(request, asked, self.authenticator.authenticate)
 
-    def _identify(self, request: Request, asked: Attributes, trail: AuditContext | None) -> UserInfo:
-        if trail is None:
+    def _identify(self, request: Request, asked: Attributes, audit: AuditContext | None) -> UserInfo:
+        if audit is None:
             return act_as(self.authenticator.authenticate(request), request, self._authorize)
         try:
             sender = self.authenticator.authenticate(request)
         except UnauthorizedError:
-            trail.received(None, asked)
+            audit.received(None, asked)
             raise
-        trail.received(sender, asked)
+        audit.received(sender, asked)
         user = act_as(sender, request, self._authorize)
         if user is not sender:
-            trail.impersonated(user)
+            audit.impersonated(user)
         return user
 
-    def _authorize(self, user: UserInfo, asked: Attributes, trail: AuditContext | None = None) -> None:
+    def _authorize(self, user: UserInfo, asked: Attributes, audit: AuditContext | None = None) -> None:
         decision = authorize(user, asked, self.nodes)
-        if trail is not None:
-            trail.decided(decision)
+        if audit is not None:
+            audit.decided(decision)
         if not decision.allowed:
             raise forbidden(user, asked, decision)
 
@@ -208,15 +208,15 @@ class ApiHandler:
         return await run(self.registry, scope)
 
     async def _connect(self, scope: RequestScope) -> Response:
-        if self.node_proxy is None:
+        if self.kubelet_proxy is None:
             raise ApiError("this server cannot reach kubelets", code=503, reason="ServiceUnavailable")
         if scope.subresource == "log":
             if scope.verb != "get":
                 raise _not_allowed()
-            return await self.node_proxy.log(scope.request, scope.namespace, scope.name)
+            return await self.kubelet_proxy.log(scope.request, scope.namespace, scope.name)
         if scope.verb not in ("get", "create"):
             raise _not_allowed()
-        return await self.node_proxy.exec(scope.request, scope.namespace, scope.name)
+        return await self.kubelet_proxy.exec(scope.request, scope.namespace, scope.name)
 
 
 def _attributes(request: Request, route: request_info.RequestInfo | None) -> Attributes:

@@ -199,7 +199,7 @@ class _Server(web.Server):
         if not request.can_read_body:
             return b""
         if self._identify is not None and not request.content.is_eof():
-            # What is still to come would be kept until it is whole: not for everybody who can connect.
+            # The rest of the body is only read, and kept, for an authenticated client.
             self._identify(_request(request, b"", connection))
         connection.body_arrived = arrived = self._loop.create_future()
         try:
@@ -226,7 +226,11 @@ class _Server(web.Server):
             answer.force_close()
             return answer
         response = await self._answer(_request(request, body, connection))
-        if connection in self.unauthenticated and response.status != 401 and hdrs.AUTHORIZATION in request.headers:
+        if (
+            connection in self.unauthenticated
+            and response.status != 401
+            and hdrs.AUTHORIZATION in request.headers
+        ):
             self.unauthenticated.forget(connection)
         if response.upgrade is not None:
             return await upgrade(request, response.upgrade)

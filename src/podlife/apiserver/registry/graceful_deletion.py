@@ -59,7 +59,7 @@ class DeleteOptions:
 
 class DeleteOutcome(Enum):
     PENDING = auto()  # a grace is already running and stays as it is: no write (GD-11, GD-12, GD-54)
-    MARKED = auto()  # written with its deletion timestamp; somebody else finishes it (GD-51, GD-55)
+    MARKED = auto()  # written with its deletion timestamp; a kubelet or controller finishes it (GD-51, GD-55)
     MARKED_AND_REMOVED = auto()  # grace 0: one write, then the removal (GD-52)
     REMOVED = auto()  # removed as it is
 

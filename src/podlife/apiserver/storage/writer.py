@@ -174,7 +174,7 @@ class CommitWriter:
         rows = [_row(event) for commit in group for event in commit.events]
         try:
             self._database.insert(rows)
-        except Exception as error:  # noqa: BLE001 - whatever it is, those who wait must hear of it
+        except Exception as error:  # noqa: BLE001 - waiters must be notified of any error
             return error
         # A lagging mark detects less, and does no harm.
         with suppress(OSError):

@@ -159,7 +159,7 @@ class KubeletProxy:
         except aiohttp.WSServerHandshakeError as error:
             code, words = await self._why_not(url, node_name)
             if code != error.status:
-                words = f"the node's agent answered {error.status}"
+                words = f"the kubelet answered {error.status}"
             message = f"unable to upgrade connection: {words}"
             raise ApiError(message, code=error.status if error.status >= 400 else 500, reason="") from None
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
@@ -175,7 +175,7 @@ class KubeletProxy:
             text = ""
         finally:
             answer.close()
-        return answer.status, text or f"the node's agent answered {answer.status}"
+        return answer.status, text or f"the kubelet answered {answer.status}"
 
 
 async def _refusal(answer: aiohttp.ClientResponse, name: str) -> ApiError:

@@ -23,8 +23,8 @@ WAIT_SECONDS = 60.0
 def entry(name: str = "web", size: int = 100) -> AuditEntry:
     path = f"/api/v1/namespaces/default/pods/{name}"
     asked = Attributes("delete", "", "pods", "", "default", name, path)
-    verdict = RequestAuditConfig(Level.METADATA)
-    subject = AuditedRequest("id", Request("DELETE", path), NOW, verdict, UserInfo("jane"), asked)
+    config = RequestAuditConfig(Level.METADATA)
+    subject = AuditedRequest("id", Request("DELETE", path), NOW, config, UserInfo("jane"), asked)
     return AuditEntry(subject, "ResponseComplete", NOW, AuditedResponse(200), size)
 
 
