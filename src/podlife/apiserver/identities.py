@@ -30,7 +30,7 @@ _AGENT_CLIENT = Subject("kube-apiserver-kubelet-client", ("system:masters",))
 class Identities:
     """Where the server's certificates and tokens are stored."""
 
-    pki: CertificateAuthority
+    ca: CertificateAuthority
     tokens_file: Path
     serving_file: Path
     agent_client_file: Path
@@ -38,7 +38,7 @@ class Identities:
 
 def prepare_identities(settings: ApiServerSettings, folder: Path, clock: Clock) -> Identities:
     """Create or renew what is missing; raises ConfigError if the folder cannot be used."""
-    pki = CertificateAuthority(folder / "pki", clock)
+    ca = CertificateAuthority(folder / "pki", clock)
     names = names_for(settings.bind, settings.names)
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -47,10 +47,10 @@ def prepare_identities(settings: ApiServerSettings, folder: Path, clock: Clock) 
             text = format_tokens((secrets.token_urlsafe(32), user) for user in _USERS.values())
             write_private(tokens_file, text.encode())
         return Identities(
-            pki,
+            ca,
             tokens_file,
-            pki.ensure("apiserver.pem", Subject("kube-apiserver", names=names)),
-            pki.ensure("apiserver-kubelet-client.pem", _AGENT_CLIENT),
+            ca.ensure("apiserver.pem", Subject("kube-apiserver", names=names)),
+            ca.ensure("apiserver-kubelet-client.pem", _AGENT_CLIENT),
         )
     except OSError as error:
         raise ConfigError(f"the data folder {folder} cannot be used: {error.strerror}") from error
@@ -58,7 +58,7 @@ def prepare_identities(settings: ApiServerSettings, folder: Path, clock: Clock) 
 
 def write_kubeconfigs(folder: Path, url: str, identities: Identities) -> None:
     """Write one private kubeconfig for each identity, such as `admin.kubeconfig`."""
-    authority = identities.pki.authority_file.read_bytes()
+    authority = identities.ca.authority_file.read_bytes()
     for identity, user in _USERS.items():
         path = folder / f"{identity}.kubeconfig"
         text = _kubeconfig(url, authority, user, identities.tokens_file).encode()

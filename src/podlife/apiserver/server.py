@@ -65,7 +65,7 @@ class ApiServer:
             stack.push_async_callback(store.close)
             identities = prepare_identities(self._settings, folder, self._clock)
             handler = await self._assemble(stack, store, identities)
-            tls = identities.pki.server_context(identities.serving_file)
+            tls = identities.ca.server_context(identities.serving_file)
             http_server = HttpServer(handler, tls=tls, limits=self._limits, identify=handler.identify)
             await self._bind(http_server)
             stack.push_async_callback(http_server.stop, seconds=self._settings.stop_seconds)
@@ -88,7 +88,7 @@ class ApiServer:
         return folder
 
     async def _assemble(self, stack: AsyncExitStack, store: Store, identities: Identities) -> ApiHandler:
-        proxy = KubeletProxy(store.get, lambda: identities.pki.client_context(identities.agent_client_file))
+        proxy = KubeletProxy(store.get, lambda: identities.ca.client_context(identities.agent_client_file))
         stack.push_async_callback(proxy.close)
         audit = start_audit(self._settings, self._clock)
         if audit is not None:
@@ -98,7 +98,7 @@ class ApiServer:
             clock=self._clock,
             authenticator=Authenticator(TokenFile(identities.tokens_file)),
             kubelet_proxy=proxy,
-            sign_node_request=identities.pki.sign_node_request,
+            sign_node_request=identities.ca.sign_node_request,
             not_ready_toleration_seconds=self._settings.not_ready_toleration_seconds,
             unreachable_toleration_seconds=self._settings.unreachable_toleration_seconds,
             auditor=None if audit is None else audit.auditor,

@@ -1,4 +1,4 @@
-"""Writers that get in each other's way, a collection of thousands, and a clock that is turned back."""
+"""Conflicting writers, a collection of thousands, and a clock that is set back."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ async def test_a_collection_of_thousands_is_deleted_whole_and_every_end_is_seen(
 
 
 class TurnedClock:
-    """A clock that somebody may turn, in either direction."""
+    """A clock that can be set, in either direction."""
 
     def __init__(self) -> None:
         # It starts with the true time, by which clients judge the server's certificate.

@@ -1,4 +1,4 @@
-"""The face over real sockets and TLS: translation both ways, and every bound a client can run into."""
+"""The HTTP server over real sockets and TLS: translation both ways, and every limit a client can reach."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def client_tls(pki: CertificateAuthority) -> ssl.SSLContext:
 
 
 class Client:
-    """A face that serves, an ordinary client, and a way to speak bytes to it."""
+    """A running HTTP server, an ordinary client, and a raw connection to it."""
 
     def __init__(self, face: HttpServer, pki: CertificateAuthority, session: aiohttp.ClientSession) -> None:
         self.face = face
@@ -507,7 +507,7 @@ async def test_a_slow_reader_that_goes_on_reading_gets_everything(serve: Serve, 
         while part := await reader.read(250_000):
             size += len(part)
             await asyncio.sleep(0.01)
-            # In all it takes longer than anybody may stand still: so it is its going on that counts.
+            # In total it takes longer than a reader may stall: progress is what counts.
             pass_time(100 * len(part) / len(piece))
     assert size >= len(piece)
     writer.close()
@@ -648,7 +648,7 @@ async def test_stopping_does_not_wait_longer_than_it_is_told(serve: Serve) -> No
 
 
 async def test_a_task_that_is_cancelled_from_outside_stays_cancelled(serve: Serve) -> None:
-    """Only our own wish to end a stream is swallowed."""
+    """Only a cancellation by `end_stream` is swallowed."""
     endless = Endless(b"first\n")
     tasks: list[asyncio.Task[object]] = []
 

@@ -1,4 +1,4 @@
-"""Objects as large as a request may be: refused or stored, and nobody else waits for them."""
+"""Objects of the largest request size: rejected or stored without delaying other requests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from podlife.wire import Handler, Query, Request, Response
 
 
 class Everybody:
-    """Whoever asks is the admin."""
+    """Authenticates every request as the admin."""
 
     def authenticate(self, request: Request) -> UserInfo:
         return ADMIN
@@ -43,7 +43,7 @@ async def send(
 async def turns_during(
     handler: Handler, method: str, path: str, body: object = None, kind: str = "json", accept: str = ""
 ) -> int:
-    """How often the event loop got to somebody else while the request was answered."""
+    """How often the event loop ran other tasks while the request was served."""
     turns = 0
 
     async def somebody_else() -> None:

@@ -1,4 +1,4 @@
-"""Lists among thousands of objects: others get their turns meanwhile, and nothing is missed or told twice."""
+"""Lists among thousands of objects: other requests get their turn, and nothing is missed or repeated."""
 
 from __future__ import annotations
 

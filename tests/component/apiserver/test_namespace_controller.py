@@ -1,4 +1,4 @@
-"""Namespaces are emptied and let go: nothing is left behind that was let in at the last moment."""
+"""Namespaces are emptied and finalized: nothing created at the last moment is left behind."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ async def test_what_was_let_in_before_its_namespace_was_deleted_goes_with_it(
 
 
 class Server:
-    """An API server in memory under virtual time, with its namespace cleanup at work."""
+    """An API server in memory under virtual time, with its namespace controller."""
 
     def __init__(self) -> None:
         self.store = MemoryStore()
@@ -103,7 +103,7 @@ class Server:
         assert await self.send("POST", f"/api/v1/namespaces/brief/{plural}", body) == 201
 
     async def delete_namespace(self) -> None:
-        """And let a minute pass."""
+        """Delete, and let a minute pass."""
         assert await self.send("DELETE", "/api/v1/namespaces/brief") == 200
         await asyncio.sleep(60)
 

@@ -1,4 +1,4 @@
-"""Requests that the real API server refuses, sent to ours in one process: the code, the reason, and nothing stored."""
+"""Requests that kube-apiserver rejects: the same code and reason, and nothing stored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The server as a process and as a component: it starts, tells where it is, serves and puts itself away."""
+"""The server as a process and as a component: it starts, reports its address, serves and shuts down."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Process:
     def request(
         self, path: str, identity: str = "admin", method: str = "GET", body: Any = None
     ) -> tuple[int, Any]:
-        """The code and the decoded body of an answer, asked for as this identity; as nobody with ''."""
+        """Code and decoded body of a response to this identity; '' is unauthenticated."""
         config = yaml.safe_load(self.kubeconfig.with_name(f"{identity or 'admin'}.kubeconfig").read_text())
         cluster = config["clusters"][0]["cluster"]
         tls = ssl.create_default_context(cafile=self.kubeconfig.parent / "pki" / "ca.crt")

@@ -1,4 +1,4 @@
-"""The authority of a data folder: what it makes, keeps and renews."""
+"""CA of a data folder: what it creates, keeps and renews."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A certificate asked of the cluster."""
+"""Certificates requested from the cluster."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.virtual_time import virtual_time
 
 
 class Cluster:
-    """Shows a request that somebody decides after a while."""
+    """Serves a request that is decided after a while."""
 
     def __init__(self, *statuses: dict[str, Any]) -> None:
         self.statuses = list(statuses)

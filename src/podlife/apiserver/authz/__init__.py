@@ -2,7 +2,6 @@
 
 from podlife.apiserver.authz.attributes import Attributes, Decision, NodeView, PolicyRule
 from podlife.apiserver.authz.authorizer import authorize, forbidden, rules_for
-from podlife.apiserver.authz.node_view import StoreNodeView
 from podlife.apiserver.authz.pod_references import find_reference, references
 
 __all__ = [
@@ -10,7 +9,6 @@ __all__ = [
     "Decision",
     "NodeView",
     "PolicyRule",
-    "StoreNodeView",
     "authorize",
     "find_reference",
     "forbidden",

@@ -1,4 +1,4 @@
-"""What the handler records of a request, from its arrival to the end of its answer."""
+"""What the handler records of a request, from its arrival to the end of its response."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The writer of an audit log: in a thread of its own, bounded, and in nobody's way."""
+"""Writer of an audit log: in its own thread, bounded, never blocking a request."""
 
 from __future__ import annotations
 

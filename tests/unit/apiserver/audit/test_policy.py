@@ -1,4 +1,4 @@
-"""Which rule of an audit policy decides about a request, and what is said of a file that is none."""
+"""Which rule of an audit policy applies to a request, and errors for invalid files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who is asking: tokens, certificates, and nobody else."""
+"""Authentication by tokens and client certificates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each identity may do, and what the refusal says."""
+"""What each user may do, and the error otherwise."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import pytest
 from podlife.api import status
 from podlife.api.codec import encode
 from podlife.apiserver.authn import ADMIN, ANONYMOUS, CONTROLLERS, UserInfo
-from podlife.apiserver.authz import Attributes, StoreNodeView, authorize, forbidden
+from podlife.apiserver.authz import Attributes, authorize, forbidden
+from podlife.apiserver.authz.node_view import StoreNodeView
 from podlife.apiserver.storage import Key, MemoryStore, Put
 
 NODE = UserInfo("system:node:n1", groups=("system:nodes", "system:authenticated"))

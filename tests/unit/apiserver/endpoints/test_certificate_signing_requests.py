@@ -1,4 +1,4 @@
-"""Certificates that nodes serve with: which the server signs, and for what name."""
+"""Serving certificates of nodes: which requests the server signs, and for what name."""
 
 from __future__ import annotations
 

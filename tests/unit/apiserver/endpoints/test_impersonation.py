@@ -1,4 +1,4 @@
-"""Acting as somebody else: only for those who may, and then with that user's rights alone."""
+"""Impersonation: only for permitted users, and with the impersonated user's rights only."""
 
 from __future__ import annotations
 

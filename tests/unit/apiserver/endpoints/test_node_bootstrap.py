@@ -1,4 +1,4 @@
-"""What a node that joins may do before it is one: read where it is, ask for its certificate, and nothing else."""
+"""What a bootstrap token allows: reading cluster-info, requesting a node's certificate, and nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a path means: one way to write it, and no other."""
+"""Parsing of request paths: only the canonical form is accepted."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Questions about identities, as kubectl auth asks them."""
+"""Access, identity and token reviews, as `kubectl auth` sends them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A store that is damaged or lost: refused in one line that says what to do, and never taken for an empty one."""
+"""A damaged or lost store: rejected with a one-line error that says what to do, never taken for an empty one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is shared between readers is kept only while readers are likely to share it."""
+"""Encoded bytes are cached only while readers are likely to share them."""
 
 from __future__ import annotations
 

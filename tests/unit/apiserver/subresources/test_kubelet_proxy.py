@@ -1,4 +1,4 @@
-"""`log` and `exec` passed on to an agent: a real one on loopback, with TLS and WebSockets, that we play."""
+"""`log` and `exec` proxied to a fake kubelet on loopback, with TLS and WebSockets."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Agent:
 
 
 class World:
-    """An agent, a store with its node and pods, and the proxy between them and a client."""
+    """A kubelet, a store with its node and pods, and the proxy."""
 
     def __init__(
         self, agent: Agent, pki: CertificateAuthority, objects: dict[Key, dict[str, Any]], port: int
@@ -307,7 +307,7 @@ async def test_an_agent_with_the_certificate_of_another_node_is_not_trusted(worl
 
 @pytest.fixture
 async def url(world: World) -> AsyncIterator[str]:
-    """A face that serves exec of the pod that the path names, and the log of one."""
+    """An HTTP server for exec of the pod in the path, and for the log of one."""
 
     async def handler(request: Request) -> Response:
         try:

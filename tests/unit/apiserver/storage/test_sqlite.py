@@ -1,4 +1,4 @@
-"""What only a store on a disk has: durability, group commit, restarts, compaction of the file, one owner."""
+"""What only a durable store has: durability, group commit, restarts, compaction, a single owner."""
 
 from __future__ import annotations
 

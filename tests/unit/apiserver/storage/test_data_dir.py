@@ -1,4 +1,4 @@
-"""A data folder that others could read: made private, with one line for each file that was not."""
+"""A data folder that others could read is made private, with a log line for each file that was not."""
 
 from __future__ import annotations
 
