@@ -205,5 +205,7 @@ async def test_a_name_that_does_not_resolve_is_a_config_error(tmp_path: Path) ->
     apiserver = ApiServer(
         ApiServerSettings(data=tmp_path, in_memory=True, bind="no-such-host.invalid", port=0)
     )
-    with pytest.raises(ConfigError, match=r"no-such-host\.invalid is no address"):
+    with pytest.raises(
+        ConfigError, match=r"no-such-host\.invalid is neither an IP address nor a known host name"
+    ):
         await apiserver.run()

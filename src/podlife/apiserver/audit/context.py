@@ -51,14 +51,14 @@ class Auditor:
         return AuditContext(self, request)
 
     def identified(
-        self, request: Request, asked: Attributes, authenticate: Callable[[Request], UserInfo]
+        self, request: Request, attributes: Attributes, authenticate: Callable[[Request], UserInfo]
     ) -> UserInfo:
         """Authenticate a request that the handler will not see if that fails: its rejection is recorded here."""
         try:
             return authenticate(request)
         except UnauthorizedError:
             context = self.begin(request)
-            context.received(None, asked)
+            context.received(None, attributes)
             context.answered(Response(401))
             raise
 
@@ -77,14 +77,14 @@ class AuditContext:
         is_usable = given and len(given) <= _MOST_ID and given.isprintable()
         self._id = given if is_usable else _new_id()
 
-    def received(self, user: UserInfo | None, asked: Attributes) -> None:
+    def received(self, user: UserInfo | None, attributes: Attributes) -> None:
         """`user` is the sender, None if unknown."""
         auditor = self._auditor
-        config = auditor.policy.config(user, asked)
+        config = auditor.policy.config(user, attributes)
         if config.level is Level.NONE:
             return
         now = auditor.clock.now()
-        self._subject = AuditedRequest(self._id, self._request, now, config, user, asked)
+        self._subject = AuditedRequest(self._id, self._request, now, config, user, attributes)
         # Upstream does not record this stage of an unauthenticated request.
         if user is not None:
             self._send(RECEIVED)
@@ -105,7 +105,7 @@ class AuditContext:
         subject = self._subject
         if subject is not None and request.body:
             level = subject.config.level
-            if level >= Level.REQUEST or subject.asked.verb in ("create", "update"):
+            if level >= Level.REQUEST or subject.attributes.verb in ("create", "update"):
                 subject.body = request
 
     def failed(self) -> None:
@@ -140,7 +140,7 @@ class AuditContext:
             response.upgrade = Upgrade(response.upgrade.protocols, self._relayed(response.upgrade))
         elif isinstance(body, AsyncIterator):
             self._answer = AuditedResponse(response.status)
-            is_long = subject.asked.verb == "watch" or subject.asked.subresource in _LONG_RUNNING
+            is_long = subject.attributes.verb == "watch" or subject.attributes.subresource in _LONG_RUNNING
             if is_long:
                 self._send(STARTED)
             is_kept = not is_long and subject.config.level >= Level.REQUEST_RESPONSE

@@ -47,7 +47,7 @@ class AuditedRequest:
     received_at: datetime
     config: RequestAuditConfig
     user: UserInfo | None
-    asked: Attributes
+    attributes: Attributes
     impersonated: UserInfo | None = None
     annotations: dict[str, str] | None = None
     # The body as JSON or protobuf, once the sender was authorized.
@@ -84,7 +84,7 @@ def encode_event(entry: AuditEntry) -> bytes:
 
 
 def _event(entry: AuditEntry) -> Object:
-    subject, asked = entry.subject, entry.subject.asked
+    subject, attributes = entry.subject, entry.subject.attributes
     event: Object = {
         "kind": "Event",
         "apiVersion": "audit.k8s.io/v1",
@@ -92,7 +92,7 @@ def _event(entry: AuditEntry) -> Object:
         "auditID": subject.audit_id,
         "stage": entry.stage,
         "requestURI": _request_uri(subject.request),
-        "verb": asked.verb,
+        "verb": attributes.verb,
         "user": _user(subject.user),
     }
     annotations = {}
@@ -104,8 +104,8 @@ def _event(entry: AuditEntry) -> Object:
         event["sourceIPs"] = source_ips
     if agent := subject.request.headers.get("User-Agent", ""):
         event["userAgent"] = agent if len(agent) <= _MOST_AGENT else f"{agent[:_MOST_AGENT]}...TRUNCATED"
-    if asked.resource:
-        event["objectRef"] = _object_ref(asked)
+    if attributes.resource:
+        event["objectRef"] = _object_ref(attributes)
     if entry.answer is not None:
         _add_answer(event, entry, entry.answer, annotations)
     event["requestReceivedTimestamp"] = format_micro_time(subject.received_at)
@@ -129,7 +129,7 @@ def _add_answer(
     }
     if subject.body is not None:
         sent = _read(subject.body.headers.get("Content-Type", ""), subject.body.body, annotations)
-        is_patch = subject.asked.verb == "patch"
+        is_patch = subject.attributes.verb == "patch"
         if not is_patch:
             _complete(event["objectRef"], sent)
         # A list may be a JSON patch; in any other request it is not a valid object.
@@ -179,15 +179,15 @@ def _is_address(text: str) -> bool:
     return True
 
 
-def _object_ref(asked: Attributes) -> Object:
-    version = asked.path.split("/")[3 if asked.group else 2]
+def _object_ref(attributes: Attributes) -> Object:
+    version = attributes.path.split("/")[3 if attributes.group else 2]
     found = {
-        "resource": asked.resource,
-        "namespace": namespace_of(asked),
-        "name": name_of(asked),
-        "apiGroup": asked.group,
+        "resource": attributes.resource,
+        "namespace": namespace_of(attributes),
+        "name": name_of(attributes),
+        "apiGroup": attributes.group,
         "apiVersion": version,
-        "subresource": asked.subresource,
+        "subresource": attributes.subresource,
     }
     return {key: value for key, value in found.items() if value}
 

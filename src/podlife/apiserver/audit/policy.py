@@ -130,71 +130,73 @@ class _Rule:
     namespaces: frozenset[str]
     urls: tuple[str, ...]
 
-    def matches(self, user: UserInfo | None, asked: Attributes) -> bool:
-        if self.verbs and asked.verb not in self.verbs:
+    def matches(self, user: UserInfo | None, attributes: Attributes) -> bool:
+        if self.verbs and attributes.verb not in self.verbs:
             return False
         if self.users and (user is None or user.name not in self.users):
             return False
         if self.groups and (user is None or self.groups.isdisjoint(user.groups)):
             return False
         if self.resources or self.namespaces:
-            return bool(asked.resource) and self._matches_resource(asked)
+            return bool(attributes.resource) and self._matches_resource(attributes)
         if self.urls:
-            return not asked.resource and any(_matches_path(asked.path, each) for each in self.urls)
+            return not attributes.resource and any(_matches_path(attributes.path, each) for each in self.urls)
         return True
 
-    def _matches_resource(self, asked: Attributes) -> bool:
-        if self.namespaces and namespace_of(asked) not in self.namespaces:
+    def _matches_resource(self, attributes: Attributes) -> bool:
+        if self.namespaces and namespace_of(attributes) not in self.namespaces:
             return False
-        return not self.resources or any(_selects(each, asked) for each in self.resources)
+        return not self.resources or any(_selects(each, attributes) for each in self.resources)
 
 
 @dataclass(frozen=True, slots=True)
 class AuditPolicy:
     rules: tuple[_Rule, ...]
 
-    def config(self, user: UserInfo | None, asked: Attributes) -> RequestAuditConfig:
+    def config(self, user: UserInfo | None, attributes: Attributes) -> RequestAuditConfig:
         """`user` is None for an unauthenticated request."""
         for rule in self.rules:
-            if rule.matches(user, asked):
+            if rule.matches(user, attributes):
                 return rule.config
         return _UNRECORDED
 
 
-def namespace_of(asked: Attributes) -> str:
+def namespace_of(attributes: Attributes) -> str:
     """A Namespace counts as being in itself, as in kube-apiserver's request info."""
-    return asked.namespace or (asked.name if asked.resource == "namespaces" and not asked.group else "")
+    return attributes.namespace or (
+        attributes.name if attributes.resource == "namespaces" and not attributes.group else ""
+    )
 
 
-def name_of(asked: Attributes) -> str:
+def name_of(attributes: Attributes) -> str:
     """A list or watch of one object by name counts as a request for that object, as in kube-apiserver's request
     info."""
-    if asked.name or not asked.field_selector or asked.verb not in ("list", "watch"):
-        return asked.name
-    found = _NAMED.search(asked.field_selector)
+    if attributes.name or not attributes.field_selector or attributes.verb not in ("list", "watch"):
+        return attributes.name
+    found = _NAMED.search(attributes.field_selector)
     return found[1] if found is not None else ""
 
 
-def _selects(wanted: _Resources, asked: Attributes) -> bool:
-    if wanted.group != asked.group:
+def _selects(wanted: _Resources, attributes: Attributes) -> bool:
+    if wanted.group != attributes.group:
         return False
     if not wanted.resources:
         return True
-    if wanted.resource_names and name_of(asked) not in wanted.resource_names:
+    if wanted.resource_names and name_of(attributes) not in wanted.resource_names:
         return False
-    return any(_matches_target(each, asked) for each in wanted.resources)
+    return any(_matches_target(each, attributes) for each in wanted.resources)
 
 
-def _matches_target(pattern: str, asked: Attributes) -> bool:
-    if pattern in ("*", asked.target):
+def _matches_target(pattern: str, attributes: Attributes) -> bool:
+    if pattern in ("*", attributes.target):
         return True
     resource, mark, subresource = pattern.partition("/")
     if not mark:
         return False
     # `pods/*` includes pods themselves, `*/status` only the subresource.
     if subresource == "*":
-        return resource == asked.resource
-    return resource == "*" and subresource == asked.subresource
+        return resource == attributes.resource
+    return resource == "*" and subresource == attributes.subresource
 
 
 def _matches_path(path: str, pattern: str) -> bool:

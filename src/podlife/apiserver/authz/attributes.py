@@ -53,21 +53,21 @@ class PolicyRule:
     resources: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
 
-    def allows(self, asked: Attributes) -> bool:
-        if not _covers(self.verbs, asked.verb):
+    def allows(self, attributes: Attributes) -> bool:
+        if not _covers(self.verbs, attributes.verb):
             return False
-        if not asked.resource:
-            return any(_covers_path(path, asked.path) for path in self.paths)
-        return _covers(self.groups, asked.group) and _covers_resource(self.resources, asked)
+        if not attributes.resource:
+            return any(_covers_path(path, attributes.path) for path in self.paths)
+        return _covers(self.groups, attributes.group) and _covers_resource(self.resources, attributes)
 
 
 def _covers(values: tuple[str, ...], value: str) -> bool:
     return value in values or "*" in values
 
 
-def _covers_resource(resources: tuple[str, ...], asked: Attributes) -> bool:
-    return _covers(resources, asked.target) or (
-        bool(asked.subresource) and f"*/{asked.subresource}" in resources
+def _covers_resource(resources: tuple[str, ...], attributes: Attributes) -> bool:
+    return _covers(resources, attributes.target) or (
+        bool(attributes.subresource) and f"*/{attributes.subresource}" in resources
     )
 
 

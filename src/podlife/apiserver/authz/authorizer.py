@@ -42,19 +42,19 @@ _PUBLIC_RULES = (PolicyRule(("get",), paths=("/healthz", "/livez", "/readyz", "/
 _CONTROLLER_USERS = frozenset({CONTROLLERS.name, "system:kube-scheduler"})
 
 
-def authorize(user: UserInfo, asked: Attributes, nodes: NodeView) -> Decision:
+def authorize(user: UserInfo, attributes: Attributes, nodes: NodeView) -> Decision:
     """Decide whether the user may do it; only denials carry a reason."""
     if MASTERS in user.groups:
         return ALLOWED
-    if any(rule.allows(asked) for rule in rules_for(user)) or _is_cluster_info(asked):
+    if any(rule.allows(attributes) for rule in rules_for(user)) or _is_cluster_info(attributes):
         return ALLOWED
     if user.node_name:
-        return authorize_node(user.node_name, asked, nodes)
+        return authorize_node(user.node_name, attributes, nodes)
     return DENIED
 
 
-def _is_cluster_info(asked: Attributes) -> bool:
-    what = (asked.verb, asked.group, asked.target, asked.namespace, asked.name)
+def _is_cluster_info(attributes: Attributes) -> bool:
+    what = (attributes.verb, attributes.group, attributes.target, attributes.namespace, attributes.name)
     return what == ("get", "", "configmaps", *CLUSTER_INFO)
 
 
@@ -70,26 +70,29 @@ def rules_for(user: UserInfo) -> Sequence[PolicyRule]:
     return common
 
 
-def forbidden(user: UserInfo, asked: Attributes, decision: Decision) -> ForbiddenError:
+def forbidden(user: UserInfo, attributes: Attributes, decision: Decision) -> ForbiddenError:
     """Return the 403 error in upstream's words."""
-    text = forbidden_message(user, asked)
+    text = forbidden_message(user, attributes)
     if decision.reason:
         text = f"{text}: {decision.reason}"
-    kind = f"{asked.resource}.{asked.group}" if asked.group else asked.resource
-    details = {"name": asked.name, "group": asked.group, "kind": asked.resource}
+    kind = f"{attributes.resource}.{attributes.group}" if attributes.group else attributes.resource
+    details = {"name": attributes.name, "group": attributes.group, "kind": attributes.resource}
     return ForbiddenError(
-        _subject(kind, asked.name) + text, details={key: value for key, value in details.items() if value}
+        _subject(kind, attributes.name) + text,
+        details={key: value for key, value in details.items() if value},
     )
 
 
-def forbidden_message(user: UserInfo, asked: Attributes) -> str:
-    if not asked.resource:
-        text = f'User "{user.name}" cannot {asked.verb} path "{asked.path}"'
+def forbidden_message(user: UserInfo, attributes: Attributes) -> str:
+    if not attributes.resource:
+        text = f'User "{user.name}" cannot {attributes.verb} path "{attributes.path}"'
     else:
-        where = f'in the namespace "{asked.namespace}"' if asked.namespace else "at the cluster scope"
+        where = (
+            f'in the namespace "{attributes.namespace}"' if attributes.namespace else "at the cluster scope"
+        )
         text = (
-            f'User "{user.name}" cannot {asked.verb} resource "{asked.target}" '
-            f'in API group "{asked.group}" {where}'
+            f'User "{user.name}" cannot {attributes.verb} resource "{attributes.target}" '
+            f'in API group "{attributes.group}" {where}'
         )
     # As upstream: an answer must not look like HTML to a browser.
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

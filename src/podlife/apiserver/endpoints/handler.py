@@ -83,13 +83,13 @@ class ApiHandler:
         audit = None if self.auditor is None else self.auditor.begin(request)
         verb = resource = ""
         try:
-            route = request_info.parse(request.path)
-            asked = _attributes(request, route)
-            if route is None:
-                response = await self._answer_meta(request, asked, audit)
+            info = request_info.parse(request.path)
+            attributes = _attributes(request, info)
+            if info is None:
+                response = await self._answer_non_resource(request, attributes, audit)
             else:
-                verb, resource = asked.verb, asked.resource
-                response = await self._answer(request, route, asked, audit)
+                verb, resource = attributes.verb, attributes.resource
+                response = await self._answer(request, info, attributes, audit)
         except ApiError as error:
             response = _failure(error)
         except MismatchError as error:
@@ -111,20 +111,26 @@ class ApiHandler:
         self.metrics.end(started, verb, resource, response.status)
         return response if audit is None else audit.answered(response)
 
-    async def _answer_meta(self, request: Request, asked: Attributes, audit: AuditContext | None) -> Response:
-        user = self._identify(request, asked, audit)
+    async def _answer_non_resource(
+        self, request: Request, attributes: Attributes, audit: AuditContext | None
+    ) -> Response:
+        user = self._identify(request, attributes, audit)
         if not non_resource_urls.is_public(request.path):
-            self._authorize(user, asked, audit)
+            self._authorize(user, attributes, audit)
         return non_resource_urls.answer(request, self.registry.store, self.metrics)
 
     async def _answer(
-        self, request: Request, route: request_info.RequestInfo, asked: Attributes, audit: AuditContext | None
+        self,
+        request: Request,
+        info: request_info.RequestInfo,
+        attributes: Attributes,
+        audit: AuditContext | None,
     ) -> Response:
-        user = self._identify(request, asked, audit)
-        self._authorize(user, asked, audit)
-        resource = route.resource
+        user = self._identify(request, attributes, audit)
+        self._authorize(user, attributes, audit)
+        resource = info.resource
         if resource is None:
-            raise _not_offered(route) or _no_such_resource()
+            raise _not_offered(info) or _no_such_resource()
         request = await with_json(request)
         if audit is not None:
             audit.read(request)
@@ -132,10 +138,10 @@ class ApiHandler:
             request,
             user,
             resource,
-            asked.verb,
-            (resource.namespaced and route.namespace) or "",
-            route.name,
-            route.subresource,
+            attributes.verb,
+            (resource.namespaced and info.namespace) or "",
+            info.name,
+            info.subresource,
         )
         return await self._run(scope)
 
@@ -143,29 +149,29 @@ class ApiHandler:
         """Return the user that sends the request; raises UnauthorizedError. Called before the body has been read."""
         if self.auditor is None:
             return self.authenticator.authenticate(request)
-        asked = _attributes(request, request_info.parse(request.path))
-        return self.auditor.identified(request, asked, self.authenticator.authenticate)
+        attributes = _attributes(request, request_info.parse(request.path))
+        return self.auditor.identified(request, attributes, self.authenticator.authenticate)
 
-    def _identify(self, request: Request, asked: Attributes, audit: AuditContext | None) -> UserInfo:
+    def _identify(self, request: Request, attributes: Attributes, audit: AuditContext | None) -> UserInfo:
         if audit is None:
             return act_as(self.authenticator.authenticate(request), request, self._authorize)
         try:
             sender = self.authenticator.authenticate(request)
         except UnauthorizedError:
-            audit.received(None, asked)
+            audit.received(None, attributes)
             raise
-        audit.received(sender, asked)
+        audit.received(sender, attributes)
         user = act_as(sender, request, self._authorize)
         if user is not sender:
             audit.impersonated(user)
         return user
 
-    def _authorize(self, user: UserInfo, asked: Attributes, audit: AuditContext | None = None) -> None:
-        decision = authorize(user, asked, self.nodes)
+    def _authorize(self, user: UserInfo, attributes: Attributes, audit: AuditContext | None = None) -> None:
+        decision = authorize(user, attributes, self.nodes)
         if audit is not None:
             audit.decided(decision)
         if not decision.allowed:
-            raise forbidden(user, asked, decision)
+            raise forbidden(user, attributes, decision)
 
     async def _run(self, scope: RequestScope) -> Response:
         resource, verb, subresource = scope.resource, scope.verb, scope.subresource
@@ -219,16 +225,16 @@ class ApiHandler:
         return await self.kubelet_proxy.exec(scope.request, scope.namespace, scope.name)
 
 
-def _attributes(request: Request, route: request_info.RequestInfo | None) -> Attributes:
-    if route is None:
+def _attributes(request: Request, info: request_info.RequestInfo | None) -> Attributes:
+    if info is None:
         return Attributes(verb=request.method.lower(), path=request.path)
     return Attributes(
-        verb=request_info.verb_of(request, route),
-        group=route.group,
-        resource=route.plural,
-        subresource=route.subresource,
-        namespace=route.namespace,
-        name=route.name,
+        verb=request_info.verb_of(request, info),
+        group=info.group,
+        resource=info.plural,
+        subresource=info.subresource,
+        namespace=info.namespace,
+        name=info.name,
         path=request.path,
         field_selector=request.query.get("fieldSelector"),
     )
@@ -249,11 +255,11 @@ _INSTEAD = {
 }
 
 
-def _not_offered(route: request_info.RequestInfo) -> ApiError | None:
-    if (route.group, route.plural) != ("", "pods") or route.subresource not in _INSTEAD:
+def _not_offered(info: request_info.RequestInfo) -> ApiError | None:
+    if (info.group, info.plural) != ("", "pods") or info.subresource not in _INSTEAD:
         return None
     return NotFoundError(
-        f"{route.subresource} is not offered by this server: {_INSTEAD[route.subresource]}", details={}
+        f"{info.subresource} is not offered by this server: {_INSTEAD[info.subresource]}", details={}
     )
 
 

@@ -34,8 +34,8 @@ def act_as(user: UserInfo, request: Request, check: Callable[[UserInfo, Attribut
             code=400,
             reason="BadRequest",
         )
-    for asked in (*_asked(name, uid, groups), *_asked_extra(headers, extra)):
-        check(user, asked)
+    for attributes in (*_asked(name, uid, groups), *_asked_extra(headers, extra)):
+        check(user, attributes)
     return UserInfo(name, uid, _completed(name, groups))
 
 

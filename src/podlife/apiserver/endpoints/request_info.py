@@ -28,14 +28,14 @@ def parse(path: str) -> RequestInfo | None:
     if parts and parts[-1] == "":
         parts.pop()
     if parts[:2] == ["api", "v1"]:
-        return _route("", "v1", parts[2:])
+        return _resource_info("", "v1", parts[2:])
     # A path under /apis needs a group: the core group is under /api.
     if parts[:1] == ["apis"] and len(parts) > 2 and parts[1]:
-        return _route(parts[1], parts[2], parts[3:])
+        return _resource_info(parts[1], parts[2], parts[3:])
     return None
 
 
-def _route(group: str, version: str, rest: list[str]) -> RequestInfo | None:
+def _resource_info(group: str, version: str, rest: list[str]) -> RequestInfo | None:
     namespace = ""
     if not all(rest):
         return None
@@ -63,11 +63,11 @@ def _fits(resource: Resource, namespace: str, name: str, subresource: str) -> bo
     return not subresource or subresource in resource.subresources
 
 
-def verb_of(request: Request, route: RequestInfo) -> str:
+def verb_of(request: Request, info: RequestInfo) -> str:
     """Return the request's verb, as authorization and the registry name it; empty for an unknown method."""
     match request.method:
         case "GET":
-            if route.name:
+            if info.name:
                 return "get"
             flag = request.query.get("watch").lower()
             return "watch" if "watch" in request.query and flag not in ("false", "0") else "list"
@@ -78,6 +78,6 @@ def verb_of(request: Request, route: RequestInfo) -> str:
         case "PATCH":
             return "patch"
         case "DELETE":
-            return "delete" if route.name else "deletecollection"
+            return "delete" if info.name else "deletecollection"
         case _:
             return ""

@@ -101,7 +101,7 @@ async def test_an_event_that_cannot_be_encoded_does_not_end_the_log(caplog: pyte
     backend = LogBackend(written.append)
     backend.start()
     broken = entry()
-    broken.subject.asked = None  # type: ignore[assignment]
+    broken.subject.attributes = None  # type: ignore[assignment]
     with caplog.at_level(logging.ERROR):
         backend(broken)
         backend(entry("kept"))
