@@ -1,17 +1,17 @@
-"""A connection of an HTTP server that costs little before its client is known.
+"""Connections of an HTTP server that cost little before the client is authenticated.
 
-Whoever can connect can send a head (request line and headers) that never ends, or nothing at all. So a head has a
-bound for all of its bytes, the first of a connection must be whole within a time, and of the connections whose client
-has not proved who it is there are only so many: one more costs the oldest its place, so that those who just wait
-keep nobody out.
+Anyone who can connect can send endless headers, or nothing at all. So the request line and headers have a limit for
+all of their bytes, the first request of a connection must begin within a time, and the number of unauthenticated
+connections is limited: one more closes the oldest, so that idle ones keep no client out.
 
-The HTTP library bounds each header and their number, not their sum. How bodies are read is left to the servers.
+aiohttp limits each header and their number, not their sum. Reading bodies is left to the servers.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from typing import Any
 
 from aiohttp import StreamReader, hdrs, web
@@ -19,7 +19,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 from podlife.memory import give_back_soon
 
-__all__ = ["BoundedConnection", "Strangers"]
+__all__ = ["BoundedConnection", "UnauthenticatedConnections", "enable_keepalive"]
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ _TOO_LARGE = (
 
 
 class BoundedConnection(web.RequestHandler):
-    """Its server calls `request_begins` and `request_ends` around every request."""
+    """The server calls `request_begins` and `request_ends` around every request."""
 
     __slots__ = (
         "_body",
@@ -51,11 +51,11 @@ class BoundedConnection(web.RequestHandler):
         self._most_head_bytes = most_head_bytes
         self._first_head_seconds = first_head_seconds
         self._first_head: asyncio.TimerHandle | None = None
-        # What has arrived of a head that is not whole yet, and the body of the last one that is.
+        # Bytes of incomplete headers, and the body of the last complete request.
         self._head_bytes = 0
         self._body: StreamReader | None = None
         self._request: web.BaseRequest | None = None
-        # What follows a head that cannot be parsed has no beginning.
+        # Nothing after unparsable headers can be parsed.
         self._is_unreadable = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -76,7 +76,7 @@ class BoundedConnection(web.RequestHandler):
             self._head_bytes = 0
             self._body = self._messages[-1][1]
             self._shorten_failure()
-            # Requests may come faster than they are answered: those that wait count together.
+            # Pipelined requests that wait count together.
             size = sum(_size_of(message) for message, _ in self._messages)
         elif not is_body:
             size = self._head_bytes = self._head_bytes + len(data)
@@ -86,8 +86,8 @@ class BoundedConnection(web.RequestHandler):
             self._refuse_head()
 
     def _shorten_failure(self) -> None:
-        """The parser's error quotes all that could not be parsed, and its traceback keeps that until the next look
-        for garbage: only what the answer says is kept."""
+        """Keep only what the response says of a parser error, which quotes all unparsable input and whose traceback
+        would keep that until the next garbage collection."""
         message: Any
         message, body = self._messages[-1]
         failure = getattr(message, "exc", None)
@@ -107,7 +107,7 @@ class BoundedConnection(web.RequestHandler):
         self._request = None
 
     def _is_receiving_body(self) -> bool:
-        """A body is read no faster than it is wanted, and so is what comes after an upgrade."""
+        """Whether a body, or an upgraded stream, is being received; both have backpressure."""
         if self._body is not None and not self._body.is_eof():
             return True
         return self._request is not None and hdrs.UPGRADE in self._request.headers
@@ -118,7 +118,7 @@ class BoundedConnection(web.RequestHandler):
             self.transport.write(_TOO_LARGE)
             self.force_close()
         else:
-            # An answer is being written: it is the last one.
+            # A response is being written: it is the last one.
             self.close()
 
     def _forget_first_head(self) -> None:
@@ -128,13 +128,13 @@ class BoundedConnection(web.RequestHandler):
 
 
 def _size_of(message: Any) -> int:
-    """How much of it the client has sent. Of what could not be parsed little is kept."""
+    """Size of a request's line and headers."""
     headers = getattr(message, "raw_headers", ())
     return len(getattr(message, "path", "")) + sum(len(name) + len(value) for name, value in headers)
 
 
-class Strangers:
-    """The connections whose client nobody knows yet, the oldest first."""
+class UnauthenticatedConnections:
+    """Connections whose client is not authenticated yet, oldest first."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -145,7 +145,7 @@ class Strangers:
         if len(self._connections) > self._most:
             oldest = next(iter(self._connections))
             self.forget(oldest)
-            log.warning("closed the oldest of %d connections without credentials", self._most + 1)
+            log.warning("closed the oldest of %d unauthenticated connections", self._most + 1)
             oldest.force_close()
 
     def forget(self, connection: BoundedConnection) -> None:
@@ -153,3 +153,12 @@ class Strangers:
 
     def __contains__(self, connection: BoundedConnection) -> bool:
         return connection in self._connections
+
+
+def enable_keepalive(listener: socket.socket) -> None:
+    """Detect a client that vanished within two minutes; accepted connections inherit this."""
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    if hasattr(socket, "TCP_KEEPIDLE"):
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 60)
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 15)
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 4)

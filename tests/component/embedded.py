@@ -13,9 +13,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from podlife.apiserver.assembly import assemble
-from podlife.apiserver.authn.authenticator import ADMIN, Authenticator
-from podlife.apiserver.endpoints.handler import ApiHandler
-from podlife.apiserver.namespace.deletion import create_system_namespaces
+from podlife.apiserver.authn import ADMIN, Authenticator
+from podlife.apiserver.endpoints import ApiHandler
+from podlife.apiserver.namespace import create_system_namespaces
 from podlife.apiserver.storage import MemoryStore
 from podlife.client import Client, InProcessTransport
 from podlife.wire import Handler, Peer, Request, Response

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 from aiohttp import ClientSession, web
 
-from podlife.bounded_connection import BoundedConnection, Strangers
+from podlife.bounded_connection import BoundedConnection, UnauthenticatedConnections
 
 MOST = 32 * 1024
 DEADLINE = 60.0
@@ -16,7 +16,7 @@ Answer = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
 class Server(web.Server):
-    def __init__(self, answer: Answer, strangers: Strangers) -> None:
+    def __init__(self, answer: Answer, strangers: UnauthenticatedConnections) -> None:
         super().__init__(self._serve)
         self._answer = answer
         self._strangers = strangers
@@ -41,7 +41,7 @@ async def length(request: web.BaseRequest) -> web.StreamResponse:
 
 @asynccontextmanager
 async def serving(answer: Answer = length, strangers: int = 100) -> AsyncIterator[int]:
-    server = Server(answer, Strangers(strangers))
+    server = Server(answer, UnauthenticatedConnections(strangers))
     listener = await asyncio.get_running_loop().create_server(server, "127.0.0.1", 0)
     try:
         async with asyncio.timeout(DEADLINE):

@@ -14,13 +14,13 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from podlife.apiserver.storage import Delete, Key, Limits, Put, SqliteStore
+from podlife.apiserver.storage import Delete, HistoryLimits, Key, Put, SqliteStore
 
 PAGE = 8192
 FRAME = PAGE + 24
 RESOURCES = ("pods", "leases", "events")
 # Some of the log is compacted, some of it is history, some stands in the write-ahead log alone.
-LIMITS = Limits(events=150)
+LIMITS = HistoryLimits(events=150)
 
 Damage = Callable[[Path, random.Random], str]
 

@@ -13,7 +13,7 @@ import random
 import sys
 from pathlib import Path
 
-from podlife.apiserver.storage import Change, Delete, Key, Limits, Put, SqliteStore, writer
+from podlife.apiserver.storage import Change, Delete, HistoryLimits, Key, Put, SqliteStore, writer
 
 WRITERS = 20
 KEYS_PER_WRITER = 4
@@ -52,7 +52,7 @@ async def follow(store: SqliteStore, resource: str) -> None:
 async def main(folder: Path, seed: int) -> None:
     # Compaction has its part in every round.
     writer.COMPACT_REVISIONS = 50
-    store = await SqliteStore.open(folder, limits=Limits(events=2_000))
+    store = await SqliteStore.open(folder, limits=HistoryLimits(events=2_000))
     async with asyncio.TaskGroup() as group:
         for resource in ("pods", "leases"):
             group.create_task(follow(store, resource))

@@ -11,12 +11,12 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from podlife.apiserver.storage import Event, Key, Limits, SqliteStore
+from podlife.apiserver.storage import Event, HistoryLimits, Key, SqliteStore
 from podlife.apiserver.storage.maintenance import check
 
 ROUNDS = int(os.environ.get("PODLIFE_CRASH_ROUNDS", "5"))
 WRITER = Path(__file__).with_name("store_writer.py")
-LIMITS = Limits(events=2_000)
+LIMITS = HistoryLimits(events=2_000)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from podlife.apiserver.endpoints.handler import ApiHandler
+from podlife.apiserver.endpoints import ApiHandler
 from podlife.wire import Peer, Query, Request
 from tests.component import embedded
 from tests.fuzz.hostile import Place, body, places

@@ -17,8 +17,7 @@ from pathlib import Path
 from podlife.apiserver.registry.object_codec import encoder
 from podlife.apiserver.resource import Resource
 from podlife.apiserver.resource_table import STORED
-from podlife.apiserver.storage import Key
-from podlife.apiserver.storage.store import Put
+from podlife.apiserver.storage import Key, Put
 from podlife.cli.commands.explain.rules import acting_rules
 from podlife.client import CONFIG_MAPS, DEPLOYMENTS, NAMESPACES, PODS, Client, Ref
 from podlife.controller import ControlPlane, Runnable

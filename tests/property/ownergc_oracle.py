@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from podlife.apiserver.endpoints.handler import ApiHandler
+from podlife.apiserver.endpoints import ApiHandler
 from podlife.apiserver.resource_table import find
 from podlife.client import CONFIG_MAPS, NODES, SECRETS, Ref
 from podlife.wire import Request

@@ -17,8 +17,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from podlife.apiserver.storage import (
     CompactedError,
     Delete,
+    HistoryLimits,
     Key,
-    Limits,
     MemoryStore,
     MismatchError,
     Put,
@@ -28,7 +28,7 @@ from podlife.apiserver.storage import (
 )
 from podlife.apiserver.storage.maintenance import check
 
-LIMITS = Limits(seconds=100, events=20, value_bytes=2_000)
+LIMITS = HistoryLimits(seconds=100, events=20, value_bytes=2_000)
 KEYS = [
     Key(resource, namespace, name)
     for resource in ("pods", "leases")

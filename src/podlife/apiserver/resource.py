@@ -1,4 +1,4 @@
-"""The description of one resource: everything the server knows of it stands in one row (see `resources`)."""
+"""Description of one resource: everything the server knows about it is in one row of `resource_table`."""
 
 from __future__ import annotations
 
@@ -9,14 +9,12 @@ from typing import Any
 from podlife.api.codec import Object
 from podlife.apiserver.strategies.strategy import Strategy
 
-__all__ = ["ALL_VERBS", "Column", "Printer", "Resource"]
-
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column of a server-side table. `priority` 1 shows only with `-o wide`."""
+    """One column of a server-side table. `priority` 1 is shown only with `-o wide`."""
 
     name: str
     description: str = ""
@@ -27,9 +25,10 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Printer:
-    """How `kubectl get` shows a resource: the columns, and the cells of one object (in the same order).
+    """How `kubectl get` shows a resource: the columns, and the cells of one object in the same order.
 
-    `cells` gets the object and the current time as seconds since the epoch."""
+    `cells` gets the object and the current time as seconds since the epoch.
+    """
 
     columns: tuple[Column, ...]
     cells: Callable[[Object, float], list[Any]]
@@ -51,21 +50,21 @@ class Resource:
     subresources: tuple[str, ...] = ()
     # For subresources that write another part of the object by rules of their own.
     subresource_strategies: Mapping[str, Strategy] = field(default_factory=dict)
-    # How clients may select besides metadata.name and metadata.namespace: the path's value in an object.
-    # An absent value is the empty string; a selector on any other path is a 400.
+    # Field selectors besides metadata.name and metadata.namespace: path to value. An absent value is the empty
+    # string; a selector on any other path is a 400.
     selectable: Mapping[str, Callable[[Object], str]] = field(default_factory=dict)
     printer: Printer | None = None
-    # Where the objects are kept, if not under their own name: events of both groups are one.
+    # Key the objects are stored under, if not the resource's own: both event groups share one.
     stored_as: str = ""
-    # For such a resource: its objects from what is stored, and back. Each gets and gives whole objects.
+    # For such a resource: conversion from the stored form and back. Each takes and returns whole objects.
     from_stored: Callable[[Object], Object] | None = None
     to_stored: Callable[[Object], Object] | None = None
-    # A review or a binding is only ever created: nothing of it is kept.
+    # A review or a binding is only ever created: nothing is stored.
     verbs: tuple[str, ...] = ALL_VERBS
 
     @property
     def key(self) -> str:
-        """`pods`, `deployments.apps`: how the resource is named in storage, messages and details."""
+        """`pods`, `deployments.apps`: the resource's name in storage, messages and details."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     @property

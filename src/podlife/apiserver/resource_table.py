@@ -1,7 +1,7 @@
-"""The table of what the API server serves: one row per resource. Adding a resource is adding a row.
+"""Table of the resources that the API server serves: one row each. To add a resource, add a row.
 
-The order of the rows is the order in which clients learn of the groups, which is the real server's: where two
-groups offer the same name (events), the one that comes first is meant.
+Rows are in the order in which discovery lists the groups, which is kube-apiserver's: if two groups offer the same
+name (events), the first one is meant.
 """
 
 from __future__ import annotations
@@ -11,9 +11,7 @@ from functools import partial
 from podlife.apiserver import printers, strategies
 from podlife.apiserver.resource import Resource
 from podlife.apiserver.strategies import SELECTABLE
-from podlife.apiserver.strategies.core import event_conversion
-
-__all__ = ["RESOURCES", "STORED", "find", "group_versions"]
+from podlife.apiserver.strategies.core.events import from_core, to_core
 
 _core = partial(Resource, "", "v1")
 _apps = partial(Resource, "apps", "v1")
@@ -27,7 +25,7 @@ _coordination = partial(Resource, "coordination.k8s.io", "v1")
 
 _ALL = ("all",)
 _CREATE = ("create",)
-# A collection of namespaces is not deleted in one call: each has contents to be emptied first.
+# Namespaces have no deletecollection: each must be emptied first.
 _NAMESPACE_VERBS = ("create", "delete", "get", "list", "patch", "update", "watch")
 _POD_SUBRESOURCES = ("binding", "ephemeralcontainers", "eviction", "exec", "log", "resize", "status")
 
@@ -192,8 +190,8 @@ RESOURCES: tuple[Resource, ...] = (
         printer=printers.EVENTS,
         short_names=("ev",),
         stored_as="events",
-        from_stored=event_conversion.from_core,
-        to_stored=event_conversion.to_core,
+        from_stored=from_core,
+        to_stored=to_core,
     ),
     _authentication("SelfSubjectReview", "selfsubjectreviews", namespaced=False, verbs=_CREATE),
     _authentication("TokenReview", "tokenreviews", namespaced=False, verbs=_CREATE),
@@ -238,7 +236,7 @@ RESOURCES: tuple[Resource, ...] = (
 )
 
 STORED: tuple[Resource, ...] = tuple(row for row in RESOURCES if "list" in row.verbs)
-"""The rows that hold objects; the others are only asked."""
+"""Rows whose objects are stored."""
 
 _BY_NAME = {(row.group, row.version, row.plural): row for row in RESOURCES}
 
@@ -248,5 +246,5 @@ def find(group: str, version: str, plural: str) -> Resource | None:
 
 
 def group_versions() -> tuple[tuple[str, str], ...]:
-    """Every group and version that is served, once, in the order of the table."""
+    """Every served group and version, once, in the order of the table."""
     return tuple(dict.fromkeys((row.group, row.version) for row in RESOURCES))

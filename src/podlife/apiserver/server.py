@@ -1,8 +1,8 @@
-"""The API server as one component: `run` opens the store, binds, serves, and puts everything away again.
+"""The API server as one component: `run` opens the store, binds, serves, and closes everything again.
 
-It starts in the order store, identities, handler, face, and stops in the reverse, each with a deadline: new
-connections are refused, watches end in an orderly way, requests in flight finish, and the store closes last.
-In the data folder it keeps the store, `pki/`, `tokens.csv` and a kubeconfig for each identity of its own.
+It starts store, identities, handler and HTTP server in this order and stops them in reverse, each with a deadline:
+new connections are refused, watches end in an orderly way, requests in flight finish, and the store closes last. The
+data folder holds the store, `pki/`, `tokens.csv` and a kubeconfig for each of the server's own identities.
 """
 
 from __future__ import annotations
@@ -20,24 +20,21 @@ from pathlib import Path
 
 from podlife.apiserver.assembly import assemble
 from podlife.apiserver.audit.options import start_audit
-from podlife.apiserver.authn.authenticator import ADMIN, Authenticator, TokenFile
-from podlife.apiserver.endpoints.handler import ApiHandler
-from podlife.apiserver.http.server import HttpFace, Limits
+from podlife.apiserver.authn import ADMIN, Authenticator, TokenFile
+from podlife.apiserver.endpoints import ApiHandler
+from podlife.apiserver.http import HttpLimits, HttpServer
 from podlife.apiserver.identities import Identities, prepare_identities, write_kubeconfigs
-from podlife.apiserver.namespace.controller import NamespaceCleanup
-from podlife.apiserver.namespace.deletion import create_system_namespaces
-from podlife.apiserver.settings import Settings
-from podlife.apiserver.storage.store import Store
-from podlife.apiserver.subresources.kubelet_proxy import NodeProxy
+from podlife.apiserver.namespace import NamespaceController, create_system_namespaces
+from podlife.apiserver.settings import ApiServerSettings
+from podlife.apiserver.storage import Store
+from podlife.apiserver.subresources.kubelet_proxy import KubeletProxy
 from podlife.clock import Clock, SystemClock
 from podlife.errors import ConfigError
 
-__all__ = ["ApiServer", "Serving", "Settings"]
-
 
 @dataclass(frozen=True, slots=True)
-class Serving:
-    """What a server that is ready tells about itself."""
+class ServingInfo:
+    """What a ready server reports about itself."""
 
     url: str
     folder: Path
@@ -47,10 +44,10 @@ class Serving:
 
 
 class ApiServer:
-    """One server. `run` serves until `stop` is called, or its task is cancelled."""
+    """One server. `run` serves until `stop` is called or its task is cancelled."""
 
     def __init__(
-        self, settings: Settings, *, clock: Clock | None = None, limits: Limits | None = None
+        self, settings: ApiServerSettings, *, clock: Clock | None = None, limits: HttpLimits | None = None
     ) -> None:
         self._settings = settings
         self._clock = clock or SystemClock()
@@ -60,25 +57,25 @@ class ApiServer:
     def stop(self) -> None:
         self._stopping.set()
 
-    async def run(self, on_ready: Callable[[Serving], None] = lambda serving: None) -> None:
-        """Serve; `on_ready` is called once the address answers. Raises ConfigError when that cannot be."""
+    async def run(self, on_ready: Callable[[ServingInfo], None] = lambda serving: None) -> None:
+        """Serve; `on_ready` is called once the address answers. Raises ConfigError if the server cannot start."""
         async with AsyncExitStack() as stack:
             folder = self._folder(stack)
             store = await self._open_store(folder)
             stack.push_async_callback(store.close)
             identities = prepare_identities(self._settings, folder, self._clock)
             handler = await self._assemble(stack, store, identities)
-            tls = identities.pki.server_context(identities.serving_file)
-            face = HttpFace(handler, tls=tls, limits=self._limits, identify=handler.identify)
-            await self._bind(face)
-            stack.push_async_callback(face.stop, seconds=self._settings.stop_seconds)
-            serving = Serving(_url(self._settings.bind, face.port), folder)
+            tls = identities.ca.server_context(identities.serving_file)
+            http_server = HttpServer(handler, tls=tls, limits=self._limits, identify=handler.identify)
+            await self._bind(http_server)
+            stack.push_async_callback(http_server.stop, seconds=self._settings.stop_seconds)
+            serving = ServingInfo(_url(self._settings.bind, http_server.port), folder)
             write_kubeconfigs(folder, serving.url, identities)
             async with asyncio.TaskGroup() as group:
                 tasks = []
                 if self._settings.cleans_namespaces:
-                    cleanup = NamespaceCleanup(handler.registry).run()
-                    tasks.append(group.create_task(cleanup, name="namespace cleanup"))
+                    controller = NamespaceController(handler.registry).run()
+                    tasks.append(group.create_task(controller, name="namespace controller"))
                 on_ready(serving)
                 await self._stopping.wait()
                 for task in tasks:
@@ -91,7 +88,7 @@ class ApiServer:
         return folder
 
     async def _assemble(self, stack: AsyncExitStack, store: Store, identities: Identities) -> ApiHandler:
-        proxy = NodeProxy(store.get, lambda: identities.pki.client_context(identities.agent_client_file))
+        proxy = KubeletProxy(store.get, lambda: identities.ca.client_context(identities.agent_client_file))
         stack.push_async_callback(proxy.close)
         audit = start_audit(self._settings, self._clock)
         if audit is not None:
@@ -100,8 +97,8 @@ class ApiServer:
             store,
             clock=self._clock,
             authenticator=Authenticator(TokenFile(identities.tokens_file)),
-            node_proxy=proxy,
-            sign_node_request=identities.pki.sign_node_request,
+            kubelet_proxy=proxy,
+            sign_node_request=identities.ca.sign_node_request,
             not_ready_toleration_seconds=self._settings.not_ready_toleration_seconds,
             unreachable_toleration_seconds=self._settings.unreachable_toleration_seconds,
             auditor=None if audit is None else audit.auditor,
@@ -113,25 +110,25 @@ class ApiServer:
 
     async def _open_store(self, folder: Path) -> Store:
         if self._settings.in_memory or self._settings.data is None:
-            from podlife.apiserver.storage.data_dir import DataFolder
-            from podlife.apiserver.storage.memory import MemoryStore
+            from podlife.apiserver.storage import MemoryStore
+            from podlife.apiserver.storage.data_dir import DataDir
 
-            DataFolder(folder).prepare(in_memory=True)
+            DataDir(folder).prepare(in_memory=True)
             return MemoryStore()
-        from podlife.apiserver.storage.sqlite import SqliteStore
+        from podlife.apiserver.storage import SqliteStore
 
         return await SqliteStore.open(folder)
 
-    async def _bind(self, face: HttpFace) -> None:
+    async def _bind(self, http_server: HttpServer) -> None:
         bind, port = self._settings.bind, self._settings.port
         try:
-            await face.start(bind, port)
+            await http_server.start(bind, port)
         except (OSError, OverflowError, UnicodeError) as error:
             raise ConfigError(_why_not_bound(bind, port, error)) from error
 
 
 def _url(bind: str, port: int) -> str:
-    """Where clients on this machine find the server."""
+    """URL at which clients on this machine reach the server."""
     try:
         address = ip_address(bind)
     except ValueError:
@@ -143,7 +140,7 @@ def _url(bind: str, port: int) -> str:
 
 def _why_not_bound(bind: str, port: int, error: Exception) -> str:
     if isinstance(error, socket.gaierror | UnicodeError):
-        return f"{bind} is no address and no host name that is known here: choose another with --bind"
+        return f"{bind} is neither an IP address nor a known host name: choose another with --bind"
     match getattr(error, "errno", None):
         case errno.EADDRINUSE:
             return (

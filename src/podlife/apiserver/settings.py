@@ -1,33 +1,31 @@
-"""How an API server is to serve: plain data, cheap to import."""
+"""Settings of the API server: plain data, cheap to import."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Settings"]
-
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ApiServerSettings:
     """Without a data folder nothing outlives the process."""
 
     data: Path | None = None
     # Keep identities in the data folder, but objects only in memory.
     in_memory: bool = False
-    # The data folder was made for this one run and goes with it.
+    # The data folder was created for this run and is removed with it.
     is_temporary: bool = False
     bind: str = "127.0.0.1"
-    # 0 is any free port.
+    # 0 selects any free port.
     port: int = 6443
-    # What else clients call this server, beside its address.
+    # Additional names under which clients reach this server.
     names: tuple[str, ...] = ()
     not_ready_toleration_seconds: int = 300
     unreachable_toleration_seconds: int = 300
-    # Empty namespaces that are deleted; off where kube-controller-manager does it.
+    # Run the namespace controller; off where kube-controller-manager runs its own.
     cleans_namespaces: bool = True
     stop_seconds: float = 10.0
-    # Empty disables the audit log, "-" is standard output. An empty policy file is the default policy.
+    # Empty disables the audit log, "-" is standard output. An empty policy file means the default policy.
     audit_log_path: str = ""
     audit_policy_file: str = ""
     audit_log_max_mb: int = 100

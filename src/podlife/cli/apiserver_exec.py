@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import NoReturn
 
 from podlife.apiserver.identities import prepare_identities
-from podlife.apiserver.settings import Settings
-from podlife.apiserver.storage.data_dir import DataFolder
+from podlife.apiserver.settings import ApiServerSettings
+from podlife.apiserver.storage.data_dir import DataDir
 from podlife.clock import SystemClock
 from podlife.daemons.event_loop import hold_back_signals
 from podlife.errors import ConfigError
@@ -30,7 +30,7 @@ from podlife.localcluster.state_dir import UpFolder
 __all__ = ["prepare", "serve"]
 
 
-def serve(settings: Settings) -> NoReturn:
+def serve(settings: ApiServerSettings) -> NoReturn:
     """Prepare the data folder and become the server; raises ConfigError when the folder cannot be used."""
     if settings.data is None:
         hold_back_signals()
@@ -59,10 +59,10 @@ def _environment() -> dict[str, str]:
     return {"PYTHONMALLOC": "malloc"} | environment
 
 
-def prepare(settings: Settings, folder: Path) -> None:
+def prepare(settings: ApiServerSettings, folder: Path) -> None:
     """Make what a server needs in its folder; raises ConfigError when it cannot be used."""
     # Nobody else may use the folder meanwhile; the server claims it again for as long as it runs.
-    claim = DataFolder(folder)
+    claim = DataDir(folder)
     claim.claim()
     try:
         # Before the identities: a folder that has them and no store has lost its store.
@@ -78,5 +78,5 @@ def prepare(settings: Settings, folder: Path) -> None:
         claim.release()
 
 
-def _to_json(settings: Settings) -> str:
+def _to_json(settings: ApiServerSettings) -> str:
     return json.dumps(asdict(settings) | {"data": str(settings.data)})

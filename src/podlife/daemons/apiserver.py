@@ -16,8 +16,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from podlife.apiserver.server import ApiServer, Serving
-from podlife.apiserver.settings import Settings
+from podlife.apiserver.server import ApiServer, ServingInfo
+from podlife.apiserver.settings import ApiServerSettings
 from podlife.daemons import event_loop as loop
 from podlife.daemons.event_loop import stopped_by_signals
 from podlife.daemons.limits import allow_many_open_files
@@ -29,7 +29,7 @@ __all__ = ["run"]
 _GRACE_SECONDS = 5.0
 
 
-def run(settings: Settings, tell: Callable[[Serving], None] | None = None) -> None:
+def run(settings: ApiServerSettings, tell: Callable[[ServingInfo], None] | None = None) -> None:
     """Serve until SIGTERM or SIGINT; a second signal ends the process at once. When it serves that is told: to people,
     if not said whom."""
     logging.basicConfig(level=logging.WARNING, format="podlife: %(message)s", stream=sys.stderr)
@@ -38,10 +38,10 @@ def run(settings: Settings, tell: Callable[[Serving], None] | None = None) -> No
     loop.run(_serve(settings, tell or (lambda serving: print(_welcome(serving, settings), flush=True))))
 
 
-async def _serve(settings: Settings, tell: Callable[[Serving], None]) -> None:
+async def _serve(settings: ApiServerSettings, tell: Callable[[ServingInfo], None]) -> None:
     server = ApiServer(settings)
 
-    def ready(serving: Serving) -> None:
+    def ready(serving: ServingInfo) -> None:
         # What is there now stays: the collector need not walk through it again and again.
         gc.collect()
         gc.freeze()
@@ -60,7 +60,7 @@ async def _serve(settings: Settings, tell: Callable[[Serving], None]) -> None:
         await server.run(ready)
 
 
-def _welcome(serving: Serving, settings: Settings) -> str:
+def _welcome(serving: ServingInfo, settings: ApiServerSettings) -> str:
     kept = "memory only" if settings.in_memory else str(serving.folder)
     return f"""\
 The API server is ready on {serving.url} (data: {kept}).
@@ -74,9 +74,9 @@ The API server is ready on {serving.url} (data: {kept}).
 Ctrl-C stops it."""
 
 
-def _from_json(text: str) -> Settings:
+def _from_json(text: str) -> ApiServerSettings:
     given = json.loads(text)
-    return Settings(**given | {"data": Path(given["data"]), "names": tuple(given["names"])})
+    return ApiServerSettings(**given | {"data": Path(given["data"]), "names": tuple(given["names"])})
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ and key are kept in the node's folder, for its owner only, and used again while 
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import http.client
 import json
@@ -18,31 +17,22 @@ from datetime import timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from podlife.api.codec import Object
 from podlife.api.yaml_documents import yaml_to_json
 from podlife.cli.connection import ConnectionOptions
-from podlife.client import Client, Connection, Flags, Ref, TokenAuth, load
+from podlife.client import Client, Connection, Flags, TokenAuth, load
 from podlife.clock import Clock, SystemClock
 from podlife.daemons import event_loop as loop
 from podlife.errors import ConfigError, ForbiddenError, PodlifeError, UnauthorizedError
-from podlife.pki.ca import Credential, write_private
-from podlife.pki.kubeconfig import Access, format_kubeconfig
+from podlife.pki import ClusterAccess, KeyPair, format_kubeconfig, node_subject, write_private
+from podlife.pki.csr import KUBELET_CLIENT, request_certificate
 
 __all__ = ["join"]
 
-_SIGNER = "kubernetes.io/kube-apiserver-client-kubelet"
-_REQUESTS = Ref(
-    "certificates.k8s.io",
-    "v1",
-    "certificatesigningrequests",
-    namespaced=False,
-    kind="CertificateSigningRequest",
-)
 _INFO = "/api/v1/namespaces/kube-public/configmaps/cluster-info"
 _HASH = re.compile(r"sha256:[0-9a-f]{64}")
 _CONNECT_SECONDS = 10.0
 _SIGN_SECONDS = 120.0
-_LOOK_SECONDS = 1.0
+_POLL_SECONDS = 1.0
 _MOST_BYTES = 1024 * 1024
 # One that ends sooner is not begun with.
 _LEAST_VALID = timedelta(days=1)
@@ -56,12 +46,12 @@ def join(name: str, folder: Path, where: str, ca_hash: str, options: ConnectionO
     _check(where, ca_hash, options)
     if not _is_valid(kept, where, clock):
         connection = _trusted(where, ca_hash, options)
-        key, certificate = loop.run(_signed(name, connection))
-        access = Access(
+        pair = loop.run(_signed(name, connection))
+        access = ClusterAccess(
             connection.server,
             connection.certificate_authority,
             f"system:node:{name}",
-            credential=Credential(certificate, key),
+            credential=pair,
         )
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -160,84 +150,36 @@ def _authority_in(where: str, body: bytes) -> bytes:
         raise PodlifeError(f"what {where} tells of its authority cannot be read: use its join file") from None
 
 
-async def _signed(name: str, connection: Connection) -> tuple[bytes, bytes]:
-    """A key, and the certificate that the cluster gives for it."""
-    key, request = _make_request(name)
+async def _signed(name: str, connection: Connection) -> KeyPair:
+    """A new key with the certificate that the cluster signs for it."""
     async with Client.connect(connection) as client:
         try:
-            async with asyncio.timeout(_SIGN_SECONDS):
-                asked = await client.create(_REQUESTS, _signing_request(request))
-                while (certificate := _decided(asked)) is None:
-                    await asyncio.sleep(_LOOK_SECONDS)
-                    asked = await client.get(_REQUESTS, asked["metadata"]["name"])
-        except TimeoutError:
-            raise PodlifeError(
-                f"nobody has approved the certificate of node {name} in {_SIGN_SECONDS:.0f} s: "
-                "`kubectl certificate approve` does"
-            ) from None
+            return await request_certificate(
+                client,
+                KUBELET_CLIENT,
+                node_subject(name),
+                wait_seconds=_SIGN_SECONDS,
+                most_poll_seconds=_POLL_SECONDS,
+            )
         except (UnauthorizedError, ForbiddenError):
             raise ConfigError(
                 f"{connection.server} does not take the token, which lasts as long as `podlife up` runs: "
                 "take its newest join file"
             ) from None
-    return key, certificate
-
-
-def _make_request(name: str) -> tuple[bytes, bytes]:
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-    from cryptography.x509.oid import NameOID
-
-    key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name(
-        [
-            x509.NameAttribute(NameOID.ORGANIZATION_NAME, "system:nodes"),
-            x509.NameAttribute(NameOID.COMMON_NAME, f"system:node:{name}"),
-        ]
-    )
-    request = x509.CertificateSigningRequestBuilder().subject_name(subject).sign(key, hashes.SHA256())
-    private = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    return private, request.public_bytes(serialization.Encoding.PEM)
-
-
-def _signing_request(request: bytes) -> Object:
-    return {
-        "apiVersion": "certificates.k8s.io/v1",
-        "kind": "CertificateSigningRequest",
-        "metadata": {"generateName": "node-csr-"},
-        "spec": {
-            "request": base64.b64encode(request).decode(),
-            "signerName": _SIGNER,
-            "usages": ["digital signature", "client auth"],
-        },
-    }
-
-
-def _decided(asked: Object) -> bytes | None:
-    status = asked.get("status") or {}
-    if text := status.get("certificate"):
-        return base64.b64decode(text)
-    for condition in status.get("conditions") or ():
-        if condition.get("type") in ("Denied", "Failed"):
-            raise PodlifeError(f"the cluster gives no certificate: {condition.get('message')}")
-    return None
 
 
 def _is_valid(kept: Path, where: str, clock: Clock) -> bool:
     """Whether an earlier join still holds, for the same server and authority as far as they are known."""
     if not kept.is_file():
         return False
-    from cryptography import x509
+    from podlife.pki.certificates import validity_of
 
     try:
         connection = load(Flags(kubeconfig=str(kept)))
-        certificate = x509.load_pem_x509_certificate(connection.client_certificate)
+        _, end = validity_of(connection.client_certificate)
     except (PodlifeError, ValueError):
         return False
-    if certificate.not_valid_after_utc - clock.now() < _LEAST_VALID:
+    if end - clock.now() < _LEAST_VALID:
         return False
     if _is_url(where):
         return connection.server == where

@@ -7,8 +7,7 @@ from pathlib import Path
 from podlife.api.names import check_dns_subdomain
 from podlife.clock import SystemClock
 from podlife.errors import ConfigError
-from podlife.pki.ca import Pki, Subject
-from podlife.pki.kubeconfig import Access, format_kubeconfig
+from podlife.pki import CertificateAuthority, ClusterAccess, Subject, format_kubeconfig
 
 __all__ = ["make_kubeconfig"]
 
@@ -28,11 +27,11 @@ def make_kubeconfig(
         raise ConfigError("a group needs a user: name one with --user")
     else:
         return admin
-    pki = Pki(folder / "pki", SystemClock())
+    pki = CertificateAuthority(folder / "pki", SystemClock())
     credential = pki.issue(subject)
     # What clients trust is written again if it is missing or damaged.
     pki.ensure_authority()
-    access = Access(
+    access = ClusterAccess(
         _server_in(admin), pki.authority_file.read_bytes(), subject.common_name, credential=credential
     )
     return format_kubeconfig(access)

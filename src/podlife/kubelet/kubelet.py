@@ -199,7 +199,7 @@ class Agent:
         from podlife.controller.metrics import export_client
         from podlife.kubelet.server import (
             ApiAccess,
-            ClusterSigning,
+            ClusterSigner,
             Node,
             NodeEndpoint,
         )
@@ -212,7 +212,7 @@ class Agent:
         registry.register(_Numbers(self))
         node = Node(name, self, self.runtime, self._clock, registry, trouble=lambda: self.complaint)
         access = ApiAccess(self._client, name)
-        return NodeEndpoint(node, access, settings, signing=ClusterSigning(self._client), clock=self._clock)
+        return NodeEndpoint(node, access, settings, signing=ClusterSigner(self._client), clock=self._clock)
 
     def _make_reporter(self, port: int) -> NodeReporter:
         return NodeReporter(

@@ -17,17 +17,16 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from podlife.api.codec import Object
-from podlife.apiserver.authn.authenticator import (
+from podlife.apiserver.authn import (
     BOOTSTRAPPERS,
     CLUSTER_INFO,
-    User,
+    UserInfo,
     format_tokens,
     parse_tokens,
 )
 from podlife.client import CONFIG_MAPS, Client
 from podlife.errors import AlreadyExistsError
-from podlife.pki.ca import write_private
-from podlife.pki.kubeconfig import Access, format_kubeconfig
+from podlife.pki import ClusterAccess, format_kubeconfig, write_private
 
 __all__ = ["Joining", "authority_hash", "reachable_url"]
 
@@ -47,10 +46,10 @@ class Joining:
         """Make a token of this run, and the file."""
         identity, secret = _word(6), _word(16)
         token = f"{identity}.{secret}"
-        user = User(f"{_USER}{identity}", groups=(BOOTSTRAPPERS,))
+        user = UserInfo(f"{_USER}{identity}", groups=(BOOTSTRAPPERS,))
         write_private(self._tokens, format_tokens([*self._others(), (token, user)]).encode())
         flags = f"--join {url} --token {token} --ca-hash {authority_hash(self._authority)}"
-        access = Access(url, self._authority, user.name, token=token)
+        access = ClusterAccess(url, self._authority, user.name, token=token)
         # Whoever cannot copy the file to another machine may type what stands at its top.
         write_private(self.file, f"# podlife node {flags}\n{format_kubeconfig(access)}".encode())
 
@@ -68,7 +67,7 @@ class Joining:
     async def publish(self, client: Client, url: str) -> None:
         """What may be read without any token."""
         namespace, name = CLUSTER_INFO
-        text = format_kubeconfig(Access(url, self._authority, ""))
+        text = format_kubeconfig(ClusterAccess(url, self._authority, ""))
         info: Object = {"metadata": {"name": name, "namespace": namespace}, "data": {"kubeconfig": text}}
         try:
             await client.create(CONFIG_MAPS, info, namespace)
@@ -79,7 +78,7 @@ class Joining:
     def _authority(self) -> bytes:
         return (self._folder / "pki" / "ca.crt").read_bytes()
 
-    def _others(self) -> list[tuple[str, User]]:
+    def _others(self) -> list[tuple[str, UserInfo]]:
         """Tokens of an `up` that was killed count no more."""
         known = parse_tokens(self._tokens.read_text(encoding="utf-8"))
         return [(token, user) for token, user in known if not user.name.startswith(_USER)]

@@ -16,7 +16,7 @@ from podlife.errors import ConfigError
 from podlife.localcluster.cluster_state import World
 from podlife.localcluster.plan import Plan, keep_port
 from podlife.localcluster.supervisor import Supervised, Supervisor
-from podlife.pki.ca import write_private
+from podlife.pki import write_private
 
 __all__ = ["Cluster"]
 

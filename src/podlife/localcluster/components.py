@@ -45,10 +45,10 @@ def preload(runtime: str) -> None:
 
 
 def _run_apiserver(order: Message, telling: TellingPart) -> None:
-    from podlife.apiserver.settings import Settings
+    from podlife.apiserver.settings import ApiServerSettings
     from podlife.daemons.apiserver import run
 
-    settings = Settings(**order | {"data": Path(order["data"]), "names": tuple(order["names"])})
+    settings = ApiServerSettings(**order | {"data": Path(order["data"]), "names": tuple(order["names"])})
     run(settings, lambda serving: telling.tell({"ready": serving.url}))
 
 

@@ -27,7 +27,7 @@ from typing import Any
 
 from podlife import __version__
 from podlife.errors import ConfigError
-from podlife.pki.ca import write_private
+from podlife.pki import write_private
 
 __all__ = [
     "Holder",

@@ -1,0 +1,21 @@
+"""Certificates: the CA of a data folder, key pairs, private files and kubeconfigs.
+
+`podlife.pki.csr` gets a certificate from a cluster, and needs a client. `podlife.pki.certificates` loads
+`cryptography`: import it where a certificate is made.
+"""
+
+from podlife.pki.ca import CertificateAuthority, names_for
+from podlife.pki.kubeconfig import ClusterAccess, format_kubeconfig
+from podlife.pki.private_files import write_private
+from podlife.pki.types import KeyPair, Subject, node_subject
+
+__all__ = [
+    "CertificateAuthority",
+    "ClusterAccess",
+    "KeyPair",
+    "Subject",
+    "format_kubeconfig",
+    "names_for",
+    "node_subject",
+    "write_private",
+]

@@ -1,23 +1,21 @@
-"""The certificate authority of one data folder, and what it has signed.
+"""Certificate authority of a data folder, and the certificates it has signed.
 
-`DIR/pki` holds the authority (`ca.crt` for everybody, `ca.pem` with its key), the server's own certificate
-and the one it shows to node agents. Files appear whole or not at all; keys are for their owner only.
-A certificate that is missing, damaged, expires soon or lacks a name is made again. An authority that is damaged or
-missing beside what it signed is an error: a new one would lock out every node and every user.
+`DIR/pki` holds the CA (`ca.crt` is public, `ca.pem` includes the key), the server's own certificate and the one it
+presents to kubelets. Files are written atomically; keys are readable by their owner only. A certificate that is
+missing, damaged, about to expire or lacks a name is made again. A CA that is damaged, or missing beside what it
+signed, is an error: a new one would lock out every node and every user.
 
-Every `.pem` opens with a few lines of plain text that say what it is good for, and a checksum of all that follows (PEM
-allows that), so that a server whose files are in order starts without loading a cryptography library.
+Every `.pem` begins with a few lines of plain text about its validity, and a checksum of all that follows (PEM allows
+that), so that a server whose files are in order starts without loading a cryptography library.
 """
 
 from __future__ import annotations
 
 import logging
-import os
 import secrets
 import socket
 import ssl
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import sha256
 from ipaddress import ip_address
@@ -26,15 +24,15 @@ from pathlib import Path
 from podlife.api.codec import format_time, parse_time
 from podlife.clock import Clock
 from podlife.errors import ConfigError
-
-__all__ = ["Credential", "Pki", "Subject", "names_for", "write_private"]
+from podlife.pki.private_files import write_private
+from podlife.pki.types import KeyPair, Subject, node_subject
 
 log = logging.getLogger(__name__)
 
 _AUTHORITY_LIFETIME = timedelta(days=3650)
 _LEAF_LIFETIME = timedelta(days=365)
 _RENEW_BEFORE = timedelta(days=30)
-# Machines that talk to each other do not always agree on the time.
+# Tolerated difference between the clocks of two machines.
 _CLOCK_SKEW = timedelta(minutes=5)
 _CHECKSUM = b"checksum: "
 _CLUSTER_NAMES = (
@@ -45,26 +43,8 @@ _CLUSTER_NAMES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """Who a certificate speaks for. A certificate for names serves; one without proves an identity."""
-
-    common_name: str
-    organizations: tuple[str, ...] = ()
-    names: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Credential:
-    certificate: bytes
-    key: bytes
-
-    def __repr__(self) -> str:
-        return "Credential(…)"
-
-
-class Pki:
-    """The authority in `folder`. Everything is made on demand; nothing happens before it is asked for."""
+class CertificateAuthority:
+    """The CA in `folder`. Everything is created on demand."""
 
     def __init__(self, folder: Path, clock: Clock) -> None:
         self._folder = folder
@@ -72,11 +52,11 @@ class Pki:
 
     @property
     def authority_file(self) -> Path:
-        """What clients trust."""
+        """The CA certificate that clients trust."""
         return self._folder / "ca.crt"
 
     def ensure_authority(self) -> None:
-        """Raises ConfigError when the authority is damaged, or was lost."""
+        """Create or renew the CA if needed; raises ConfigError if it is damaged, or was lost."""
         if not self._authority_pem.exists():
             self._refuse_lost_authority()
             self._make_authority()
@@ -88,20 +68,20 @@ class Pki:
             write_private(self.authority_file, certificate, mode=0o644)
 
     def ensure(self, file_name: str, subject: Subject) -> Path:
-        """The file with the certificate and key of this subject, made or renewed if need be."""
+        """Return the file with certificate and key of the subject, created or renewed if needed."""
         self.ensure_authority()
         path = self._folder / file_name
         authority = _read_header(self._authority_pem).get("authority", "")
         if path.exists() and not _is_intact(path):
-            log.warning("%s is damaged: a new certificate takes its place", path)
+            log.warning("%s is damaged, creating a new certificate", path)
             path.unlink()
         if not self._is_fresh(path, authority, subject.names):
             _, end = self._validity(_LEAF_LIFETIME)
             self._write(path, self.issue(subject), end, authority, subject.names)
         return path
 
-    def issue(self, subject: Subject) -> Credential:
-        """A new certificate; raises ConfigError when there is no authority yet, or it is damaged."""
+    def issue(self, subject: Subject) -> KeyPair:
+        """Sign a new certificate; raises ConfigError if there is no CA yet, or it is damaged."""
         if not self._authority_pem.exists():
             raise ConfigError(
                 f"{self._folder} holds no certificate authority: start the API server on it once"
@@ -113,18 +93,17 @@ class Pki:
         return sign(authority, subject, begin, end)
 
     def sign_node_request(self, request: bytes, node_name: str, *, serves: bool = True) -> bytes:
-        """A certificate for a node: to serve with, under its name alone, or to prove who it is. Without a name it is
-        the one that the request names. Raises ValueError on a bad request."""
+        """Sign a node's certificate: for serving, under its name alone, or for client authentication. Without a name it
+        is the node that the request names. Raises ValueError on a bad request."""
         from podlife.pki.certificates import node_in_request, sign_request
 
         node_name = node_name or node_in_request(request)
-        names = (node_name,) if serves else ()
-        subject = Subject(f"system:node:{node_name}", ("system:nodes",), names)
+        subject = node_subject(node_name, (node_name,) if serves else ())
         begin, end = self._validity(_LEAF_LIFETIME)
         return sign_request(self._authority_pem.read_bytes(), request, subject, begin, end)
 
     def server_context(self, serving_file: Path) -> ssl.SSLContext:
-        """TLS for the server: a client may prove who it is with a certificate of this authority."""
+        """TLS of the server: clients may authenticate with a certificate of this CA."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.load_cert_chain(serving_file)
@@ -134,7 +113,7 @@ class Pki:
         return context
 
     def client_context(self, client_file: Path) -> ssl.SSLContext:
-        """TLS towards node agents: they must be of this authority, and so are we."""
+        """TLS to kubelets: both sides present a certificate of this CA."""
         context = ssl.create_default_context(cafile=str(self.authority_file))
         context.load_cert_chain(client_file)
         return context
@@ -159,7 +138,7 @@ class Pki:
             )
 
     def _check_authority(self) -> bytes:
-        """The content of its file; raises ConfigError when it is damaged."""
+        """Return the content of its file; raises ConfigError if it is damaged."""
         if not _is_intact(self._authority_pem):
             raise ConfigError(
                 f"{self._authority_pem} is damaged: bring it back from a copy; or remove {self._folder} for a new "
@@ -183,35 +162,18 @@ class Pki:
         except ValueError:
             return False
 
-    def _write(
-        self, path: Path, made: Credential, end: datetime, authority: str, names: Sequence[str]
-    ) -> None:
+    def _write(self, path: Path, made: KeyPair, end: datetime, authority: str, names: Sequence[str]) -> None:
         header = f"authority: {authority}\nnot-after: {format_time(end)}\nnames: {' '.join(names)}\n\n"
         content = header.encode() + made.key + made.certificate
         write_private(path, b"%b%b\n%b" % (_CHECKSUM, sha256(content).hexdigest().encode(), content))
 
 
 def names_for(bind: str, extra: Iterable[str] = ()) -> tuple[str, ...]:
-    """What clients may call a server that is bound to this address."""
+    """Names by which clients may reach a server that is bound to this address."""
     names = ["localhost", "127.0.0.1", "::1", socket.gethostname(), *_CLUSTER_NAMES, *extra]
     if not _is_wildcard(bind):
         names.append(bind)
     return tuple(dict.fromkeys(name for name in names if name))
-
-
-def write_private(path: Path, content: bytes, *, mode: int = 0o600) -> None:
-    """Write a file that is there whole or not at all, and never readable by others on the way."""
-    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
 
 
 def _is_wildcard(bind: str) -> bool:
@@ -222,7 +184,7 @@ def _is_wildcard(bind: str) -> bool:
 
 
 def _read_header(path: Path) -> dict[str, str]:
-    """The plain lines before the first PEM block; nothing when the file is not one of ours."""
+    """The plain lines before the first PEM block; empty for a foreign file."""
     header: dict[str, str] = {}
     try:
         with path.open(encoding="ascii") as file:
@@ -237,15 +199,15 @@ def _read_header(path: Path) -> dict[str, str]:
 
 
 def _is_intact(path: Path) -> bool:
-    """Whether a file is as it was written, and its key is that of its certificate."""
+    """Whether a file is unchanged since it was written, and its key matches its certificate."""
     checksum, _, content = path.read_bytes().partition(b"\n")
-    # An earlier podlife wrote no checksum.
+    # Earlier versions wrote no checksum.
     if checksum.startswith(_CHECKSUM) and checksum != _CHECKSUM + sha256(content).hexdigest().encode():
         return False
     header = _read_header(path)
     try:
         parse_time(header.get("not-after", ""))
-        # Without a password of its own it would ask on the terminal for that of a damaged key.
+        # Without a password, OpenSSL would prompt on the terminal for that of a damaged key.
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(path, password="")
     except (ValueError, OSError):
         return False

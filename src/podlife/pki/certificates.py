@@ -1,6 +1,7 @@
-"""Making keys and certificates: the only module that loads `cryptography`, and only when one is made.
+"""Creates keys, certificate requests and certificates: the only module that loads `cryptography`.
 
-Keys are EC P-256: every client knows them and they are made in well under a millisecond.
+Import it inside functions, where a certificate is needed. Keys are EC P-256: every client supports them, and generating
+one takes well under a millisecond.
 """
 
 from __future__ import annotations
@@ -15,9 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from podlife.api.names import check_dns_subdomain
-from podlife.pki.ca import Credential, Subject
-
-__all__ = ["make_authority", "node_in_request", "sign", "sign_request"]
+from podlife.pki.types import KeyPair, Subject, node_subject
 
 _AUTHORITY_NAME = "podlife-ca"
 _NODE = "system:node:"
@@ -25,7 +24,7 @@ _NODE = "system:node:"
 _PublicKey = ec.EllipticCurvePublicKey | rsa.RSAPublicKey | ed25519.Ed25519PublicKey
 
 
-def make_authority(begin: datetime, end: datetime) -> Credential:
+def make_authority(begin: datetime, end: datetime) -> KeyPair:
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, _AUTHORITY_NAME)])
     certificate = (
@@ -35,45 +34,75 @@ def make_authority(begin: datetime, end: datetime) -> Credential:
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .sign(key, hashes.SHA256())
     )
-    return _credential(certificate, key)
+    return _key_pair(certificate, key)
 
 
-def sign(authority_pem: bytes, subject: Subject, begin: datetime, end: datetime) -> Credential:
-    """A key and its certificate: with names it may only serve, without it may only prove an identity."""
+def sign(authority_pem: bytes, subject: Subject, begin: datetime, end: datetime) -> KeyPair:
+    """Return a new key with its certificate: for serving if the subject has names, else for client authentication."""
     key = ec.generate_private_key(ec.SECP256R1())
-    return _credential(_sign(authority_pem, subject, key.public_key(), (begin, end)), key)
+    return _key_pair(_sign(authority_pem, subject, key.public_key(), (begin, end)), key)
 
 
 def sign_request(
     authority_pem: bytes, request_pem: bytes, subject: Subject, begin: datetime, end: datetime
 ) -> bytes:
-    """A certificate of this subject for the key in a request, whatever else stands in it, but that it must be from
-    this subject. Raises ValueError where it is no request, or somebody else's."""
+    """Return a certificate of this subject for the key in a request; everything else in the request is ignored. Raises
+    ValueError if the request is invalid or has another subject."""
     request = _load_request(request_pem)
     key = request.public_key()
     if not isinstance(key, _PublicKey) or not request.is_signature_valid:
-        raise ValueError("it is not signed with its own key")
+        raise ValueError("request is not signed with its own key")
     if request.subject != _name(subject):
-        raise ValueError(f"its subject must be {_name(subject).rfc4514_string()}")
+        raise ValueError(f"subject must be {_name(subject).rfc4514_string()}")
     return _sign(authority_pem, subject, key, (begin, end)).public_bytes(serialization.Encoding.PEM)
 
 
+def make_request(subject: Subject) -> tuple[bytes, bytes]:
+    """Return a new key and a certificate request for it, both PEM."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    builder = x509.CertificateSigningRequestBuilder().subject_name(_name(subject))
+    if subject.names:
+        builder = builder.add_extension(_alternative_names(subject), critical=False)
+    request = builder.sign(key, hashes.SHA256())
+    return _private(key), request.public_bytes(serialization.Encoding.PEM)
+
+
+def self_signed(node_name: str, names: tuple[str, ...], begin: datetime, end: datetime) -> bytes:
+    """Return key and certificate in one PEM. It proves no identity, but encrypts the connection."""
+    subject = node_subject(node_name, (node_name, *names))
+    key = ec.generate_private_key(ec.SECP256R1())
+    certificate = (
+        _builder(_name(subject), _name(subject), key.public_key(), begin, end)
+        .add_extension(_alternative_names(subject), critical=False)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    return _private(key) + certificate.public_bytes(serialization.Encoding.PEM)
+
+
+def validity_of(pem: bytes) -> tuple[datetime, datetime]:
+    """Return begin and end of the certificate's validity; raises ValueError if there is none."""
+    certificate = x509.load_pem_x509_certificate(pem)
+    return certificate.not_valid_before_utc, certificate.not_valid_after_utc
+
+
 def node_in_request(request_pem: bytes) -> str:
-    """The name of the node that a request is for; raises ValueError where it is for none."""
+    """Return the name of the node that a request is for; raises ValueError if it is not for a node."""
     names = _load_request(request_pem).subject.get_attributes_for_oid(NameOID.COMMON_NAME)
     name = str(names[0].value) if len(names) == 1 else ""
     if not name.startswith(_NODE) or check_dns_subdomain(name.removeprefix(_NODE), prefix=False):
-        raise ValueError(f"its common name must be {_NODE} and the name of a node")
+        raise ValueError(f"common name must be {_NODE}NAME")
     return name.removeprefix(_NODE)
 
 
 def _load_request(request_pem: bytes) -> x509.CertificateSigningRequest:
     try:
         request = x509.load_pem_x509_csr(request_pem)
-        # Both are read only when they are asked for, and may not be readable.
+        # Both are parsed lazily, and may be invalid.
         _ = request.public_key(), request.is_signature_valid
     except (ValueError, UnsupportedAlgorithm):
-        raise ValueError("it is not a certificate request in PEM") from None
+        raise ValueError("not a PEM certificate request") from None
     return request
 
 
@@ -94,8 +123,7 @@ def _sign(
         )
     )
     if subject.names:
-        alternatives = x509.SubjectAlternativeName([_general_name(name) for name in subject.names])
-        builder = builder.add_extension(alternatives, critical=False)
+        builder = builder.add_extension(_alternative_names(subject), critical=False)
     return builder.sign(authority_key, hashes.SHA256())
 
 
@@ -116,6 +144,10 @@ def _builder(
 def _name(subject: Subject) -> x509.Name:
     groups = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in subject.organizations]
     return x509.Name([*groups, x509.NameAttribute(NameOID.COMMON_NAME, subject.common_name)])
+
+
+def _alternative_names(subject: Subject) -> x509.SubjectAlternativeName:
+    return x509.SubjectAlternativeName([_general_name(name) for name in subject.names])
 
 
 def _general_name(name: str) -> x509.GeneralName:
@@ -139,10 +171,11 @@ def _key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
     )
 
 
-def _credential(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> Credential:
-    return Credential(
-        certificate.public_bytes(serialization.Encoding.PEM),
-        key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        ),
+def _key_pair(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> KeyPair:
+    return KeyPair(certificate.public_bytes(serialization.Encoding.PEM), _private(key))
+
+
+def _private(key: ec.EllipticCurvePrivateKey) -> bytes:
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )

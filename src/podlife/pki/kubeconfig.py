@@ -1,33 +1,30 @@
-"""Kubeconfig files for the server's identities: everything a client needs, in one private file."""
+"""Kubeconfig files with embedded credentials: everything a client needs, in one private file."""
 
 from __future__ import annotations
 
 import json
 from base64 import b64encode
 from dataclasses import dataclass
-from pathlib import Path
 
-from podlife.pki.ca import Credential, write_private
-
-__all__ = ["Access", "format_kubeconfig", "write_kubeconfig"]
+from podlife.pki.types import KeyPair
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
-    """A server, the authority it is known by, and one way to prove who is asking."""
+class ClusterAccess:
+    """A server, its CA and one way to authenticate."""
 
     server: str
     authority: bytes
     user: str
     token: str = ""
-    credential: Credential | None = None
+    credential: KeyPair | None = None
 
     def __repr__(self) -> str:
-        return f"Access({self.server!r}, {self.user!r})"
+        return f"ClusterAccess({self.server!r}, {self.user!r})"
 
 
-def format_kubeconfig(access: Access) -> str:
-    """The text of the file. JSON strings are YAML strings, so nothing in it needs a YAML library."""
+def format_kubeconfig(access: ClusterAccess) -> str:
+    """Format the kubeconfig. JSON strings are YAML strings, so no YAML library is needed."""
     secret = f"token: {json.dumps(access.token)}"
     if access.credential is not None:
         secret = (
@@ -54,10 +51,6 @@ contexts:
     user: {user}
 current-context: podlife
 """
-
-
-def write_kubeconfig(path: Path, access: Access) -> None:
-    write_private(path, format_kubeconfig(access).encode())
 
 
 def _base64(data: bytes) -> str:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from podlife.aio import cancel_and_wait
-from podlife.apiserver.namespace.controller import NamespaceCleanup
+from podlife.apiserver.namespace import NamespaceController
 from podlife.client import NODES, PODS, Client, Ref
 from podlife.clock import Clock, SystemClock
 from podlife.errors import ConfigError
@@ -240,7 +240,7 @@ class Cluster:
                     await server.listen(stack)
                 self._made = _Inside(server, clock, Controllers(server, clock, self._makes), group)
                 cleanup = group.create_task(
-                    NamespaceCleanup(server.handler.registry).run(), name="namespaces"
+                    NamespaceController(server.handler.registry).run(), name="namespaces"
                 )
                 await self._begin()
                 yield

@@ -9,10 +9,10 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from podlife.apiserver.assembly import assemble
-from podlife.apiserver.authn.authenticator import ADMIN, Authenticator, TokenFile
-from podlife.apiserver.endpoints.handler import ApiHandler
-from podlife.apiserver.namespace.deletion import create_system_namespaces
-from podlife.apiserver.settings import Settings
+from podlife.apiserver.authn import ADMIN, Authenticator, TokenFile
+from podlife.apiserver.endpoints import ApiHandler
+from podlife.apiserver.namespace import create_system_namespaces
+from podlife.apiserver.settings import ApiServerSettings
 from podlife.apiserver.storage import MemoryStore
 from podlife.client import Client, InProcessTransport
 from podlife.clock import Clock
@@ -58,15 +58,15 @@ class Server:
 
     async def listen(self, stack: AsyncExitStack) -> None:
         """Answer on a free port of this machine as well, until the stack is left."""
-        from podlife.apiserver.http.server import HttpFace
+        from podlife.apiserver.http import HttpServer
         from podlife.apiserver.identities import prepare_identities, write_kubeconfigs
 
         folder = Path(tempfile.mkdtemp(prefix="podlife-testing-"))
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
-        identities = prepare_identities(Settings(port=0), folder, self._clock)
+        identities = prepare_identities(ApiServerSettings(port=0), folder, self._clock)
         self.handler.authenticator = Authenticator(TokenFile(identities.tokens_file))
-        tls = identities.pki.server_context(identities.serving_file)
-        face = HttpFace(self.way, tls=tls, identify=self.handler.authenticator.authenticate)
+        tls = identities.ca.server_context(identities.serving_file)
+        face = HttpServer(self.way, tls=tls, identify=self.handler.authenticator.authenticate)
         await face.start("127.0.0.1", 0)
         stack.push_async_callback(face.stop, seconds=_STOP_SECONDS)
         write_kubeconfigs(folder, f"https://127.0.0.1:{face.port}", identities)

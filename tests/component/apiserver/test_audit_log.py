@@ -1,4 +1,4 @@
-"""The audit log of a server, started with the flags that kube-apiserver has."""
+"""Audit log of a server that is started with kube-apiserver's flags."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_what_was_asked_is_in_a_private_file_once_the_server_has_ended(tmp_path:
         assert process.request(f"{PODS}/web")[0] == 200
         assert process.request(f"{PODS}/web", method="DELETE")[0] == 200
         metrics = process.request("/metrics")[1].decode()
-        # A body that is still on its way when its sender is refused.
+        # The sender is rejected while its body is still arriving.
         assert process.request(PODS, identity="", method="POST", body={"data": "x" * 500_000})[0] == 401
         assert process.stop() == 0
     assert stat.S_IMODE(log.stat().st_mode) == 0o600

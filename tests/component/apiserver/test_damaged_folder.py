@@ -1,4 +1,4 @@
-"""Damage to what lies beside the store in a data folder: the server serves, or says in one line what is wrong."""
+"""Damaged files beside the store in a data folder: the server serves, or fails with a one-line error."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from podlife.apiserver.server import ApiServer, Serving
-from podlife.apiserver.settings import Settings
+from podlife.apiserver.server import ApiServer, ServingInfo
+from podlife.apiserver.settings import ApiServerSettings
 from podlife.cli.apiserver_exec import prepare
 from podlife.daemons.kubeconfigs import make_kubeconfig
 from podlife.errors import PodlifeError
@@ -51,11 +51,11 @@ DAMAGES: dict[str, Callable[[bytes, random.Random], bytes | None]] = {
 
 
 async def serve_once(folder: Path) -> str:
-    """Start a server and stop it as soon as it serves; the line with which it refused, empty if it did not."""
-    settings = Settings(data=folder, port=0)
+    """Start a server and stop it as soon as it serves; returns the error it failed with, if any."""
+    settings = ApiServerSettings(data=folder, port=0)
     server = ApiServer(settings)
 
-    def stop(serving: Serving) -> None:
+    def stop(serving: ServingInfo) -> None:
         server.stop()
 
     try:
@@ -106,7 +106,7 @@ async def test_a_damaged_file_is_refused_in_one_line_or_does_not_matter(
 async def test_four_bytes_overwritten_in_a_pod_stop_the_server_with_one_line_that_names_it(
     tmp_path: Path,
 ) -> None:
-    """Before, it answered lists with JSON that nobody could read, and 500 to whoever wanted to delete the pod."""
+    """Without the check, lists would be invalid JSON, and deleting the pod would fail with 500."""
     pod = {"metadata": {"name": "web"}, "spec": {"containers": [{"name": "c", "image": "sentinel-image"}]}}
     with running_server(tmp_path) as server:
         async with server.session() as session:

@@ -1,6 +1,6 @@
-"""Clients that are many, slow, silent or gone: the server stays small and serves the others.
+"""Many, slow, silent or vanished clients: the server's memory stays bounded and it serves the others.
 
-The figures that a server shows here (memory for a watch that waits) are told with `pytest -s`."""
+`pytest -s` prints the measured memory of an idle watch."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def many_files() -> Iterator[None]:
 
 
 class Client:
-    """A connection of its own, with nothing between the test and the socket."""
+    """A raw connection, without an HTTP client."""
 
     def __init__(
         self, server: ServerProcess, tls: ssl.SSLContext, token: str, receive_buffer: int = 0

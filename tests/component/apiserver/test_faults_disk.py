@@ -1,4 +1,4 @@
-"""A full disk under the whole server: writes are refused and say why, reads go on, and nothing is corrupt.
+"""A full disk under the whole server: writes fail with the reason, reads continue, and nothing is corrupted.
 
 Two ways to fill it: a bound on the size of the server's files, which every user may set, and a file system of
 its own that is really full, where the tests may mount one."""
@@ -39,7 +39,7 @@ async def names(session: aiohttp.ClientSession) -> set[str]:
 
 
 async def fill(session: aiohttp.ClientSession) -> tuple[set[str], dict[str, Any]]:
-    """Write until it is refused: what was acknowledged, and the refusal."""
+    """Write until a write fails; returns what was acknowledged, and the error."""
     acknowledged: set[str] = set()
     for number in range(200):
         code, body = await create(session, f"m{number}")

@@ -1,4 +1,4 @@
-"""Writers that get in each other's way, a collection of thousands, and a clock that is turned back."""
+"""Conflicting writers, a collection of thousands, and a clock that is set back."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from podlife.api.codec import format_time
-from podlife.apiserver.server import ApiServer, Serving, Settings
+from podlife.apiserver.server import ApiServer, ApiServerSettings, ServingInfo
 from podlife.clock import SystemClock
 from tests.server_process import ServerProcess, running_server
 
@@ -131,7 +131,7 @@ async def test_a_collection_of_thousands_is_deleted_whole_and_every_end_is_seen(
 
 
 class TurnedClock:
-    """A clock that somebody may turn, in either direction."""
+    """A clock that can be set, in either direction."""
 
     def __init__(self) -> None:
         # It starts with the true time, by which clients judge the server's certificate.
@@ -143,8 +143,8 @@ class TurnedClock:
 
 async def test_a_clock_that_is_turned_back_stops_nothing(tmp_path: Path) -> None:
     clock = TurnedClock()
-    server = ApiServer(Settings(data=tmp_path / "data", port=0), clock=clock)
-    ready: asyncio.Future[Serving] = asyncio.get_running_loop().create_future()
+    server = ApiServer(ApiServerSettings(data=tmp_path / "data", port=0), clock=clock)
+    ready: asyncio.Future[ServingInfo] = asyncio.get_running_loop().create_future()
     async with asyncio.TaskGroup() as group, asyncio.timeout(180):
         group.create_task(server.run(ready.set_result))
         serving = await ready

@@ -1,4 +1,4 @@
-"""The face over real sockets and TLS: translation both ways, and every bound a client can run into."""
+"""The HTTP server over real sockets and TLS: translation both ways, and every limit a client can reach."""
 
 from __future__ import annotations
 
@@ -14,37 +14,37 @@ import aiohttp
 import pytest
 
 from podlife.aio import cancel_and_wait
-from podlife.apiserver.http.server import HttpFace, Limits
+from podlife.apiserver.http import HttpLimits, HttpServer
 from podlife.clock import SystemClock
 from podlife.errors import UnauthorizedError
-from podlife.pki.ca import Pki, Subject, names_for
+from podlife.pki import CertificateAuthority, Subject, names_for
 from podlife.wire import Channel, Handler, Request, Response, Upgrade
 from tests.moved_time import heard, pass_time
 
-LIMITS = Limits(lingering_seconds=0.5)
+LIMITS = HttpLimits(lingering_seconds=0.5)
 DEADLINE = 60.0
 
 
 @pytest.fixture(scope="module")
-def pki(tmp_path_factory: pytest.TempPathFactory) -> Pki:
-    pki = Pki(tmp_path_factory.mktemp("pki"), SystemClock())
+def pki(tmp_path_factory: pytest.TempPathFactory) -> CertificateAuthority:
+    pki = CertificateAuthority(tmp_path_factory.mktemp("pki"), SystemClock())
     pki.ensure("server.pem", Subject("kube-apiserver", names=names_for("127.0.0.1")))
     pki.ensure("client.pem", Subject("system:node:n1", ("system:nodes", "more")))
     return pki
 
 
-def server_tls(pki: Pki) -> ssl.SSLContext:
+def server_tls(pki: CertificateAuthority) -> ssl.SSLContext:
     return pki.server_context(pki.authority_file.parent / "server.pem")
 
 
-def client_tls(pki: Pki) -> ssl.SSLContext:
+def client_tls(pki: CertificateAuthority) -> ssl.SSLContext:
     return ssl.create_default_context(cafile=str(pki.authority_file))
 
 
 class Client:
-    """A face that serves, an ordinary client, and a way to speak bytes to it."""
+    """A running HTTP server, an ordinary client, and a raw connection to it."""
 
-    def __init__(self, face: HttpFace, pki: Pki, session: aiohttp.ClientSession) -> None:
+    def __init__(self, face: HttpServer, pki: CertificateAuthority, session: aiohttp.ClientSession) -> None:
         self.face = face
         self.pki = pki
         self.session = session
@@ -60,13 +60,13 @@ Serve = Callable[..., Awaitable[Client]]
 
 
 @pytest.fixture
-async def serve(pki: Pki) -> AsyncIterator[Serve]:
+async def serve(pki: CertificateAuthority) -> AsyncIterator[Serve]:
     running: list[Client] = []
 
     async def start(
-        handler: Handler, limits: Limits = LIMITS, identify: Callable[[Request], object] | None = None
+        handler: Handler, limits: HttpLimits = LIMITS, identify: Callable[[Request], object] | None = None
     ) -> Client:
-        face = HttpFace(handler, tls=server_tls(pki), limits=limits, identify=identify)
+        face = HttpServer(handler, tls=server_tls(pki), limits=limits, identify=identify)
         await face.start("127.0.0.1", 0)
         session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(ssl=client_tls(pki)), timeout=aiohttp.ClientTimeout(DEADLINE)
@@ -129,7 +129,7 @@ async def test_a_request_line_with_a_whole_address_means_its_path(serve: Serve) 
     writer.close()
 
 
-async def test_a_client_certificate_is_passed_on_as_the_peer(serve: Serve, pki: Pki) -> None:
+async def test_a_client_certificate_is_passed_on_as_the_peer(serve: Serve, pki: CertificateAuthority) -> None:
     client = await serve(echo)
     tls = client_tls(pki)
     tls.load_cert_chain(pki.authority_file.parent / "client.pem")
@@ -139,7 +139,7 @@ async def test_a_client_certificate_is_passed_on_as_the_peer(serve: Serve, pki: 
 
 async def test_a_certificate_of_another_authority_is_refused(serve: Serve, tmp_path: Path) -> None:
     client = await serve(echo)
-    other = Pki(tmp_path, SystemClock())
+    other = CertificateAuthority(tmp_path, SystemClock())
     tls = client_tls(client.pki)
     tls.load_cert_chain(other.ensure("client.pem", Subject("admin", ("system:masters",))))
     with pytest.raises((aiohttp.ClientError, ConnectionError)):
@@ -147,7 +147,7 @@ async def test_a_certificate_of_another_authority_is_refused(serve: Serve, tmp_p
             await answer.read()
 
 
-async def test_a_serving_certificate_is_no_identity(serve: Serve, pki: Pki) -> None:
+async def test_a_serving_certificate_is_no_identity(serve: Serve, pki: CertificateAuthority) -> None:
     client = await serve(echo)
     tls = client_tls(pki)
     tls.load_cert_chain(pki.authority_file.parent / "server.pem")
@@ -156,7 +156,7 @@ async def test_a_serving_certificate_is_no_identity(serve: Serve, pki: Pki) -> N
             await answer.read()
 
 
-async def test_only_http_1_1_is_offered(serve: Serve, pki: Pki) -> None:
+async def test_only_http_1_1_is_offered(serve: Serve, pki: CertificateAuthority) -> None:
     client = await serve(echo)
     tls = client_tls(pki)
     tls.set_alpn_protocols(["h2", "http/1.1"])
@@ -305,7 +305,7 @@ async def test_a_client_that_asks_first_is_told_to_send_its_body(serve: Serve) -
 
 
 async def test_a_body_that_does_not_come_is_given_up(serve: Serve) -> None:
-    client = await serve(echo, Limits(body_seconds=0.05, lingering_seconds=0.05))
+    client = await serve(echo, HttpLimits(body_seconds=0.05, lingering_seconds=0.05))
     reader, writer = await client.connect()
     writer.write(b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\n12")
     async with within():
@@ -316,7 +316,7 @@ async def test_a_body_that_does_not_come_is_given_up(serve: Serve) -> None:
 
 @pytest.mark.parametrize("sent", [b"", b"GET / HT", b"GET / HTTP/1.1\r\nHost: h\r\nX-Slow: "])
 async def test_a_client_that_does_not_finish_its_headers_is_cut_off(serve: Serve, sent: bytes) -> None:
-    client = await serve(echo, Limits(idle_seconds=60))
+    client = await serve(echo, HttpLimits(idle_seconds=60))
     reader, writer = await client.connect()
     writer.write(sent)
     await heard(writer)
@@ -349,7 +349,7 @@ async def test_what_is_not_http_is_a_400_and_the_end_of_the_connection(serve: Se
 
 
 async def test_connections_over_the_limit_are_refused_and_the_others_go_on(serve: Serve) -> None:
-    client = await serve(echo, Limits(connections=2))
+    client = await serve(echo, HttpLimits(connections=2))
     kept = [await client.connect() for _ in range(2)]
     reader, writer = await client.connect()
     async with within():
@@ -362,7 +362,7 @@ async def test_connections_over_the_limit_are_refused_and_the_others_go_on(serve
 
 
 async def test_of_clients_that_nobody_knows_the_oldest_makes_room_for_another(serve: Serve) -> None:
-    client = await serve(echo, Limits(strangers=1))
+    client = await serve(echo, HttpLimits(unauthenticated_connections=1))
     known_reader, known_writer = await client.connect()
     ask = b"GET / HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer x\r\n"
     known_writer.write(ask + b"\r\n")
@@ -410,7 +410,7 @@ async def test_a_list_nobody_reads_neither_blocks_others_nor_piles_up(serve: Ser
     async def handler(request: Request) -> Response:
         return Response(body=[piece] * 1000 if request.path == "/list" else b"{}")
 
-    client = await serve(handler, Limits(stall_seconds=0.2))
+    client = await serve(handler, HttpLimits(stall_seconds=0.2))
     reader, writer = await client.connect()
     writer.write(b"GET /list HTTP/1.1\r\nHost: h\r\n\r\n")
     await reader.readuntil(b"\r\n\r\n")
@@ -480,7 +480,7 @@ async def test_a_stream_whose_reader_stands_still_is_cut_off(serve: Serve) -> No
     async def handler(request: Request) -> Response:
         return Response(body=endless.stream())
 
-    client = await serve(handler, Limits(stall_seconds=0.1))
+    client = await serve(handler, HttpLimits(stall_seconds=0.1))
     _, writer = await client.connect()
     writer.transport.pause_reading()
     writer.write(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n")
@@ -499,7 +499,7 @@ async def test_a_slow_reader_that_goes_on_reading_gets_everything(serve: Serve, 
     async def handler(request: Request) -> Response:
         return Response(body={"/stream": stream(), "/list": [piece], "/whole": piece}[path])
 
-    client = await serve(handler, Limits(stall_seconds=60))
+    client = await serve(handler, HttpLimits(stall_seconds=60))
     reader, writer = await client.connect()
     writer.write(b"GET %b HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n" % path.encode())
     size = 0
@@ -507,7 +507,7 @@ async def test_a_slow_reader_that_goes_on_reading_gets_everything(serve: Serve, 
         while part := await reader.read(250_000):
             size += len(part)
             await asyncio.sleep(0.01)
-            # In all it takes longer than anybody may stand still: so it is its going on that counts.
+            # In total it takes longer than a reader may stall: progress is what counts.
             pass_time(100 * len(part) / len(piece))
     assert size >= len(piece)
     writer.close()
@@ -648,7 +648,7 @@ async def test_stopping_does_not_wait_longer_than_it_is_told(serve: Serve) -> No
 
 
 async def test_a_task_that_is_cancelled_from_outside_stays_cancelled(serve: Serve) -> None:
-    """Only our own wish to end a stream is swallowed."""
+    """Only a cancellation by `end_stream` is swallowed."""
     endless = Endless(b"first\n")
     tasks: list[asyncio.Task[object]] = []
 

@@ -1,4 +1,4 @@
-"""Objects as large as a request may be: refused or stored, and nobody else waits for them."""
+"""Objects of the largest request size: rejected or stored without delaying other requests."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ import json
 import pytest
 
 from podlife.apiserver.assembly import assemble
-from podlife.apiserver.authn.authenticator import ADMIN, User
-from podlife.apiserver.namespace.deletion import create_system_namespaces
+from podlife.apiserver.authn import ADMIN, UserInfo
+from podlife.apiserver.namespace import create_system_namespaces
 from podlife.apiserver.storage import MemoryStore
 from podlife.clock import SystemClock
 from podlife.wire import Handler, Query, Request, Response
 
 
 class Everybody:
-    """Whoever asks is the admin."""
+    """Authenticates every request as the admin."""
 
-    def authenticate(self, request: Request) -> User:
+    def authenticate(self, request: Request) -> UserInfo:
         return ADMIN
 
-    def find_token(self, token: str) -> User | None:
+    def find_token(self, token: str) -> UserInfo | None:
         return None
 
 
@@ -43,7 +43,7 @@ async def send(
 async def turns_during(
     handler: Handler, method: str, path: str, body: object = None, kind: str = "json", accept: str = ""
 ) -> int:
-    """How often the event loop got to somebody else while the request was answered."""
+    """How often the event loop ran other tasks while the request was served."""
     turns = 0
 
     async def somebody_else() -> None:

@@ -1,4 +1,4 @@
-"""Lists among thousands of objects: others get their turns meanwhile, and nothing is missed or told twice."""
+"""Lists among thousands of objects: other requests get their turn, and nothing is missed or repeated."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from podlife.apiserver.endpoints.handler import ApiHandler
+from podlife.apiserver.endpoints import ApiHandler
 from podlife.wire import Peer, Query, Request, Response
 from tests.component import embedded
 

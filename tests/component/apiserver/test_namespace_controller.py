@@ -1,4 +1,4 @@
-"""Namespaces are emptied and let go: nothing is left behind that was let in at the last moment."""
+"""Namespaces are emptied and finalized: nothing created at the last moment is left behind."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ import pytest
 
 from podlife.api.codec import Object
 from podlife.apiserver.assembly import assemble
-from podlife.apiserver.authn.authenticator import ADMIN, Authenticator
-from podlife.apiserver.endpoints.handler import ApiHandler
-from podlife.apiserver.namespace.controller import NamespaceCleanup
-from podlife.apiserver.namespace.deletion import create_system_namespaces
-from podlife.apiserver.registry import graceful_deletion as deletion
+from podlife.apiserver.authn import ADMIN, Authenticator
+from podlife.apiserver.endpoints import ApiHandler
+from podlife.apiserver.namespace import NamespaceController, create_system_namespaces
+from podlife.apiserver.registry import graceful_deletion
 from podlife.apiserver.storage import Key, MemoryStore, SqliteStore
 from podlife.apiserver.storage.database import Database
 from podlife.apiserver.storage.state import Row
@@ -58,7 +57,7 @@ async def test_what_was_let_in_before_its_namespace_was_deleted_goes_with_it(
 
     monkeypatch.setattr(Database, "insert", insert_when_told)
     async with asyncio.timeout(60), asyncio.TaskGroup() as group:
-        cleanup = group.create_task(NamespaceCleanup(handler.registry).run())
+        cleanup = group.create_task(NamespaceController(handler.registry).run())
         group.create_task(send(handler, "DELETE", "/api/v1/namespaces/brief"))
         await pass_turns()
         body = {"metadata": {"name": "late"}}
@@ -77,7 +76,7 @@ async def test_what_was_let_in_before_its_namespace_was_deleted_goes_with_it(
 
 
 class Server:
-    """An API server in memory under virtual time, with its namespace cleanup at work."""
+    """An API server in memory under virtual time, with its namespace controller."""
 
     def __init__(self) -> None:
         self.store = MemoryStore()
@@ -87,7 +86,7 @@ class Server:
     async def __aenter__(self) -> Self:
         await create_system_namespaces(self.handler.registry, ADMIN)
         group = await self._stack.enter_async_context(asyncio.TaskGroup())
-        self._cleanup = group.create_task(NamespaceCleanup(self.handler.registry).run())
+        self._cleanup = group.create_task(NamespaceController(self.handler.registry).run())
         await self.send("POST", "/api/v1/namespaces", {"metadata": {"name": "brief"}})
         await self.make("configmaps", {"metadata": {"name": "c"}})
         return self
@@ -104,7 +103,7 @@ class Server:
         assert await self.send("POST", f"/api/v1/namespaces/brief/{plural}", body) == 201
 
     async def delete_namespace(self) -> None:
-        """And let a minute pass."""
+        """Delete, and let a minute pass."""
         assert await self.send("DELETE", "/api/v1/namespaces/brief") == 200
         await asyncio.sleep(60)
 
@@ -180,7 +179,7 @@ async def test_a_namespace_with_a_pod_of_endless_grace_does_not_end_the_cleanup_
 async def test_an_object_that_cannot_be_deleted_is_told_of_and_delays_no_other(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    decide = deletion.decide
+    decide = graceful_deletion.before_delete
 
     def fail_for_c(obj: Object, *arguments: Any, **settings: Any) -> Any:
         if obj["metadata"]["name"] == "c":
@@ -190,7 +189,7 @@ async def test_an_object_that_cannot_be_deleted_is_told_of_and_delays_no_other(
     async with Server() as server:
         await server.make("configmaps", {"metadata": {"name": "d"}})
         with monkeypatch.context() as patched:
-            patched.setattr("podlife.apiserver.registry.delete.decide", fail_for_c)
+            patched.setattr("podlife.apiserver.registry.delete.before_delete", fail_for_c)
             await server.delete_namespace()
         assert server.names("configmaps") == ["c"]
         assert server.condition("NamespaceDeletionContentFailure") == (

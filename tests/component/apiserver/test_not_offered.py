@@ -1,4 +1,4 @@
-"""What is asked of a pod and is not there: an answer that says what to do instead."""
+"""Pod subresources that are not served: the error says what to use instead."""
 
 from __future__ import annotations
 

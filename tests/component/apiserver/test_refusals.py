@@ -1,4 +1,4 @@
-"""Requests that the real API server refuses, sent to ours in one process: the code, the reason, and nothing stored."""
+"""Requests that kube-apiserver rejects: the same code and reason, and nothing stored."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from podlife.apiserver.endpoints.handler import ApiHandler
+from podlife.apiserver.endpoints import ApiHandler
 from podlife.wire import Peer, Query, Request
 from tests.component import embedded
 

@@ -1,4 +1,4 @@
-"""The server as a process and as a component: it starts, tells where it is, serves and puts itself away."""
+"""The server as a process and as a component: it starts, reports its address, serves and shuts down."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 import yaml
 
-from podlife.apiserver.server import ApiServer, Serving, Settings
+from podlife.apiserver.server import ApiServer, ApiServerSettings, ServingInfo
 from podlife.errors import ConfigError
 
 START_SECONDS = 60
@@ -36,7 +36,7 @@ class Process:
     def request(
         self, path: str, identity: str = "admin", method: str = "GET", body: Any = None
     ) -> tuple[int, Any]:
-        """The code and the decoded body of an answer, asked for as this identity; as nobody with ''."""
+        """Code and decoded body of a response to this identity; '' is unauthenticated."""
         config = yaml.safe_load(self.kubeconfig.with_name(f"{identity or 'admin'}.kubeconfig").read_text())
         cluster = config["clusters"][0]["cluster"]
         tls = ssl.create_default_context(cafile=self.kubeconfig.parent / "pki" / "ca.crt")
@@ -172,10 +172,10 @@ def test_an_address_of_another_machine_is_told(tmp_path: Path) -> None:
 
 
 async def test_as_a_component_it_says_when_it_is_ready_and_stops_when_told(tmp_path: Path) -> None:
-    apiserver = ApiServer(Settings(data=tmp_path, in_memory=True, port=0))
-    seen: list[Serving] = []
+    apiserver = ApiServer(ApiServerSettings(data=tmp_path, in_memory=True, port=0))
+    seen: list[ServingInfo] = []
 
-    def ready(serving: Serving) -> None:
+    def ready(serving: ServingInfo) -> None:
         seen.append(serving)
         apiserver.stop()
 
@@ -189,10 +189,10 @@ async def test_as_a_component_it_says_when_it_is_ready_and_stops_when_told(tmp_p
     ("bind", "host"), [("0.0.0.0", "127.0.0.1"), ("127.0.0.1", "127.0.0.1"), ("localhost", "localhost")]
 )
 async def test_clients_are_sent_to_an_address_they_can_reach(tmp_path: Path, bind: str, host: str) -> None:
-    apiserver = ApiServer(Settings(data=tmp_path, in_memory=True, bind=bind, port=0))
+    apiserver = ApiServer(ApiServerSettings(data=tmp_path, in_memory=True, bind=bind, port=0))
     seen: list[str] = []
 
-    def ready(serving: Serving) -> None:
+    def ready(serving: ServingInfo) -> None:
         seen.append(serving.url)
         apiserver.stop()
 
@@ -202,6 +202,10 @@ async def test_clients_are_sent_to_an_address_they_can_reach(tmp_path: Path, bin
 
 
 async def test_a_name_that_does_not_resolve_is_a_config_error(tmp_path: Path) -> None:
-    apiserver = ApiServer(Settings(data=tmp_path, in_memory=True, bind="no-such-host.invalid", port=0))
-    with pytest.raises(ConfigError, match=r"no-such-host\.invalid is no address"):
+    apiserver = ApiServer(
+        ApiServerSettings(data=tmp_path, in_memory=True, bind="no-such-host.invalid", port=0)
+    )
+    with pytest.raises(
+        ConfigError, match=r"no-such-host\.invalid is neither an IP address nor a known host name"
+    ):
         await apiserver.run()

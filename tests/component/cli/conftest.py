@@ -10,15 +10,15 @@ import aiohttp
 import pytest
 
 from podlife.apiserver.assembly import assemble
-from podlife.apiserver.authn.authenticator import (
+from podlife.apiserver.authn import (
     ADMIN,
     Authenticator,
     TokenFile,
-    User,
+    UserInfo,
     format_tokens,
 )
-from podlife.apiserver.http.server import HttpFace
-from podlife.apiserver.namespace.deletion import create_system_namespaces
+from podlife.apiserver.http import HttpServer
+from podlife.apiserver.namespace import create_system_namespaces
 from podlife.apiserver.storage import MemoryStore
 from podlife.client import Client, Connection, TokenAuth
 from podlife.clock import SystemClock
@@ -51,12 +51,12 @@ class Server:
 @pytest.fixture
 async def server(tmp_path: Path) -> AsyncIterator[Server]:
     tokens = tmp_path / "tokens.csv"
-    people = [(ADMIN_TOKEN, ADMIN), (NOBODY_TOKEN, User("nobody", "nobody", ("people",)))]
+    people = [(ADMIN_TOKEN, ADMIN), (NOBODY_TOKEN, UserInfo("nobody", "nobody", ("people",)))]
     tokens.write_text(format_tokens(people))
     store = MemoryStore()
     handler = assemble(store, clock=SystemClock(), authenticator=Authenticator(TokenFile(tokens)))
     await create_system_namespaces(handler.registry, ADMIN)
-    face = HttpFace(handler, tls=None)
+    face = HttpServer(handler, tls=None)
     await face.start("127.0.0.1", 0)
     try:
         yield Server(f"http://127.0.0.1:{face.port}")

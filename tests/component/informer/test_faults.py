@@ -11,7 +11,7 @@ import pytest
 
 from podlife.api.codec import Object
 from podlife.api.views import Metadata
-from podlife.apiserver.storage.state import Limits
+from podlife.apiserver.storage.state import HistoryLimits
 from podlife.errors import (
     ApiError,
     ForbiddenError,
@@ -64,7 +64,7 @@ async def test_after_an_expired_watch_the_difference_is_told_and_nothing_else(is
 
 @virtual_time
 async def test_a_server_that_has_forgotten_the_revision_during_an_outage_is_listed_again() -> None:
-    world = await World.start("a", "b", limits=Limits(seconds=30))
+    world = await World.start("a", "b", limits=HistoryLimits(seconds=30))
     informer, notes = world.informer(), Notes()
     informer.add_handler(notes)
     async with run_informer(informer):
@@ -102,7 +102,7 @@ async def test_an_object_that_goes_in_a_gap_is_told_with_its_last_known_state() 
 
 @virtual_time
 async def test_an_outage_of_an_hour_loses_nothing_and_costs_no_list() -> None:
-    world = await World.start("a", "b", limits=Limits(seconds=100_000))
+    world = await World.start("a", "b", limits=HistoryLimits(seconds=100_000))
     informer, notes = world.informer(), Notes()
     informer.add_handler(notes)
     async with run_informer(informer):

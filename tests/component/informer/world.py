@@ -15,10 +15,10 @@ from podlife.aio import cancel_and_wait, spawn
 from podlife.api.codec import Object
 from podlife.api.views import Metadata
 from podlife.apiserver.assembly import assemble
-from podlife.apiserver.authn.authenticator import ADMIN, Authenticator
-from podlife.apiserver.namespace.deletion import create_system_namespaces
+from podlife.apiserver.authn import ADMIN, Authenticator
+from podlife.apiserver.namespace import create_system_namespaces
 from podlife.apiserver.storage import MemoryStore
-from podlife.apiserver.storage.state import Limits
+from podlife.apiserver.storage.state import HistoryLimits
 from podlife.client import CONFIG_MAPS, Client, InProcessTransport, NotSentError
 from podlife.client.transport import Answer, SilenceError
 from podlife.clock import ManualClock
@@ -170,11 +170,11 @@ def _always(response: Response) -> Callable[[Request], Awaitable[Response]]:
 class World:
     """`line` is the informer's way to the server, `admin` the test's own."""
 
-    def __init__(self, limits: Limits | None) -> None:
+    def __init__(self, limits: HistoryLimits | None) -> None:
         self._limits = limits
 
     @classmethod
-    async def start(cls, *names: str, limits: Limits | None = None) -> World:
+    async def start(cls, *names: str, limits: HistoryLimits | None = None) -> World:
         """A server that holds these objects."""
         world = cls(limits)
         await world._new_server()

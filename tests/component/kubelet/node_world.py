@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from podlife.aio import cancel_and_wait
-from podlife.apiserver.endpoints.handler import ApiHandler
+from podlife.apiserver.endpoints import ApiHandler
 from podlife.client import EVENTS, PODS, Client, DeleteOptions
 from podlife.errors import NotFoundError
 from podlife.kubelet.kubelet import Agent

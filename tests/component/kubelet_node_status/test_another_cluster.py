@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from podlife.aio import cancel_and_wait
-from podlife.apiserver.endpoints.handler import ApiHandler
+from podlife.apiserver.endpoints import ApiHandler
 from podlife.client import NODES, PODS
 from podlife.client.refs import SERVICES
 from podlife.clock import Clock, SystemClock

@@ -20,10 +20,10 @@ from podlife.kubelet.runtimes.process import ProcessRuntime, ProcessSettings
 from podlife.kubelet.server import (
     ApiAccess,
     CertificateSettings,
+    CertificateSigner,
     EndpointSettings,
     Node,
     NodeEndpoint,
-    Signing,
 )
 from tests.real_pki import Pki
 
@@ -156,7 +156,9 @@ class World:
 
 
 @asynccontextmanager
-async def running(folder: Path, client: Client, *, signing: Signing | None = None) -> AsyncIterator[World]:
+async def running(
+    folder: Path, client: Client, *, signing: CertificateSigner | None = None
+) -> AsyncIterator[World]:
     pki = Pki(folder / "pki")
     certificate = CertificateSettings(
         "n1", folder / "node-pki", ("127.0.0.1", "localhost"), client_authority=pki.ca_file.read_bytes()

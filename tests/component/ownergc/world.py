@@ -12,7 +12,7 @@ from typing import Any
 
 from podlife.aio import cancel_and_wait
 from podlife.api.codec import Object
-from podlife.apiserver.endpoints.handler import ApiHandler
+from podlife.apiserver.endpoints import ApiHandler
 from podlife.client import CONFIG_MAPS, SECRETS, DeleteOptions, Ref
 from podlife.controller import ControlPlane
 from podlife.ownergc import IGNORED, OwnerGarbageCollector

@@ -16,14 +16,14 @@ from typing import Any
 
 from podlife.api.codec import Object, format_time
 from podlife.apiserver.assembly import assemble
-from podlife.apiserver.authn.authenticator import (
+from podlife.apiserver.authn import (
     ADMIN,
     Authenticator,
     TokenFile,
     format_tokens,
 )
-from podlife.apiserver.namespace.deletion import create_system_namespaces
-from podlife.apiserver.registry.object_codec import encoder, thaw
+from podlife.apiserver.namespace import create_system_namespaces
+from podlife.apiserver.registry.object_codec import decode_stored, encoder
 from podlife.apiserver.storage import Key, MemoryStore, Put
 from podlife.client import NODES, PODS, Client, DeleteOptions, InProcessTransport, PatchType
 from podlife.errors import NotFoundError
@@ -126,7 +126,7 @@ class World:
         key = Key("pods", namespace, name)
         record = self._store.get(key)
         assert record is not None
-        obj = thaw(record.value)
+        obj = decode_stored(record.value)
         for part, values in parts.items():
             obj[part] = values if part == "status" else {**obj.get(part, {}), **values}
         await self._store.commit(Put(key, encoder(obj), expected=record.revision))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from podlife.aio import cancel_and_wait
-from podlife.apiserver.endpoints.handler import ApiHandler
+from podlife.apiserver.endpoints import ApiHandler
 from podlife.client import JOBS, PODS, Bookmark, Client, EventType
 from podlife.controller import ControlPlane
 from podlife.workloads.job import JobController

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from podlife.aio import cancel_and_wait
-from podlife.apiserver.endpoints.handler import ApiHandler
+from podlife.apiserver.endpoints import ApiHandler
 from podlife.client import JOBS, PODS, REPLICA_SETS
 from podlife.controller import ControlPlane
 from podlife.errors import NotFoundError

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from podlife.api.codec import parse_time
-from podlife.apiserver.endpoints.handler import ApiHandler
-from podlife.apiserver.storage.store import Key, Put
+from podlife.apiserver.endpoints import ApiHandler
+from podlife.apiserver.storage import Key, Put
 from podlife.client import DEPLOYMENTS, EVENTS, NAMESPACES, PODS, REPLICA_SETS, Client
 from podlife.controller import ControlPlane
 from podlife.wire import Handler, Request, Response

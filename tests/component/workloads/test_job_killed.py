@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from podlife.aio import cancel_and_wait
-from podlife.apiserver.endpoints.handler import ApiHandler
+from podlife.apiserver.endpoints import ApiHandler
 from podlife.client import JOBS
 from podlife.wire import Handler, Request, Response
 from podlife.workloads.job import JobController

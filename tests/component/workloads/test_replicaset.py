@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from podlife.apiserver.endpoints.handler import ApiHandler
-from podlife.apiserver.storage.store import Key, Put
+from podlife.apiserver.endpoints import ApiHandler
+from podlife.apiserver.storage import Key, Put
 from podlife.client import EVENTS, NAMESPACES, PODS, REPLICA_SETS, Client, DeleteOptions
 from podlife.controller import ControlPlane
 from podlife.wire import Handler, Request, Response

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from podlife.aio import cancel_and_wait, wait_until_set
-from podlife.apiserver.endpoints.handler import ApiHandler
+from podlife.apiserver.endpoints import ApiHandler
 from podlife.client import CONTROLLER_REVISIONS, PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, DeleteOptions
 from podlife.controller import ControlPlane
 from podlife.wire import Handler, Request, Response

@@ -18,16 +18,16 @@ import aiohttp
 
 from podlife.api.codec import Object, parse_time
 from podlife.apiserver.assembly import assemble
-from podlife.apiserver.authn.authenticator import (
+from podlife.apiserver.authn import (
     ADMIN,
     Authenticator,
     TokenFile,
-    User,
+    UserInfo,
     format_tokens,
 )
-from podlife.apiserver.http.server import HttpFace
-from podlife.apiserver.namespace.deletion import create_system_namespaces
-from podlife.apiserver.registry.object_codec import encoder, thaw
+from podlife.apiserver.http import HttpServer
+from podlife.apiserver.namespace import create_system_namespaces
+from podlife.apiserver.registry.object_codec import decode_stored, encoder
 from podlife.apiserver.storage import Delete, Key, MemoryStore, Put, SqliteStore, Store
 from podlife.clock import ManualClock
 
@@ -36,7 +36,7 @@ __all__ = ["NODE", "Answer", "Seen", "World", "serve"]
 NODE = "node-a"
 TOKENS = {
     "admin": ("admin-token", ADMIN),
-    NODE: ("node-a-token", User(f"system:node:{NODE}", NODE, ("system:nodes",))),
+    NODE: ("node-a-token", UserInfo(f"system:node:{NODE}", NODE, ("system:nodes",))),
 }
 JSON = "application/json"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
@@ -247,7 +247,7 @@ class World:
         key = Key(STORED.get(resource, resource), self.namespace, name)
         record = self._store.get(key)
         assert record is not None
-        obj = thaw(record.value)
+        obj = decode_stored(record.value)
         for part, values in parts.items():
             merged = {**obj.get(part, {}), **values}
             obj[part] = {field: value for field, value in merged.items() if value is not None}
@@ -259,7 +259,7 @@ class World:
         key = Key("pods", self.namespace, name)
         record = self._store.get(key)
         assert record is not None
-        await self._store.commit(Delete(key, encoder(thaw(record.value)), expected=record.revision))
+        await self._store.commit(Delete(key, encoder(decode_stored(record.value)), expected=record.revision))
 
     async def meet(
         self,
@@ -311,7 +311,7 @@ async def serve(kind: str, folder: Path) -> AsyncIterator[World]:
     clock = ManualClock()
     handler = assemble(store, clock=clock, authenticator=Authenticator(TokenFile(tokens)))
     await create_system_namespaces(handler.registry, ADMIN)
-    face = HttpFace(handler, tls=None)
+    face = HttpServer(handler, tls=None)
     await face.start("127.0.0.1", 0)
     try:
         # Many requests at once are the point of some tests: the client must not queue them.

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from podlife.apiserver.assembly import assemble
-from podlife.apiserver.authn.authenticator import ADMIN, Authenticator
-from podlife.apiserver.namespace.deletion import create_system_namespaces
+from podlife.apiserver.authn import ADMIN, Authenticator
+from podlife.apiserver.namespace import create_system_namespaces
 from podlife.apiserver.storage import MemoryStore
 from podlife.client import PODS, DeleteOptions
 from tests.component.embedded import LoopClock, connect

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from podlife.apiserver.storage import Limits, MemoryStore, SqliteStore, Store
+from podlife.apiserver.storage import HistoryLimits, MemoryStore, SqliteStore, Store
 
-OpenStore = Callable[[Limits], Awaitable[Store]]
+OpenStore = Callable[[HistoryLimits], Awaitable[Store]]
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -16,7 +16,7 @@ async def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIte
     """Makes stores with limits of the test's choice; every test runs once for each kind of store."""
     opened: list[Store] = []
 
-    async def open_one(limits: Limits) -> Store:
+    async def open_one(limits: HistoryLimits) -> Store:
         if request.param == "memory":
             store: Store = MemoryStore(limits)
         else:
@@ -31,7 +31,7 @@ async def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIte
 
 @pytest.fixture
 async def store(open_store: OpenStore) -> Store:
-    return await open_store(Limits())
+    return await open_store(HistoryLimits())
 
 
 @pytest.fixture

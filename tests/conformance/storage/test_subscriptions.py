@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from podlife.apiserver.storage import CompactedError, Key, Limits, Store, StoreError
+from podlife.apiserver.storage import CompactedError, HistoryLimits, Key, Store, StoreError
 from tests.conformance.storage.storage_kit import delete, next_batch, pass_turns, pod, put, read, seen, start
 
 NODE = Key("nodes", "", "n")
@@ -142,7 +142,7 @@ async def test_a_subscription_may_start_at_a_revision_still_to_come(store: Store
 
 
 async def test_who_falls_out_of_history_is_told(open_store) -> None:
-    store = await open_store(Limits(events=4))
+    store = await open_store(HistoryLimits(events=4))
     subscription = store.subscribe("pods", since=0)
     await put(store, pod("a"))
     await read(subscription, 1)
@@ -156,7 +156,7 @@ async def test_who_falls_out_of_history_is_told(open_store) -> None:
 
 
 async def test_who_missed_nothing_is_not_thrown_out_because_others_changed_much(open_store) -> None:
-    store = await open_store(Limits(events=4))
+    store = await open_store(HistoryLimits(events=4))
     subscription = store.subscribe("nodes", since=0)
     for _ in range(20):
         await put(store, pod("a"))
@@ -166,7 +166,7 @@ async def test_who_missed_nothing_is_not_thrown_out_because_others_changed_much(
 
 
 async def test_starting_before_the_oldest_revision_is_refused(open_store) -> None:
-    store = await open_store(Limits(events=4))
+    store = await open_store(HistoryLimits(events=4))
     for _ in range(10):
         await put(store, pod("a"))
 
@@ -176,7 +176,7 @@ async def test_starting_before_the_oldest_revision_is_refused(open_store) -> Non
 
 
 async def test_history_is_bounded_by_count_across_resources_the_oldest_goes_first(open_store) -> None:
-    store = await open_store(Limits(events=100))
+    store = await open_store(HistoryLimits(events=100))
     for i in range(500):
         await put(store, pod("a") if i % 2 else NODE)
         kept = store.revision - store.oldest
@@ -189,7 +189,7 @@ async def test_history_is_bounded_by_count_across_resources_the_oldest_goes_firs
 
 
 async def test_history_is_bounded_by_the_size_of_its_values(open_store) -> None:
-    store = await open_store(Limits(value_bytes=100_000))
+    store = await open_store(HistoryLimits(value_bytes=100_000))
     for _ in range(50):
         await put(store, pod("a"), "v" * 10_000)
         assert store.revision - store.oldest <= 9
@@ -198,7 +198,7 @@ async def test_history_is_bounded_by_the_size_of_its_values(open_store) -> None:
 
 
 async def test_history_is_bounded_by_age(open_store, pass_time: Callable[[float], None]) -> None:
-    store = await open_store(Limits(seconds=600))
+    store = await open_store(HistoryLimits(seconds=600))
     await put(store, pod("a"))
     pass_time(400)
     await put(store, pod("a"))

@@ -27,7 +27,7 @@ from podlife.kubelet.server import (
     DECLARED_FEATURES,
     ApiAccess,
     CertificateSettings,
-    ClusterSigning,
+    ClusterSigner,
     EndpointSettings,
     Node,
     NodeEndpoint,
@@ -102,7 +102,7 @@ async def a_node(server: Server, folder: Path, features: tuple[str, ...]) -> Asy
             Node(NAME, pods, runtime, clock),
             ApiAccess(agent, NAME),
             EndpointSettings(certificate, port=0),
-            signing=ClusterSigning(agent),
+            signing=ClusterSigner(agent),
             clock=clock,
         )
         serving = group.create_task(endpoint.run())

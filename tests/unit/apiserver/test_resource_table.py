@@ -4,12 +4,7 @@ import pytest
 
 from podlife.apiserver.printers import PLAIN
 from podlife.apiserver.resource import Resource
-from podlife.apiserver.resource_table import (
-    RESOURCES,
-    STORED,
-    find,
-    group_versions,
-)
+from podlife.apiserver.resource_table import RESOURCES, STORED, find, group_versions
 from podlife.apiserver.strategies import SELECTABLE
 from podlife.apiserver.strategies.strategy import Strategy
 

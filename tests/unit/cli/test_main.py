@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from podlife.apiserver.identities import prepare_identities, write_kubeconfigs
-from podlife.apiserver.settings import Settings
+from podlife.apiserver.settings import ApiServerSettings
 from podlife.cli import _program_name
 from podlife.clock import SystemClock
 
@@ -41,7 +41,7 @@ def imports_of(*arguments: str, code: int = 0) -> set[str]:
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A data folder as a server leaves it."""
     folder = tmp_path_factory.mktemp("data")
-    identities = prepare_identities(Settings(), folder, SystemClock())
+    identities = prepare_identities(ApiServerSettings(), folder, SystemClock())
     write_kubeconfigs(folder, "https://127.0.0.1:6443", identities)
     return folder
 

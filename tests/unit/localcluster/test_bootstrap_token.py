@@ -12,9 +12,9 @@ import yaml
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from podlife.apiserver.authn.authenticator import TokenFile
+from podlife.apiserver.authn import TokenFile
 from podlife.apiserver.identities import prepare_identities
-from podlife.apiserver.settings import Settings
+from podlife.apiserver.settings import ApiServerSettings
 from podlife.cli.apiserver_exec import prepare
 from podlife.cli.connection import ConnectionOptions
 from podlife.clock import SystemClock
@@ -29,7 +29,7 @@ HASH = f"sha256:{'a' * 64}"
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    prepare_identities(Settings(), tmp_path, SystemClock())
+    prepare_identities(ApiServerSettings(), tmp_path, SystemClock())
     return tmp_path
 
 
@@ -120,6 +120,6 @@ def test_a_server_does_not_take_the_token_of_an_up_that_was_killed(folder: Path,
     if not is_alive:
         holder = json.loads((folder / "up.json").read_text())
         (folder / "up.json").write_text(json.dumps(holder | {"started": holder["started"] - 1}))
-    prepare(Settings(in_memory=True), folder)
+    prepare(ApiServerSettings(in_memory=True), folder)
     assert ("system:bootstrap:" in (folder / "tokens.csv").read_text()) is is_alive
     assert Joining(folder).file.exists() is is_alive

@@ -1,8 +1,7 @@
-"""The authority of a data folder: what it makes, keeps and renews."""
+"""CA of a data folder: what it creates, keeps and renews."""
 
 from __future__ import annotations
 
-import os
 import ssl
 import stat
 import subprocess
@@ -17,13 +16,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from podlife.clock import ManualClock
 from podlife.errors import ConfigError
-from podlife.pki.ca import (
-    Credential,
-    Pki,
-    Subject,
-    names_for,
-    write_private,
-)
+from podlife.pki import CertificateAuthority, KeyPair, Subject, names_for
 
 SERVER = Subject("kube-apiserver", names=("localhost", "127.0.0.1"))
 NODE = Subject("system:node:n1", ("system:nodes",))
@@ -35,8 +28,8 @@ def clock() -> ManualClock:
 
 
 @pytest.fixture
-def pki(tmp_path: Path, clock: ManualClock) -> Pki:
-    return Pki(tmp_path / "pki", clock)
+def pki(tmp_path: Path, clock: ManualClock) -> CertificateAuthority:
+    return CertificateAuthority(tmp_path / "pki", clock)
 
 
 def certificate_in(path: Path) -> x509.Certificate:
@@ -47,7 +40,7 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def test_what_is_made_is_signed_by_the_authority_and_its_key_is_private(pki: Pki) -> None:
+def test_what_is_made_is_signed_by_the_authority_and_its_key_is_private(pki: CertificateAuthority) -> None:
     path = pki.ensure("server.pem", SERVER)
     certificate, authority = certificate_in(path), certificate_in(pki.authority_file)
     certificate.verify_directly_issued_by(authority)
@@ -57,7 +50,7 @@ def test_what_is_made_is_signed_by_the_authority_and_its_key_is_private(pki: Pki
     assert isinstance(certificate.public_key(), ec.EllipticCurvePublicKey)
 
 
-def test_a_certificate_with_names_serves_under_them_and_proves_nothing(pki: Pki) -> None:
+def test_a_certificate_with_names_serves_under_them_and_proves_nothing(pki: CertificateAuthority) -> None:
     certificate = certificate_in(pki.ensure("server.pem", SERVER))
     names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     assert [str(name.value) for name in names] == ["localhost", "127.0.0.1"]
@@ -65,7 +58,7 @@ def test_a_certificate_with_names_serves_under_them_and_proves_nothing(pki: Pki)
     assert list(usage) == [ExtendedKeyUsageOID.SERVER_AUTH]
 
 
-def test_an_issued_certificate_speaks_for_its_subject_and_cannot_serve(pki: Pki) -> None:
+def test_an_issued_certificate_speaks_for_its_subject_and_cannot_serve(pki: CertificateAuthority) -> None:
     pki.ensure_authority()
     certificate = x509.load_pem_x509_certificate(pki.issue(NODE).certificate)
     subject = certificate.subject
@@ -76,14 +69,14 @@ def test_an_issued_certificate_speaks_for_its_subject_and_cannot_serve(pki: Pki)
     assert not certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
 
 
-def test_what_is_in_order_is_left_alone(pki: Pki) -> None:
+def test_what_is_in_order_is_left_alone(pki: CertificateAuthority) -> None:
     path = pki.ensure("server.pem", SERVER)
     before = (path.read_bytes(), pki.authority_file.read_bytes())
     pki.ensure("server.pem", Subject("kube-apiserver", names=("localhost",)))
     assert (path.read_bytes(), pki.authority_file.read_bytes()) == before
 
 
-def test_what_lacks_a_name_is_made_anew_under_the_same_authority(pki: Pki) -> None:
+def test_what_lacks_a_name_is_made_anew_under_the_same_authority(pki: CertificateAuthority) -> None:
     path = pki.ensure("server.pem", SERVER)
     authority = pki.authority_file.read_bytes()
     pki.ensure("server.pem", Subject("kube-apiserver", names=("localhost", "10.0.0.1")))
@@ -92,7 +85,7 @@ def test_what_lacks_a_name_is_made_anew_under_the_same_authority(pki: Pki) -> No
     assert pki.authority_file.read_bytes() == authority
 
 
-def test_what_expires_soon_is_renewed(pki: Pki, clock: ManualClock) -> None:
+def test_what_expires_soon_is_renewed(pki: CertificateAuthority, clock: ManualClock) -> None:
     path = pki.ensure("server.pem", SERVER)
     clock.advance(minutes=334 * 24 * 60)
     pki.ensure("server.pem", SERVER)
@@ -102,7 +95,7 @@ def test_what_expires_soon_is_renewed(pki: Pki, clock: ManualClock) -> None:
     assert certificate_in(path).not_valid_after_utc > datetime(2031, 6, 1, tzinfo=UTC)
 
 
-def test_a_new_authority_replaces_all_it_had_signed(pki: Pki, clock: ManualClock) -> None:
+def test_a_new_authority_replaces_all_it_had_signed(pki: CertificateAuthority, clock: ManualClock) -> None:
     path = pki.ensure("server.pem", SERVER)
     before = pki.authority_file.read_bytes()
     clock.advance(minutes=3640 * 24 * 60)
@@ -112,14 +105,14 @@ def test_a_new_authority_replaces_all_it_had_signed(pki: Pki, clock: ManualClock
 
 
 @pytest.mark.parametrize("damage", [b"", b"nonsense", b"\xff\xfe", b"names: localhost\n-----BEGIN X-----\n"])
-def test_a_damaged_file_is_made_anew(pki: Pki, damage: bytes) -> None:
+def test_a_damaged_file_is_made_anew(pki: CertificateAuthority, damage: bytes) -> None:
     path = pki.ensure("server.pem", SERVER)
     path.write_bytes(damage)
     pki.ensure("server.pem", SERVER)
     certificate_in(path).verify_directly_issued_by(certificate_in(pki.authority_file))
 
 
-def test_an_authority_that_was_lost_is_not_replaced_by_another(pki: Pki) -> None:
+def test_an_authority_that_was_lost_is_not_replaced_by_another(pki: CertificateAuthority) -> None:
     path = pki.ensure("server.pem", SERVER)
     before = path.read_bytes()
     (path.parent / "ca.pem").unlink()
@@ -129,7 +122,7 @@ def test_an_authority_that_was_lost_is_not_replaced_by_another(pki: Pki) -> None
     assert not (path.parent / "ca.pem").exists()
 
 
-def test_an_authority_with_any_byte_changed_is_refused_and_left_alone(pki: Pki) -> None:
+def test_an_authority_with_any_byte_changed_is_refused_and_left_alone(pki: CertificateAuthority) -> None:
     ca = pki.ensure("server.pem", SERVER).parent / "ca.pem"
     whole = ca.read_bytes()
     for position in range(len(b"checksum: "), len(whole)):
@@ -142,7 +135,7 @@ def test_an_authority_with_any_byte_changed_is_refused_and_left_alone(pki: Pki) 
     assert ca.read_bytes() == damaged
 
 
-def test_files_of_an_earlier_podlife_without_a_checksum_are_taken(pki: Pki) -> None:
+def test_files_of_an_earlier_podlife_without_a_checksum_are_taken(pki: CertificateAuthority) -> None:
     path = pki.ensure("server.pem", SERVER)
     for file in (path, path.parent / "ca.pem"):
         file.write_bytes(file.read_bytes().partition(b"\n")[2])
@@ -151,9 +144,11 @@ def test_files_of_an_earlier_podlife_without_a_checksum_are_taken(pki: Pki) -> N
     assert path.read_bytes() == before
 
 
-def test_a_key_of_another_certificate_is_noticed(pki: Pki, tmp_path: Path, clock: ManualClock) -> None:
+def test_a_key_of_another_certificate_is_noticed(
+    pki: CertificateAuthority, tmp_path: Path, clock: ManualClock
+) -> None:
     ca = pki.ensure("server.pem", SERVER).parent / "ca.pem"
-    other = Pki(tmp_path / "other", clock)
+    other = CertificateAuthority(tmp_path / "other", clock)
     foreign = other.ensure("server.pem", SERVER).parent / "ca.pem"
 
     def parts(path: Path) -> tuple[bytes, bytes]:
@@ -166,12 +161,12 @@ def test_a_key_of_another_certificate_is_noticed(pki: Pki, tmp_path: Path, clock
         pki.ensure("server.pem", SERVER)
 
 
-def test_issuing_without_an_authority_says_what_to_do(pki: Pki) -> None:
+def test_issuing_without_an_authority_says_what_to_do(pki: CertificateAuthority) -> None:
     with pytest.raises(ConfigError, match="start the API server on it once"):
         pki.issue(NODE)
 
 
-def test_the_files_make_working_tls_contexts(pki: Pki) -> None:
+def test_the_files_make_working_tls_contexts(pki: CertificateAuthority) -> None:
     server = pki.server_context(pki.ensure("server.pem", SERVER))
     assert server.verify_mode is ssl.CERT_OPTIONAL
     assert server.minimum_version is ssl.TLSVersion.TLSv1_2
@@ -186,8 +181,8 @@ def test_the_files_make_working_tls_contexts(pki: Pki) -> None:
 def test_a_server_whose_files_are_in_order_loads_no_cryptography_library(tmp_path: Path) -> None:
     program = (
         "import sys\nfrom pathlib import Path\nfrom podlife.apiserver.identities import prepare_identities\n"
-        "from podlife.apiserver.settings import Settings\nfrom podlife.clock import SystemClock\n"
-        "prepare_identities(Settings(), Path(sys.argv[1]), SystemClock())\n"
+        "from podlife.apiserver.settings import ApiServerSettings\nfrom podlife.clock import SystemClock\n"
+        "prepare_identities(ApiServerSettings(), Path(sys.argv[1]), SystemClock())\n"
         "print('cryptography' in sys.modules)"
     )
     first, second = (
@@ -212,29 +207,5 @@ def test_all_addresses_is_no_name(bind: str) -> None:
     assert bind not in names_for(bind)
 
 
-def test_a_private_file_replaces_what_was_there_and_leaves_nothing_else(tmp_path: Path) -> None:
-    path = tmp_path / "secret"
-    path.write_bytes(b"old")
-    path.chmod(0o644)
-    write_private(path, b"new")
-    assert (path.read_bytes(), mode(path)) == (b"new", 0o600)
-    assert [entry.name for entry in tmp_path.iterdir()] == ["secret"]
-
-
-def test_a_private_file_that_cannot_be_finished_leaves_what_was_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "secret"
-    path.write_bytes(b"old")
-
-    def full(descriptor: int) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="No space left"):
-        write_private(path, b"new")
-    assert [entry.read_bytes() for entry in tmp_path.iterdir()] == [b"old"]
-
-
-def test_a_credential_does_not_show_its_key() -> None:
-    assert "secret" not in repr(Credential(b"cert", b"secret"))
+def test_a_key_pair_does_not_show_its_key() -> None:
+    assert "secret" not in repr(KeyPair(b"cert", b"secret"))

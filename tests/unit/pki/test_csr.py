@@ -1,4 +1,4 @@
-"""A certificate asked of the cluster."""
+"""Certificates requested from the cluster."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from cryptography import x509
 
 from podlife.client import Client
 from podlife.errors import ApiError
-from podlife.pki.csr import ClusterSigning, NotSignedError
+from podlife.pki.csr import ClusterSigner, NotSignedError
 from podlife.wire import Request, Response
 from tests.component.embedded import connect, refusal
 from tests.virtual_time import virtual_time
 
 
 class Cluster:
-    """Shows a request that somebody decides after a while."""
+    """Serves a request that is decided after a while."""
 
     def __init__(self, *statuses: dict[str, Any]) -> None:
         self.statuses = list(statuses)
@@ -31,9 +31,9 @@ class Cluster:
         body = {**self.asked, "metadata": {"name": "csr-x"}, "status": status}
         return Response(200 if request.method == "GET" else 201, json.dumps(body).encode())
 
-    def signing(self) -> ClusterSigning:
+    def signing(self) -> ClusterSigner:
         client: Client = connect(self)
-        return ClusterSigning(client)
+        return ClusterSigner(client)
 
 
 @virtual_time
@@ -63,7 +63,7 @@ async def test_a_request_that_is_denied_is_told() -> None:
 
 @virtual_time
 async def test_a_request_that_nobody_decides_is_given_up_after_a_day() -> None:
-    with pytest.raises(NotSignedError, match="nobody has decided csr-x"):
+    with pytest.raises(NotSignedError, match="csr-x was not approved within 86400s"):
         await Cluster({}).signing().signed("n1", ())
 
 
@@ -73,4 +73,4 @@ async def test_a_server_that_knows_no_requests_says_so() -> None:
         return refusal(404, "NotFound")
 
     with pytest.raises(ApiError):
-        await ClusterSigning(connect(server)).signed("n1", ())
+        await ClusterSigner(connect(server)).signed("n1", ())

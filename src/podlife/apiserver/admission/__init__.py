@@ -1,7 +1,7 @@
-"""Admission: what may change or refuse a request after it is known who asks, before anything is stored.
+"""Admission: plug-ins that may change or reject a request after authorization, before anything is stored.
 
-A plug-in is a function of the request's attributes and a reader of the store; it changes the object in place
-or raises. They run in the order of upstream's recommended plug-ins.
+A plug-in is a function of the request and a reader of the store; it changes the object in place or raises. They run
+in the order of upstream's recommended plug-ins.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from podlife.api.codec import Object
-from podlife.apiserver.authn.authenticator import User
+from podlife.apiserver.authn import UserInfo
 from podlife.apiserver.resource import Resource
-from podlife.apiserver.storage.store import Key, Record
+from podlife.apiserver.storage import Key, Record
 
-__all__ = ["Admission", "Attributes", "Operation", "Plugin", "Reader"]
+__all__ = ["AdmissionChain", "AdmissionRequest", "Operation", "Plugin", "Reader"]
 
 Reader = Callable[[Key], Record | None]
 
@@ -28,12 +28,12 @@ class Operation(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Attributes:
-    """What admission may look at. `new` is absent in a delete, `old` in a create; `name` is empty where it is
-    generated, which happens later."""
+class AdmissionRequest:
+    """A request as admission sees it. `new` is absent in a delete, `old` in a create; `name` is empty if it will be
+    generated later."""
 
     operation: Operation
-    user: User
+    user: UserInfo
     resource: Resource
     namespace: str
     name: str
@@ -43,21 +43,21 @@ class Attributes:
 
     @property
     def shown_name(self) -> str:
-        """What a refusal calls the object: its name, or the prefix from which one would have been generated."""
+        """Name of the object in a rejection: its own, or the prefix its name would be generated from."""
         metadata = (self.new or {}).get("metadata") or {}
         return self.name or str(metadata.get("generateName") or metadata.get("name") or "")
 
 
-Plugin = Callable[[Attributes, Reader], None]
+Plugin = Callable[[AdmissionRequest, Reader], None]
 
 
-class Admission:
+class AdmissionChain:
     """The chain of plug-ins. The first one that raises ends the request."""
 
     def __init__(self, plugins: Sequence[Plugin], reader: Reader) -> None:
         self._plugins = tuple(plugins)
         self._reader = reader
 
-    def admit(self, attributes: Attributes) -> None:
+    def admit(self, attributes: AdmissionRequest) -> None:
         for plugin in self._plugins:
             plugin(attributes, self._reader)

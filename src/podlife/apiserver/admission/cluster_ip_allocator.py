@@ -1,7 +1,7 @@
-"""Addresses for services: every service of a kind that has one gets an address that no other has.
+"""ClusterIP allocator: every service that needs an address gets a unique one.
 
-There is no network behind them here. They are given out because clients, printers and controllers expect a
-service to have one, and because a service that moves to a real cluster should look the same.
+No network uses these addresses. They are assigned because clients, printers and controllers expect a service to have
+one, and because a service that moves to a real cluster should look the same.
 """
 
 from __future__ import annotations
@@ -12,23 +12,21 @@ from itertools import count, islice
 
 import msgspec
 
-from podlife.apiserver.admission import Attributes, Operation, Plugin, Reader
-from podlife.apiserver.storage.store import Record, Store
+from podlife.apiserver.admission import AdmissionRequest, Operation, Plugin, Reader
+from podlife.apiserver.storage import Record, Store
 from podlife.apiserver.strategies.core.services import assign_cluster_ip, needs_cluster_ip
 from podlife.errors import ApiError
 
-__all__ = ["allocate_cluster_ips"]
-
 _SERVICES = "services"
-# The range that kube-apiserver's manual suggests; its first address is the API server's own service.
+# The range that kube-apiserver's documentation suggests; its first address belongs to the API server's own service.
 _RANGE = IPv4Network("10.96.0.0/16")
 
 
 def allocate_cluster_ips(store: Store) -> Plugin:
-    """A plug-in that goes round the range, so that two requests at the same time get two addresses."""
+    """A plug-in that cycles through the range, so that concurrent requests get different addresses."""
     candidates = _round_and_round()
 
-    def plugin(attributes: Attributes, reader: Reader) -> None:
+    def plugin(attributes: AdmissionRequest, reader: Reader) -> None:
         service = attributes.new
         if service is None or attributes.resource.key != _SERVICES or attributes.subresource:
             return
@@ -39,12 +37,12 @@ def allocate_cluster_ips(store: Store) -> Plugin:
 
 
 def _round_and_round() -> Iterator[str]:
-    """Made of iterators that several threads may draw from, which a generator is not."""
+    """Built from iterators that several threads may use, which a generator does not allow."""
     return map(_nth_address, count())
 
 
 def _nth_address(number: int) -> str:
-    # Not the network's own address, the first host's and the broadcast address.
+    # Excludes the network's own address, the first host's and the broadcast address.
     return str(_RANGE[2 + number % (_RANGE.num_addresses - 3)])
 
 
@@ -60,7 +58,7 @@ _decode = msgspec.json.Decoder(_Service).decode
 
 
 def _has_address(record: Record, address: str) -> bool:
-    """Whether it is the service's own: any other text of a service can hold the whole range."""
+    """Whether the service has the address: other text in a service may contain any address."""
     return address in _decode(record.value).spec.cluster_ips
 
 

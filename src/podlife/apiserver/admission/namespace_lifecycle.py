@@ -1,18 +1,16 @@
-"""Nothing is created in a namespace that is not there or is going away, and some namespaces never go."""
+"""NamespaceLifecycle: rejects creates in missing or terminating namespaces, and deletes of system namespaces."""
 
 from __future__ import annotations
 
 from podlife.api.codec import decode_object
-from podlife.apiserver.admission import Attributes, Operation, Reader
-from podlife.apiserver.storage.store import Key
+from podlife.apiserver.admission import AdmissionRequest, Operation, Reader
+from podlife.apiserver.storage import Key
 from podlife.errors import ForbiddenError, NotFoundError
-
-__all__ = ["IMMORTAL", "namespace_lifecycle"]
 
 IMMORTAL = frozenset({"default", "kube-system", "kube-public"})
 
 
-def namespace_lifecycle(attributes: Attributes, reader: Reader) -> None:
+def namespace_lifecycle(attributes: AdmissionRequest, reader: Reader) -> None:
     if attributes.resource.key == "namespaces":
         if attributes.operation is Operation.DELETE and attributes.name in IMMORTAL:
             raise ForbiddenError(
@@ -30,14 +28,14 @@ def namespace_lifecycle(attributes: Attributes, reader: Reader) -> None:
                 f'namespaces "{namespace}" not found', details={"name": namespace, "kind": "namespaces"}
             )
         return
-    # The phase is looked for in the bytes first: this stands on the path of every create.
+    # The bytes are searched for the phase first: this is on the path of every create.
     if attributes.operation is Operation.CREATE and b'"Terminating"' in record.value:
         phase = decode_object(record.value).get("status", {}).get("phase")
         if phase == "Terminating" and not attributes.subresource:
             raise _terminating(attributes)
 
 
-def _terminating(attributes: Attributes) -> ForbiddenError:
+def _terminating(attributes: AdmissionRequest) -> ForbiddenError:
     resource, namespace = attributes.resource, attributes.namespace
     name = attributes.shown_name
     details = {"name": name, "group": resource.group, "kind": resource.plural}

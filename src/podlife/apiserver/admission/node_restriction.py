@@ -1,8 +1,8 @@
 """NodeRestriction: what a node may change, where that depends on the object.
 
-A node changes only itself, its lease and the pods bound to it; it creates only mirror pods of its own that
-need no other API object, and it cannot give itself labels or taints that steer pods towards it. What does
-not depend on the object is decided before (`node_authorization`). The messages are upstream's.
+A node changes only itself, its lease and the pods bound to it; it creates only mirror pods of its own that need no
+other API object, and it cannot set labels or taints on itself that attract pods. What does not depend on the object
+is decided before (`node_authorizer`). The messages are upstream's.
 """
 
 from __future__ import annotations
@@ -10,12 +10,10 @@ from __future__ import annotations
 from typing import Any
 
 from podlife.api.codec import Object, decode_object
-from podlife.apiserver.admission import Attributes, Operation, Reader
-from podlife.apiserver.authz.pod_references import find_reference
-from podlife.apiserver.storage.store import Key
+from podlife.apiserver.admission import AdmissionRequest, Operation, Reader
+from podlife.apiserver.authz import find_reference
+from podlife.apiserver.storage import Key
 from podlife.errors import ForbiddenError, NotFoundError
-
-__all__ = ["restrict_nodes"]
 
 _MIRROR = "kubernetes.io/config.mirror"
 _LEASE_NAMESPACE = "kube-node-lease"
@@ -38,8 +36,8 @@ _KUBELET_LABELS = frozenset(
 )
 
 
-def restrict_nodes(change: Attributes, reader: Reader) -> None:
-    """The plug-in: raises ForbiddenError when the user is a node and may not do this."""
+def restrict_nodes(change: AdmissionRequest, reader: Reader) -> None:
+    """The plug-in: raises ForbiddenError if the user is a node and may not do this."""
     node_name = change.user.node_name
     if not node_name:
         return
@@ -56,7 +54,7 @@ def restrict_nodes(change: Attributes, reader: Reader) -> None:
             raise _forbidden(change, "can only access CSINode with the same name as the requesting node")
 
 
-def _check_pod(node_name: str, change: Attributes, reader: Reader) -> None:
+def _check_pod(node_name: str, change: AdmissionRequest, reader: Reader) -> None:
     match (change.subresource, change.operation):
         case ("", Operation.CREATE):
             _check_mirror_pod(node_name, change, reader)
@@ -80,7 +78,7 @@ def _check_pod(node_name: str, change: Attributes, reader: Reader) -> None:
             raise _forbidden(change, text)
 
 
-def _check_mirror_pod(node_name: str, change: Attributes, reader: Reader) -> None:
+def _check_mirror_pod(node_name: str, change: AdmissionRequest, reader: Reader) -> None:
     pod = change.new or {}
     node = f'node "{node_name}"'
     if _MIRROR not in (_metadata(pod).get("annotations") or {}):
@@ -94,7 +92,7 @@ def _check_mirror_pod(node_name: str, change: Attributes, reader: Reader) -> Non
         raise _forbidden(change, f"{node} can not create pods that reference {resource}")
 
 
-def _check_owner(node_name: str, change: Attributes, owners: list[Object], reader: Reader) -> None:
+def _check_owner(node_name: str, change: AdmissionRequest, owners: list[Object], reader: Reader) -> None:
     node = f'node "{node_name}"'
     if len(owners) > 1:
         text = f"{node} can only create pods with a single owner reference set to itself"
@@ -116,7 +114,7 @@ def _check_owner(node_name: str, change: Attributes, owners: list[Object], reade
         raise _forbidden(change, text)
 
 
-def _check_pod_status(node_name: str, change: Attributes) -> None:
+def _check_pod_status(node_name: str, change: AdmissionRequest) -> None:
     old, new = change.old or {}, change.new or {}
     node = f'node "{node_name}"'
     if _node_of(old) != node_name:
@@ -131,7 +129,7 @@ def _check_pod_status(node_name: str, change: Attributes) -> None:
         raise _forbidden(change, f"{node} cannot update extended resource claim status")
 
 
-def _check_node(node_name: str, change: Attributes) -> None:
+def _check_node(node_name: str, change: AdmissionRequest) -> None:
     name = change.name
     if name != node_name:
         raise _forbidden(change, f'node "{node_name}" is not allowed to modify node "{name}"')
@@ -147,7 +145,7 @@ def _check_node(node_name: str, change: Attributes) -> None:
         _check_node_update(node_name, change, new, old)
 
 
-def _check_node_update(node_name: str, change: Attributes, new: Object, old: Object) -> None:
+def _check_node_update(node_name: str, change: AdmissionRequest, new: Object, old: Object) -> None:
     node = f'node "{node_name}"'
     source = _spec(new).get("configSource")
     if source is not None and source != _spec(old).get("configSource"):
@@ -161,7 +159,7 @@ def _check_node_update(node_name: str, change: Attributes, new: Object, old: Obj
         raise _forbidden(change, f"is not allowed to modify labels: {', '.join(labels)}")
 
 
-def _check_claim(node_name: str, change: Attributes) -> None:
+def _check_claim(node_name: str, change: AdmissionRequest) -> None:
     if change.subresource != "status":
         raise _forbidden(change, "may only update PVC status")
     if change.operation is not Operation.UPDATE:
@@ -171,7 +169,7 @@ def _check_claim(node_name: str, change: Attributes) -> None:
         raise _forbidden(change, f'node "{node_name}" {limit}')
 
 
-def _check_lease(node_name: str, change: Attributes) -> None:
+def _check_lease(node_name: str, change: AdmissionRequest) -> None:
     if change.namespace != _LEASE_NAMESPACE:
         raise _forbidden(change, f'can only access leases in the "{_LEASE_NAMESPACE}" system namespace')
     if change.name != node_name:
@@ -179,7 +177,7 @@ def _check_lease(node_name: str, change: Attributes) -> None:
 
 
 def _without_report(claim: Object) -> Object:
-    """A claim without what its node may report about it."""
+    """A claim without the fields its node may report."""
     metadata = {k: v for k, v in _metadata(claim).items() if k not in ("resourceVersion", "managedFields")}
     reported = ("capacity", "conditions", "allocatedResources", "allocatedResourceStatuses")
     status = {k: v for k, v in (claim.get("status") or {}).items() if k not in reported}
@@ -187,7 +185,7 @@ def _without_report(claim: Object) -> Object:
 
 
 def _forbidden_labels(new: Object, old: Object) -> list[str]:
-    """Labels that the change sets, alters or removes although they are not the node's to choose."""
+    """Labels that the change sets, alters or removes although the node may not choose them."""
     after: dict[str, str] = _metadata(new).get("labels") or {}
     before: dict[str, str] = _metadata(old).get("labels") or {}
     changed = {key for key in after.keys() | before.keys() if after.get(key) != before.get(key)}
@@ -221,8 +219,8 @@ def _node_of(pod: Object) -> str:
     return str(_spec(pod).get("nodeName", ""))
 
 
-def _bound_to(change: Attributes, reader: Reader) -> str:
-    """The node of the pod that is to be deleted or evicted; raises NotFoundError when there is none."""
+def _bound_to(change: AdmissionRequest, reader: Reader) -> str:
+    """Node of the pod to delete or evict; raises NotFoundError if there is no such pod."""
     pod = _read(reader, Key("pods", change.namespace, change.name))
     if pod is None:
         details = {"name": change.name, "kind": "pods"}
@@ -235,7 +233,7 @@ def _read(reader: Reader, key: Key) -> Object | None:
     return decode_object(record.value) if record else None
 
 
-def _forbidden(change: Attributes, reason: str) -> ForbiddenError:
+def _forbidden(change: AdmissionRequest, reason: str) -> ForbiddenError:
     name = change.shown_name
     resource = change.resource
     subject = f'{resource.key} "{name}"' if name else resource.key

@@ -1,23 +1,21 @@
-"""What admission adds to a new pod: how long it tolerates a failing node, and its priority."""
+"""DefaultTolerationSeconds and Priority: what admission adds to a new pod."""
 
 from __future__ import annotations
 
 from podlife.api.codec import Object
-from podlife.apiserver.admission import Attributes, Operation, Plugin, Reader
+from podlife.apiserver.admission import AdmissionRequest, Operation, Plugin, Reader
 from podlife.errors import ForbiddenError
-
-__all__ = ["default_priority", "default_toleration_seconds"]
 
 NOT_READY = "node.kubernetes.io/not-ready"
 UNREACHABLE = "node.kubernetes.io/unreachable"
-# The two classes every cluster has. Priority classes of a user's own are not served.
+# The two classes every cluster has. User-defined priority classes are not served.
 _SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 
 
 _FILLED_IN = ("priority", "preemptionPolicy")
 
 
-def _is_pod(attributes: Attributes, *operations: Operation) -> bool:
+def _is_pod(attributes: AdmissionRequest, *operations: Operation) -> bool:
     return (
         attributes.operation in operations
         and attributes.resource.key == "pods"
@@ -26,9 +24,9 @@ def _is_pod(attributes: Attributes, *operations: Operation) -> bool:
 
 
 def default_toleration_seconds(not_ready: int = 300, unreachable: int = 300) -> Plugin:
-    """DefaultTolerationSeconds: a pod that says nothing stays that long on a node that fails."""
+    """DefaultTolerationSeconds: a pod without such tolerations stays that long on a failing node."""
 
-    def plugin(attributes: Attributes, reader: Reader) -> None:
+    def plugin(attributes: AdmissionRequest, reader: Reader) -> None:
         if attributes.new is None or not _is_pod(attributes, Operation.CREATE, Operation.UPDATE):
             return
         spec = attributes.new.setdefault("spec", {})
@@ -52,14 +50,14 @@ def _tolerates(toleration: Object, key: str) -> bool:
     return toleration.get("key", "") in (key, "") and toleration.get("effect", "") in ("NoExecute", "")
 
 
-def default_priority(attributes: Attributes, reader: Reader) -> None:
-    """Priority: the number behind the class, 0 where none is named; a pod can not choose the number."""
+def default_priority(attributes: AdmissionRequest, reader: Reader) -> None:
+    """Priority: the class's value, 0 without a class; a pod cannot choose the value."""
     pod = attributes.new
     if pod is None or not _is_pod(attributes, Operation.CREATE, Operation.UPDATE):
         return
     spec = pod.setdefault("spec", {})
     if attributes.old is not None:
-        # An update that leaves out what was filled in does not mean to take it away.
+        # An update that omits what was filled in does not mean to remove it.
         before = attributes.old["spec"]
         spec.update({key: before[key] for key in _FILLED_IN if key in before and key not in spec})
         return

@@ -1,8 +1,7 @@
-"""One stage of a request as an `audit.k8s.io/v1` Event, encoded.
+"""One stage of a request as an encoded `audit.k8s.io/v1` Event.
 
-Encoding happens off the event loop: what is decoded, cleaned and encoded here costs no request any time. Whatever a
-client sends, an event comes out: text that is no UTF-8 is escaped, bodies that cannot be read or are too large are
-left out.
+Encoding happens off the event loop and delays no request. Every request yields an event: text that is not UTF-8 is
+escaped, bodies that are unreadable or too large are left out.
 """
 
 from __future__ import annotations
@@ -18,19 +17,19 @@ import msgspec
 from podlife.api import protobuf
 from podlife.api.codec import Object, encode, format_micro_time
 from podlife.api.yaml_documents import yaml_to_json
-from podlife.apiserver.audit.policy import Level, Verdict, name_of, namespace_of
-from podlife.apiserver.authn.authenticator import User
-from podlife.apiserver.authz.authorizer import Attributes
+from podlife.apiserver.audit.policy import Level, RequestAuditConfig, name_of, namespace_of
+from podlife.apiserver.authn import UserInfo
+from podlife.apiserver.authz import Attributes
 from podlife.wire import Request
 
 RECEIVED, STARTED, COMPLETE, PANIC = "RequestReceived", "ResponseStarted", "ResponseComplete", "Panic"
-# As upstream's truncating backend marks what it has shortened.
+# Marks what was shortened, as upstream's truncating backend does.
 _TRUNCATED = "audit.k8s.io/truncated"
 MOST_OBJECT_BYTES = 1 << 20
-# YAML is slow to read, and a client may choose it.
+# YAML is slow to parse, and a client may choose it.
 _MOST_YAML_BYTES = 64 << 10
 _MOST_AGENT = 1024
-# A client without credentials may send whatever it likes: an entry stays small, and is made quickly.
+# A client without credentials may send anything: its entry stays small and cheap.
 _MOST_URI = 8 << 10
 _MOST_ADDRESSES = 32
 _LONGEST_ADDRESS = 64
@@ -40,24 +39,24 @@ _decoder = msgspec.json.Decoder()
 
 
 @dataclass(slots=True)
-class Subject:
+class AuditedRequest:
     """What is known of a request; later stages know more than earlier ones."""
 
     audit_id: str
     request: Request
     received_at: datetime
-    verdict: Verdict
-    user: User | None
-    asked: Attributes
-    impersonated: User | None = None
+    config: RequestAuditConfig
+    user: UserInfo | None
+    attributes: Attributes
+    impersonated: UserInfo | None = None
     annotations: dict[str, str] | None = None
-    # The body as JSON or protobuf, once the sender was allowed to send it.
+    # The body as JSON or protobuf, once the sender was authorized.
     body: Request | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """`body` is left out where nothing of it is recorded."""
+class AuditedResponse:
+    """`body` is left out if none of it is recorded."""
 
     code: int
     content_type: str = ""
@@ -66,17 +65,17 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """One stage of a request, for the backend to encode. `size` is how many bytes it keeps in memory."""
+class AuditEntry:
+    """One stage of a request, for the backend to encode. `size` is the number of bytes it keeps in memory."""
 
-    subject: Subject
+    subject: AuditedRequest
     stage: str
     at: datetime
-    answer: Answer | None
+    answer: AuditedResponse | None
     size: int
 
 
-def encode_event(entry: Entry) -> bytes:
+def encode_event(entry: AuditEntry) -> bytes:
     event = _event(entry)
     try:
         return encode(event)
@@ -84,16 +83,16 @@ def encode_event(entry: Entry) -> bytes:
         return encode(_escaped(event))
 
 
-def _event(entry: Entry) -> Object:
-    subject, asked = entry.subject, entry.subject.asked
+def _event(entry: AuditEntry) -> Object:
+    subject, attributes = entry.subject, entry.subject.attributes
     event: Object = {
         "kind": "Event",
         "apiVersion": "audit.k8s.io/v1",
-        "level": subject.verdict.level.title,
+        "level": subject.config.level.title,
         "auditID": subject.audit_id,
         "stage": entry.stage,
         "requestURI": _request_uri(subject.request),
-        "verb": asked.verb,
+        "verb": attributes.verb,
         "user": _user(subject.user),
     }
     annotations = {}
@@ -105,8 +104,8 @@ def _event(entry: Entry) -> Object:
         event["sourceIPs"] = source_ips
     if agent := subject.request.headers.get("User-Agent", ""):
         event["userAgent"] = agent if len(agent) <= _MOST_AGENT else f"{agent[:_MOST_AGENT]}...TRUNCATED"
-    if asked.resource:
-        event["objectRef"] = _object_ref(asked)
+    if attributes.resource:
+        event["objectRef"] = _object_ref(attributes)
     if entry.answer is not None:
         _add_answer(event, entry, entry.answer, annotations)
     event["requestReceivedTimestamp"] = format_micro_time(subject.received_at)
@@ -116,8 +115,10 @@ def _event(entry: Entry) -> Object:
     return event
 
 
-def _add_answer(event: Object, entry: Entry, answer: Answer, annotations: dict[str, str]) -> None:
-    subject, level = entry.subject, entry.subject.verdict.level
+def _add_answer(
+    event: Object, entry: AuditEntry, answer: AuditedResponse, annotations: dict[str, str]
+) -> None:
+    subject, level = entry.subject, entry.subject.config.level
     answered = _read(answer.content_type, answer.body, annotations)
     is_status = isinstance(answered, dict) and answered.get("kind") == "Status"
     status = answer.status or (answered if is_status else {})
@@ -128,14 +129,14 @@ def _add_answer(event: Object, entry: Entry, answer: Answer, annotations: dict[s
     }
     if subject.body is not None:
         sent = _read(subject.body.headers.get("Content-Type", ""), subject.body.body, annotations)
-        is_patch = subject.asked.verb == "patch"
+        is_patch = subject.attributes.verb == "patch"
         if not is_patch:
             _complete(event["objectRef"], sent)
-        # A list may be a JSON patch; of any other request it is not an object that was understood.
+        # A list may be a JSON patch; in any other request it is not a valid object.
         if (isinstance(sent, dict) or (is_patch and sent is not None)) and level >= Level.REQUEST:
-            event["requestObject"] = _without_managers(sent, subject.verdict)
+            event["requestObject"] = _without_managers(sent, subject.config)
     if answered is not None and level >= Level.REQUEST_RESPONSE:
-        event["responseObject"] = _without_managers(answered, subject.verdict)
+        event["responseObject"] = _without_managers(answered, subject.config)
 
 
 def _request_uri(request: Request) -> str:
@@ -144,7 +145,7 @@ def _request_uri(request: Request) -> str:
     return uri if len(uri) <= _MOST_URI else f"{uri[:_MOST_URI]}...TRUNCATED"
 
 
-def _user(user: User | None) -> Object:
+def _user(user: UserInfo | None) -> Object:
     if user is None:
         return {}
     found: Object = {"username": user.name, "uid": user.uid, "groups": list(user.groups)}
@@ -152,7 +153,7 @@ def _user(user: User | None) -> Object:
 
 
 def _source_ips(request: Request) -> list[str]:
-    """From the first client to the last proxy, as far as the proxies tell."""
+    """From the first client to the last proxy, as far as the proxies report."""
     if not request.source_ip:
         return []
     forwarded = request.headers.get("X-Forwarded-For", "")
@@ -178,21 +179,21 @@ def _is_address(text: str) -> bool:
     return True
 
 
-def _object_ref(asked: Attributes) -> Object:
-    version = asked.path.split("/")[3 if asked.group else 2]
+def _object_ref(attributes: Attributes) -> Object:
+    version = attributes.path.split("/")[3 if attributes.group else 2]
     found = {
-        "resource": asked.resource,
-        "namespace": namespace_of(asked),
-        "name": name_of(asked),
-        "apiGroup": asked.group,
+        "resource": attributes.resource,
+        "namespace": namespace_of(attributes),
+        "name": name_of(attributes),
+        "apiGroup": attributes.group,
         "apiVersion": version,
-        "subresource": asked.subresource,
+        "subresource": attributes.subresource,
     }
     return {key: value for key, value in found.items() if value}
 
 
 def _complete(reference: Object, sent: Any) -> None:
-    """What the path does not say of an object, its own metadata may."""
+    """Complete the object reference from the object's own metadata."""
     metadata = sent.get("metadata") if isinstance(sent, dict) else None
     if not isinstance(metadata, dict):
         return
@@ -202,7 +203,7 @@ def _complete(reference: Object, sent: Any) -> None:
 
 
 def _read(content_type: str, body: bytes | Sequence[bytes], annotations: dict[str, str]) -> Any:
-    """The object in a body; None where there is none, or it cannot be recorded."""
+    """The object in a body; None if there is none, or it cannot be recorded."""
     data = body if isinstance(body, bytes) else b"".join(body)
     kind = content_type.partition(";")[0].strip().lower()
     if len(data) > (_MOST_YAML_BYTES if kind == "application/yaml" else MOST_OBJECT_BYTES):
@@ -218,8 +219,8 @@ def _read(content_type: str, body: bytes | Sequence[bytes], annotations: dict[st
         return None
 
 
-def _without_managers(obj: Any, verdict: Verdict) -> Any:
-    if not verdict.omit_managed_fields or not isinstance(obj, dict):
+def _without_managers(obj: Any, config: RequestAuditConfig) -> Any:
+    if not config.omit_managed_fields or not isinstance(obj, dict):
         return obj
     for each in (obj, *_dicts(obj.get("items"))):
         if isinstance(each.get("metadata"), dict):
@@ -232,7 +233,7 @@ def _dicts(value: Any) -> list[Object]:
 
 
 def _escaped(value: Any) -> Any:
-    """The same, with bytes that were no UTF-8 written out."""
+    """The same value, with bytes that are not UTF-8 escaped."""
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()
     if isinstance(value, dict):

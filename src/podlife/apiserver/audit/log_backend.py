@@ -1,4 +1,4 @@
-"""Writes audit events in a thread of its own, so that no request waits for the encoder or the disk.
+"""Writes audit events in its own thread, so that no request waits for the encoder or the disk.
 
 The queue is bounded in events and in bytes. An event that does not fit, cannot be encoded or cannot be written is
 dropped, counted and, at most once in ten seconds, logged. `close` writes what is queued, within a deadline.
@@ -14,13 +14,13 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-from podlife.apiserver.audit.event import Entry, encode_event
+from podlife.apiserver.audit.event import AuditEntry, encode_event
 
 log = logging.getLogger(__name__)
 
 _MOST_ENTRIES = 10_000
 _MOST_BYTES = 64 << 20
-# What arrives meanwhile is written together: few writes, and few changes between threads.
+# Events that arrive meanwhile are written together: few writes, and few thread switches.
 _LINGER_SECONDS = 0.1
 _CHUNK_BYTES = 256 << 10
 _COMPLAINT_SECONDS = 10.0
@@ -28,7 +28,7 @@ _CLOSE_SECONDS = 5.0
 
 
 class LogBackend:
-    """`write` appends whole lines, and raises OSError when it cannot."""
+    """`write` appends whole lines; raises OSError."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class LogBackend:
         self._write = write
         self._most_entries = most_entries
         self._most_bytes = most_bytes
-        self._queue: queue.SimpleQueue[Entry | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[AuditEntry | None] = queue.SimpleQueue()
         # The event loop adds to the first, the thread to the second: neither needs a lock.
         self._queued_bytes = self._taken_bytes = 0
         self._closing = threading.Event()
@@ -52,9 +52,9 @@ class LogBackend:
     def start(self) -> None:
         self._thread.start()
 
-    def __call__(self, entry: Entry) -> None:
-        """Queue it, or drop it. Called from the event loop alone."""
-        self._events[entry.subject.verdict.level.title] += 1
+    def __call__(self, entry: AuditEntry) -> None:
+        """Queue the entry, or drop it. Called from the event loop only."""
+        self._events[entry.subject.config.level.title] += 1
         waiting = self._queued_bytes - self._taken_bytes
         if self._queue.qsize() >= self._most_entries or waiting + entry.size > self._most_bytes:
             self._overflows += 1
@@ -64,7 +64,7 @@ class LogBackend:
         self._queue.put(entry)
 
     async def close(self, *, seconds: float = _CLOSE_SECONDS) -> None:
-        """Write what is queued. What a disk that hangs has not taken by then is lost."""
+        """Write what is queued. Whatever a hanging disk has not taken by the deadline is lost."""
         self._queue.put(None)
         self._closing.set()
         if self._thread.is_alive():
@@ -73,7 +73,7 @@ class LogBackend:
             log.error("audit log: %d events not written at shutdown", left)
 
     def metrics(self) -> Iterator[str]:
-        """In the text format of Prometheus, under kube-apiserver's names."""
+        """Metrics in Prometheus' text format, under kube-apiserver's names."""
         yield "# HELP apiserver_audit_event_total Audit events generated and sent to the audit backend."
         yield "# TYPE apiserver_audit_event_total counter"
         yield f"apiserver_audit_event_total {self._events.total()}"
@@ -87,15 +87,15 @@ class LogBackend:
         yield f'apiserver_audit_error_total{{plugin="log"}} {self._failures}'
 
     def _run(self) -> None:
-        entry: Entry | None
+        entry: AuditEntry | None
         while (entry := self._queue.get()) is not None:
             self._closing.wait(_LINGER_SECONDS)
             is_last = self._write_batch(entry)
             if is_last:
                 return
 
-    def _write_batch(self, entry: Entry | None) -> bool:
-        """This one and all that are queued; whether the queue has ended."""
+    def _write_batch(self, entry: AuditEntry | None) -> bool:
+        """This entry and all that are queued; and whether the queue has ended."""
         lines: list[bytes] = []
         size = 0
         while entry is not None:
@@ -112,7 +112,7 @@ class LogBackend:
         self._write_lines(lines)
         return entry is None
 
-    def _encoded(self, entry: Entry) -> bytes:
+    def _encoded(self, entry: AuditEntry) -> bytes:
         self._taken_bytes += entry.size
         try:
             return encode_event(entry) + b"\n"

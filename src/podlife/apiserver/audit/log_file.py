@@ -1,7 +1,7 @@
-"""The file of an audit log: private, in whole lines, rotated by size, old ones removed by age and number.
+"""File of an audit log: private, in whole lines, rotated by size, old files removed by age and number.
 
-Rotated files are named as kube-apiserver names them: `audit-2030-01-01T00-00-00.000.log` beside `audit.log`. A write
-that fails leaves no half line behind.
+Rotated files are named as kube-apiserver names them: `audit-2030-01-01T00-00-00.000.log` beside `audit.log`. A failed
+write leaves no partial line.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from podlife.errors import ConfigError
 _STAMP = "%Y-%m-%dT%H-%M-%S"
 
 
-class LogFile:
-    """`backups` 0 keeps all rotated files and `age_days` 0 keeps them for any time, as kube-apiserver's flags do."""
+class AuditLogFile:
+    """`backups` 0 keeps all rotated files and `age_days` 0 keeps them forever, as kube-apiserver's flags do."""
 
     def __init__(
         self, path: Path, clock: Clock, *, size_bytes: int, age_days: int = 0, backups: int = 0
@@ -32,7 +32,7 @@ class LogFile:
         self._size = 0
 
     def open(self) -> None:
-        """Raises ConfigError when it cannot be written."""
+        """Open the file; raises ConfigError if it cannot be written."""
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._open()
@@ -75,7 +75,7 @@ class LogFile:
                 os.fchmod(descriptor, 0o600)
             size = found.st_size
             if size and os.pread(descriptor, 1, size - 1) != b"\n":
-                # The process before was killed in the middle of a line.
+                # The previous process was killed in the middle of a line.
                 size += os.write(descriptor, b"\n")
         except OSError:
             os.close(descriptor)
@@ -107,7 +107,7 @@ class LogFile:
 
 
 def backups_of(path: Path) -> list[tuple[datetime, Path]]:
-    """The rotated files of an audit log, each with the moment of its rotation, the oldest first."""
+    """Rotated files of an audit log, each with its rotation time, oldest first."""
     found = []
     for each in path.parent.iterdir():
         if not each.name.startswith(f"{path.stem}-"):

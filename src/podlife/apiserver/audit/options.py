@@ -1,4 +1,4 @@
-"""The audit log of a server, from its settings."""
+"""Audit log of a server, created from its settings."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from podlife.apiserver.audit.context import Auditor
 from podlife.apiserver.audit.log_backend import LogBackend
-from podlife.apiserver.audit.log_file import LogFile
-from podlife.apiserver.audit.policy import DEFAULT_POLICY, Policy, load_policy, read_policy
-from podlife.apiserver.audit.trail import Auditor
-from podlife.apiserver.settings import Settings
+from podlife.apiserver.audit.log_file import AuditLogFile
+from podlife.apiserver.audit.policy import DEFAULT_POLICY, AuditPolicy, load_policy, read_policy
+from podlife.apiserver.settings import ApiServerSettings
 from podlife.clock import Clock
 
 _STDOUT = "-"
@@ -21,7 +21,7 @@ _STDOUT = "-"
 class RunningAudit:
     auditor: Auditor
     backend: LogBackend
-    file: LogFile | None
+    file: AuditLogFile | None
 
     async def close(self) -> None:
         await self.backend.close()
@@ -29,22 +29,22 @@ class RunningAudit:
             self.file.close()
 
 
-def policy_of(settings: Settings) -> Policy:
-    """Raises ConfigError."""
+def policy_of(settings: ApiServerSettings) -> AuditPolicy:
+    """The configured policy; raises ConfigError."""
     if settings.audit_policy_file:
         return load_policy(Path(settings.audit_policy_file))
     return read_policy(DEFAULT_POLICY.encode(), "of podlife")
 
 
-def start_audit(settings: Settings, clock: Clock) -> RunningAudit | None:
-    """None where no audit log is wanted. Raises ConfigError for a policy or a file that cannot be used."""
+def start_audit(settings: ApiServerSettings, clock: Clock) -> RunningAudit | None:
+    """Start the audit log, or return None if it is disabled. Raises ConfigError for an unusable policy or file."""
     if not settings.audit_log_path:
         return None
     policy = policy_of(settings)
     file = None
     write = _write_stdout
     if settings.audit_log_path != _STDOUT:
-        file = LogFile(
+        file = AuditLogFile(
             Path(settings.audit_log_path),
             clock,
             size_bytes=settings.audit_log_max_mb << 20,

@@ -1,8 +1,8 @@
-"""The audit policy: which requests are recorded, and how much of them. Pure, but for `load_policy`.
+"""Audit policy: which requests are recorded, and how much of them. Pure, except for `load_policy`.
 
 A policy file is an `audit.k8s.io/v1` Policy. The first rule that matches a request decides; a request that no rule
-matches is not recorded. Rules match as kube-apiserver's do. A field that kube-apiserver would ignore with a warning is
-an error here: a misspelt rule must not silently record nothing.
+matches is not recorded. Rules match as kube-apiserver's do. A field that kube-apiserver would ignore with a warning
+is an error here: a misspelt rule must not silently record nothing.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import msgspec
 
 from podlife.api.names import check_dns_subdomain
 from podlife.api.yaml_documents import yaml_to_json
-from podlife.apiserver.authn.authenticator import User
-from podlife.apiserver.authz.authorizer import Attributes
+from podlife.apiserver.authn import UserInfo
+from podlife.apiserver.authz import Attributes
 from podlife.errors import ConfigError
 
 Stage = Literal["RequestReceived", "ResponseStarted", "ResponseComplete", "Panic"]
@@ -109,7 +109,7 @@ class _PolicyFile(msgspec.Struct, rename="camel", forbid_unknown_fields=True, kw
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class RequestAuditConfig:
     """What is recorded of one request."""
 
     level: Level
@@ -117,12 +117,12 @@ class Verdict:
     omit_managed_fields: bool = False
 
 
-_UNRECORDED = Verdict(Level.NONE)
+_UNRECORDED = RequestAuditConfig(Level.NONE)
 
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    verdict: Verdict
+    config: RequestAuditConfig
     users: frozenset[str]
     groups: frozenset[str]
     verbs: frozenset[str]
@@ -130,78 +130,81 @@ class _Rule:
     namespaces: frozenset[str]
     urls: tuple[str, ...]
 
-    def matches(self, user: User | None, asked: Attributes) -> bool:
-        if self.verbs and asked.verb not in self.verbs:
+    def matches(self, user: UserInfo | None, attributes: Attributes) -> bool:
+        if self.verbs and attributes.verb not in self.verbs:
             return False
         if self.users and (user is None or user.name not in self.users):
             return False
         if self.groups and (user is None or self.groups.isdisjoint(user.groups)):
             return False
         if self.resources or self.namespaces:
-            return bool(asked.resource) and self._matches_resource(asked)
+            return bool(attributes.resource) and self._matches_resource(attributes)
         if self.urls:
-            return not asked.resource and any(_matches_path(asked.path, each) for each in self.urls)
+            return not attributes.resource and any(_matches_path(attributes.path, each) for each in self.urls)
         return True
 
-    def _matches_resource(self, asked: Attributes) -> bool:
-        if self.namespaces and namespace_of(asked) not in self.namespaces:
+    def _matches_resource(self, attributes: Attributes) -> bool:
+        if self.namespaces and namespace_of(attributes) not in self.namespaces:
             return False
-        return not self.resources or any(_selects(each, asked) for each in self.resources)
+        return not self.resources or any(_selects(each, attributes) for each in self.resources)
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class AuditPolicy:
     rules: tuple[_Rule, ...]
 
-    def verdict(self, user: User | None, asked: Attributes) -> Verdict:
-        """`user` is None for a request whose sender is unknown."""
+    def config(self, user: UserInfo | None, attributes: Attributes) -> RequestAuditConfig:
+        """`user` is None for an unauthenticated request."""
         for rule in self.rules:
-            if rule.matches(user, asked):
-                return rule.verdict
+            if rule.matches(user, attributes):
+                return rule.config
         return _UNRECORDED
 
 
-def namespace_of(asked: Attributes) -> str:
+def namespace_of(attributes: Attributes) -> str:
     """A Namespace counts as being in itself, as in kube-apiserver's request info."""
-    return asked.namespace or (asked.name if asked.resource == "namespaces" and not asked.group else "")
+    return attributes.namespace or (
+        attributes.name if attributes.resource == "namespaces" and not attributes.group else ""
+    )
 
 
-def name_of(asked: Attributes) -> str:
-    """A list or a watch of one object by its name counts as one of that object, as in kube-apiserver's request info."""
-    if asked.name or not asked.field_selector or asked.verb not in ("list", "watch"):
-        return asked.name
-    found = _NAMED.search(asked.field_selector)
+def name_of(attributes: Attributes) -> str:
+    """A list or watch of one object by name counts as a request for that object, as in kube-apiserver's request
+    info."""
+    if attributes.name or not attributes.field_selector or attributes.verb not in ("list", "watch"):
+        return attributes.name
+    found = _NAMED.search(attributes.field_selector)
     return found[1] if found is not None else ""
 
 
-def _selects(wanted: _Resources, asked: Attributes) -> bool:
-    if wanted.group != asked.group:
+def _selects(wanted: _Resources, attributes: Attributes) -> bool:
+    if wanted.group != attributes.group:
         return False
     if not wanted.resources:
         return True
-    if wanted.resource_names and name_of(asked) not in wanted.resource_names:
+    if wanted.resource_names and name_of(attributes) not in wanted.resource_names:
         return False
-    return any(_matches_target(each, asked) for each in wanted.resources)
+    return any(_matches_target(each, attributes) for each in wanted.resources)
 
 
-def _matches_target(pattern: str, asked: Attributes) -> bool:
-    if pattern in ("*", asked.target):
+def _matches_target(pattern: str, attributes: Attributes) -> bool:
+    if pattern in ("*", attributes.target):
         return True
     resource, mark, subresource = pattern.partition("/")
     if not mark:
         return False
     # `pods/*` includes pods themselves, `*/status` only the subresource.
     if subresource == "*":
-        return resource == asked.resource
-    return resource == "*" and subresource == asked.subresource
+        return resource == attributes.resource
+    return resource == "*" and subresource == attributes.subresource
 
 
 def _matches_path(path: str, pattern: str) -> bool:
     return pattern in ("*", path) or (pattern.endswith("*") and path.startswith(pattern.rstrip("*")))
 
 
-def load_policy(path: Path) -> Policy:
-    """Raises ConfigError, in one line that names the file and the place."""
+def load_policy(path: Path) -> AuditPolicy:
+    """Read a policy file; raises ConfigError with the file and the place."""
     try:
         with path.open("rb") as file:
             data = file.read(_MOST_BYTES + 1)
@@ -212,15 +215,15 @@ def load_policy(path: Path) -> Policy:
     return read_policy(data, str(path))
 
 
-def read_policy(data: bytes, name: str) -> Policy:
-    """Raises ConfigError, in one line that names the file and the place."""
+def read_policy(data: bytes, name: str) -> AuditPolicy:
+    """Parse a policy; raises ConfigError with the file and the place."""
     try:
         read = msgspec.json.decode(yaml_to_json(data), type=_PolicyFile)
     except ValueError as error:
         raise ConfigError(f"audit policy {name}: {_where(str(error))}") from None
     for problem in _problems(read):
         raise ConfigError(f"audit policy {name}: {problem}")
-    return Policy(tuple(_rule(each, read) for each in read.rules))
+    return AuditPolicy(tuple(_rule(each, read) for each in read.rules))
 
 
 def _where(message: str) -> str:
@@ -257,13 +260,13 @@ def _problems_of(rule: _RuleFile, place: str) -> Iterator[str]:
 
 def _rule(rule: _RuleFile, policy: _PolicyFile) -> _Rule:
     omits = rule.omit_managed_fields
-    verdict = Verdict(
+    config = RequestAuditConfig(
         _LEVELS[rule.level],
         frozenset((*policy.omit_stages, *rule.omit_stages)),
         policy.omit_managed_fields if omits is None else omits,
     )
     return _Rule(
-        verdict,
+        config,
         frozenset(rule.users),
         frozenset(rule.user_groups),
         frozenset(rule.verbs),

@@ -1,16 +1,14 @@
-"""Which objects a node's pods need, read from the store: the `NodeView` of authorization.
+"""Reads from the store which objects a node's pods need: the `NodeView` of authorization.
 
-Only the pods of the object's own namespace are looked at, and of those only the ones whose bytes name the
-node are decoded; nothing is kept, so that what a node may read follows its pods with no delay.
+Only pods in the object's own namespace are examined, and only those whose bytes contain the node's name are decoded.
+Nothing is cached, so what a node may read follows its pods without delay.
 """
 
 from __future__ import annotations
 
 from podlife.api.codec import Object, decode_object, encode
 from podlife.apiserver.authz.pod_references import references
-from podlife.apiserver.storage.store import Key, Store
-
-__all__ = ["StoreNodeView"]
+from podlife.apiserver.storage import Key, Store
 
 
 class StoreNodeView:

@@ -1,6 +1,6 @@
-"""Which other API objects a pod needs: what its node may read, and what a mirror pod may not name.
+"""API objects that a pod refers to: what its node may read, and what a mirror pod may not name.
 
-Transitive references (a claim's volume) are left to whoever asks.
+Transitive references (a claim's volume) are left to the caller.
 """
 
 from __future__ import annotations
@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from podlife.api.codec import Object
-
-__all__ = ["find_reference", "references"]
 
 # Volumes that may name a secret, and where.
 _SECRET_FIELDS = {
@@ -25,7 +23,7 @@ _SECRET_FIELDS = {
     "secret": ("secretName",),
     "storageos": ("secretRef", "name"),
 }
-# What upstream calls each kind of volume that depends on an API object.
+# Upstream's name for each kind of volume that depends on an API object.
 _VOLUMES = {
     "configMap": "configmaps (via configmap volumes)",
     "secret": "secrets (via secret volumes)",
@@ -45,7 +43,7 @@ _PROJECTED = {
 
 
 def references(pod: Object) -> Iterator[tuple[str, str]]:
-    """Resource and name of every object in the pod's namespace that its spec names."""
+    """Resource and name of every object in the pod's namespace that its spec refers to."""
     spec = pod.get("spec") or {}
     if account := spec.get("serviceAccountName"):
         yield "serviceaccounts", account

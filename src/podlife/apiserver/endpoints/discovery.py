@@ -1,8 +1,8 @@
-"""What clients ask before they ask: which groups, versions and resources there are, and which server this is.
+"""API discovery: which groups, versions and resources are served, and the server's version.
 
-Pure functions over the table of resources. A group's documents never change while the server runs, so each
-is encoded once. Both forms are given: a document per group and version, and the aggregated one in which
-kubectl learns everything with two requests.
+Pure functions over the table of resources. A group's documents never change while the server runs, so each is encoded
+once. Both forms are served: one document per group and version, and the aggregated one from which kubectl learns
+everything in two requests.
 """
 
 from __future__ import annotations
@@ -19,18 +19,6 @@ from podlife.apiserver.registry.negotiation import JSON, parse_accept
 from podlife.apiserver.resource import Resource
 from podlife.apiserver.resource_table import RESOURCES, find, group_versions
 
-__all__ = [
-    "AGGREGATED_CONTENT_TYPE",
-    "Document",
-    "aggregated",
-    "api_group",
-    "api_group_list",
-    "api_resource_list",
-    "api_versions",
-    "is_aggregated",
-    "version_info",
-]
-
 AGGREGATED_CONTENT_TYPE = f"{JSON};g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 _AGGREGATED = ("apidiscovery.k8s.io", "v2", "APIGroupDiscoveryList")
@@ -41,7 +29,7 @@ _MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 @dataclass(frozen=True, slots=True)
 class _Subresource:
-    """What a subresource speaks, where that is not its resource's own kind."""
+    """Kind of a subresource that differs from its resource's own kind."""
 
     verbs: tuple[str, ...] = _UPDATE
     kind: str = ""
@@ -63,20 +51,20 @@ _SUBRESOURCES: Mapping[str, _Subresource] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
-    """An encoded document and the tag by which a client knows that it has it already."""
+class DiscoveryDocument:
+    """An encoded document and its ETag."""
 
     body: bytes
     etag: str
 
 
 def is_aggregated(accept: str) -> bool:
-    """Whether a request for /api or /apis asks for the aggregated document."""
+    """Return whether a request for /api or /apis asks for aggregated discovery."""
     return any(clause.conversion == _AGGREGATED and clause.allows(JSON) for clause in parse_accept(accept))
 
 
 def api_versions(server_address: str) -> Object:
-    """The answer to /api. The address is where the client is to find the server."""
+    """Answer to /api. `server_address` is where clients reach the server."""
     return {
         "kind": "APIVersions",
         "versions": [version for group, version in group_versions() if not group],
@@ -85,13 +73,13 @@ def api_versions(server_address: str) -> Object:
 
 
 def api_group_list() -> Object:
-    """The answer to /apis."""
+    """Answer to /apis."""
     names = dict.fromkeys(group for group, _ in group_versions() if group)
     return {"kind": "APIGroupList", "apiVersion": "v1", "groups": [_group(name) for name in names]}
 
 
 def api_group(group: str) -> Object | None:
-    """The answer to /apis/<group>, or None if there is no such group."""
+    """Answer to /apis/<group>, or None if there is no such group."""
     if not group or not any(group == name for name, _ in group_versions()):
         return None
     return {"kind": "APIGroup", "apiVersion": "v1", **_group(group)}
@@ -107,12 +95,12 @@ def _group(group: str) -> Object:
 
 
 def api_resource_list(group: str, version: str) -> Object | None:
-    """The answer to /api/v1 and /apis/<group>/<version>, or None if there is no such version."""
+    """Answer to /api/v1 and /apis/<group>/<version>, or None if there is no such version."""
     if (group, version) not in group_versions():
         return None
     answer: Object = {"kind": "APIResourceList"}
     if group:
-        # The core group's own answer says no apiVersion: it is older than the habit.
+        # Upstream's list for the core group has no apiVersion.
         answer["apiVersion"] = "v1"
     entries = [entry for row in _rows(group, version) for entry in _entries(row)]
     return answer | {"groupVersion": f"{group}/{version}" if group else version, "resources": entries}
@@ -153,15 +141,15 @@ def _subresource_entry(row: Resource, name: str) -> Object:
 
 
 def _storage_version_hash(row: Resource) -> str:
-    """Tells clients apart which version objects are stored in; ours are stored as the real server's are."""
+    """Tells clients in which version objects are stored: the same as upstream's."""
     stored = (find("", "v1", row.stored_as) if row.stored_as else None) or row
     name = f"{stored.group}/{stored.version}/{stored.kind}"
     return base64.b64encode(hashlib.sha256(name.encode()).digest()[:8]).decode()
 
 
 @cache
-def aggregated(*, core: bool) -> Document:
-    """Everything at once: the core group (for /api), or all the others (for /apis)."""
+def aggregated(*, core: bool) -> DiscoveryDocument:
+    """Aggregated discovery: the core group (for /api), or all others (for /apis)."""
     versions: dict[str, list[str]] = {}
     for group, version in group_versions():
         if bool(group) != core:
@@ -180,7 +168,7 @@ def aggregated(*, core: bool) -> Document:
             ],
         }
     )
-    return Document(body, f'"{hashlib.sha512(body).hexdigest().upper()}"')
+    return DiscoveryDocument(body, f'"{hashlib.sha512(body).hexdigest().upper()}"')
 
 
 def _aggregated_version(group: str, version: str) -> Object:
@@ -191,7 +179,7 @@ def _aggregated_version(group: str, version: str) -> Object:
 def _aggregated_resource(row: Resource) -> Object:
     entry: Object = {
         "resource": row.plural,
-        # An empty group and version mean those of the document's own place.
+        # An empty group and version mean those of the enclosing document.
         "responseKind": {"group": "", "version": "", "kind": row.kind},
         "scope": "Namespaced" if row.namespaced else "Cluster",
         "singularResource": _singular(row),
@@ -214,7 +202,7 @@ def _aggregated_subresource(row: Resource, name: str) -> Object:
 
 @cache
 def version_info() -> Object:
-    """The answer to /version: the Kubernetes whose API this is, and, as its build, which podlife."""
+    """Answer to /version: the Kubernetes version whose API this is, with podlife's version as the build."""
     import platform
     import sys
 
@@ -228,7 +216,7 @@ def version_info() -> Object:
         "minCompatibilityMajor": major,
         "minCompatibilityMinor": str(int(minor) - 1),
         "gitVersion": f"v{major}.{minor}.{patch}+podlife.{podlife.__version__}",
-        # Clients' models require all of these, though here nothing was compiled.
+        # Clients' models require all of these fields.
         "gitCommit": "",
         "gitTreeState": "clean",
         "buildDate": "1970-01-01T00:00:00Z",

@@ -1,7 +1,7 @@
-"""From a request to its answer: who asks, what for, whether they may, and the verb that does it.
+"""From a request to its response: authentication, authorization and dispatch to the verb.
 
-`Handler` is a `wire.Handler`: the HTTP face and the in-process transport both call it. Every error becomes a
-Status object here, so no client ever sees anything else.
+`ApiHandler` is a `wire.Handler`: the HTTP server and the in-process transport both call it. It turns every error into
+a Status object, so that no client sees anything else.
 """
 
 from __future__ import annotations
@@ -13,58 +13,30 @@ from typing import Protocol
 
 from podlife.api import status
 from podlife.api.codec import encode
-from podlife.apiserver.audit import Auditor, Trail
-from podlife.apiserver.authn.authenticator import Authenticator, User
-from podlife.apiserver.authz.authorizer import (
-    Attributes,
-    NodeView,
-    authorize,
-    forbidden,
-)
-from podlife.apiserver.endpoints import (
-    certificate_signing_requests as node_certificates,
-)
-from podlife.apiserver.endpoints import (
-    non_resource_urls as meta_endpoints,
-)
-from podlife.apiserver.endpoints import (
-    request_info as routes,
-)
-from podlife.apiserver.endpoints import (
-    review_endpoints,
-)
+from podlife.apiserver.audit import AuditContext, Auditor
+from podlife.apiserver.authn import Authenticator, UserInfo
+from podlife.apiserver.authz import Attributes, NodeView, authorize, forbidden
+from podlife.apiserver.endpoints import certificate_signing_requests, non_resource_urls, request_info, reviews
 from podlife.apiserver.endpoints.certificate_signing_requests import SignRequest
 from podlife.apiserver.endpoints.impersonation import act_as
-from podlife.apiserver.endpoints.metrics import Metrics
-from podlife.apiserver.namespace import deletion as namespaces
-from podlife.apiserver.registry import (
-    create,
-    delete,
-    patch,
-    update,
-    watch,
-)
-from podlife.apiserver.registry import (
-    get as read,
-)
+from podlife.apiserver.endpoints.metrics import ApiServerMetrics
+from podlife.apiserver.namespace import delete_namespace
+from podlife.apiserver.registry import Registry, RequestScope, create, delete, get, patch, update, watch
 from podlife.apiserver.registry.request_body import with_json
-from podlife.apiserver.registry.request_scope import Registry, Scope
-from podlife.apiserver.registry.worker_threads import aside
+from podlife.apiserver.registry.worker_threads import offload
 from podlife.apiserver.resource_table import find
-from podlife.apiserver.storage.store import MismatchError, StoreError
-from podlife.apiserver.subresources import binding, eviction, scale
+from podlife.apiserver.storage import MismatchError, StoreError
+from podlife.apiserver.subresources import bind, evict, get_scale, patch_scale, update_scale
 from podlife.errors import ApiError, ConflictError, NotFoundError, UnauthorizedError
 from podlife.wire import Request, Response
 
-__all__ = ["ApiHandler", "NodeProxy"]
-
 log = logging.getLogger(__name__)
 
-Verb = Callable[[Registry, Scope], Awaitable[Response]]
+Verb = Callable[[Registry, RequestScope], Awaitable[Response]]
 
 _VERBS: dict[str, Verb] = {
-    "get": read.get,
-    "list": read.list_,
+    "get": get.get,
+    "list": get.list_,
     "watch": watch.watch,
     "create": create.create,
     "update": update.update,
@@ -73,21 +45,21 @@ _VERBS: dict[str, Verb] = {
     "deletecollection": delete.delete_collection,
 }
 
-# What is not simply the verb of the resource: by subresource or, where that is empty, by resource.
+# Handlers other than the resource's own verbs, by subresource or, where that is empty, by resource.
 _SPECIAL: dict[tuple[str, str], Verb] = {
-    ("scale", "get"): scale.get_scale,
-    ("scale", "update"): scale.update_scale,
-    ("scale", "patch"): scale.patch_scale,
-    ("eviction", "create"): eviction.evict,
-    ("binding", "create"): binding.bind,
-    ("namespaces", "delete"): namespaces.delete_namespace,
+    ("scale", "get"): get_scale,
+    ("scale", "update"): update_scale,
+    ("scale", "patch"): patch_scale,
+    ("eviction", "create"): evict,
+    ("binding", "create"): bind,
+    ("namespaces", "delete"): delete_namespace,
 }
-# Subresources that are another view of the whole object: read and written like it.
+# Subresources that are another view of the whole object and are read and written like it.
 _VIEWS = ("status", "ephemeralcontainers", "finalize", "resize")
 
 
-class NodeProxy(Protocol):
-    """Passes `log` and `exec` on to the agent of the pod's node."""
+class PodConnecter(Protocol):
+    """Proxies `log` and `exec` to the kubelet of the pod's node."""
 
     async def log(self, request: Request, namespace: str, name: str) -> Response: ...
 
@@ -96,28 +68,28 @@ class NodeProxy(Protocol):
 
 @dataclass(slots=True)
 class ApiHandler:
-    """Answers requests. Has no tasks of its own; what it answers with may stream."""
+    """Answers requests. Has no tasks of its own; a response may stream."""
 
     registry: Registry
     authenticator: Authenticator
     nodes: NodeView
-    node_proxy: NodeProxy | None
-    metrics: Metrics
+    kubelet_proxy: PodConnecter | None
+    metrics: ApiServerMetrics
     sign_node_request: SignRequest | None = None
     auditor: Auditor | None = None
 
     async def __call__(self, request: Request) -> Response:
         started = self.metrics.begin()
-        trail = None if self.auditor is None else self.auditor.begin(request)
+        audit = None if self.auditor is None else self.auditor.begin(request)
         verb = resource = ""
         try:
-            route = routes.parse(request.path)
-            asked = _attributes(request, route)
-            if route is None:
-                response = await self._answer_meta(request, asked, trail)
+            info = request_info.parse(request.path)
+            attributes = _attributes(request, info)
+            if info is None:
+                response = await self._answer_non_resource(request, attributes, audit)
             else:
-                verb, resource = asked.verb, asked.resource
-                response = await self._answer(request, route, asked, trail)
+                verb, resource = attributes.verb, attributes.resource
+                response = await self._answer(request, info, attributes, audit)
         except ApiError as error:
             response = _failure(error)
         except MismatchError as error:
@@ -127,75 +99,81 @@ class ApiHandler:
             log.error("the store refused %s %s: %s", request.method, request.path, error)
             response = _failure(ApiError(str(error), code=507, reason="InsufficientStorage"))
         except Exception:
-            # The last line of defence: the client learns nothing of the inside, the log has it all.
+            # Last line of defence: the client learns nothing about internals, the log has everything.
             log.exception("%s %s failed", request.method, request.path)
             response = _failure(ApiError("Internal error occurred: see the server's log"))
-            if trail is not None:
-                trail.failed()
+            if audit is not None:
+                audit.failed()
         except BaseException:
-            if trail is not None:
-                trail.abandoned()
+            if audit is not None:
+                audit.abandoned()
             raise
         self.metrics.end(started, verb, resource, response.status)
-        return response if trail is None else trail.answered(response)
+        return response if audit is None else audit.answered(response)
 
-    async def _answer_meta(self, request: Request, asked: Attributes, trail: Trail | None) -> Response:
-        user = self._identify(request, asked, trail)
-        if not meta_endpoints.is_public(request.path):
-            self._authorize(user, asked, trail)
-        return meta_endpoints.answer(request, self.registry.store, self.metrics)
+    async def _answer_non_resource(
+        self, request: Request, attributes: Attributes, audit: AuditContext | None
+    ) -> Response:
+        user = self._identify(request, attributes, audit)
+        if not non_resource_urls.is_public(request.path):
+            self._authorize(user, attributes, audit)
+        return non_resource_urls.answer(request, self.registry.store, self.metrics)
 
     async def _answer(
-        self, request: Request, route: routes.Route, asked: Attributes, trail: Trail | None
+        self,
+        request: Request,
+        info: request_info.RequestInfo,
+        attributes: Attributes,
+        audit: AuditContext | None,
     ) -> Response:
-        user = self._identify(request, asked, trail)
-        self._authorize(user, asked, trail)
-        resource = route.resource
+        user = self._identify(request, attributes, audit)
+        self._authorize(user, attributes, audit)
+        resource = info.resource
         if resource is None:
-            raise _not_offered(route) or _no_such_resource()
+            raise _not_offered(info) or _no_such_resource()
         request = await with_json(request)
-        if trail is not None:
-            trail.read(request)
-        scope = Scope(
+        if audit is not None:
+            audit.read(request)
+        scope = RequestScope(
             request,
             user,
             resource,
-            asked.verb,
-            (resource.namespaced and route.namespace) or "",
-            route.name,
-            route.subresource,
+            attributes.verb,
+            (resource.namespaced and info.namespace) or "",
+            info.name,
+            info.subresource,
         )
         return await self._run(scope)
 
-    def identify(self, request: Request) -> User:
-        """Who sends this; raises UnauthorizedError. For a face that has not read the body yet."""
+    def identify(self, request: Request) -> UserInfo:
+        """Return the user that sends the request; raises UnauthorizedError. Called before the body has been read."""
         if self.auditor is None:
             return self.authenticator.authenticate(request)
-        asked = _attributes(request, routes.parse(request.path))
-        return self.auditor.identified(request, asked, self.authenticator.authenticate)
+        attributes = _attributes(request, request_info.parse(request.path))
+        return self.auditor.identified(request, attributes, self.authenticator.authenticate)
 
-    def _identify(self, request: Request, asked: Attributes, trail: Trail | None) -> User:
-        if trail is None:
+    def _identify(self, request: Request, attributes: Attributes, audit: AuditContext | None) -> UserInfo:
+        if audit is None:
             return act_as(self.authenticator.authenticate(request), request, self._authorize)
         try:
             sender = self.authenticator.authenticate(request)
         except UnauthorizedError:
-            trail.received(None, asked)
+            audit.received(None, attributes)
             raise
-        trail.received(sender, asked)
+        audit.received(sender, attributes)
         user = act_as(sender, request, self._authorize)
         if user is not sender:
-            trail.impersonated(user)
+            audit.impersonated(user)
         return user
 
-    def _authorize(self, user: User, asked: Attributes, trail: Trail | None = None) -> None:
-        decision = authorize(user, asked, self.nodes)
-        if trail is not None:
-            trail.decided(decision)
+    def _authorize(self, user: UserInfo, attributes: Attributes, audit: AuditContext | None = None) -> None:
+        decision = authorize(user, attributes, self.nodes)
+        if audit is not None:
+            audit.decided(decision)
         if not decision.allowed:
-            raise forbidden(user, asked, decision)
+            raise forbidden(user, attributes, decision)
 
-    async def _run(self, scope: Scope) -> Response:
+    async def _run(self, scope: RequestScope) -> Response:
         resource, verb, subresource = scope.resource, scope.verb, scope.subresource
         if not subresource and verb not in resource.verbs:
             raise _not_allowed()
@@ -206,14 +184,15 @@ class ApiHandler:
             subresource = "binding"
         elif resource.group in ("authorization.k8s.io", "authentication.k8s.io"):
             now = self.registry.clock.now()
-            return await aside(
-                lambda: review_endpoints.answer(scope, self.authenticator, self.nodes, now),
+            return await offload(
+                lambda: reviews.answer(scope, self.authenticator, self.nodes, now),
                 scope.request.body,
             )
         elif resource.group == "certificates.k8s.io":
             now, sign = self.registry.clock.now(), self.sign_node_request
-            return await aside(
-                lambda: node_certificates.answer(self.registry, scope, sign, now), scope.request.body
+            return await offload(
+                lambda: certificate_signing_requests.answer(self.registry, scope, sign, now),
+                scope.request.body,
             )
         if subresource in ("log", "exec"):
             return await self._connect(scope)
@@ -234,28 +213,28 @@ class ApiHandler:
         run = _SPECIAL.get((resource.key, verb)) or _VERBS[verb]
         return await run(self.registry, scope)
 
-    async def _connect(self, scope: Scope) -> Response:
-        if self.node_proxy is None:
-            raise ApiError("this server has no nodes to ask", code=503, reason="ServiceUnavailable")
+    async def _connect(self, scope: RequestScope) -> Response:
+        if self.kubelet_proxy is None:
+            raise ApiError("this server cannot reach kubelets", code=503, reason="ServiceUnavailable")
         if scope.subresource == "log":
             if scope.verb != "get":
                 raise _not_allowed()
-            return await self.node_proxy.log(scope.request, scope.namespace, scope.name)
+            return await self.kubelet_proxy.log(scope.request, scope.namespace, scope.name)
         if scope.verb not in ("get", "create"):
             raise _not_allowed()
-        return await self.node_proxy.exec(scope.request, scope.namespace, scope.name)
+        return await self.kubelet_proxy.exec(scope.request, scope.namespace, scope.name)
 
 
-def _attributes(request: Request, route: routes.Route | None) -> Attributes:
-    if route is None:
+def _attributes(request: Request, info: request_info.RequestInfo | None) -> Attributes:
+    if info is None:
         return Attributes(verb=request.method.lower(), path=request.path)
     return Attributes(
-        verb=routes.verb_of(request, route),
-        group=route.group,
-        resource=route.plural,
-        subresource=route.subresource,
-        namespace=route.namespace,
-        name=route.name,
+        verb=request_info.verb_of(request, info),
+        group=info.group,
+        resource=info.plural,
+        subresource=info.subresource,
+        namespace=info.namespace,
+        name=info.name,
         path=request.path,
         field_selector=request.query.get("fieldSelector"),
     )
@@ -268,7 +247,7 @@ def _failure(error: ApiError) -> Response:
     return Response(error.code, encode(status.failure(error)), headers=headers)
 
 
-# What people ask of pods that is not there, and what to do instead.
+# Pod subresources that are not served, and what to use instead.
 _INSTEAD = {
     "attach": "`kubectl logs -f` shows what the pod says, `kubectl exec -it` runs a command in it",
     "portforward": "connect to the pod's own address, `kubectl get pod -o wide` shows it",
@@ -276,11 +255,11 @@ _INSTEAD = {
 }
 
 
-def _not_offered(route: routes.Route) -> ApiError | None:
-    if (route.group, route.plural) != ("", "pods") or route.subresource not in _INSTEAD:
+def _not_offered(info: request_info.RequestInfo) -> ApiError | None:
+    if (info.group, info.plural) != ("", "pods") or info.subresource not in _INSTEAD:
         return None
     return NotFoundError(
-        f"{route.subresource} is not offered by this server: {_INSTEAD[route.subresource]}", details={}
+        f"{info.subresource} is not offered by this server: {_INSTEAD[info.subresource]}", details={}
     )
 
 

@@ -1,8 +1,8 @@
-"""Acting as somebody else: `kubectl --as`, and clients that answer for their own users.
+"""Impersonation: `kubectl --as`, and clients that act for their own users.
 
-Who sends the headers must be allowed to impersonate the user, each group, the UID and each extra value; then the
-request is that user's, and its rights too. Extra values are not kept: no decision here depends on them. A request
-that asks for impersonation is never quietly served as the sender's own.
+The sender must be allowed to impersonate the user, each group, the UID and each extra value; the request is then
+authorized as that user's. Extra values are dropped, because no decision here depends on them. A request that asks for
+impersonation is never served as the sender's own.
 """
 
 from __future__ import annotations
@@ -10,12 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from urllib.parse import unquote
 
-from podlife.apiserver.authn.authenticator import ANONYMOUS, User
-from podlife.apiserver.authz.authorizer import Attributes
+from podlife.apiserver.authn import ANONYMOUS, UserInfo
+from podlife.apiserver.authz import Attributes
 from podlife.errors import ApiError
 from podlife.wire import Request
-
-__all__ = ["act_as"]
 
 _USER, _GROUP, _UID = "Impersonate-User", "Impersonate-Group", "Impersonate-Uid"
 _EXTRA = "impersonate-extra-"
@@ -23,8 +21,8 @@ _ACCOUNT = "system:serviceaccount:"
 _AUTHENTICATED, _UNAUTHENTICATED = "system:authenticated", "system:unauthenticated"
 
 
-def act_as(user: User, request: Request, check: Callable[[User, Attributes], None]) -> User:
-    """Whom the request speaks for. `check` raises when the sender may not do what it is asked about."""
+def act_as(user: UserInfo, request: Request, check: Callable[[UserInfo, Attributes], None]) -> UserInfo:
+    """Return the user to act as. `check` raises if the sender may not impersonate."""
     headers = request.headers
     extra = [header for header in headers if header.lower().startswith(_EXTRA)]
     if not extra and _USER not in headers and _GROUP not in headers and _UID not in headers:
@@ -36,9 +34,9 @@ def act_as(user: User, request: Request, check: Callable[[User, Attributes], Non
             code=400,
             reason="BadRequest",
         )
-    for asked in (*_asked(name, uid, groups), *_asked_extra(headers, extra)):
-        check(user, asked)
-    return User(name, uid, _completed(name, groups))
+    for attributes in (*_asked(name, uid, groups), *_asked_extra(headers, extra)):
+        check(user, attributes)
+    return UserInfo(name, uid, _completed(name, groups))
 
 
 def _all(headers: Mapping[str, str], name: str) -> tuple[str, ...]:
@@ -73,7 +71,7 @@ def _account(name: str) -> tuple[str, str] | None:
 
 
 def _completed(name: str, groups: tuple[str, ...]) -> tuple[str, ...]:
-    """The groups with those that every such user is in."""
+    """Add the groups that every such user belongs to."""
     if not groups and (account := _account(name)):
         groups = ("system:serviceaccounts", f"system:serviceaccounts:{account[0]}")
     always = _UNAUTHENTICATED if name == ANONYMOUS.name else _AUTHENTICATED

@@ -1,6 +1,6 @@
-"""What the server counts about itself, and the text that Prometheus reads.
+"""Metrics of the API server, in Prometheus' text format.
 
-Counting is a few additions on the path of a request; the text is put together when somebody asks.
+Counting costs a few additions per request; the text is produced when it is scraped.
 """
 
 from __future__ import annotations
@@ -10,22 +10,20 @@ from collections.abc import Callable, Iterable
 from time import perf_counter
 
 from podlife.apiserver.resource_table import RESOURCES
-from podlife.apiserver.storage.store import Store
-
-__all__ = ["Metrics"]
+from podlife.apiserver.storage import Store
 
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 
-class Metrics:
-    """Requests by verb, resource and code; how long they took until their answer began."""
+class ApiServerMetrics:
+    """Requests by verb, resource and code, and the time until their response began."""
 
     def __init__(self) -> None:
         self.in_flight = 0
         self._requests: Counter[tuple[str, str, int]] = Counter()
         self._durations: dict[str, list[int]] = {}
         self._seconds: dict[str, float] = {}
-        # What other parts of the server count.
+        # Metrics of other parts of the server.
         self.others: list[Callable[[], Iterable[str]]] = []
 
     def begin(self) -> float:
@@ -35,7 +33,7 @@ class Metrics:
     def end(self, started: float, verb: str, resource: str, code: int) -> None:
         elapsed = perf_counter() - started
         self.in_flight -= 1
-        # Paths that mean nothing here must not become labels: their number has no bound.
+        # Unknown paths must not become labels: their number is unbounded.
         self._requests[verb, resource if resource in _KNOWN else "", code] += 1
         counts = self._durations.get(verb)
         if counts is None:

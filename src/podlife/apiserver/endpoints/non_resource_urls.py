@@ -1,16 +1,14 @@
-"""Everything that is not a resource: discovery, version, health, metrics, OpenAPI."""
+"""Non-resource URLs: discovery, version, health, metrics, OpenAPI."""
 
 from __future__ import annotations
 
 from podlife.api.codec import Object, encode
 from podlife.apiserver.endpoints import discovery, openapi
-from podlife.apiserver.endpoints.metrics import Metrics
+from podlife.apiserver.endpoints.metrics import ApiServerMetrics
 from podlife.apiserver.resource_table import group_versions
-from podlife.apiserver.storage.store import Store
+from podlife.apiserver.storage import Store
 from podlife.errors import ApiError, NotFoundError
 from podlife.wire import Request, Response
-
-__all__ = ["answer", "is_public"]
 
 _HEALTH = ("/healthz", "/livez", "/readyz")
 _GROUPS = [f"/apis/{group}" for group, _ in group_versions() if group]
@@ -21,11 +19,11 @@ _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"
 
 
 def is_public(path: str) -> bool:
-    """Whether everybody may ask, even who has no identity."""
+    """Return whether the path is served to unauthenticated clients."""
     return path.rstrip("/") in _HEALTH
 
 
-def answer(request: Request, store: Store, metrics: Metrics) -> Response:
+def answer(request: Request, store: Store, metrics: ApiServerMetrics) -> Response:
     path = request.path.rstrip("/") or "/"
     if request.method not in ("GET", "HEAD"):
         raise ApiError(
@@ -50,8 +48,8 @@ def answer(request: Request, store: Store, metrics: Metrics) -> Response:
 
 
 def _health(request: Request, path: str, store: Store) -> Response:
-    """`/readyz`, with `?verbose` check by check, or one check alone. That this answers is the check `ping`; `storage`
-    is part of readiness only: a restart would not make room on a full disk."""
+    """`/readyz`, with `?verbose` check by check, or a single check. `ping` succeeds by answering; `storage` is part
+    of readiness only, because a restart would not free a full disk."""
     root, _, only = path[1:].partition("/")
     checks = {"ping": "", "storage": store.trouble} if root == "readyz" else {"ping": ""}
     if f"/{root}" not in _HEALTH or (only and only not in checks):

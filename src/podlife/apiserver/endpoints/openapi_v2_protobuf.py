@@ -1,8 +1,8 @@
-"""The OpenAPI v2 document as a protobuf message: what kubectl validates a `kind: List` with, on its own side.
+"""OpenAPI v2 document as a protobuf message, with which kubectl validates a `kind: List` on its own side.
 
-Written are the definitions, which is what clients read of it; paths stand in the JSON only. The numbers are those of
-gnostic's OpenAPIv2.proto. What a schema has besides goes along as an extension or not at all: `enum` and `default` are
-for the server to check.
+It contains the definitions, which is what clients read; paths are in the JSON only. Field numbers are those of
+gnostic's OpenAPIv2.proto. Other parts of a schema become extensions or are left out: `enum` and `default` are checked
+by the server.
 """
 
 from __future__ import annotations
@@ -12,10 +12,8 @@ from typing import Any
 
 from podlife.api.codec import encode
 
-__all__ = ["ASKED_FOR", "MEDIA_TYPE", "write_document"]
-
 MEDIA_TYPE = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
-# kubectl asks for it by a name that is no media type; it must not come back so.
+# kubectl requests it by a name that is not a media type; the response must not repeat it.
 ASKED_FOR = frozenset({MEDIA_TYPE, "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"})
 
 # Document, Info
@@ -24,7 +22,7 @@ _TITLE, _VERSION = 1, 2
 # Schema
 _TEXTS = {"$ref": 1, "format": 2, "description": 4}
 _REQUIRED, _ADDITIONAL, _TYPE, _ITEMS, _PROPERTIES, _EXTENSION = 19, 21, 22, 23, 25, 31
-# An entry of a map, and what is only ever there once.
+# An entry of a map, and fields that occur once.
 _NAME, _VALUE, _ONLY = 1, 2, 1
 _YAML = 2
 
@@ -56,7 +54,7 @@ def _schema(schema: Mapping[str, Any]) -> bytes:
         parts.append(_part(_PROPERTIES, _schemas(schema["properties"])))
     for key, value in schema.items():
         if key.startswith("x-"):
-            # Read as YAML, which JSON is.
+            # Parsed as YAML, of which JSON is a subset.
             parts.append(_part(_EXTENSION, _named(key, _part(_YAML, encode(value)))))
     return b"".join(parts)
 
@@ -70,7 +68,7 @@ def _text(number: int, value: str) -> bytes:
 
 
 def _part(number: int, value: bytes) -> bytes:
-    """A field of bytes, which text and messages are too."""
+    """A bytes field, which also holds text and messages."""
     return _varint(number << 3 | 2) + _varint(len(value)) + value
 
 

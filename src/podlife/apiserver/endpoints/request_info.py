@@ -1,4 +1,4 @@
-"""What a path means: a resource, a namespace, a name and a subresource, or none of these."""
+"""Parses a request's path into resource, namespace, name and subresource (upstream's RequestInfo)."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ from podlife.apiserver.resource import Resource
 from podlife.apiserver.resource_table import find
 from podlife.wire import Request
 
-__all__ = ["Route", "parse", "verb_of"]
-
 
 @dataclass(frozen=True, slots=True)
-class Route:
-    """An address in the API. `resource` is None where no resource of ours is meant."""
+class RequestInfo:
+    """A resource request's parsed path. `resource` is None if no served resource is meant."""
 
     group: str
     version: str
@@ -24,24 +22,24 @@ class Route:
     resource: Resource | None
 
 
-def parse(path: str) -> Route | None:
-    """The route of a resource path; None for everything else (discovery, health, …)."""
+def parse(path: str) -> RequestInfo | None:
+    """Parse a resource path; returns None for everything else (discovery, health and so on)."""
     parts = path.split("/")[1:]
     if parts and parts[-1] == "":
         parts.pop()
     if parts[:2] == ["api", "v1"]:
-        return _route("", "v1", parts[2:])
-    # Without a group it is no path of an API: the core group has a place of its own.
+        return _resource_info("", "v1", parts[2:])
+    # A path under /apis needs a group: the core group is under /api.
     if parts[:1] == ["apis"] and len(parts) > 2 and parts[1]:
-        return _route(parts[1], parts[2], parts[3:])
+        return _resource_info(parts[1], parts[2], parts[3:])
     return None
 
 
-def _route(group: str, version: str, rest: list[str]) -> Route | None:
+def _resource_info(group: str, version: str, rest: list[str]) -> RequestInfo | None:
     namespace = ""
     if not all(rest):
         return None
-    # `namespaces/x` is the namespace itself, `namespaces/x/pods` something in it; `namespaces/x/status` the former.
+    # `namespaces/x` is the namespace itself, `namespaces/x/pods` is in it; `namespaces/x/status` is the former.
     if (
         len(rest) > 2
         and rest[0] == "namespaces"
@@ -54,7 +52,7 @@ def _route(group: str, version: str, rest: list[str]) -> Route | None:
     resource = find(group, version, plural)
     if resource is not None and not _fits(resource, namespace, name, subresource):
         resource = None
-    return Route(group, version, plural, namespace, name, subresource, resource)
+    return RequestInfo(group, version, plural, namespace, name, subresource, resource)
 
 
 def _fits(resource: Resource, namespace: str, name: str, subresource: str) -> bool:
@@ -65,11 +63,11 @@ def _fits(resource: Resource, namespace: str, name: str, subresource: str) -> bo
     return not subresource or subresource in resource.subresources
 
 
-def verb_of(request: Request, route: Route) -> str:
-    """The verb that the request is, as authorization and the registry name it; empty for an unknown method."""
+def verb_of(request: Request, info: RequestInfo) -> str:
+    """Return the request's verb, as authorization and the registry name it; empty for an unknown method."""
     match request.method:
         case "GET":
-            if route.name:
+            if info.name:
                 return "get"
             flag = request.query.get("watch").lower()
             return "watch" if "watch" in request.query and flag not in ("false", "0") else "list"
@@ -80,6 +78,6 @@ def verb_of(request: Request, route: Route) -> str:
         case "PATCH":
             return "patch"
         case "DELETE":
-            return "delete" if route.name else "deletecollection"
+            return "delete" if info.name else "deletecollection"
         case _:
             return ""

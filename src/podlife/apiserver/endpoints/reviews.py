@@ -1,7 +1,8 @@
-"""Questions about identities, answered in the form of API objects that are never stored.
+"""Access, identity and token reviews: API objects that are answered and never stored.
 
-They serve `kubectl auth can-i`, `auth can-i --list` and `auth whoami`, and node agents that ask on behalf of
-whoever talks to them. Each function takes the posted object and returns the answer, or raises ApiError.
+They serve `kubectl auth can-i`, `auth can-i --list` and `auth whoami`, and kubelets that authenticate and authorize
+their own callers. `answer` serves a POST; each other function takes the posted object and returns the answer, or
+raises ApiError.
 """
 
 from __future__ import annotations
@@ -10,38 +11,56 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from podlife.api.codec import Object, format_time
+from podlife.api.codec import Object, encode, format_time
 from podlife.api.field_errors import FieldError, bad_value, invalid
-from podlife.apiserver.authn.authenticator import Authenticator, User
-from podlife.apiserver.authz.authorizer import (
-    Attributes,
-    NodeView,
-    Rule,
-    authorize,
-    rules_for,
-)
+from podlife.apiserver.authn import Authenticator, UserInfo
+from podlife.apiserver.authz import Attributes, NodeView, PolicyRule, authorize, rules_for
+from podlife.apiserver.registry import RequestScope, response
+from podlife.apiserver.registry.object_codec import with_type
+from podlife.apiserver.registry.request_body import read_object
+from podlife.apiserver.registry.table import convert
 from podlife.errors import ApiError
-
-__all__ = [
-    "review_access",
-    "review_rules",
-    "review_self",
-    "review_subject_access",
-    "review_token",
-]
+from podlife.wire import Response
 
 _GROUP = "authorization.k8s.io"
 
 
-def review_access(user: User, body: Object, nodes: NodeView) -> Object:
-    """SelfSubjectAccessReview: may I?"""
+def answer(scope: RequestScope, authenticator: Authenticator, nodes: NodeView, now: datetime) -> Response:
+    scope.dry_run("CreateOptions")
+    to = response.representation(scope, has_tables=False)
+    body = with_type(scope.resource, read_object(scope))
+    answered = encode(_review(scope, body, authenticator, nodes, now))
+    shown = to.finish(convert(scope.resource, answered, to, now=now.timestamp()))
+    return Response(201, shown, to.media_type, response.headers(scope))
+
+
+def _review(
+    scope: RequestScope, body: Object, authenticator: Authenticator, nodes: NodeView, now: datetime
+) -> Object:
+    match scope.resource.plural:
+        case "selfsubjectaccessreviews":
+            return review_access(scope.user, body, nodes)
+        case "selfsubjectrulesreviews":
+            return review_rules(scope.user, body)
+        case "subjectaccessreviews":
+            return review_subject_access(body, nodes)
+        case "localsubjectaccessreviews":
+            return review_subject_access(body, nodes, namespace=scope.namespace)
+        case "tokenreviews":
+            return review_token(body, authenticator)
+        case _:
+            return review_self(scope.user, now)
+
+
+def review_access(user: UserInfo, body: Object, nodes: NodeView) -> Object:
+    """SelfSubjectAccessReview."""
     spec = body.get("spec") or {}
     _check("SelfSubjectAccessReview", _spec_errors(spec))
     return _with_status(body, _access_status(user, spec, nodes))
 
 
 def review_subject_access(body: Object, nodes: NodeView, *, namespace: str = "") -> Object:
-    """SubjectAccessReview, or with a namespace LocalSubjectAccessReview: may they?"""
+    """SubjectAccessReview or, with a namespace, LocalSubjectAccessReview."""
     spec = body.get("spec") or {}
     errors = _spec_errors(spec)
     if not spec.get("user") and not spec.get("groups"):
@@ -49,12 +68,12 @@ def review_subject_access(body: Object, nodes: NodeView, *, namespace: str = "")
     if namespace:
         errors += _local_errors(spec, namespace)
     _check("LocalSubjectAccessReview" if namespace else "SubjectAccessReview", errors)
-    user = User(spec.get("user") or "", spec.get("uid") or "", tuple(spec.get("groups") or ()))
+    user = UserInfo(spec.get("user") or "", spec.get("uid") or "", tuple(spec.get("groups") or ()))
     return _with_status(body, _access_status(user, spec, nodes))
 
 
-def review_rules(user: User, body: Object) -> Object:
-    """SelfSubjectRulesReview: what may I do in this namespace?"""
+def review_rules(user: UserInfo, body: Object) -> Object:
+    """SelfSubjectRulesReview."""
     if not (body.get("spec") or {}).get("namespace"):
         raise ApiError("no namespace on request", code=400, reason="BadRequest")
     rules = rules_for(user)
@@ -76,8 +95,8 @@ def review_rules(user: User, body: Object) -> Object:
     }
 
 
-def review_self(user: User, now: datetime) -> Object:
-    """SelfSubjectReview: who am I?"""
+def review_self(user: UserInfo, now: datetime) -> Object:
+    """SelfSubjectReview."""
     return {
         "kind": "SelfSubjectReview",
         "apiVersion": "authentication.k8s.io/v1",
@@ -87,7 +106,7 @@ def review_self(user: User, now: datetime) -> Object:
 
 
 def review_token(body: Object, authenticator: Authenticator) -> Object:
-    """TokenReview: whose token is this?"""
+    """TokenReview."""
     token = (body.get("spec") or {}).get("token")
     if not token:
         raise ApiError("token is required for TokenReview in authentication", code=400, reason="BadRequest")
@@ -99,7 +118,7 @@ def review_token(body: Object, authenticator: Authenticator) -> Object:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """The attributes in a review's spec; everything may be missing."""
+    """The attributes in a review's spec; all of them are optional."""
 
     spec: Object
 
@@ -130,7 +149,7 @@ def _selector_text(selector: Object) -> str:
     return ",".join(terms)
 
 
-def _access_status(user: User, spec: Object, nodes: NodeView) -> Object:
+def _access_status(user: UserInfo, spec: Object, nodes: NodeView) -> Object:
     decision = authorize(user, _Asked(spec).attributes(), nodes)
     status: Object = {"allowed": decision.allowed}
     if decision.reason:
@@ -176,10 +195,10 @@ def _with_status(body: Object, status: Object) -> Object:
     }
 
 
-def _resource_rule(rule: Rule) -> Object:
+def _resource_rule(rule: PolicyRule) -> Object:
     return {"verbs": list(rule.verbs), "apiGroups": list(rule.groups), "resources": list(rule.resources)}
 
 
-def _user_info(user: User) -> Object:
+def _user_info(user: UserInfo) -> Object:
     info: Object = {"username": user.name, "uid": user.uid, "groups": list(user.groups)}
     return {key: value for key, value in info.items() if value}

@@ -1,8 +1,8 @@
-"""Bodies on the wire: read within bounds, written at the pace of the reader.
+"""Request and response bodies: read within bounds, written at the reader's pace.
 
-A list of any size is written in slices, so that memory stays flat and other requests get their turn. A
-stream is flushed item by item and closed as soon as its reader has gone. A reader that stops reading is cut
-off after a while: what is kept for it would otherwise pile up here.
+A list of any size is written in slices, so that memory stays flat and other requests get their turn. A stream is
+flushed item by item and closed as soon as its reader is gone. A reader that stops reading is disconnected after
+`stall_seconds`, since its unread data would pile up here.
 """
 
 from __future__ import annotations
@@ -22,17 +22,6 @@ from podlife.bounded_connection import BoundedConnection
 from podlife.errors import ApiError
 from podlife.wire import Response
 
-__all__ = [
-    "SERVER_NAME",
-    "Limits",
-    "Reader",
-    "headers_of",
-    "read_body",
-    "send_pieces",
-    "send_stream",
-    "status_of",
-]
-
 SERVER_NAME = "podlife"
 
 SLICE_BYTES = 256 * 1024
@@ -40,40 +29,40 @@ SLICES_AHEAD = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """What one client may ask of the server. The defaults follow kube-apiserver where it has such a limit."""
+class HttpLimits:
+    """Limits on what one client may use. The defaults follow kube-apiserver where it has such a limit."""
 
     body_bytes: int = 3 * 1024 * 1024
     # Of the request line, and of each header.
     header_bytes: int = 64 * 1024
     headers: int = 128
-    # Of all of them together. Go takes a megabyte, which here would cost four before anybody knows whose it is.
+    # Of all headers together. Go allows a megabyte, which would cost four here before the client is known.
     head_bytes: int = 128 * 1024
-    # How long a client may take over the first of them.
+    # Time a client may take to send the first request's headers.
     first_head_seconds: float = 30.0
-    # A little longer than the 90 s after which clients give up an idle connection: they should be the first.
-    # It is also how long a client may take over its next request line and headers.
+    # A little longer than the 90 s after which clients close an idle connection: they should close first. Also the
+    # time a client may take to send its next request's headers.
     idle_seconds: float = 120.0
     handshake_seconds: float = 10.0
     body_seconds: float = 30.0
-    # How long the rest of a refused body is read and thrown away, so that the client can read the refusal.
+    # Time to read and discard the rest of a rejected body, so that the client can read the rejection.
     lingering_seconds: float = 5.0
-    # How long a reader may take over one slice of what is written for it.
+    # Time a reader may take for one slice of what is written to it.
     stall_seconds: float = 30.0
     connections: int = 16_384
-    # Those among them whose client nobody knows yet.
-    strangers: int = 1_024
+    # Connections whose client is not authenticated yet.
+    unauthenticated_connections: int = 1_024
 
 
-class Reader(BoundedConnection):
-    """A connection, as far as it reads: it may stop reading, and it may be reading a stream when it goes."""
+class StreamingConnection(BoundedConnection):
+    """A connection's reading side: it may stall, and it may be reading a stream when it closes."""
 
     __slots__ = ("_stall_check", "_stall_seconds", "is_ending", "stream")
 
     def __init__(self, server: web.Server, *, stall_seconds: float, **settings: Any) -> None:
         super().__init__(server, **settings)
         self.stream: asyncio.Task[Any] | None = None
-        # Tells our own wish to end the stream from the end of the client.
+        # Distinguishes ending the stream from losing the client.
         self.is_ending = False
         self._stall_seconds = stall_seconds
         self._stall_check: asyncio.TimerHandle | None = None
@@ -81,8 +70,8 @@ class Reader(BoundedConnection):
     def pause_writing(self) -> None:
         super().pause_writing()
         assert self.transport is not None
-        # Nothing more than a slice or two is ever written ahead of the reader. Who does not take even that in
-        # all this time has stopped reading.
+        # No more than a slice or two is ever written ahead. A reader that does not take even that in this time has
+        # stalled.
         self._stall_check = self._loop.call_later(self._stall_seconds, self.transport.abort)
 
     def resume_writing(self) -> None:
@@ -96,7 +85,7 @@ class Reader(BoundedConnection):
             self.stream.cancel()
 
     def end_stream(self) -> None:
-        """Let the reader see an orderly end, as when a watch reaches its timeout."""
+        """End the stream in an orderly way, as when a watch reaches its timeout."""
         self.is_ending = True
         if self.stream is not None:
             self.stream.cancel()
@@ -120,12 +109,12 @@ def status_of(error: ApiError) -> web.Response:
     return web.Response(status=error.code, body=response.body, headers=headers_of(response))
 
 
-async def read_body(request: web.BaseRequest, limits: Limits) -> bytes:
-    """The whole body; raises ApiError when it is too large (413) or too slow (408)."""
+async def read_body(request: web.BaseRequest, limits: HttpLimits) -> bytes:
+    """Read the whole body; raises ApiError if it is too large (413) or too slow (408)."""
     if (request.content_length or 0) > limits.body_bytes:
         raise _too_large(limits.body_bytes)
     content = request.content
-    # A small body arrives together with its headers: then there is nothing to wait for.
+    # A small body arrives together with its headers: nothing to wait for.
     if content.is_eof():
         body = content.read_nowait()
         if len(body) > limits.body_bytes:
@@ -135,10 +124,12 @@ async def read_body(request: web.BaseRequest, limits: Limits) -> bytes:
         async with asyncio.timeout(limits.body_seconds):
             return await _read_parts(request, limits.body_bytes)
     except TimeoutError:
-        raise ApiError("the body of the request did not arrive in time", code=408, reason="Timeout") from None
+        raise ApiError("timed out reading the request body", code=408, reason="Timeout") from None
     except ConnectionError:
-        # Nobody is there to read it, but it is no failure of ours either: nothing to log.
-        raise ApiError("the client has gone before its body", code=400, reason="BadRequest") from None
+        # The client is gone and cannot read this, but it is not a server error: nothing to log.
+        raise ApiError(
+            "the client disconnected before sending the whole body", code=400, reason="BadRequest"
+        ) from None
 
 
 async def _read_parts(request: web.BaseRequest, limit: int) -> bytes:
@@ -159,23 +150,26 @@ def _too_large(limit: int) -> ApiError:
 
 
 async def send_pieces(
-    request: web.BaseRequest, answer: web.StreamResponse, reader: Reader, pieces: Sequence[bytes]
+    request: web.BaseRequest, answer: web.StreamResponse, reader: StreamingConnection, pieces: Sequence[bytes]
 ) -> None:
     answer.content_length = sum(map(len, pieces))
     writer = await answer.prepare(request)
     assert isinstance(writer, StreamWriter)
     if request.method == hdrs.METH_HEAD or reader.transport is None:
         return
-    # A few slices ahead of the reader, so that writing one and reading another go on at the same time.
+    # Stay a few slices ahead of the reader, so that writing and reading overlap.
     reader.transport.set_write_buffer_limits(high=SLICES_AHEAD * SLICE_BYTES)
     for part in slices(pieces):
         await _write(reader, writer, part)
-        # Others get their turn, also while this reader is as fast as we are.
+        # Yield to other requests even if this reader is as fast as the writer.
         await asyncio.sleep(0)
 
 
 async def send_stream(
-    request: web.BaseRequest, answer: web.StreamResponse, reader: Reader, items: AsyncIterator[bytes]
+    request: web.BaseRequest,
+    answer: web.StreamResponse,
+    reader: StreamingConnection,
+    items: AsyncIterator[bytes],
 ) -> None:
     try:
         if request.version >= (1, 1):
@@ -193,11 +187,11 @@ async def send_stream(
             await close()
 
 
-async def _relay(reader: Reader, writer: StreamWriter, items: AsyncIterator[bytes]) -> None:
+async def _relay(reader: StreamingConnection, writer: StreamWriter, items: AsyncIterator[bytes]) -> None:
     task = asyncio.current_task()
     assert task is not None
     reader.stream = task
-    # A watcher must learn at once that its watch stands, long before the first event.
+    # A watcher must learn at once that its watch is established, long before the first event.
     writer.send_headers()
     try:
         async for item in items:
@@ -207,23 +201,23 @@ async def _relay(reader: Reader, writer: StreamWriter, items: AsyncIterator[byte
                 for part in slices([item]):
                     await _write(reader, writer, part)
     except asyncio.CancelledError:
-        # Our own wish to end the stream is no cancellation of the task that serves the connection.
+        # Ending the stream ourselves must not cancel the task that serves the connection.
         if not reader.is_ending or task.uncancel() > 0:
             raise
     finally:
         reader.stream = None
 
 
-async def _write(reader: Reader, writer: StreamWriter, part: bytes) -> None:
+async def _write(reader: StreamingConnection, writer: StreamWriter, part: bytes) -> None:
     await writer.write(part, drain=False)
     if reader.writing_paused:
         await writer.drain()
         if reader.transport is None:
-            raise ConnectionResetError("the reader has gone")
+            raise ConnectionResetError("the reader disconnected")
 
 
 def slices(pieces: Sequence[bytes]) -> Iterator[bytes]:
-    """The pieces, joined and cut into slices that are worth a system call and no more."""
+    """Join the pieces and cut them into slices that are worth one system call each."""
     part: list[bytes] = []
     size = 0
     for piece in pieces:

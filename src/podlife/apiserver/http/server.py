@@ -1,18 +1,16 @@
-"""The HTTP face: sockets and TLS on one side, `wire.Request` and `wire.Response` on the other.
+"""HTTP server: sockets and TLS on one side, `wire.Request` and `wire.Response` on the other.
 
-It knows nothing of Kubernetes but the form of an error. It guarantees that everything a client can make
-it hold is bounded: the body, the headers, the time to send either, the time a reader may stand still, the
-number of connections. HTTP/1.1 only; WebSockets for upgrades. How bodies are read and written stands in
-`http_bodies`, upgrades in `http_upgrade`.
+It knows nothing of Kubernetes but the form of an error. Everything a client can make it hold is bounded: the body,
+the headers, the time to send either, the time a reader may stall, the number of connections. HTTP/1.1 only;
+WebSockets for upgrades. `bodies` reads and writes bodies, `upgrade` serves upgrades.
 
-Who the client is and what it may do is left to the handler; the face only passes on what TLS has proved.
+Authentication and authorization are left to the handler; this module only passes on what TLS has verified.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import socket
 import ssl
 from collections.abc import AsyncIterator, Callable
 from typing import Any
@@ -23,8 +21,8 @@ from aiohttp import hdrs, web
 from podlife.apiserver.http.bodies import (
     SERVER_NAME,
     SLICE_BYTES,
-    Limits,
-    Reader,
+    HttpLimits,
+    StreamingConnection,
     headers_of,
     read_body,
     send_pieces,
@@ -32,39 +30,37 @@ from podlife.apiserver.http.bodies import (
     status_of,
 )
 from podlife.apiserver.http.upgrade import upgrade
-from podlife.bounded_connection import Strangers
+from podlife.bounded_connection import UnauthenticatedConnections, enable_keepalive
 from podlife.errors import ApiError
 from podlife.wire import Handler, Peer, Query, Request
-
-__all__ = ["HttpFace", "Limits"]
 
 log = logging.getLogger(__name__)
 
 Identify = Callable[[Request], object]
 
 
-class HttpFace:
-    """Serves a handler on one address. `start` binds, `stop` ends streams and lets requests finish."""
+class HttpServer:
+    """Serves a handler on one address. `start` binds; `stop` ends streams and lets requests finish."""
 
     def __init__(
         self,
         handler: Handler,
         *,
         tls: ssl.SSLContext | None,
-        limits: Limits | None = None,
+        limits: HttpLimits | None = None,
         identify: Identify | None = None,
     ) -> None:
-        """`identify` raises ApiError for a client that nobody knows: its body is not waited for."""
+        """`identify` raises ApiError for a client that cannot be authenticated: its body is not read."""
         self._handler = handler
         self._identify = identify
         self._tls = tls
-        self._limits = limits or Limits()
+        self._limits = limits or HttpLimits()
         self._listener: asyncio.Server | None = None
         self._server: _Server | None = None
 
     @property
     def port(self) -> int:
-        """The port that was bound: with port 0, the one the system chose."""
+        """The bound port; if port 0 was requested, the one the system chose."""
         assert self._listener is not None
         return int(self._listener.sockets[0].getsockname()[1])
 
@@ -73,7 +69,7 @@ class HttpFace:
         return len(self._server.connections) if self._server else 0
 
     async def start(self, host: str, port: int) -> None:
-        """Listen; raises OSError when the address cannot be bound."""
+        """Listen; raises OSError if the address cannot be bound."""
         self._server = _Server(self._handler, self._limits, self._identify)
         self._listener = await asyncio.get_running_loop().create_server(
             self._server,
@@ -84,10 +80,10 @@ class HttpFace:
             ssl_handshake_timeout=self._limits.handshake_seconds if self._tls else None,
         )
         for listener in self._listener.sockets:
-            _notice_dead_clients(listener)
+            enable_keepalive(listener)
 
     async def stop(self, *, seconds: float = 5.0) -> None:
-        """Accept nothing more, end the streams, wait for requests in flight, and close what is left."""
+        """Stop accepting connections, end streams, wait for requests in flight, and close the rest."""
         if self._listener is None or self._server is None:
             return
         loop = asyncio.get_running_loop()
@@ -100,8 +96,8 @@ class HttpFace:
         self._listener = None
 
 
-class _Connection(Reader):
-    """One client's connection, and what TLS has proved about the client."""
+class _Connection(StreamingConnection):
+    """One client's connection, and what TLS has verified about the client."""
 
     __slots__ = ("body_arrived", "peer", "source_ip")
 
@@ -122,11 +118,11 @@ class _Connection(Reader):
         self.peer = _peer_of(transport.get_extra_info("peercert"))
         self.source_ip = str((transport.get_extra_info("peername") or ("",))[0])
         if self.peer is None:
-            self._manager.strangers.add(self)
+            self._manager.unauthenticated.add(self)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         if isinstance(self._manager, _Server):
-            self._manager.strangers.forget(self)
+            self._manager.unauthenticated.forget(self)
         super().connection_lost(exc)
 
     def handle_error(
@@ -136,13 +132,13 @@ class _Connection(Reader):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """What could not be parsed is answered as Go's server does; a failure of ours is told and logged."""
+        """Answer unparsable requests as Go's server does; log and report internal errors."""
         is_ours = status != 400 and exc is not None
         if is_ours and not isinstance(exc, ConnectionError):
             log.error("%s %s failed", request.method, request.raw_path.partition("?")[0], exc_info=exc)
         if request.writer.output_size > 0:
-            # The answer has begun: only cutting it off can tell the client that it is not whole.
-            raise ConnectionResetError("the answer has begun already") from exc
+            # The response has begun: only closing the connection can tell the client that it is incomplete.
+            raise ConnectionResetError("the response has already begun") from exc
         if is_ours:
             answer = status_of(ApiError(f"Internal error occurred: {exc}"))
         else:
@@ -152,14 +148,14 @@ class _Connection(Reader):
 
 
 class _Server(web.Server):
-    """Makes connections, and translates what arrives on them."""
+    """Accepts connections and translates requests and responses."""
 
-    def __init__(self, handler: Handler, limits: Limits, identify: Identify | None) -> None:
+    def __init__(self, handler: Handler, limits: HttpLimits, identify: Identify | None) -> None:
         super().__init__(self._serve)
         self._answer = handler
         self._identify = identify
         self._limits = limits
-        self.strangers = Strangers(limits.strangers)
+        self.unauthenticated = UnauthenticatedConnections(limits.unauthenticated_connections)
         self._settings: dict[str, Any] = {
             "stall_seconds": limits.stall_seconds,
             "most_head_bytes": limits.head_bytes,
@@ -170,7 +166,7 @@ class _Server(web.Server):
             "max_field_size": limits.header_bytes,
             "max_headers": limits.headers,
             "lingering_time": limits.lingering_seconds,
-            # A body is taken as it is: unpacking it would let a small one become a huge one.
+            # A body is not decompressed: a small one could become a huge one.
             "auto_decompress": False,
         }
 
@@ -187,8 +183,8 @@ class _Server(web.Server):
             connection.end_stream()
 
     async def receive_bodies(self, seconds: float) -> None:
-        """Let go of idle connections, and wait for the bodies that are arriving: a connection that is told to
-        close takes nothing more, and the request that has begun on it could not finish."""
+        """Close idle connections and wait for bodies that are arriving: a closing connection reads nothing more, so a
+        request that has begun on it could not finish."""
         arriving: list[asyncio.Future[None]] = []
         for connection in self.connections:
             assert isinstance(connection, _Connection)
@@ -203,7 +199,7 @@ class _Server(web.Server):
         if not request.can_read_body:
             return b""
         if self._identify is not None and not request.content.is_eof():
-            # What is still to come would be kept until it is whole: not for everybody who can connect.
+            # The rest of the body is only read, and kept, for an authenticated client.
             self._identify(_request(request, b"", connection))
         connection.body_arrived = arrived = self._loop.create_future()
         try:
@@ -230,8 +226,12 @@ class _Server(web.Server):
             answer.force_close()
             return answer
         response = await self._answer(_request(request, body, connection))
-        if connection in self.strangers and response.status != 401 and hdrs.AUTHORIZATION in request.headers:
-            self.strangers.forget(connection)
+        if (
+            connection in self.unauthenticated
+            and response.status != 401
+            and hdrs.AUTHORIZATION in request.headers
+        ):
+            self.unauthenticated.forget(connection)
         if response.upgrade is not None:
             return await upgrade(request, response.upgrade)
         content = response.body
@@ -245,15 +245,6 @@ class _Server(web.Server):
         else:
             await send_pieces(request, prepared, connection, content)
         return prepared
-
-
-def _notice_dead_clients(listener: socket.socket) -> None:
-    """A client that vanished without a word is found within two minutes; what is accepted inherits this."""
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    if hasattr(socket, "TCP_KEEPIDLE"):
-        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 60)
-        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 15)
-        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 4)
 
 
 def _request(request: web.BaseRequest, body: bytes, connection: _Connection) -> Request:

@@ -1,7 +1,7 @@
-"""Upgrades of the HTTP face: a WebSocket that speaks one of Kubernetes' protocols, or none where none was asked for.
+"""Connection upgrades: a WebSocket that speaks one of Kubernetes' subprotocols, or none if none was requested.
 
-The relay behind an upgrade may hold a connection of its own (to a node's agent) and is the one that gives
-it back. So it is always called: with a channel that is closed already when the client cannot be upgraded.
+The relay behind an upgrade may hold a connection to a kubelet, and is responsible for closing it. So it is always
+called: with a closed channel if the client cannot be upgraded.
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ from aiohttp import WSMsgType, web
 from podlife.apiserver.http.bodies import status_of
 from podlife.errors import ApiError
 from podlife.wire import Channel, Upgrade
-
-__all__ = ["upgrade"]
 
 _MESSAGE_BYTES = 16 * 1024 * 1024
 _HEARTBEAT_SECONDS = 30.0
@@ -67,7 +65,7 @@ class _ClosedChannel(Channel):
         return None
 
     async def send(self, message: bytes) -> None:
-        raise ConnectionResetError("the other side has gone")
+        raise ConnectionResetError("the other side disconnected")
 
     async def close(self) -> None:
         return

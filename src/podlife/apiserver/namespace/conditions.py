@@ -26,7 +26,7 @@ _WELL = {
 
 
 @dataclass(slots=True)
-class Contents:
+class NamespaceContents:
     """What one pass left in a namespace: objects by resource (`pods.`), their finalizers, and failed deletes."""
 
     objects: Counter[str] = field(default_factory=Counter)
@@ -38,8 +38,9 @@ class Contents:
         return not self.objects and not self.errors
 
 
-def conditions_of(contents: Contents, old: Sequence[Object], now: datetime) -> list[Object]:
-    """The namespace's conditions after a pass. One whose status stays keeps its time; others' are left alone."""
+def conditions_of(contents: NamespaceContents, old: Sequence[Object], now: datetime) -> list[Object]:
+    """Return the namespace's conditions after a pass. Unchanged conditions keep their transition time; conditions set
+    by others are kept."""
     known = {each.get("type"): each for each in old}
     trouble = {type_: (reason, message) for type_, reason, message in _trouble(contents)}
     for type_, well in _WELL.items():
@@ -57,7 +58,7 @@ def conditions_of(contents: Contents, old: Sequence[Object], now: datetime) -> l
     return list(known.values())
 
 
-def _trouble(contents: Contents) -> Iterator[tuple[str, str, str]]:
+def _trouble(contents: NamespaceContents) -> Iterator[tuple[str, str, str]]:
     if contents.errors:
         told = f"{len(contents.errors)} remaining: {', '.join(sorted(contents.errors))}"
         yield (

@@ -1,11 +1,10 @@
-"""Empties namespaces that are being deleted, and finalizes them.
+"""Namespace controller: empties namespaces that are being deleted, and finalizes them.
 
-Upstream has this in kube-controller-manager; without it `kubectl delete namespace` would hang on a server that
-runs alone. It works on the store's events: a namespace that becomes Terminating is emptied at once, its pods
-before everything else; what needs time (a pod in its grace, an object with finalizers) is looked at again, ever
-less often. What is left, and what could not be deleted, is written into the namespace's conditions. An object
-that cannot be deleted, for whatever reason, delays its own namespace and nothing else. Running beside upstream's
-controller does no harm: both only finish what is begun.
+Upstream runs this in kube-controller-manager; without it `kubectl delete namespace` would hang on a server that runs
+alone. It follows the store's events: a namespace that becomes Terminating is emptied at once, its pods first. Objects
+that need time (a pod in its grace period, an object with finalizers) are checked again with backoff. Remaining
+objects and failed deletes are reported in the namespace's conditions. An object that cannot be deleted delays its own
+namespace and no other. Running beside upstream's controller does no harm: both only finish what has begun.
 """
 
 from __future__ import annotations
@@ -15,20 +14,18 @@ import logging
 from collections.abc import Iterable
 
 from podlife.api.codec import Object
-from podlife.apiserver.authn.authenticator import CONTROLLERS
-from podlife.apiserver.namespace.conditions import Contents, conditions_of
+from podlife.apiserver.authn import CONTROLLERS
+from podlife.apiserver.namespace.conditions import NamespaceContents, conditions_of
+from podlife.apiserver.registry import Registry, RequestScope
 from podlife.apiserver.registry.delete import delete_record
 from podlife.apiserver.registry.graceful_deletion import DeleteOptions
-from podlife.apiserver.registry.object_codec import thaw
-from podlife.apiserver.registry.request_scope import Registry, Scope
+from podlife.apiserver.registry.object_codec import decode_stored
 from podlife.apiserver.registry.update import commit_change
 from podlife.apiserver.resource import Resource
 from podlife.apiserver.resource_table import STORED
-from podlife.apiserver.storage.store import CompactedError, EventType, Key, Record, StoreError
+from podlife.apiserver.storage import CompactedError, EventType, Key, Record, StoreError
 from podlife.errors import ApiError
 from podlife.wire import Request
-
-__all__ = ["NamespaceCleanup"]
 
 log = logging.getLogger(__name__)
 
@@ -36,10 +33,10 @@ _NAMESPACES = "namespaces"
 _FINALIZER = "kubernetes"
 _FIRST_PAUSE_SECONDS = 0.1
 _LONGEST_PAUSE_SECONDS = 5.0
-# A condition is read by people: of many failed deletes it names the first ones.
+# Conditions are read by people: of many failed deletes they name the first ones.
 _MOST_ERRORS = 10
 
-# As upstream: nobody orphans what goes with its namespace anyway, and no finalizer has to be taken off for it.
+# As upstream: nothing is orphaned together with its namespace, and no finalizer has to be removed for it.
 _IN_BACKGROUND = DeleteOptions(propagation="Background")
 
 _CONTENTS = tuple(resource for resource in STORED if resource.namespaced and not resource.stored_as)
@@ -47,8 +44,8 @@ _PODS = tuple(resource for resource in _CONTENTS if resource.key == "pods")
 _OTHERS = tuple(resource for resource in _CONTENTS if resource.key != "pods")
 
 
-class NamespaceCleanup:
-    """One `run`, which ends with the store or by cancellation."""
+class NamespaceController:
+    """`run` ends when the store closes or the task is cancelled."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
@@ -67,7 +64,7 @@ class NamespaceCleanup:
                             if event.type is not EventType.DELETED:
                                 self._consider(group, event.record)
                 except CompactedError:
-                    continue  # fell behind: look at all of them again
+                    continue  # fell behind: check all namespaces again
                 except StoreError:
                     return
                 finally:
@@ -90,14 +87,14 @@ class NamespaceCleanup:
             self._at_work.discard(name)
 
     async def _let_arrive(self) -> None:
-        """Wait for what was let in before the namespace was seen to be Terminating and is still on its way to the
-        disk: it would come to stand in a namespace that is gone."""
-        # Who is on its way may have waited for another commit on the same key: then it begins when that one ends.
+        """Wait for writes that were admitted before the namespace was seen to be Terminating and are still being
+        committed: they would end up in a namespace that no longer exists."""
+        # A pending write may wait for another commit on the same key, and starts when that one ends.
         for _ in range(2):
             await self._registry.store.commit()
 
     async def _is_done(self, name: str) -> bool:
-        """One pass over the namespace; whether there is nothing left to do about it."""
+        """Make one pass over the namespace; returns whether nothing is left to do."""
         try:
             if not self._is_terminating(name):
                 return True
@@ -115,16 +112,16 @@ class NamespaceCleanup:
         record = self._registry.store.get(Key(_NAMESPACES, "", name))
         if record is None or b'"Terminating"' not in record.value:
             return False
-        obj = thaw(record.value)
+        obj = decode_stored(record.value)
         return "deletionTimestamp" in obj["metadata"] and _FINALIZER in _finalizers(obj)
 
-    async def _delete_contents(self, name: str) -> Contents:
-        """Pods first: whatever else is there, they may need for their end. The rest waits until they are gone."""
+    async def _delete_contents(self, name: str) -> NamespaceContents:
+        """Delete pods first: they may need the other objects until they end. The rest waits until they are gone."""
         contents = await self._delete_all(name, _PODS)
         return contents if not contents.is_empty else await self._delete_all(name, _OTHERS)
 
-    async def _delete_all(self, name: str, resources: Iterable[Resource]) -> Contents:
-        contents = Contents()
+    async def _delete_all(self, name: str, resources: Iterable[Resource]) -> NamespaceContents:
+        contents = NamespaceContents()
         for resource in resources:
             for record in self._registry.store.list(resource.storage_key, name):
                 try:
@@ -137,20 +134,20 @@ class NamespaceCleanup:
         return contents
 
     async def _delete(self, resource: Resource, key: Key) -> None:
-        scope = Scope(Request("DELETE", ""), CONTROLLERS, resource, "delete", key.namespace, key.name)
+        scope = RequestScope(Request("DELETE", ""), CONTROLLERS, resource, "delete", key.namespace, key.name)
         async with self._registry.store.locked(key):
             current = self._registry.store.get(key)
             if current is not None:
                 await delete_record(self._registry, scope, current, _IN_BACKGROUND)
 
-    async def _write(self, name: str, contents: Contents) -> None:
-        """Tell what is left; where that is nothing, finalize the namespace."""
+    async def _write(self, name: str, contents: NamespaceContents) -> None:
+        """Report what is left; if nothing is, finalize the namespace."""
         key = Key(_NAMESPACES, "", name)
         async with self._registry.store.locked(key):
             record = self._registry.store.get(key)
             if record is None:
                 return
-            old, new = thaw(record.value), thaw(record.value)
+            old, new = decode_stored(record.value), decode_stored(record.value)
             status = new.setdefault("status", {})
             known = status.get("conditions") or ()
             status["conditions"] = conditions_of(contents, known, self._registry.clock.now())
@@ -167,10 +164,10 @@ def _finalizers(namespace: Object) -> list[str]:
 def _finalizers_of(record: Record) -> list[str]:
     if b'"finalizers"' not in record.value:
         return []
-    return thaw(record.value)["metadata"].get("finalizers") or []
+    return decode_stored(record.value)["metadata"].get("finalizers") or []
 
 
-def _note_failure(contents: Contents, resource: Resource, key: Key, error: Exception) -> None:
+def _note_failure(contents: NamespaceContents, resource: Resource, key: Key, error: Exception) -> None:
     told = f"{resource.plural} {key.name}: {error}"
     if len(contents.errors) < _MOST_ERRORS:
         contents.errors.append(told)

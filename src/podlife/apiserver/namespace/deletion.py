@@ -1,59 +1,51 @@
-"""Namespaces: their deletion in two steps, and the namespaces every cluster has.
+"""Deletion of namespaces in two steps, and the namespaces every cluster has.
 
-A namespace that is deleted first becomes Terminating; it goes when its `spec.finalizers` are empty, which
-whoever empties it (`namespace_cleanup`, or kube-controller-manager) says through `finalize`.
+A deleted namespace first becomes Terminating. It is removed when its `spec.finalizers` are empty, which the namespace
+controller (here, or kube-controller-manager's) requests through `finalize`.
 """
 
 from __future__ import annotations
 
 from podlife.api.codec import Object, format_time
-from podlife.apiserver.admission import Attributes, Operation
-from podlife.apiserver.authn.authenticator import User
-from podlife.apiserver.registry import response as output
+from podlife.apiserver.admission import AdmissionRequest, Operation
+from podlife.apiserver.authn import UserInfo
+from podlife.apiserver.registry import Registry, RequestScope, response
 from podlife.apiserver.registry.create import create_object
 from podlife.apiserver.registry.delete import delete_record, read_options
-from podlife.apiserver.registry.graceful_deletion import (
-    FOREGROUND,
-    ORPHAN,
-    DeleteOptions,
-    check_options,
-)
-from podlife.apiserver.registry.object_codec import encoder, freeze, thaw
-from podlife.apiserver.registry.request_scope import Registry, Scope
-from podlife.apiserver.registry.worker_threads import aside
+from podlife.apiserver.registry.graceful_deletion import FOREGROUND, ORPHAN, DeleteOptions, check_options
+from podlife.apiserver.registry.object_codec import decode_stored, encode_stored, encoder
+from podlife.apiserver.registry.worker_threads import offload
 from podlife.apiserver.resource_table import find
-from podlife.apiserver.storage.store import Key, Put, Record
+from podlife.apiserver.storage import Key, Put, Record
 from podlife.wire import Request, Response
-
-__all__ = ["SYSTEM_NAMESPACES", "create_system_namespaces", "delete_namespace"]
 
 SYSTEM_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 
 
-async def create_system_namespaces(registry: Registry, user: User) -> None:
+async def create_system_namespaces(registry: Registry, user: UserInfo) -> None:
     resource = find("", "v1", "namespaces")
     assert resource is not None
     for name in SYSTEM_NAMESPACES:
         if registry.store.get(Key(resource.storage_key, "", name)) is None:
-            scope = Scope(Request("POST", "/api/v1/namespaces"), user, resource, "create", name=name)
+            scope = RequestScope(Request("POST", "/api/v1/namespaces"), user, resource, "create", name=name)
             await create_object(registry, scope, {"metadata": {"name": name}}, dry_run=False)
 
 
-async def delete_namespace(registry: Registry, scope: Scope) -> Response:
-    options = await aside(lambda: read_options(scope.request), scope.request.body)
+async def delete_namespace(registry: Registry, scope: RequestScope) -> Response:
+    options = await offload(lambda: read_options(scope.request), scope.request.body)
     check_options(options)
     async with registry.store.locked(scope.key):
         record = scope.find(registry)
-        obj = thaw(record.value)
+        obj = decode_stored(record.value)
         _check_preconditions(scope, obj["metadata"], options)
         if "deletionTimestamp" not in obj["metadata"]:
             obj = await _begin(registry, scope, record, obj, options)
         elif not obj.get("spec", {}).get("finalizers"):
             obj, _ = await delete_record(registry, scope, record, options)
-    return await output.one(registry, scope, freeze(obj))
+    return await response.one(registry, scope, encode_stored(obj))
 
 
-def _check_preconditions(scope: Scope, meta: Object, options: DeleteOptions) -> None:
+def _check_preconditions(scope: RequestScope, meta: Object, options: DeleteOptions) -> None:
     for what, meant, found in (
         ("UID", options.uid, meta["uid"]),
         ("ResourceVersion", options.resource_version, meta["resourceVersion"]),
@@ -65,10 +57,12 @@ def _check_preconditions(scope: Scope, meta: Object, options: DeleteOptions) -> 
 
 
 async def _begin(
-    registry: Registry, scope: Scope, record: Record, obj: Object, options: DeleteOptions
+    registry: Registry, scope: RequestScope, record: Record, obj: Object, options: DeleteOptions
 ) -> Object:
     registry.admission.admit(
-        Attributes(Operation.DELETE, scope.user, scope.resource, "", scope.name, old=thaw(record.value))
+        AdmissionRequest(
+            Operation.DELETE, scope.user, scope.resource, "", scope.name, old=decode_stored(record.value)
+        )
     )
     meta = obj["metadata"]
     meta["deletionTimestamp"] = format_time(registry.clock.now())

@@ -1,7 +1,7 @@
-"""How `kubectl get` shows each resource: the cells that v1.36's API server prints, a file per family.
+"""How `kubectl get` shows each resource: the cells that v1.36's API server prints, one file per family.
 
-The columns are recorded from the real server (`columns.json`); a printer only computes the cells. Objects
-have passed the schema check, so their fields have the types they should; any of them may be absent.
+The columns are recorded from kube-apiserver (`columns.json`); a printer only computes the cells. Objects have passed
+the schema check, so their fields have the right types; any of them may be absent.
 """
 
 from __future__ import annotations

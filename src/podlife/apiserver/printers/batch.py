@@ -1,4 +1,4 @@
-"""Jobs, and the schedules that make them."""
+"""Jobs and CronJobs."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ from podlife.apiserver.printers.cells import (
 )
 from podlife.apiserver.printers.columns import columns
 from podlife.apiserver.resource import Printer
-
-__all__ = ["CRON_JOBS", "JOBS"]
 
 
 def _job(obj: Object, now: float) -> list[Any]:
@@ -37,7 +35,7 @@ def _job_status(obj: Object) -> str:
     def has(condition_type: str) -> bool:
         return condition_status(obj, condition_type) == "True"
 
-    # Upstream's order: an end that is certain outranks deletion, which outranks what is still under way.
+    # Upstream's order: a final state outranks deletion, which outranks a state in progress.
     for finished in ("Complete", "Failed"):
         if has(finished):
             return finished
@@ -84,7 +82,7 @@ def _cron_job(obj: Object, now: float) -> list[Any]:
 
 
 def _suspended(spec: Object) -> str:
-    # The column says boolean, yet the real server fills it with these words.
+    # The column's type is boolean, yet kube-apiserver fills it with these words.
     return str(spec["suspend"]) if "suspend" in spec else "<unset>"
 
 

@@ -1,4 +1,4 @@
-"""What the cells of several kinds are made of: ages and durations, labels and selectors, containers."""
+"""Cells that several kinds share: ages and durations, labels and selectors, containers."""
 
 from __future__ import annotations
 
@@ -7,17 +7,6 @@ from datetime import datetime
 
 from podlife.api.codec import Object
 from podlife.api.selectors import label_selector_from_dict
-
-__all__ = [
-    "age",
-    "condition_status",
-    "epoch",
-    "format_labels",
-    "format_selector",
-    "human_duration",
-    "names_and_images",
-    "since",
-]
 
 _MINUTE = 60
 _HOUR = 60 * _MINUTE
@@ -33,7 +22,8 @@ def epoch(time: str) -> float:
 def human_duration(seconds: float) -> str:
     """Upstream's short form, which keeps two or three significant figures: `90s`, `5m10s`, `3h`, `2y30d`.
 
-    A little less than nothing is taken for clocks that differ, and shown as nothing."""
+    Slightly negative durations are attributed to clock skew and shown as zero.
+    """
     whole = int(seconds)
     if whole < -1:
         return "<invalid>"
@@ -83,7 +73,7 @@ def format_labels(labels: Mapping[str, str] | None) -> str:
 
 
 def format_selector(selector: Object | None, *, empty: str = "<none>", broken: str = "<error>") -> str:
-    """A `metav1.LabelSelector` as its text; what stands for an empty or a broken one differs by kind."""
+    """Format a `metav1.LabelSelector`; the text for an empty or a broken one differs by kind."""
     try:
         return str(label_selector_from_dict(selector)) or empty
     except ValueError:
@@ -100,7 +90,7 @@ def names_and_images(pod_spec: Object) -> list[str]:
 
 
 def condition_status(obj: Object, condition_type: str) -> str | None:
-    """The status of the first condition of this type, or None when there is none."""
+    """Status of the first condition of this type, or None if there is none."""
     for condition in obj.get("status", {}).get("conditions", ()):
         if condition.get("type") == condition_type:
             status: str = condition.get("status", "")

@@ -1,4 +1,4 @@
-"""Namespaces and what is merely kept: configuration, secrets, service accounts."""
+"""Namespaces, ConfigMaps, Secrets and ServiceAccounts."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from podlife.api.codec import Object
 from podlife.apiserver.printers.cells import age
 from podlife.apiserver.printers.columns import columns
 from podlife.apiserver.resource import Printer
-
-__all__ = ["CONFIG_MAPS", "NAMESPACES", "SECRETS", "SERVICE_ACCOUNTS"]
 
 
 def _namespace(obj: Object, now: float) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Events, in the shape of either group: core/v1 and events.k8s.io/v1 name the same things differently."""
+"""Events of both groups: core/v1 and events.k8s.io/v1 name the same things differently."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from podlife.api.codec import Object
 from podlife.apiserver.printers.cells import since
 from podlife.apiserver.printers.columns import columns
 from podlife.apiserver.resource import Printer
-
-__all__ = ["EVENTS"]
 
 
 def _event(obj: Object, now: float) -> list[Any]:
@@ -34,7 +32,7 @@ def _either(obj: Object, core_name: str, events_name: str) -> Any:
 
 
 def _occurrence(obj: Object, now: float) -> tuple[str, str, int]:
-    """When it was first and last seen, and how often. A series knows better than the fields of old."""
+    """When it was first and last seen, and how often. A series takes precedence over the older fields."""
     first_time = _either(obj, "firstTimestamp", "deprecatedFirstTimestamp") or obj.get("eventTime")
     first = since(first_time, now)
     if series := obj.get("series"):

@@ -1,4 +1,4 @@
-"""Nodes, and the leases by which they show that they live."""
+"""Nodes and Leases."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from podlife.api.codec import Object
 from podlife.apiserver.printers.cells import age
 from podlife.apiserver.printers.columns import columns
 from podlife.apiserver.resource import Printer
-
-__all__ = ["LEASES", "NODES"]
 
 _ROLE_PREFIX = "node-role.kubernetes.io/"
 _ROLE_LABEL = "kubernetes.io/role"

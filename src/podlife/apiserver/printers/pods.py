@@ -1,7 +1,7 @@
-"""Pods, and the budgets that protect them.
+"""Pods and PodDisruptionBudgets.
 
-The STATUS of a pod is no field: it is read off the containers, and the last rule that applies wins. First
-comes what the pod says of itself, then what its init containers do, then its containers, then its deletion.
+The STATUS of a pod is not a field: it is derived from the containers, and the last rule that applies wins. First
+comes the pod's own reason, then its init containers, then its containers, then its deletion.
 """
 
 from __future__ import annotations
@@ -15,8 +15,6 @@ from podlife.apiserver.printers.cells import age, condition_status, epoch, human
 from podlife.apiserver.printers.columns import columns
 from podlife.apiserver.resource import Printer
 
-__all__ = ["PODS", "POD_DISRUPTION_BUDGETS"]
-
 _NO_STATE: Object = {}
 _COMPLETED = {
     "Succeeded": "The pod has completed successfully.",
@@ -26,7 +24,7 @@ _COMPLETED = {
 
 @dataclass(slots=True)
 class _Restarts:
-    """How often containers restarted, and when the last of them ended before it did."""
+    """Number of restarts, and when the last terminated container ended."""
 
     count: int = 0
     last: float = 0.0
@@ -74,7 +72,7 @@ def _summarize(obj: Object, sidecars: frozenset[str]) -> _Summary:
     sidecar_restarts = _Restarts()
     initializing = _read_init_containers(obj, sidecars, summary, sidecar_restarts)
     if not initializing or condition_status(obj, "Initialized") == "True":
-        # Once a pod runs, the restarts of what prepared it no longer matter.
+        # Once a pod runs, restarts of its init containers no longer matter.
         summary.restarts = sidecar_restarts
         _read_containers(obj, summary)
     if obj["metadata"].get("deletionTimestamp"):
@@ -86,7 +84,7 @@ def _summarize(obj: Object, sidecars: frozenset[str]) -> _Summary:
 
 
 def _sidecars(spec: Object) -> frozenset[str]:
-    """Init containers that go on running, which count as containers of the pod."""
+    """Names of restartable init containers, which count as containers of the pod."""
     return frozenset(
         container["name"]
         for container in spec.get("initContainers", ())
@@ -105,7 +103,7 @@ def _own_reason(status: Object) -> str:
 def _read_init_containers(
     obj: Object, sidecars: frozenset[str], summary: _Summary, sidecar_restarts: _Restarts
 ) -> bool:
-    """Read the init containers up to the first that is not through; says whether there is one."""
+    """Read the init containers up to the first incomplete one; returns whether there is one."""
     total = len(obj.get("spec", {}).get("initContainers", ()))
     for index, container in enumerate(obj.get("status", {}).get("initContainerStatuses", ())):
         summary.restarts.add(container)
@@ -140,7 +138,7 @@ def _end_reason(terminated: Object) -> str:
 
 
 def _read_containers(obj: Object, summary: _Summary) -> None:
-    """Read the containers from the last to the first, so that the first has the last word."""
+    """Read the containers from the last to the first, so that the first takes precedence."""
     running = False
     failure = ""
     statuses: Sequence[Object] = obj.get("status", {}).get("containerStatuses", ())
@@ -160,7 +158,7 @@ def _read_containers(obj: Object, summary: _Summary) -> None:
 
 
 def _completed_reason(obj: Object, *, running: bool, failure: str) -> str:
-    """One container has completed: what that makes of the pod depends on the others."""
+    """Status of a pod with a completed container, which depends on the other containers."""
     if running and _is_ready(obj.get("status", {}).get("conditions", ())):
         return "Running"
     if failure:

@@ -9,8 +9,6 @@ from podlife.apiserver.printers.cells import age, format_labels
 from podlife.apiserver.printers.columns import columns
 from podlife.apiserver.resource import Printer
 
-__all__ = ["ENDPOINTS", "SERVICES"]
-
 _SHOWN_ENDPOINTS = 3
 
 
@@ -65,7 +63,7 @@ def _addresses(obj: Object) -> str:
     found = [
         _host_port(address.get("ip", ""), port)
         for subset in subsets
-        # A headless service may have no ports at all: its addresses stand alone.
+        # A headless service may have no ports at all: only its addresses are shown.
         for port in subset.get("ports", ()) or (None,)
         for address in subset.get("addresses", ())
     ]

@@ -1,4 +1,4 @@
-"""Persistent volumes and the claims on them."""
+"""PersistentVolumes and PersistentVolumeClaims."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from podlife.api.codec import Object
 from podlife.apiserver.printers.cells import age
 from podlife.apiserver.printers.columns import columns
 from podlife.apiserver.resource import Printer
-
-__all__ = ["PERSISTENT_VOLUMES", "PERSISTENT_VOLUME_CLAIMS"]
 
 _CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
 _SHORT_MODES = {
@@ -41,7 +39,7 @@ def _volume(obj: Object, now: float) -> list[Any]:
 
 def _claim(obj: Object, now: float) -> list[Any]:
     spec, status = obj.get("spec", {}), obj.get("status", {})
-    # What was granted is shown once there is a volume; what was asked for never is.
+    # The granted size is shown once there is a volume; the requested size never is.
     is_bound = bool(spec.get("volumeName"))
     return [
         obj["metadata"].get("name", ""),

@@ -1,4 +1,4 @@
-"""What keeps pods running: the kinds of apps/v1, and replication controllers."""
+"""Kinds of apps/v1, and ReplicationControllers."""
 
 from __future__ import annotations
 
@@ -8,15 +8,6 @@ from podlife.api.codec import Object
 from podlife.apiserver.printers.cells import age, format_labels, format_selector, names_and_images
 from podlife.apiserver.printers.columns import columns
 from podlife.apiserver.resource import Printer
-
-__all__ = [
-    "CONTROLLER_REVISIONS",
-    "DAEMON_SETS",
-    "DEPLOYMENTS",
-    "REPLICATION_CONTROLLERS",
-    "REPLICA_SETS",
-    "STATEFUL_SETS",
-]
 
 
 def _pod_spec(spec: Object) -> Object:

@@ -1,1 +1,9 @@
-"""The verbs of the API, one file each, over a `Store` and what each `Strategy` answers."""
+"""The verbs of the API, one file each, over a `Store` and each resource's `Strategy`.
+
+A verb takes the `Registry` and the `RequestScope` of one request and returns a response. `graceful_deletion` decides
+what a DELETE does to an object: its deletionTimestamp and grace period are set there.
+"""
+
+from podlife.apiserver.registry.request_scope import Registry, RequestScope
+
+__all__ = ["Registry", "RequestScope"]

@@ -1,4 +1,4 @@
-"""POST: a new object."""
+"""POST: creates an object."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from datetime import datetime
 
 from podlife.api.codec import Object, encode
 from podlife.api.names import generate_name
-from podlife.apiserver.admission import Attributes, Operation
+from podlife.apiserver.admission import AdmissionRequest, Operation
 from podlife.apiserver.admission.namespace_lifecycle import namespace_lifecycle
-from podlife.apiserver.registry import response as output
+from podlife.apiserver.registry import response
 from podlife.apiserver.registry.metadata import (
     adopt_namespace,
     check_created,
@@ -17,28 +17,26 @@ from podlife.apiserver.registry.metadata import (
 )
 from podlife.apiserver.registry.object_codec import encoder
 from podlife.apiserver.registry.request_body import bad_request, check_bytes, read_object
-from podlife.apiserver.registry.request_scope import Registry, Scope
-from podlife.apiserver.registry.worker_threads import aside, in_thread, is_large
-from podlife.apiserver.storage.store import MismatchError, Put
+from podlife.apiserver.registry.request_scope import Registry, RequestScope
+from podlife.apiserver.registry.worker_threads import is_large, offload, run_in_thread
+from podlife.apiserver.storage import MismatchError, Put
 from podlife.wire import Response
 
-__all__ = ["create", "create_object"]
-
-# How often a generated name that is taken is drawn again before the client is told.
+# How often a taken generated name is drawn again before the client gets an error.
 _NAME_DRAWS = 8
 
 
-async def create(registry: Registry, scope: Scope) -> Response:
+async def create(registry: Registry, scope: RequestScope) -> Response:
     dry_run = scope.dry_run("CreateOptions")
-    obj = await aside(lambda: read_object(scope), scope.request.body)
+    obj = await offload(lambda: read_object(scope), scope.request.body)
     if scope.resource.to_stored is not None:
         obj = scope.resource.to_stored(obj)
     value = await create_object(registry, scope, obj, dry_run=dry_run)
-    return await output.one(registry, scope, value, status=201)
+    return await response.one(registry, scope, value, status=201)
 
 
-async def create_object(registry: Registry, scope: Scope, obj: Object, *, dry_run: bool) -> bytes:
-    """Bring a checked object into being; its stored bytes."""
+async def create_object(registry: Registry, scope: RequestScope, obj: Object, *, dry_run: bool) -> bytes:
+    """Create a checked object; returns its stored bytes."""
     meta = obj["metadata"]
     if meta.get("resourceVersion", "") not in ("", "0"):
         raise bad_request("resourceVersion should not be set on objects to be created")
@@ -48,14 +46,14 @@ async def create_object(registry: Registry, scope: Scope, obj: Object, *, dry_ru
     is_generated = not meta.get("name")
     # A generated name is drawn after admission, which must not take the prefix for a name.
     asked_for = meta.get("name", "")
-    # Asked for here: some clocks are the event loop's.
+    # Read here, not in the thread: some clocks belong to the event loop.
     now = registry.clock.now()
     if not is_large(scope.request.body):
         _make_ready(registry, scope, obj, asked_for, now)
     else:
-        await in_thread(lambda: _make_ready(registry, scope, obj, asked_for, now))
+        await run_in_thread(lambda: _make_ready(registry, scope, obj, asked_for, now))
         check_bytes(encode(obj))
-        # Time has passed: the namespace may be going by now.
+        # Time has passed: the namespace may be terminating by now.
         namespace_lifecycle(_attributes(scope, obj, asked_for), registry.store.get)
     for _ in range(_NAME_DRAWS):
         try:
@@ -69,19 +67,19 @@ async def create_object(registry: Registry, scope: Scope, obj: Object, *, dry_ru
     )
 
 
-def _make_ready(registry: Registry, scope: Scope, obj: Object, asked_for: str, now: datetime) -> None:
-    """Everything that can be done to a new object, and against it, before it is stored."""
+def _make_ready(registry: Registry, scope: RequestScope, obj: Object, asked_for: str, now: datetime) -> None:
+    """Prepare and check a new object before it is stored."""
     scope.strategy.default(obj)
     give_identity(obj["metadata"], now, registry.chance)
     registry.admission.admit(_attributes(scope, obj, asked_for))
     _prepare(scope, obj)
 
 
-def _attributes(scope: Scope, obj: Object, name: str) -> Attributes:
-    return Attributes(Operation.CREATE, scope.user, scope.resource, scope.namespace, name, new=obj)
+def _attributes(scope: RequestScope, obj: Object, name: str) -> AdmissionRequest:
+    return AdmissionRequest(Operation.CREATE, scope.user, scope.resource, scope.namespace, name, new=obj)
 
 
-def _prepare(scope: Scope, obj: Object) -> None:
+def _prepare(scope: RequestScope, obj: Object) -> None:
     strategy = scope.strategy
     strategy.prepare_create(obj)
     if strategy.has_generation:
@@ -90,11 +88,11 @@ def _prepare(scope: Scope, obj: Object) -> None:
     scope.warnings.extend(strategy.warnings(obj))
 
 
-async def _store(registry: Registry, scope: Scope, obj: Object, *, dry_run: bool) -> bytes:
+async def _store(registry: Registry, scope: RequestScope, obj: Object, *, dry_run: bool) -> bytes:
     key = scope.key_of(scope.namespace, obj["metadata"]["name"])
     if dry_run:
         if registry.store.get(key) is not None:
             raise MismatchError("exists")
-        return output.unsaved(obj)
+        return response.unsaved(obj)
     [record] = await registry.store.commit(Put(key, encoder(obj), expected=0))
     return record.value

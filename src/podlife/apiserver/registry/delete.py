@@ -1,4 +1,4 @@
-"""DELETE: one object, or a collection of them."""
+"""DELETE: one object, or a collection."""
 
 from __future__ import annotations
 
@@ -6,31 +6,29 @@ import asyncio
 
 from podlife.api import schema, status
 from podlife.api.codec import Object, encode
-from podlife.apiserver.admission import Attributes, Operation
-from podlife.apiserver.registry import response as output
-from podlife.apiserver.registry.get import Selection, select
+from podlife.apiserver.admission import AdmissionRequest, Operation
+from podlife.apiserver.registry import response
 from podlife.apiserver.registry.graceful_deletion import (
     DeleteOptions,
-    Outcome,
+    DeleteOutcome,
+    before_delete,
     check_options,
-    decide,
 )
-from podlife.apiserver.registry.object_codec import encoder, freeze, thaw
+from podlife.apiserver.registry.object_codec import decode_stored, encode_stored, encoder
 from podlife.apiserver.registry.request_body import bad_request, decode_body, unregistered
-from podlife.apiserver.registry.request_scope import Registry, Scope
-from podlife.apiserver.registry.worker_threads import aside
-from podlife.apiserver.storage.store import Delete, Key, Put, Record, StoreError
+from podlife.apiserver.registry.request_scope import Registry, RequestScope
+from podlife.apiserver.registry.selection_predicate import SelectionPredicate, select
+from podlife.apiserver.registry.worker_threads import offload
+from podlife.apiserver.storage import Delete, Key, Put, Record, StoreError
 from podlife.errors import ApiError
 from podlife.wire import Request, Response
 
-__all__ = ["delete", "delete_collection", "delete_record", "read_options"]
-
-# How many objects of a collection are deleted at the same time: enough to share commits.
+# How many objects of a collection are deleted concurrently: enough to share commits.
 _COLLECTION_WIDTH = 64
 
 
-async def delete(registry: Registry, scope: Scope) -> Response:
-    options = await aside(lambda: read_options(scope.request), scope.request.body)
+async def delete(registry: Registry, scope: RequestScope) -> Response:
+    options = await offload(lambda: read_options(scope.request), scope.request.body)
     check_options(options)
     async with registry.store.locked(scope.key):
         record = scope.find(registry)
@@ -44,13 +42,14 @@ async def delete(registry: Registry, scope: Scope) -> Response:
         scope.warnings.append(resource.strategy.deletion_warning)
     code = 202 if not is_gone and options.orphan_dependents is False else 200  # GD-81
     if resource.strategy.returns_deleted_object or not is_gone:
-        return await output.one(registry, scope, freeze(obj), status=code)
+        return await response.one(registry, scope, encode_stored(obj), status=code)
     details = scope.details(uid=obj["metadata"]["uid"])
-    return Response(code, encode(status.success(details)), headers=output.headers(scope))
+    return Response(code, encode(status.success(details)), headers=response.headers(scope))
 
 
 def read_options(request: Request) -> DeleteOptions:
-    """From the body, or where there is none from the query (GD-08: neither is empty options, not none)."""
+    """Read the options from the body, or without one from the query (GD-08: neither means empty options, not
+    none)."""
     if not request.body:
         return _options_from_query(request)
     try:
@@ -82,48 +81,51 @@ def _options_from_query(request: Request) -> DeleteOptions:
 
 
 async def delete_record(
-    registry: Registry, scope: Scope, record: Record, options: DeleteOptions
+    registry: Registry, scope: RequestScope, record: Record, options: DeleteOptions
 ) -> tuple[Object, bool]:
-    """Delete what is stored, by the rules of its kind; the object as it is answered, and whether it is gone.
+    """Delete a stored object by the rules of its kind; returns the object for the response, and whether it is gone.
 
-    The caller holds the lock of the key."""
-    obj, old = thaw(record.value), thaw(record.value)
+    The caller holds the lock of the key.
+    """
+    obj, old = decode_stored(record.value), decode_stored(record.value)
     resource = scope.resource
     registry.admission.admit(
-        Attributes(Operation.DELETE, scope.user, resource, scope.namespace, record.key.name, old=old)
+        AdmissionRequest(Operation.DELETE, scope.user, resource, scope.namespace, record.key.name, old=old)
     )
-    outcome = decide(
+    outcome = before_delete(
         obj, options, resource.strategy, registry.clock.now(), kind=resource.kind, group=resource.group
     )
-    is_marked_already = outcome is Outcome.MARKED and obj == old  # waits for its finalizers, told again to go
+    is_marked_already = (
+        outcome is DeleteOutcome.MARKED and obj == old
+    )  # waits for its finalizers, deleted again
     if not options.is_dry_run and not is_marked_already:
         await _write(registry, record, obj, outcome)
-    return obj, outcome in (Outcome.REMOVED, Outcome.MARKED_AND_REMOVED)
+    return obj, outcome in (DeleteOutcome.REMOVED, DeleteOutcome.MARKED_AND_REMOVED)
 
 
-async def _write(registry: Registry, record: Record, obj: Object, outcome: Outcome) -> None:
+async def _write(registry: Registry, record: Record, obj: Object, outcome: DeleteOutcome) -> None:
     key, store = record.key, registry.store
     match outcome:
-        case Outcome.MARKED:
+        case DeleteOutcome.MARKED:
             await store.commit(Put(key, encoder(obj), expected=record.revision))
-        case Outcome.MARKED_AND_REMOVED:
-            # Two changes and two events, as upstream has it, but in one transaction: a crash can not leave
-            # the half of it that upstream must be able to repair (GD-10).
+        case DeleteOutcome.MARKED_AND_REMOVED:
+            # Two changes and two events, as upstream, but in one transaction: a crash cannot leave the half-done
+            # state that upstream must be able to repair (GD-10).
             await store.commit(
                 Put(key, encoder(obj), expected=record.revision),
                 Delete(key, encoder(obj), expected=record.revision),
             )
-        case Outcome.REMOVED:
+        case DeleteOutcome.REMOVED:
             await store.commit(Delete(key, encoder(obj), expected=record.revision))
-        case Outcome.PENDING:
+        case DeleteOutcome.PENDING:
             pass
 
 
-async def delete_collection(registry: Registry, scope: Scope) -> Response:
-    """Every object that the selectors choose, each by its own rules (GD-64)."""
-    options = await aside(lambda: read_options(scope.request), scope.request.body)
+async def delete_collection(registry: Registry, scope: RequestScope) -> Response:
+    """Delete every object that the selectors match, each by its own rules (GD-64)."""
+    options = await offload(lambda: read_options(scope.request), scope.request.body)
     check_options(options)
-    selection = await Selection.asked_for(scope)
+    selection = await SelectionPredicate.asked_for(scope)
     revision = registry.store.revision
     chosen = await select(registry, scope, selection)
     remaining = iter(chosen)
@@ -144,10 +146,10 @@ async def delete_collection(registry: Registry, scope: Scope) -> Response:
     if errors:
         raise errors[0]
     meta = {"resourceVersion": str(revision)}
-    return output.many(registry, scope, [record.value for record in chosen], meta)
+    return response.many(registry, scope, [record.value for record in chosen], meta)
 
 
-async def _delete_if_there(registry: Registry, scope: Scope, key: Key, options: DeleteOptions) -> None:
+async def _delete_if_there(registry: Registry, scope: RequestScope, key: Key, options: DeleteOptions) -> None:
     async with registry.store.locked(key):
         if (record := registry.store.get(key)) is not None:
             await delete_record(registry, scope, record, options)

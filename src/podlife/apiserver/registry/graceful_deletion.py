@@ -1,8 +1,8 @@
-"""Graceful deletion, decided in pure functions: the GD- rules.
+"""Graceful deletion as pure functions: the GD- rules (upstream's `rest.BeforeDelete`).
 
-`decide` looks at an object, the delete options and the time, and says what happens to the object: nothing
-(a grace is already running), marked (it stays, with a deletion timestamp) or removed. It changes the object
-it is given, which the caller owns, into what must be written. Storage and HTTP are not known here.
+`before_delete` takes an object, the delete options and the time and decides what happens to the object: nothing (a
+grace period is already running), marked (it stays, with a deletion timestamp) or removed. It turns the object, which
+the caller owns, into what must be written. Storage and HTTP are unknown here.
 """
 
 from __future__ import annotations
@@ -19,16 +19,6 @@ from podlife.apiserver.strategies.strategy import Strategy
 from podlife.clock import LAST_MOMENT, add_seconds
 from podlife.errors import ConflictError
 
-__all__ = [
-    "DeleteOptions",
-    "Outcome",
-    "check_options",
-    "check_preconditions",
-    "decide",
-    "is_finished_by_update",
-    "mark_deleted",
-]
-
 ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"
 _POLICIES = ("Foreground", "Background", "Orphan")
@@ -36,7 +26,7 @@ _POLICIES = ("Foreground", "Background", "Orphan")
 
 @dataclass(frozen=True, slots=True)
 class DeleteOptions:
-    """What a delete asks for. Absent is not the same as zero."""
+    """Options of a delete. Absent is not the same as zero."""
 
     grace_seconds: int | None = None
     uid: str | None = None
@@ -67,36 +57,37 @@ class DeleteOptions:
         return replace(self, resource_version=resource_version)
 
 
-class Outcome(Enum):
+class DeleteOutcome(Enum):
     PENDING = auto()  # a grace is already running and stays as it is: no write (GD-11, GD-12, GD-54)
-    MARKED = auto()  # written with its deletion timestamp; somebody else finishes it (GD-51, GD-55)
+    MARKED = auto()  # written with its deletion timestamp; a kubelet or controller finishes it (GD-51, GD-55)
     MARKED_AND_REMOVED = auto()  # grace 0: one write, then the removal (GD-52)
     REMOVED = auto()  # removed as it is
 
 
-def decide(
+def before_delete(
     obj: Object, options: DeleteOptions, strategy: Strategy, now: datetime, *, kind: str, group: str = ""
-) -> Outcome:
+) -> DeleteOutcome:
     """Apply a delete to the object. Raises InvalidError or ConflictError in the order of GD-45."""
     meta = obj["metadata"]
     check_options(options)
     check_preconditions(meta, options, kind=kind, group=group)
     graceful = _apply_grace(obj, options, strategy, now)
     if graceful is None:
-        return Outcome.PENDING
+        return DeleteOutcome.PENDING
     _apply_propagation(meta, options, strategy)
     has_finalizers = bool(meta.get("finalizers"))
     if graceful:
         is_last = meta["deletionGracePeriodSeconds"] == 0 and not has_finalizers
-        return Outcome.MARKED_AND_REMOVED if is_last else Outcome.MARKED
+        return DeleteOutcome.MARKED_AND_REMOVED if is_last else DeleteOutcome.MARKED
     if has_finalizers:
         mark_deleted(meta, now)
-        return Outcome.MARKED
-    return Outcome.REMOVED
+        return DeleteOutcome.MARKED
+    return DeleteOutcome.REMOVED
 
 
 def check_preconditions(meta: Object, options: DeleteOptions, *, kind: str, group: str = "") -> None:
-    """GD-40, GD-41: the UID and the version that were meant. The resource is named by its kind, as upstream."""
+    """GD-40, GD-41: check the UID and resourceVersion preconditions. The resource is named by its kind, as
+    upstream."""
     for what, meant, found, hint in (
         ("UID", options.uid, meta["uid"], "deleted and then recreated"),
         ("ResourceVersion", options.resource_version, meta["resourceVersion"], "modified"),
@@ -112,7 +103,7 @@ def check_preconditions(meta: Object, options: DeleteOptions, *, kind: str, grou
 
 
 def check_options(options: DeleteOptions) -> None:
-    """GD-44."""
+    """GD-44: reject invalid or conflicting delete options."""
     errors: list[FieldError] = []
     if options.propagation is not None and options.orphan_dependents is not None:
         errors.append(
@@ -123,7 +114,7 @@ def check_options(options: DeleteOptions) -> None:
             )
         )
     if options.propagation is not None and options.propagation not in _POLICIES:
-        # Upstream does not sort these, as it does the words of other fields.
+        # Upstream does not sort these values, unlike those of other fields.
         known = ", ".join(f'"{policy}"' for policy in (*_POLICIES, "nil"))
         given = json.dumps(options.propagation, ensure_ascii=False)
         text = f"Unsupported value: {given}: supported values: {known}"
@@ -134,7 +125,8 @@ def check_options(options: DeleteOptions) -> None:
 
 
 def _apply_grace(obj: Object, options: DeleteOptions, strategy: Strategy, now: datetime) -> bool | None:
-    """True: the object was marked with its grace. False: there is none. None: one is already running."""
+    """Return True if the object was marked with its grace period, False if it has none, None if one is already
+    running."""
     meta = obj["metadata"]
     requested = options.grace_seconds
     if requested is not None and requested < 0:
@@ -153,17 +145,17 @@ def _apply_grace(obj: Object, options: DeleteOptions, strategy: Strategy, now: d
 
 
 def _shorten_grace(meta: Object, requested: int | None, now: datetime) -> bool | None:
-    """GD-10 to GD-14: a running grace can only become shorter, counted from the first request."""
+    """GD-10 to GD-14: a running grace period can only be shortened, counted from the first request."""
     running = meta.get("deletionGracePeriodSeconds")
     if not running:
         return False
     if requested is None or requested >= running:
         return None
     ended = parse_time(meta["deletionTimestamp"])
-    # A grace beyond the end of time does not say when it began.
+    # A grace period that ends after the largest representable time does not tell when it began.
     ends = add_seconds(now, requested) if ended >= LAST_MOMENT else add_seconds(ended, requested - running)
     if ends < now:
-        # What was asked for is over already. Short of zero, somebody must still see it and finish it.
+        # The requested period is over already. Unless it is zero, the kubelet must still see it and finish it.
         ends = now
         requested = min(requested, 1)
     meta["deletionTimestamp"] = format_time(ends)
@@ -172,7 +164,7 @@ def _shorten_grace(meta: Object, requested: int | None, now: datetime) -> bool |
 
 
 def mark_deleted(meta: Object, now: datetime) -> None:
-    """GD-59, GD-60: for what has finalizers but no grace."""
+    """GD-59, GD-60: mark an object that has finalizers but no grace period."""
     if "deletionTimestamp" not in meta:
         _bump_generation(meta)
     if "deletionTimestamp" not in meta or parse_time(meta["deletionTimestamp"]) > now:
@@ -186,7 +178,7 @@ def _bump_generation(meta: Object) -> None:
 
 
 def _apply_propagation(meta: Object, options: DeleteOptions, strategy: Strategy) -> None:
-    """GD-61: who deletes the dependents is kept as a finalizer until it is done."""
+    """GD-61: record the propagation policy as a finalizer, which the garbage collector removes when it is done."""
     before = meta.get("finalizers", [])
     wanted = _propagation_finalizer(before, options, strategy)
     after = [name for name in before if name not in (ORPHAN, FOREGROUND)] + ([wanted] if wanted else [])
@@ -211,7 +203,7 @@ def _propagation_finalizer(before: list[str], options: DeleteOptions, strategy: 
 
 
 def is_finished_by_update(new: Object, old: Object) -> bool:
-    """GD-56, GD-58: an update that leaves no finalizers on an object whose grace is over removes it."""
+    """GD-56, GD-58: return whether the update removes the last finalizer of an object whose grace period is over."""
     if new["metadata"].get("finalizers"):
         return False
     meta = old["metadata"]

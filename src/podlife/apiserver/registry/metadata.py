@@ -1,8 +1,8 @@
-"""The metadata that every object has, and who may set which part of it.
+"""Metadata that every object has, and who may set which part of it.
 
-The server alone gives out uid, creationTimestamp, resourceVersion, generation and the deletion marks. Who
-sends them with a create is not told off, they are simply replaced; who changes them in an update is refused
-where it could hide a mistake (another UID) and ignored where it could not, as the real server does.
+Only the server assigns uid, creationTimestamp, resourceVersion, generation and the deletion fields. Values sent with
+a create are replaced without an error. Values changed by an update are rejected where the change could hide a mistake
+(another UID) and ignored otherwise, as kube-apiserver does.
 """
 
 from __future__ import annotations
@@ -15,25 +15,16 @@ from podlife.api.codec import Object, format_time
 from podlife.api.field_errors import FieldError, invalid
 from podlife.api.names import generate_name
 from podlife.apiserver.registry.request_body import bad_request
-from podlife.apiserver.registry.request_scope import Scope
+from podlife.apiserver.registry.request_scope import RequestScope
 from podlife.apiserver.strategies.object_meta import validate_metadata, validate_metadata_update
 
-__all__ = [
-    "adopt_namespace",
-    "carry_over",
-    "check_created",
-    "check_updated",
-    "clean_for_create",
-    "give_identity",
-]
-
-# Left out on purpose (see docs/parity.md): who owns which field is not tracked.
+# Left out on purpose (see docs/parity.md): field ownership is not tracked.
 _UNTRACKED = ("managedFields", "selfLink")
 _SYSTEM = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation")
 
 
-def adopt_namespace(scope: Scope, meta: Object) -> None:
-    """The namespace of the address holds; an object that names another one was sent to the wrong place."""
+def adopt_namespace(scope: RequestScope, meta: Object) -> None:
+    """The URL's namespace applies; an object that names another one is rejected."""
     if scope.resource.namespaced:
         if meta.setdefault("namespace", scope.namespace) != scope.namespace:
             raise bad_request(
@@ -60,8 +51,8 @@ def give_identity(meta: Object, now: datetime, chance: random.Random) -> None:
             del meta[field]
 
 
-def check_created(scope: Scope, obj: Object) -> None:
-    """Raises the 422 of an object that may not come into being."""
+def check_created(scope: RequestScope, obj: Object) -> None:
+    """Raise 422 if the object may not be created."""
     strategy = scope.strategy
     meta = obj["metadata"]
     errors = validate_metadata(meta, scope.resource.namespaced, strategy.validate_name)
@@ -69,7 +60,7 @@ def check_created(scope: Scope, obj: Object) -> None:
 
 
 def carry_over(new: Object, old: Object) -> None:
-    """What an update can not change, it keeps (GD-66 among it)."""
+    """Copy what an update cannot change from the old object (GD-66)."""
     for field in _UNTRACKED:
         new.pop(field, None)
     for field in ("creationTimestamp", "deletionTimestamp"):
@@ -83,12 +74,12 @@ def carry_over(new: Object, old: Object) -> None:
             new[field] = old[field]
 
 
-def check_updated(scope: Scope, new: Object, old: Object, *, status: bool = False) -> None:
-    """Raises the 422 of a change that may not be made."""
+def check_updated(scope: RequestScope, new: Object, old: Object, *, status: bool = False) -> None:
+    """Raise 422 if the change is not allowed."""
     strategy = scope.strategy
     errors = validate_metadata(new["metadata"], scope.resource.namespaced, _any_name)
     errors += validate_metadata_update(new["metadata"], old["metadata"])
-    errors += errors  # upstream asks twice, for all kinds and for each, and tells both answers
+    errors += errors  # upstream validates twice, generically and by kind, and reports both results
     if status:
         errors += strategy.validate_status_update(new, old)
     else:
@@ -97,10 +88,10 @@ def check_updated(scope: Scope, new: Object, old: Object, *, status: bool = Fals
 
 
 def _any_name(name: str, *, prefix: bool) -> list[str]:
-    """An update can not change the name, which was checked when it was given."""
+    """An update cannot change the name, which was checked at creation."""
     return []
 
 
-def _refuse(scope: Scope, name: str, errors: list[FieldError]) -> None:
+def _refuse(scope: RequestScope, name: str, errors: list[FieldError]) -> None:
     if errors:
         raise invalid(scope.resource.kind, scope.resource.group, name, errors)

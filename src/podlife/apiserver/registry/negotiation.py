@@ -1,7 +1,7 @@
-"""What a client wants to be answered with: the `Accept` header, read as the real server reads it.
+"""Content negotiation: the `Accept` header, read as kube-apiserver reads it.
 
-Besides the objects themselves a client may ask for a table of them or for their metadata alone. JSON and YAML
-are offered. Protobuf is not: every client that asks for it names JSON as well.
+Besides the objects themselves a client may ask for a table of them or for their metadata alone. JSON and YAML are
+offered. Protobuf is not: every client that asks for it accepts JSON as well.
 """
 
 from __future__ import annotations
@@ -16,35 +16,24 @@ from podlife.api import codec
 from podlife.errors import ApiError
 from podlife.wire import Query
 
-__all__ = [
-    "JSON",
-    "YAML",
-    "Clause",
-    "Representation",
-    "negotiate",
-    "not_acceptable",
-    "parse_accept",
-    "to_yaml",
-]
-
 JSON = "application/json"
 YAML = "application/yaml"
 
 _META_GROUP = "meta.k8s.io"
 _CONVERSIONS = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
 _INCLUDE = ("", "Metadata", "Object", "None")
-# Tools with which people look at answers by eye.
+# Tools with which people read responses.
 _VIEWERS = ("curl", "Wget", "Mozilla/5.0")
-# The most that the emitter can hold: lines of an answer are never folded.
+# The emitter's maximum: lines of a response are never folded.
 _NO_WRAP = 2**31 - 1
-# Every line is indented by its depth: a value of a hundred bytes that lies a thousand levels down takes thousands.
+# Every line is indented by its depth: a hundred bytes at level one thousand take thousands.
 _DEEPEST_INDENTED = 64
-# What stands in a header beyond that is not read.
+# Anything in a header beyond that is ignored.
 _MOST_CLAUSES = 64
 _TRUE = ("1", "t", "T", "true", "TRUE", "True")
 
 
-class Clause(NamedTuple):
+class AcceptClause(NamedTuple):
     """One alternative of an Accept header."""
 
     media_type: str
@@ -65,12 +54,12 @@ class Clause(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Representation:
-    """How objects are shown to one client. Equal and hashable, so that it can key what was encoded for it."""
+    """How objects are represented to one client. Hashable, so that it can key cached encodings."""
 
     media_type: str = JSON
     # `Table`, `PartialObjectMetadata`, `PartialObjectMetadataList`, or empty: the objects themselves.
     kind: str = ""
-    # The version of meta.k8s.io in which the kind is wanted; both that exist look the same.
+    # Requested version of meta.k8s.io; both existing versions look the same.
     version: str = "v1"
     # What a table's rows carry besides their cells: `Metadata`, `Object` or `None`.
     include_object: str = "Metadata"
@@ -82,11 +71,11 @@ class Representation:
 
     @property
     def is_plain(self) -> bool:
-        """Whether objects go out as they are stored."""
+        """Whether objects are sent as they are stored."""
         return not self.kind and not self.pretty and self.media_type == JSON
 
     def finish(self, body: bytes) -> bytes:
-        """Turn a JSON body into the form that was asked for."""
+        """Convert a JSON body to the requested media type."""
         if self.media_type == YAML:
             return to_yaml(codec.decode_object(body))
         if self.pretty and not _is_deeper(codec.decode_object(body), _DEEPEST_INDENTED):
@@ -94,8 +83,8 @@ class Representation:
         return body
 
 
-def parse_accept(header: str) -> list[Clause]:
-    """The alternatives, best first: by quality, then the named before the wild ones, then as they stand."""
+def parse_accept(header: str) -> list[AcceptClause]:
+    """Return the alternatives, best first: by quality, then exact before wildcard, then in header order."""
     parts = header.split(",", _MOST_CLAUSES)[:_MOST_CLAUSES]
     clauses = [clause for part in parts if (clause := _parse_clause(part))]
     return sorted(clauses, key=lambda clause: (-clause.quality, clause.media_type.count("*")))
@@ -109,9 +98,10 @@ def negotiate(
     streaming: bool = False,
     has_tables: bool = True,
 ) -> Representation:
-    """Choose how to answer; `streaming` is a watch, which cannot be YAML. Not everything can be shown in a table.
+    """Choose the representation; `streaming` is a watch, which cannot be YAML. Not every resource has tables.
 
-    Raises ApiError with 406 when nothing that is offered was asked for, 400 on a bad `includeObject`."""
+    Raises ApiError with 406 if nothing offered is acceptable, 400 on a bad `includeObject`.
+    """
     query = query or Query()
     offered = (JSON,) if streaming else (JSON, YAML)
     kinds = _CONVERSIONS if has_tables else _CONVERSIONS[1:]
@@ -137,8 +127,8 @@ def _choose(accept: str, offered: Sequence[str], kinds: Sequence[str]) -> Repres
     return None
 
 
-def _represent(clause: Clause, media_type: str, kinds: Sequence[str]) -> Representation | None:
-    """What this alternative means in this media type, or None if it cannot be had."""
+def _represent(clause: AcceptClause, media_type: str, kinds: Sequence[str]) -> Representation | None:
+    """Return the representation this alternative asks for, or None if it is not available."""
     if clause.parameters.get("stream", "watch") != "watch" or clause.parameters.get("sv", "v1") != "v1":
         return None
     plain = Representation(media_type, pretty=clause.parameters.get("pretty") == "1")
@@ -150,7 +140,7 @@ def _represent(clause: Clause, media_type: str, kinds: Sequence[str]) -> Represe
     return replace(plain, kind=kind, version=version)
 
 
-def _parse_clause(text: str) -> Clause | None:
+def _parse_clause(text: str) -> AcceptClause | None:
     media_type, *pairs = (part.strip(" ") for part in text.split(";"))
     if media_type == "*":
         media_type = "*/*"
@@ -161,7 +151,7 @@ def _parse_clause(text: str) -> Clause | None:
         key, _, value = pair.partition("=")
         if value and "=" not in value:
             parameters[key.strip(" ")] = value.strip(" ")
-    return Clause(media_type, _quality(parameters.pop("q", "1")), parameters)
+    return AcceptClause(media_type, _quality(parameters.pop("q", "1")), parameters)
 
 
 def _quality(text: str) -> float:
@@ -193,7 +183,7 @@ def to_yaml(value: Any) -> bytes:
     import yaml
 
     if _is_deeper(value, _DEEPEST_INDENTED):
-        # JSON is YAML too, and needs neither indentation nor a deep stack.
+        # JSON is valid YAML, and needs neither indentation nor a deep stack.
         return codec.encode(value) + b"\n"
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
     text: str = yaml.dump(value, Dumper=dumper, allow_unicode=True, width=_NO_WRAP)
@@ -201,7 +191,7 @@ def to_yaml(value: Any) -> bytes:
 
 
 def _is_deeper(value: Any, levels: int) -> bool:
-    """Whether there are values further down than so many levels."""
+    """Whether values are nested deeper than `levels`."""
     found = [value]
     for _ in range(levels):
         found = [

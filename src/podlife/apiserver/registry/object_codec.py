@@ -1,8 +1,8 @@
 """Objects between the wire, the verbs and the store.
 
-Stored bytes are JSON without `kind` and `apiVersion`, which the resource knows: so a list is a join of them,
-exactly as the real server writes lists, and one stored event can be served by both event groups. Inside the
-verbs an object is a dictionary without these two fields.
+Stored bytes are JSON without `kind` and `apiVersion`, which the resource knows: so a list is a join of them, exactly
+as kube-apiserver writes lists, and one stored event can be served by both event groups. Inside the verbs an object is
+a dictionary without these two fields.
 """
 
 from __future__ import annotations
@@ -13,41 +13,39 @@ from functools import cache
 from podlife.api.codec import Object, decode_object, encode, escape_as_go
 from podlife.apiserver.resource import Resource
 
-__all__ = ["encoder", "envelope", "freeze", "list_body", "thaw", "whole", "with_type"]
 
-
-def thaw(value: bytes) -> Object:
-    """A dictionary of one's own from stored bytes."""
+def decode_stored(value: bytes) -> Object:
+    """Decode stored bytes into a new dictionary."""
     return decode_object(value)
 
 
-def freeze(obj: Object) -> bytes:
-    """Stored bytes. Metadata comes first, so that a reader of the wire finds it at once."""
+def encode_stored(obj: Object) -> bytes:
+    """Encode for the store. Metadata comes first, so that a reader of the wire finds it at once."""
     value = encode({"metadata": obj["metadata"], **obj})
-    # The patch in a ControllerRevision is known again by its bytes alone: kube-controller-manager expects its own.
+    # kube-controller-manager recognizes its own patch in a ControllerRevision by its bytes.
     return escape_as_go(value) if "revision" in obj else value
 
 
 def encoder(obj: Object) -> Callable[[int], bytes]:
-    """For a store's change: the bytes of the object at the revision it gets."""
+    """For a store's change: encodes the object at the revision it is given."""
 
     def at(revision: int) -> bytes:
         obj["metadata"]["resourceVersion"] = str(revision)
-        return freeze(obj)
+        return encode_stored(obj)
 
     return at
 
 
 @cache
 def envelope(resource: Resource) -> bytes:
-    """The beginning of an object on the wire: everything up to its stored bytes, less their brace."""
+    """Beginning of an object on the wire: everything up to its stored bytes, less their brace."""
     return b'{"kind":%s,"apiVersion":%s,' % (encode(resource.kind), encode(resource.api_version))
 
 
 def whole(resource: Resource, value: bytes) -> bytes:
     """Stored bytes as an object on the wire."""
     if resource.from_stored is not None:
-        return encode(with_type(resource, resource.from_stored(thaw(value))))
+        return encode(with_type(resource, resource.from_stored(decode_stored(value))))
     return envelope(resource) + value[1:]
 
 
@@ -56,9 +54,9 @@ def with_type(resource: Resource, obj: Object) -> Object:
 
 
 def list_body(resource: Resource, values: Sequence[bytes], meta: Object) -> list[bytes]:
-    """A list on the wire, in pieces: nothing is copied here, however long the list."""
+    """A list on the wire, in pieces: nothing is copied, however long the list."""
     if resource.from_stored is not None:
-        values = [encode(resource.from_stored(thaw(value))) for value in values]
+        values = [encode(resource.from_stored(decode_stored(value))) for value in values]
     head = encode({"kind": f"{resource.kind}List", "apiVersion": resource.api_version, "metadata": meta})
     if not values:
         return [head[:-1] + b',"items":[]}']

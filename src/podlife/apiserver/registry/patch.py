@@ -18,7 +18,7 @@ from podlife.api.patch import (
     strategic_merge_patch,
     unknown_operation_fields,
 )
-from podlife.apiserver.registry import response as output
+from podlife.apiserver.registry import response
 from podlife.apiserver.registry.object_codec import with_type
 from podlife.apiserver.registry.request_body import (
     bad_request,
@@ -27,13 +27,11 @@ from podlife.apiserver.registry.request_body import (
     unsupported_media_type,
     why_not_convertible,
 )
-from podlife.apiserver.registry.request_scope import Registry, Scope
+from podlife.apiserver.registry.request_scope import Registry, RequestScope
 from podlife.apiserver.registry.update import apply_change
-from podlife.apiserver.registry.worker_threads import aside
+from podlife.apiserver.registry.worker_threads import offload
 from podlife.errors import ApiError, InvalidError
 from podlife.wire import Response
-
-__all__ = ["Patch", "patch"]
 
 _JSON = "application/json-patch+json"
 _MERGE = "application/merge-patch+json"
@@ -41,10 +39,10 @@ _STRATEGIC = "application/strategic-merge-patch+json"
 _APPLY = ("application/apply-patch+yaml", "application/apply-patch+cbor")
 
 
-async def patch(registry: Registry, scope: Scope) -> Response:
+async def patch(registry: Registry, scope: RequestScope) -> Response:
     dry_run = scope.dry_run("PatchOptions")
     resource = scope.resource
-    change = await aside(lambda: Patch.from_request(scope), scope.request.body)
+    change = await offload(lambda: Patch.from_request(scope), scope.request.body)
 
     def transform(stored: Object) -> Object:
         obj = resource.from_stored(stored) if resource.from_stored is not None else stored
@@ -56,19 +54,19 @@ async def patch(registry: Registry, scope: Scope) -> Response:
         value = await apply_change(
             registry, scope, record, transform, dry_run=dry_run, may_grow=change.copies
         )
-    return await output.one(registry, scope, value)
+    return await response.one(registry, scope, value)
 
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """What the body of a PATCH asks for."""
+    """The patch in the body of a PATCH."""
 
     format: str
     body: Any
     raw: bytes
 
     @classmethod
-    def from_request(cls, scope: Scope) -> Patch:
+    def from_request(cls, scope: RequestScope) -> Patch:
         format_ = media_type(scope.request)
         if format_ in _APPLY:
             raise ApiError(
@@ -88,20 +86,21 @@ class Patch:
 
     @property
     def copies(self) -> bool:
-        """Whether it makes more of what is there than it brings itself."""
+        """Whether the result may be much larger than object and patch."""
         operations = self.body if self.format == _JSON and isinstance(self.body, list) else ()
         return any(isinstance(each, dict) and each.get("op") == "copy" for each in operations)
 
-    def apply(self, scope: Scope, obj: Object) -> Object:
-        """The object after the patch, in the shape of its type, without `kind` and `apiVersion`.
+    def apply(self, scope: RequestScope, obj: Object) -> Object:
+        """Return the object after the patch, in the shape of its type, without `kind` and `apiVersion`.
 
-        `obj` has both; they can not be changed, and neither can the name."""
+        `obj` has both; they cannot be changed, and neither can the name.
+        """
         kind, api_version = obj["kind"], obj["apiVersion"]
         try:
             result = self._applied(obj, kind, api_version)
             self._check_shape(scope, result, kind, api_version)
         except RecursionError:
-            # The patch alone was shallow enough to be read, but operations can stack what it brings.
+            # The patch alone was shallow enough to be read, but operations can nest what it adds.
             raise bad_request("the object is nested too deeply after the patch") from None
         del result["kind"], result["apiVersion"]
         name = result.setdefault("metadata", {}).get("name", "")
@@ -129,7 +128,7 @@ class Patch:
         result["kind"], result["apiVersion"] = given
         return result
 
-    def _check_shape(self, scope: Scope, result: Object, kind: str, api_version: str) -> None:
+    def _check_shape(self, scope: RequestScope, result: Object, kind: str, api_version: str) -> None:
         directive = scope.request.query.get("fieldValidation") or "Warn"
         shown = dict(result) if directive == "Strict" else result
         try:
@@ -139,7 +138,7 @@ class Patch:
         if directive == "Ignore":
             return
         if self.format != _STRATEGIC:
-            unknown.sort()  # upstream reads the result again from a document whose fields are sorted
+            unknown.sort()  # upstream decodes the result again from a document whose fields are sorted
         unknown = schema.duplicate_fields(self.raw) + unknown
         if self.format == _JSON:
             unknown = unknown_operation_fields(self.body) + unknown

@@ -1,8 +1,8 @@
-"""From the bytes of a request to an object of the right shape.
+"""Decodes a request body into an object of the right shape.
 
-Everything a client can send wrong in a body is answered here: the format (415), broken JSON and wrong types
-(400), a kind that does not belong to the address (400), unknown and duplicate fields (by `fieldValidation`).
-What comes out has passed the schema check, so the verbs and strategies behind it need not be defensive.
+Rejects everything a client can get wrong in a body: the media type (415), broken JSON and wrong types (400), a kind
+that does not belong to the URL (400), unknown and duplicate fields (by `fieldValidation`). The result has passed the
+schema check, so the verbs and strategies behind it need not be defensive.
 """
 
 from __future__ import annotations
@@ -13,30 +13,15 @@ from typing import Any
 from podlife.api import protobuf, schema
 from podlife.api.codec import Object, decode_object
 from podlife.api.json_text import MOST_VALUES, has_too_many_values
-from podlife.apiserver.registry.request_scope import Scope
-from podlife.apiserver.registry.worker_threads import in_thread
+from podlife.apiserver.registry.request_scope import RequestScope
+from podlife.apiserver.registry.worker_threads import run_in_thread
 from podlife.errors import ApiError
 from podlife.wire import Request
-
-__all__ = [
-    "bad_request",
-    "check_bytes",
-    "check_shape",
-    "check_size",
-    "decode_body",
-    "media_type",
-    "read_object",
-    "read_typed",
-    "unregistered",
-    "unsupported_media_type",
-    "why_not_convertible",
-    "with_json",
-]
 
 _JSON = "application/json"
 _YAML = "application/yaml"
 _LONG_YAML_BYTES = 8 * 1024
-# As much as the body of a request.
+# The same limit as for a request body.
 _MOST_BYTES = 3 * 1024 * 1024
 
 
@@ -54,14 +39,14 @@ def unsupported_media_type(accepted: tuple[str, ...]) -> ApiError:
 
 
 def check_size(raw: bytes) -> None:
-    """Raises 413 for JSON that is more than one object may be."""
+    """Raise 413 for JSON with more elements than an object may have."""
     check_bytes(raw)
     if has_too_many_values(raw):
         raise _too_large(f"an object may have at most {MOST_VALUES} fields and elements")
 
 
 def check_bytes(raw: bytes) -> None:
-    """Raises 413 for more bytes than an object may have. Defaults count in the end: they can make ten of one."""
+    """Raise 413 for more bytes than an object may have. Defaults count too: they can multiply the size by ten."""
     if len(raw) > _MOST_BYTES:
         raise _too_large(f"limit is {_MOST_BYTES}")
 
@@ -75,21 +60,23 @@ def media_type(request: Request) -> str:
 
 
 def decode_body(request: Request) -> Object:
-    """The body as a dictionary; raises ValueError on broken input and ApiError (415) on a foreign format."""
+    """Decode the body as a dictionary; raises ValueError on broken input and ApiError (415) on an unknown media
+    type."""
     kind = media_type(request)
     if kind == protobuf.MEDIA_TYPE:
         return protobuf.decode(request.body)
     check_size(request.body)
     if kind not in (_JSON, _YAML, ""):
         raise unsupported_media_type((_JSON, _YAML, protobuf.MEDIA_TYPE))
-    # YAML has become JSON before (`with_json`).
+    # YAML has been converted to JSON before (`with_json`).
     return decode_object(request.body)
 
 
 async def with_json(request: Request) -> Request:
-    """The request, its YAML turned into JSON if it has some; raises 400. All that is behind it sees JSON only.
+    """Return the request with a YAML body converted to JSON; raises 400. Everything after it sees only JSON.
 
-    YAML is slow to read: long documents are read beside the event loop, so that nobody waits for them."""
+    YAML is slow to parse: long documents are parsed in a worker thread.
+    """
     if not request.body or media_type(request) != _YAML:
         return request
     from podlife.api.yaml_documents import yaml_to_json
@@ -98,23 +85,23 @@ async def with_json(request: Request) -> Request:
         if len(request.body) <= _LONG_YAML_BYTES:
             body = yaml_to_json(request.body)
         else:
-            body = await in_thread(lambda: yaml_to_json(request.body))
+            body = await run_in_thread(lambda: yaml_to_json(request.body))
     except ValueError as error:
         raise bad_request(f"error converting YAML to JSON: {error}") from None
     return replace(request, body=body)
 
 
-def read_object(scope: Scope) -> Object:
-    """The object in the body of a create or an update, checked, without `kind` and `apiVersion`."""
+def read_object(scope: RequestScope) -> Object:
+    """Return the checked object of a create or an update, without `kind` and `apiVersion`."""
     obj = read_typed(scope, scope.resource.kind, scope.resource.api_version)
     del obj["kind"], obj["apiVersion"]
     obj.setdefault("metadata", {})
     return obj
 
 
-def read_typed(scope: Scope, kind: str, api_version: str, *, also: tuple[str, ...] = ()) -> Object:
-    """An object of this kind, whole and checked. Where it does not say what it is, it is what is expected;
-    `also` are older versions that look the same."""
+def read_typed(scope: RequestScope, kind: str, api_version: str, *, also: tuple[str, ...] = ()) -> Object:
+    """Return a whole, checked object of this kind. An object without a type is taken for the expected one; `also`
+    lists older versions that look the same."""
     try:
         obj = decode_body(scope.request)
     except ValueError as error:
@@ -131,7 +118,7 @@ def read_typed(scope: Scope, kind: str, api_version: str, *, also: tuple[str, ..
 
 
 def _summary(data: bytes) -> str:
-    """The first bytes of what could not be read."""
+    """The first bytes of an unreadable body."""
     return data[:30].hex() + (" ..." if len(data) > 30 else "") if data else "empty data"
 
 
@@ -147,7 +134,7 @@ def _not_that(given_kind: Any, given_version: Any, kind: str, api_version: str) 
 
 
 def why_not_convertible(given_kind: str, given_version: str, kind: str, api_version: str) -> str:
-    """Why one kind can not be read as another, in upstream's words."""
+    """Why one kind cannot be read as another, in upstream's words."""
     if schema.type_of_kind(given_version, given_kind) is None:
         return unregistered(given_kind, given_version)
     package = api_version.partition("/")[0].partition(".")[0] if "/" in api_version else "core"
@@ -159,13 +146,13 @@ def unregistered(kind: str, api_version: str) -> str:
     return f'no kind "{kind}" is registered for version "{api_version}" in scheme "pkg/runtime/scheme.go:111"'
 
 
-def check_shape(scope: Scope, obj: Any, kind: str, api_version: str, *, raw: bytes = b"") -> None:
-    """Bring the object into the shape of its type, or raise 400; unknown fields go as `fieldValidation` says."""
+def check_shape(scope: RequestScope, obj: Any, kind: str, api_version: str, *, raw: bytes = b"") -> None:
+    """Bring the object into the shape of its type, or raise 400; `fieldValidation` decides about unknown fields."""
     directive = scope.request.query.get("fieldValidation") or "Warn"
     prefix = f'{kind} in version "{api_version.rpartition("/")[2]}" cannot be handled as a {kind}: '
     is_json = raw and directive != "Ignore" and media_type(scope.request) in (_JSON, "")
     try:
-        # Duplicates are counted in what was decoded, before the check makes it canonical.
+        # Duplicates are counted in the decoded body, before the check makes it canonical.
         complaints = schema.duplicate_fields(raw, obj) if is_json else []
         complaints += schema.check(api_version, kind, obj)
     except schema.DecodeError as error:

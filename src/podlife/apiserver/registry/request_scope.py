@@ -1,4 +1,4 @@
-"""What a verb works with: the registry (lives as long as the server) and the scope of one request."""
+"""What a verb works with: the registry (as long as the server lives) and the scope of one request."""
 
 from __future__ import annotations
 
@@ -8,22 +8,14 @@ from typing import Any
 
 from podlife.api.codec import Object
 from podlife.api.field_errors import FieldError, invalid, not_supported
-from podlife.apiserver.admission import Admission
-from podlife.apiserver.authn.authenticator import User
+from podlife.apiserver.admission import AdmissionChain
+from podlife.apiserver.authn import UserInfo
 from podlife.apiserver.resource import Resource
-from podlife.apiserver.storage.store import Key, Record, Store
+from podlife.apiserver.storage import Key, Record, Store
 from podlife.apiserver.strategies.strategy import Strategy
 from podlife.clock import Clock
-from podlife.errors import (
-    AlreadyExistsError,
-    ApiError,
-    ConflictError,
-    ForbiddenError,
-    NotFoundError,
-)
+from podlife.errors import AlreadyExistsError, ApiError, ConflictError, ForbiddenError, NotFoundError
 from podlife.wire import Request
-
-__all__ = ["Registry", "Scope"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,17 +24,17 @@ class Registry:
 
     store: Store
     clock: Clock
-    admission: Admission
-    # Where UIDs and generated names come from: seeded, a test has the same ones in every run.
+    admission: AdmissionChain
+    # Source of UIDs and generated names: seeded, a test gets the same ones in every run.
     chance: random.Random = field(default_factory=random.SystemRandom)
 
 
 @dataclass(slots=True)
-class Scope:
-    """One request, after it is known who asks and for what."""
+class RequestScope:
+    """One request, after authentication and routing."""
 
     request: Request
-    user: User
+    user: UserInfo
     resource: Resource
     verb: str
     namespace: str = ""
@@ -62,7 +54,7 @@ class Scope:
         return Key(self.resource.storage_key, namespace if self.resource.namespaced else "", name)
 
     def dry_run(self, options_kind: str) -> bool:
-        """Whether nothing may be stored; checks the options that all writing verbs share."""
+        """Return whether this is a dry run; checks the options that all writing verbs share."""
         query = self.request.query
         errors: list[FieldError] = []
         if values := query.all("dryRun"):
@@ -109,7 +101,7 @@ class Scope:
         return ForbiddenError(f"{named} is forbidden: {why}", details=self.details(name, **more))
 
     def find(self, registry: Registry) -> Record:
-        """The object that is asked for, as it is stored; raises NotFoundError."""
+        """Return the requested object as stored; raises NotFoundError."""
         record = registry.store.get(self.key)
         if record is None:
             raise self.not_found()

@@ -1,7 +1,7 @@
-"""Answers: stored bytes in the form that the client asked for.
+"""Responses: stored bytes in the representation that the client asked for.
 
-Almost everybody wants the objects themselves, in JSON: these bytes are passed on as they are stored. Tables,
-bare metadata, YAML and indented JSON are made from them where asked for.
+Most clients want the objects themselves, in JSON: these bytes are sent as they are stored. Tables, partial metadata,
+YAML and indented JSON are converted from them on request.
 """
 
 from __future__ import annotations
@@ -10,39 +10,27 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from functools import partial
 
 from podlife.api.codec import Object, encode
-from podlife.apiserver.registry.negotiation import (
-    JSON,
-    YAML,
-    Representation,
-    negotiate,
-    to_yaml,
-)
-from podlife.apiserver.registry.object_codec import (
-    envelope,
-    freeze,
-    list_body,
-    thaw,
-    whole,
-)
-from podlife.apiserver.registry.request_scope import Registry, Scope
+from podlife.apiserver.registry.negotiation import JSON, YAML, Representation, negotiate, to_yaml
+from podlife.apiserver.registry.object_codec import decode_stored, encode_stored, envelope, list_body, whole
+from podlife.apiserver.registry.request_scope import Registry, RequestScope
 from podlife.apiserver.registry.table import convert, convert_list, not_a_list
-from podlife.apiserver.registry.worker_threads import aside, in_thread
+from podlife.apiserver.registry.worker_threads import offload, run_in_thread
 from podlife.apiserver.resource import Resource
-from podlife.apiserver.storage.store import EventType
+from podlife.apiserver.storage import EventType
 from podlife.apiserver.strategies.strategy import MOST_WARNINGS
 from podlife.wire import Body, Headers, Response
-
-__all__ = ["Encoding", "headers", "many", "one", "unsaved", "watch_encoding"]
 
 _PLAIN = Representation()
 _YAML_BATCH_BYTES = 64 * 1024
 _MOST_WARNING_CHARACTERS = 4 * 1024
 _LONGEST_CUT_WARNING = 256
-# More objects, or more bytes of them, are converted beside the event loop: ten milliseconds' worth. YAML takes longest.
+# More objects, or more bytes of them, are converted in a worker thread: ten milliseconds' worth. YAML takes longest.
 _MADE_AT_ONCE = {JSON: (500, 1024 * 1024), YAML: (50, 32 * 1024)}
 
 
-def representation(scope: Scope, *, streaming: bool = False, has_tables: bool = True) -> Representation:
+def representation(
+    scope: RequestScope, *, streaming: bool = False, has_tables: bool = True
+) -> Representation:
     request = scope.request
     accept = request.headers.get("Accept", "")
     agent = request.headers.get("User-Agent", "")
@@ -56,20 +44,20 @@ def representation(scope: Scope, *, streaming: bool = False, has_tables: bool = 
 
 
 def unsaved(obj: Object) -> bytes:
-    """The bytes of an object that a dry run did not store."""
-    return freeze(obj)
+    """Encode an object that a dry run did not store."""
+    return encode_stored(obj)
 
 
-async def one(registry: Registry, scope: Scope, value: bytes, *, status: int = 200) -> Response:
+async def one(registry: Registry, scope: RequestScope, value: bytes, *, status: int = 200) -> Response:
     to = representation(scope)
     body = whole(scope.resource, value)
     if not to.is_plain:
         now = registry.clock.now().timestamp()
-        body = await aside(lambda: to.finish(convert(scope.resource, body, to, now=now)), body)
+        body = await offload(lambda: to.finish(convert(scope.resource, body, to, now=now)), body)
     return Response(status, body, to.media_type, headers(scope))
 
 
-def many(registry: Registry, scope: Scope, values: Sequence[bytes], meta: Object) -> Response:
+def many(registry: Registry, scope: RequestScope, values: Sequence[bytes], meta: Object) -> Response:
     to = representation(scope)
     resource = scope.resource
     if to.is_plain and resource.from_stored is None:
@@ -93,20 +81,20 @@ def many(registry: Registry, scope: Scope, values: Sequence[bytes], meta: Object
 
 
 async def _made_aside(make: Callable[[], bytes]) -> AsyncIterator[bytes]:
-    """What takes long to make is made in a thread, so that nobody else waits for it."""
-    yield await in_thread(make)
+    """Produce an expensive body in a worker thread."""
+    yield await run_in_thread(make)
 
 
 async def _yaml_list(resource: Resource, values: Sequence[bytes], meta: Object) -> AsyncIterator[bytes]:
-    """A list of any length as YAML, a few objects at a time: it takes a second per megabyte to make."""
+    """A list of any length as YAML, a few objects at a time: it takes a second per megabyte."""
     yield to_yaml({"apiVersion": resource.api_version}) + b"items:\n"
     for batch in _batches(values):
-        yield await in_thread(partial(_yaml_items, resource, batch))
+        yield await run_in_thread(partial(_yaml_items, resource, batch))
     yield to_yaml({"kind": f"{resource.kind}List", "metadata": meta})
 
 
 def _yaml_items(resource: Resource, values: Sequence[bytes]) -> bytes:
-    items = map(thaw, values)
+    items = map(decode_stored, values)
     return to_yaml(list(items if resource.from_stored is None else map(resource.from_stored, items)))
 
 
@@ -123,10 +111,11 @@ def _batches(values: Sequence[bytes]) -> Iterator[list[bytes]]:
         yield batch
 
 
-def headers(scope: Scope) -> Headers:
-    """What goes beside the answer: warnings, each once, as long as there are few of them.
+def headers(scope: RequestScope) -> Headers:
+    """Response headers: warnings, each once, up to a limit.
 
-    As upstream: where they are more than 4096 characters, each is cut after 256 and no more are told after that."""
+    As upstream: if they exceed 4096 characters, each is cut after 256 and no more are sent after that.
+    """
     if not scope.warnings:
         return []
     texts = list(dict.fromkeys(scope.warnings))
@@ -154,15 +143,15 @@ def _quoted(text: str) -> str:
     return '"' + clean.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-class Encoding:
-    """How one watcher gets its events. Watchers with an equal `key` get the same bytes for an event."""
+class WatchEncoder:
+    """Encoding of one watcher's events. Watchers with an equal `key` get the same bytes for an event."""
 
     def __init__(self, registry: Registry, resource: Resource, to: Representation) -> None:
         self._registry = registry
         self._resource = resource
         self._to = to
         self._has_described_columns = False
-        # A table describes its columns in its first event, so no two watchers of tables get the same bytes.
+        # A table describes its columns in its first event, so no two watchers of tables share bytes.
         self.key: object = object() if to.kind == "Table" else (resource.key, to)
         self._object = b'","object":' + envelope(resource)
         self.content_type = JSON
@@ -191,9 +180,9 @@ class Encoding:
         return convert(self._resource, body, self._to, now=now, headers=is_first)
 
 
-def watch_encoding(registry: Registry, scope: Scope) -> Encoding:
-    """Raises ApiError with 406 when events were to be lists, which none of them is."""
+def watch_encoding(registry: Registry, scope: RequestScope) -> WatchEncoder:
+    """Raise ApiError with 406 if events were requested as lists."""
     to = representation(scope, streaming=True)
     if to.kind == "PartialObjectMetadataList":
         raise not_a_list(scope.resource, to)
-    return Encoding(registry, scope.resource, to)
+    return WatchEncoder(registry, scope.resource, to)

@@ -1,7 +1,7 @@
-"""Other views of objects: server-side tables (what `kubectl get` shows) and metadata alone.
+"""Other representations of objects: server-side tables (what `kubectl get` shows) and partial metadata.
 
-Everything here takes objects as the bytes they are stored as, and gives the bytes of an answer. A row's cells
-are computed by the resource's printer; the rest of an object is never looked at.
+Objects come in as stored bytes, responses go out as bytes. The resource's printer computes a row's cells; the rest of
+an object is not looked at.
 """
 
 from __future__ import annotations
@@ -17,11 +17,9 @@ from podlife.apiserver.registry.negotiation import Representation
 from podlife.apiserver.resource import Column, Printer, Resource
 from podlife.errors import ApiError
 
-__all__ = ["convert", "convert_list", "not_a_list"]
-
 
 class _WithMetadata(msgspec.Struct):
-    # Left encoded: it goes out exactly as it came in.
+    # Left encoded: it is sent exactly as it is stored.
     metadata: msgspec.Raw
 
 
@@ -31,10 +29,11 @@ _metadata_decoder = msgspec.json.Decoder(_WithMetadata)
 def convert(
     resource: Resource, value: bytes, to: Representation, *, now: float, headers: bool = True
 ) -> bytes:
-    """One object as it was asked for: the answer to a get, or what a watch event carries.
+    """Convert one object as requested: the answer to a get, or the object of a watch event.
 
-    A watch describes the columns of its table once: `headers` is for its first event only. Raises ApiError
-    with 406 when a list of metadata was asked for."""
+    A watch describes its table's columns once: `headers` is set for its first event only. Raises ApiError with 406 if
+    a list of metadata was requested.
+    """
     if not to.kind:
         return value
     if to.kind == "PartialObjectMetadataList":
@@ -49,14 +48,15 @@ def convert(
 def convert_list(
     resource: Resource, values: Iterable[bytes], metadata: Object, to: Representation, *, now: float
 ) -> bytes:
-    """A list of objects as a table or as metadata; `metadata` is the list's own.
+    """Convert a list to a table or to partial metadata; `metadata` is the list's own.
 
-    Raises ApiError with 406 when the metadata of one object was asked for."""
+    Raises ApiError with 406 if the metadata of one object was requested.
+    """
     if to.kind == "PartialObjectMetadata":
         raise _mismatch(f"you requested {to.kind}, but the requested object is a list (*{resource.kind}List)")
     if to.kind == "PartialObjectMetadataList":
         items = [_partial(value, to) for value in values]
-        # The real server says null for none, and clients are used to it.
+        # kube-apiserver sends null for none, and clients expect it.
         return encode(
             {"kind": to.kind, "apiVersion": to.api_version, "metadata": metadata, "items": items or None}
         )

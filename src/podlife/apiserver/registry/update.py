@@ -1,6 +1,6 @@
-"""PUT and PATCH: a change to an object, and the rules that both share.
+"""PUT and the rules that PUT and PATCH share.
 
-The key's lock is held from reading the object to the commit, so a change is decided on what is really there.
+The key's lock is held from reading the object to the commit, so a change is decided on the current object.
 """
 
 from __future__ import annotations
@@ -8,33 +8,26 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from podlife.api.codec import Object, encode
-from podlife.apiserver.admission import Attributes, Operation
-from podlife.apiserver.registry import response as output
+from podlife.apiserver.admission import AdmissionRequest, Operation
+from podlife.apiserver.registry import response
 from podlife.apiserver.registry.create import create_object
 from podlife.apiserver.registry.graceful_deletion import is_finished_by_update
 from podlife.apiserver.registry.metadata import adopt_namespace, carry_over, check_updated
-from podlife.apiserver.registry.object_codec import encoder, freeze, thaw
-from podlife.apiserver.registry.request_body import (
-    bad_request,
-    check_bytes,
-    check_size,
-    read_object,
-)
-from podlife.apiserver.registry.request_scope import Registry, Scope
-from podlife.apiserver.registry.worker_threads import aside, in_thread, is_large
-from podlife.apiserver.storage.store import Change, Delete, Put, Record
+from podlife.apiserver.registry.object_codec import decode_stored, encode_stored, encoder
+from podlife.apiserver.registry.request_body import bad_request, check_bytes, check_size, read_object
+from podlife.apiserver.registry.request_scope import Registry, RequestScope
+from podlife.apiserver.registry.worker_threads import is_large, offload, run_in_thread
+from podlife.apiserver.storage import Change, Delete, Put, Record
 from podlife.errors import InvalidError
 from podlife.wire import Response
 
-__all__ = ["Transform", "apply_change", "commit_change", "update"]
-
 Transform = Callable[[Object], Object]
-"""The wanted object, from the one that is stored, which must be left as it is and not be shared with."""
+"""Makes the wanted object from the stored one, which it must neither change nor share."""
 
 
-async def update(registry: Registry, scope: Scope) -> Response:
+async def update(registry: Registry, scope: RequestScope) -> Response:
     dry_run = scope.dry_run("UpdateOptions")
-    obj = await aside(lambda: read_object(scope), scope.request.body)
+    obj = await offload(lambda: read_object(scope), scope.request.body)
     if scope.resource.to_stored is not None:
         obj = scope.resource.to_stored(obj)
     meta = obj["metadata"]
@@ -54,11 +47,11 @@ async def update(registry: Registry, scope: Scope) -> Response:
             return await _create_by_update(registry, scope, obj, dry_run=dry_run)
         _check_uid(scope, meta.get("uid", ""), record)
         value = await apply_change(registry, scope, record, lambda _: obj, dry_run=dry_run)
-    return await output.one(registry, scope, value)
+    return await response.one(registry, scope, value)
 
 
-def _check_uid(scope: Scope, uid: str, record: Record) -> None:
-    stored = thaw(record.value)["metadata"]["uid"] if uid else ""
+def _check_uid(scope: RequestScope, uid: str, record: Record) -> None:
+    stored = decode_stored(record.value)["metadata"]["uid"] if uid else ""
     if uid and uid != stored:
         path = f"/registry/{scope.resource.plural}/{record.key.path}"
         raise scope.conflict(
@@ -67,37 +60,40 @@ def _check_uid(scope: Scope, uid: str, record: Record) -> None:
         )
 
 
-async def _create_by_update(registry: Registry, scope: Scope, obj: Object, *, dry_run: bool) -> Response:
+async def _create_by_update(
+    registry: Registry, scope: RequestScope, obj: Object, *, dry_run: bool
+) -> Response:
     if not scope.strategy.creates_on_update or scope.subresource or obj["metadata"].get("uid"):
         raise scope.not_found()
     value = await create_object(registry, scope, obj, dry_run=dry_run)
-    return await output.one(registry, scope, value, status=201)
+    return await response.one(registry, scope, value, status=201)
 
 
 async def apply_change(
     registry: Registry,
-    scope: Scope,
+    scope: RequestScope,
     record: Record,
     transform: Transform,
     *,
     dry_run: bool,
     may_grow: bool = False,
 ) -> bytes:
-    """Change the stored object, by the rules of its resource and subresource; the bytes of the result.
+    """Change the stored object by the rules of its resource and subresource; returns the resulting bytes.
 
     `may_grow` says that the result can be large though neither the object nor the request is. The caller holds the
-    lock of the key."""
+    lock of the key.
+    """
     if may_grow or is_large(scope.request.body, record.value):
-        new, old = await in_thread(lambda: _bounded_change(registry, scope, record, transform))
+        new, old = await run_in_thread(lambda: _bounded_change(registry, scope, record, transform))
     else:
         new, old = _changed(registry, scope, record, transform)
     return await commit_change(registry, record, new, old, dry_run=dry_run)
 
 
 def _bounded_change(
-    registry: Registry, scope: Scope, record: Record, transform: Transform
+    registry: Registry, scope: RequestScope, record: Record, transform: Transform
 ) -> tuple[Object, Object]:
-    """As `_changed`, refused where the result is more than an object may be: before the work, and before the store."""
+    """As `_changed`, but rejects a result larger than an object may be, before the work and before the store."""
 
     def bounded(stored: Object) -> Object:
         obj = transform(stored)
@@ -109,15 +105,17 @@ def _bounded_change(
     return new, old
 
 
-def _changed(registry: Registry, scope: Scope, record: Record, transform: Transform) -> tuple[Object, Object]:
+def _changed(
+    registry: Registry, scope: RequestScope, record: Record, transform: Transform
+) -> tuple[Object, Object]:
     """The object as it will be, by all the rules, and as it was."""
-    old = thaw(record.value)
+    old = decode_stored(record.value)
     new = transform(old)
     _check_version(scope, new["metadata"], record)
     adopt_namespace(scope, new["metadata"])
     scope.strategy.default(new)
     registry.admission.admit(
-        Attributes(
+        AdmissionRequest(
             Operation.UPDATE,
             scope.user,
             scope.resource,
@@ -132,7 +130,7 @@ def _changed(registry: Registry, scope: Scope, record: Record, transform: Transf
     return new, old
 
 
-def _check_version(scope: Scope, meta: Object, record: Record) -> None:
+def _check_version(scope: RequestScope, meta: Object, record: Record) -> None:
     given = meta.get("resourceVersion", "")
     if given in ("", "0"):
         if not scope.strategy.unconditional_update:
@@ -156,7 +154,7 @@ def _check_version(scope: Scope, meta: Object, record: Record) -> None:
         raise scope.modified()
 
 
-def _prepare(scope: Scope, new: Object, old: Object) -> None:
+def _prepare(scope: RequestScope, new: Object, old: Object) -> None:
     strategy = scope.strategy
     is_status = scope.subresource == "status"
     carry_over(new["metadata"], old["metadata"])
@@ -174,16 +172,16 @@ def _prepare(scope: Scope, new: Object, old: Object) -> None:
 async def commit_change(
     registry: Registry, record: Record, new: Object, old: Object, *, dry_run: bool
 ) -> bytes:
-    """Write the change, or what it comes to: nothing where nothing changed, the removal where the update was
-    all that a deletion waited for (GD-56, GD-58)."""
+    """Commit the change or its consequence: nothing if nothing changed, the removal if the update was all that a
+    deletion waited for (GD-56, GD-58)."""
     is_finished = is_finished_by_update(new, old) and not new.get("spec", {}).get("finalizers")
     if dry_run:
-        return freeze(new)
+        return encode_stored(new)
     if is_finished:
         new["metadata"]["resourceVersion"] = str(record.revision)
-        # Watchers see it go as it was stored; the caller gets what it sent.
+        # Watchers see the last stored state; the caller gets what it sent.
         await registry.store.commit(Delete(record.key, encoder(old), expected=record.revision))
-        return freeze(new)
+        return encode_stored(new)
     if new == old:
         return record.value
     change: Change = Put(record.key, encoder(new), expected=record.revision)

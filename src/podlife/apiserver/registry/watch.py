@@ -1,7 +1,7 @@
-"""GET with watch: what is there (where asked for), then every change, in order, each once.
+"""GET with watch: the current objects (if requested), then every change, in order, each once.
 
-A watcher is a cursor in the store's history. Watchers that want the same objects in the same format share the
-bytes: a batch of events is encoded once for all of them. Who falls out of history gets an ERROR event with 410
+A watcher is a cursor in the store's history. Watchers that want the same objects in the same format share the bytes:
+a batch of events is encoded once for all of them. A watcher that falls out of history gets an ERROR event with 410
 and can start again from a list.
 """
 
@@ -12,53 +12,44 @@ import random
 from collections.abc import AsyncIterator, Sequence
 
 from podlife.api import status
-from podlife.apiserver.registry import response as output
-from podlife.apiserver.registry.get import (
-    ListOptions,
-    Selection,
-    expired,
-    reach,
-    select,
-)
-from podlife.apiserver.registry.object_codec import freeze, thaw
-from podlife.apiserver.registry.request_scope import Registry, Scope
-from podlife.apiserver.registry.response import Encoding
-from podlife.apiserver.storage.store import (
-    Batch,
-    CompactedError,
-    Event,
-    EventType,
-    StoreError,
-    Subscription,
-)
+from podlife.apiserver.registry import response
+from podlife.apiserver.registry.get import expired, reach
+from podlife.apiserver.registry.list_options import ListOptions
+from podlife.apiserver.registry.object_codec import decode_stored, encode_stored
+from podlife.apiserver.registry.request_scope import Registry, RequestScope
+from podlife.apiserver.registry.response import WatchEncoder
+from podlife.apiserver.registry.selection_predicate import SelectionPredicate, select
+from podlife.apiserver.storage import Batch, CompactedError, Event, EventType, StoreError, Subscription
 from podlife.wire import Response
 
-__all__ = ["watch"]
-
 _BOOKMARK_SECONDS = 60.0
-# Without a wish of its own a watch lives half an hour to an hour, so that clients spread over time.
+# Default timeout of a watch: half an hour to an hour, so that clients spread over time.
 _DEFAULT_SECONDS = 1800.0
 _INITIAL_EVENTS_END = "k8s.io/initial-events-end"
-# How many bytes of initial events are put into one write.
+# Number of bytes of initial events per write.
 _CHUNK_BYTES = 1 << 18
 
 
-async def watch(registry: Registry, scope: Scope) -> Response:
+async def watch(registry: Registry, scope: RequestScope) -> Response:
     options = ListOptions.from_query(scope.request.query, watch=True)
-    selection = await Selection.asked_for(scope)
-    encoding = output.watch_encoding(registry, scope)
+    selection = await SelectionPredicate.asked_for(scope)
+    encoding = response.watch_encoding(registry, scope)
     if options.send_initial_events:
         await reach(registry, options.revision)
     stream = _stream(registry, scope, options, selection, encoding)
-    return Response(body=stream, content_type=encoding.content_type, headers=output.headers(scope))
+    return Response(body=stream, content_type=encoding.content_type, headers=response.headers(scope))
 
 
 async def _stream(
-    registry: Registry, scope: Scope, options: ListOptions, selection: Selection, encoding: Encoding
+    registry: Registry,
+    scope: RequestScope,
+    options: ListOptions,
+    selection: SelectionPredicate,
+    encoding: WatchEncoder,
 ) -> AsyncIterator[bytes]:
     store = registry.store
     revision = options.revision or 0
-    # Without a revision, and with "0" ("any"), a watch begins with what is there unless told not to.
+    # Without a revision, and with "0" ("any"), a watch begins with the current objects unless disabled.
     has_initial = options.send_initial_events or (options.send_initial_events is None and revision == 0)
     since = store.revision if has_initial or revision == 0 else min(revision, store.revision)
     try:
@@ -67,7 +58,7 @@ async def _stream(
         yield encoding.error(status.failure(expired(error)))
         return
     try:
-        # Nothing has happened since the subscription began: what is there now is what it goes on from.
+        # Nothing has happened since the subscription began: it continues from the current state.
         records = await select(registry, scope, selection) if has_initial else []
         chunk: list[bytes] = []
         size = 0
@@ -77,7 +68,7 @@ async def _stream(
             if size > _CHUNK_BYTES:
                 yield b"".join(chunk)
                 chunk, size = [], 0
-                # Others get their turn, also while the reader is as fast as we are.
+                # Yield to other requests even if the reader is as fast as the writer.
                 await asyncio.sleep(0)
         if options.send_initial_events and options.bookmarks:
             chunk.append(encoding.bookmark(since, {_INITIAL_EVENTS_END: "true"}))
@@ -90,7 +81,11 @@ async def _stream(
 
 
 async def _follow(
-    subscription: Subscription, options: ListOptions, selection: Selection, encoding: Encoding, since: int
+    subscription: Subscription,
+    options: ListOptions,
+    selection: SelectionPredicate,
+    encoding: WatchEncoder,
+    since: int,
 ) -> AsyncIterator[bytes]:
     loop = asyncio.get_running_loop()
     lifetime = options.timeout_seconds or _DEFAULT_SECONDS * (1 + random.random())  # noqa: S311 - no secret
@@ -103,7 +98,7 @@ async def _follow(
         except TimeoutError:
             if loop.time() >= end:
                 return
-            # Also where nothing has happened: by it a client tells a quiet server from a dead connection.
+            # Sent even if nothing happened: it tells a client that the connection is alive.
             bookmark_at = loop.time() + _BOOKMARK_SECONDS
             yield encoding.bookmark(max(since, subscription.revision))
             continue
@@ -111,15 +106,15 @@ async def _follow(
             yield encoding.error(status.failure(expired(error)))
             return
         except StoreError:
-            return  # the server is going down: the end of the stream says so
+            return  # the server is shutting down: end the stream
         if data := _frames(batch, selection, encoding, since):
             yield data
 
 
-def _frames(batch: Batch, selection: Selection, encoding: Encoding, since: int) -> bytes:
-    """The batch on the wire, made by the first of those who watch the same."""
+def _frames(batch: Batch, selection: SelectionPredicate, encoding: WatchEncoder, since: int) -> bytes:
+    """The batch on the wire, encoded by the first of its watchers."""
     if batch.events[0].revision <= since:
-        # A watch from a revision not reached yet: what comes before it is not for this client.
+        # A watch from a future revision: earlier events are not for this client.
         return b"".join(
             _frame(event, selection, encoding) for event in batch.events if event.revision > since
         )
@@ -131,9 +126,9 @@ def _frames(batch: Batch, selection: Selection, encoding: Encoding, since: int) 
     return data
 
 
-def _events_for(batch: Batch, selection: Selection) -> Sequence[Event]:
-    """What of the batch may be for this selection. A thousand nodes that each watch their own pods look only at
-    those: the batch is sorted by node once, for all of them."""
+def _events_for(batch: Batch, selection: SelectionPredicate) -> Sequence[Event]:
+    """Events of the batch that may match the selection. If a thousand nodes each watch their own pods, the batch is
+    sorted by node once for all of them."""
     wanted = selection.exact_field
     if wanted is None:
         return batch.events
@@ -148,7 +143,7 @@ def _events_for(batch: Batch, selection: Selection) -> Sequence[Event]:
     return groups.get(value, ())
 
 
-def _frame(event: Event, selection: Selection, encoding: Encoding) -> bytes:
+def _frame(event: Event, selection: SelectionPredicate, encoding: WatchEncoder) -> bytes:
     if selection.is_everything and not selection.namespace:
         data = event.frames.get(encoding.key)
         if data is None:
@@ -162,7 +157,7 @@ def _frame(event: Event, selection: Selection, encoding: Encoding) -> bytes:
         return b""
     if event.type is EventType.DELETED:
         return encoding.frame(EventType.DELETED, event.record.value)
-    # It left the selection: its watchers see it go, as it last was among them.
-    left = thaw(event.previous.value)
+    # It left the selection: its watchers see a deletion with the last matching state.
+    left = decode_stored(event.previous.value)
     left["metadata"]["resourceVersion"] = str(event.revision)
-    return encoding.frame(EventType.DELETED, freeze(left))
+    return encoding.frame(EventType.DELETED, encode_stored(left))

@@ -1,11 +1,12 @@
-"""Work that grows with its input, beside the event loop.
+"""Worker threads for requests whose cost grows with their input.
 
-Reading, defaulting, validating and showing an object costs in proportion to its size: microseconds for a pod, seconds
-for three megabytes of one. What is small is done at once. What is large is done by a few threads, so that nobody else
-waits for it: while they work, the interpreter gives the event loop its turn every few milliseconds.
+Decoding, defaulting, validating and encoding an object takes time in proportion to its size: microseconds for a pod,
+seconds for three megabytes. Small inputs are processed at once on the event loop. Large ones are processed by a few
+threads, so that other requests do not wait: meanwhile the interpreter gives the event loop its turn every few
+milliseconds.
 
-The threads are few, because each of them makes the event loop wait longer for its turn, and the line before them is
-short, because every request in it keeps its body: when it is full, further requests get 429.
+The threads are few, because each makes the event loop wait longer for its turn, and their queue is short, because
+every queued request keeps its body: when it is full, further requests get 429.
 """
 
 from __future__ import annotations
@@ -18,12 +19,10 @@ from typing import TypeVar
 from podlife.errors import TooManyRequestsError
 from podlife.memory import give_back_soon
 
-__all__ = ["aside", "in_thread", "is_large"]
-
 T = TypeVar("T")
 
 _LARGE_BYTES = 64 * 1024
-# A few bytes can be a whole element to default and to validate: `{},` is.
+# A few bytes can be a whole element to default and to validate, such as `{},`.
 _LARGE_COMMAS = 1_000
 _THREADS = 2
 _MOST_UNDER_WAY = 64
@@ -34,19 +33,20 @@ _under_way: set[object] = set()
 
 
 def is_large(*inputs: bytes) -> bool:
-    """Whether work on these is too much for the event loop."""
+    """Whether processing these would block the event loop for too long."""
     return sum(map(len, inputs)) > _LARGE_BYTES or sum(data.count(b",") for data in inputs) > _LARGE_COMMAS
 
 
-async def aside(work: Callable[[], T], *inputs: bytes) -> T:
-    """What the work gives, done at once if its inputs are small and else in a thread.
+async def offload(work: Callable[[], T], *inputs: bytes) -> T:
+    """Run `work` at once if its inputs are small, else in a thread.
 
-    It may only touch what belongs to this request, and read the store. Raises TooManyRequestsError."""
-    return await in_thread(work) if is_large(*inputs) else work()
+    It may only touch what belongs to this request, and read the store. Raises TooManyRequestsError.
+    """
+    return await run_in_thread(work) if is_large(*inputs) else work()
 
 
-async def in_thread(work: Callable[[], T]) -> T:
-    """As `aside`, where it is known that the work is much."""
+async def run_in_thread(work: Callable[[], T]) -> T:
+    """Run `work` in a thread: for work known to be expensive."""
     if len(_under_way) >= _MOST_UNDER_WAY:
         raise TooManyRequestsError(
             "Too many requests, please try again later.", details={"retryAfterSeconds": _RETRY_SECONDS}

@@ -1,8 +1,8 @@
-"""What keeps the API server's objects: a revisioned log of changes and the state they add up to."""
+"""Storage of the API server's objects: a revisioned log of changes and the state they add up to."""
 
 from podlife.apiserver.storage.memory import MemoryStore
 from podlife.apiserver.storage.sqlite import SqliteStore
-from podlife.apiserver.storage.state import Limits
+from podlife.apiserver.storage.state import HistoryLimits
 from podlife.apiserver.storage.store import (
     Batch,
     Change,
@@ -26,8 +26,8 @@ __all__ = [
     "Delete",
     "Event",
     "EventType",
+    "HistoryLimits",
     "Key",
-    "Limits",
     "MemoryStore",
     "MismatchError",
     "Put",

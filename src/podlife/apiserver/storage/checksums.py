@@ -1,9 +1,9 @@
-"""Checksums of the log: of each row, of the order of the rows, and of the rows that outlive compaction.
+"""Checksums of the log: of each row, of the order of the rows, and of the rows that survive compaction.
 
-Three CRC-32 values stand beside each row. `head` covers everything but the value, so that a damaged value still
-has a trusted name; `checksum` covers the whole row; `chain` continues the chain of the row before, so that a
-missing row shows at its successor. CRC-32 finds what disks and crashes do; it does not protect against somebody who
-may write the files (ADR 9).
+Each row has three CRC-32 values. `head` covers everything but the value, so that a damaged value still has a trusted
+name; `checksum` covers the whole row; `chain` continues the previous row's chain, so that a missing row shows at its
+successor. CRC-32 detects what disks and crashes do; it does not protect against someone who can write the files (ADR
+9).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from zlib import crc32
 from podlife.apiserver.storage.state import Row
 
 SealedRow = tuple[int, str, str, str, int, int, int, int, int, bytes]
-"""A row with its checksums, in the order of the columns: head, checksum and chain stand before the value."""
+"""A row with its checksums, in the order of the columns: head, checksum and chain precede the value."""
 
 
 def head_of(
@@ -29,7 +29,7 @@ def link(chain: int, checksum: int) -> int:
 
 
 def seal(rows: Iterable[Row], chain: int) -> list[SealedRow]:
-    """The rows with their checksums; `chain` is that of the row before the first."""
+    """Add checksums to rows; `chain` is that of the row before the first."""
     sealed: list[SealedRow] = []
     for revision, resource, namespace, name, deleted, previous, value in rows:
         head = head_of(revision, resource.encode(), namespace.encode(), name.encode(), deleted, previous)
@@ -40,6 +40,6 @@ def seal(rows: Iterable[Row], chain: int) -> list[SealedRow]:
 
 
 def meta_checksum(meta: Mapping[str, int]) -> int:
-    """Of every other entry of the table `meta`."""
+    """Checksum of all other entries of the table `meta`."""
     entries = [f"{name}={meta[name]}" for name in sorted(meta) if name != "checksum"]
     return crc32("\n".join(entries).encode())

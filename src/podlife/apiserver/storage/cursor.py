@@ -1,28 +1,36 @@
 """A subscription: a position in the history of one resource.
 
-It waits with a future of its own, which it takes back however the wait ends, and moves on only when it hands
-a batch out: a cancelled call loses nothing.
+It waits on its own future, which it removes however the wait ends, and advances only when it returns a batch: a
+cancelled call loses nothing.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from podlife.apiserver.storage.store import Batch, CompactedError, StoreError
+from podlife.apiserver.storage.watch_cache import WatchCache
 
-if TYPE_CHECKING:
-    from podlife.apiserver.storage.collection import Collection
-    from podlife.apiserver.storage.state import State
 
-__all__ = ["Cursor"]
+class Progress(Protocol):
+    """How far a store has come."""
+
+    @property
+    def revision(self) -> int: ...
+
+    @property
+    def oldest(self) -> int: ...
+
+    @property
+    def is_closed(self) -> bool: ...
 
 
 class Cursor:
-    __slots__ = ("_closed", "_collection", "_position", "_since", "_state", "_waiter")
+    __slots__ = ("_closed", "_collection", "_position", "_since", "_store", "_waiter")
 
-    def __init__(self, state: State, collection: Collection, since: int) -> None:
-        self._state = state
+    def __init__(self, store: Progress, collection: WatchCache, since: int) -> None:
+        self._store = store
         self._collection = collection
         self._position = collection.position_after(since)
         self._since = since
@@ -31,18 +39,18 @@ class Cursor:
 
     @property
     def revision(self) -> int:
-        # Who has read to the end knows that nothing else has happened to the resource until now.
+        # A reader at the end knows that nothing else has happened to the resource until now.
         if self._position == self._collection.end:
-            return max(self._since, self._state.revision)
+            return max(self._since, self._store.revision)
         return self._since
 
     async def next(self) -> Batch:
         collection = self._collection
         while True:
-            if self._closed or self._state.is_closed:
+            if self._closed or self._store.is_closed:
                 raise StoreError("the subscription is closed")
             if collection.has_dropped(self._position):
-                raise CompactedError(self._since, self._state.oldest)
+                raise CompactedError(self._since, self._store.oldest)
             batch = collection.run(self._position)
             if batch is None:
                 await self._wait()
@@ -59,7 +67,7 @@ class Cursor:
             self._waiter.set_result(None)
 
     def _after_start(self, batch: Batch) -> Batch:
-        """Leave out what is not after `since`: a subscription may start at a revision still to come."""
+        """Skip events up to `since`: a subscription may start at a future revision."""
         if batch.events[0].revision > self._since:
             return batch
         return Batch([event for event in batch.events if event.revision > self._since])

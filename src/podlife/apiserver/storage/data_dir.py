@@ -1,10 +1,10 @@
-"""The folder a store keeps its files in: for its owner only, and for one process at a time.
+"""Data folder of a store: private to its owner, and used by one process at a time.
 
-The claim is an advisory lock of the operating system on a file of its own: it ends with the process that
-holds it, however that ends, so nothing stale is ever left behind.
+The claim is an advisory lock of the operating system on a separate file: it ends with the process that holds it, so
+no stale lock is ever left behind.
 
-A folder that a cluster has used is never taken for a new one. An empty cluster tells every node agent that all of
-its pods have been deleted, so a store that is missing there is an error and not a reason to make another.
+A folder that a cluster has used is never taken for a new one. An empty cluster tells every kubelet that all of its
+pods have been deleted, so a missing store is an error and not a reason to create one.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from podlife.errors import ConfigError
 
 # Everything in a data folder that holds secrets: objects, tokens, keys.
 SECRETS = ("store.*", "tokens.csv", "*.kubeconfig", "pki/*.pem", "pki/.*.pem.*")
-# What shows that a folder is one of ours.
+# Files that identify a data folder.
 _LOCKS = ("store.lock", "up.lock")
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
-# What a file system says that knows no second name of a file.
+# Errors of file systems without hard links.
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS)
 
 log = logging.getLogger(__name__)
 
 
-class DataFolder:
+class DataDir:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.database = path / "store.db"
@@ -47,8 +47,8 @@ class DataFolder:
         self._lock: int | None = None
 
     def claim(self) -> None:
-        """Make the folder if need be and take it; raises ConfigError when another process has it, or when others
-        could write to it."""
+        """Create the folder if needed and lock it; raises ConfigError if another process holds it, or if others could
+        write to it."""
         try:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
             make_private(self.path)
@@ -82,12 +82,12 @@ class DataFolder:
     @property
     def has_store(self) -> bool:
         """Whether there is a file that may be a store. SQLite takes an empty file for a new database; here it is a
-        store that was lost."""
+        lost store."""
         return self.database.is_file() and self.database.stat().st_size > 0
 
     def prepare(self, *, in_memory: bool) -> None:
-        """Make a store if one is needed, before anything else leaves its traces here. Raises ConfigError when objects
-        are to be kept in memory beside a store, StoreError when the store was lost."""
+        """Create a store if one is needed, before anything else is written here. Raises ConfigError if objects are to
+        be kept in memory beside a store, StoreError if the store was lost."""
         if not in_memory:
             self.ensure_database()
         elif self.database.exists():
@@ -97,7 +97,7 @@ class DataFolder:
             )
 
     def ensure_database(self) -> None:
-        """Make an empty store in a folder that no cluster has used; raises StoreError when its store was lost."""
+        """Create an empty store in a folder that no cluster has used; raises StoreError if its store was lost."""
         self.refuse_lost_store()
         if not self.has_store:
             self.database.unlink(missing_ok=True)
@@ -105,7 +105,7 @@ class DataFolder:
                 Database.create(partial)
 
     def refuse_lost_store(self) -> None:
-        """Raise StoreError when a cluster has used the folder and its store is not there."""
+        """Raise StoreError if a cluster has used the folder and its store is missing."""
         if self.has_store or not (traces := self.traces()):
             return
         state = "empty" if self.database.exists() else "missing"
@@ -132,7 +132,7 @@ class DataFolder:
         return found
 
     def set_aside(self) -> Path | None:
-        """Move what is left of a damaged store into a folder beside it, and say which; None when nothing is left."""
+        """Move the remains of a damaged store into a folder beside it, and return that; None if nothing is left."""
         remains = [each for each in self.path.glob("store.*") if each not in (self._lock_path, self.reserve)]
         if not remains:
             return None
@@ -151,19 +151,19 @@ class DataFolder:
             os.ftruncate(lock, 0)
             os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
         except OSError:
-            # A full disk keeps nobody from the lock: the number only makes a refusal clearer.
+            # A full disk does not prevent locking: the process ID only makes an error clearer.
             return
 
 
 def make_private(folder: Path) -> None:
-    """Keep other users out of a data folder and its secrets, and report what had been open to them. Raises ConfigError
-    when that cannot be done."""
+    """Remove other users' access to a data folder and its secrets, and log what had been open to them. Raises
+    ConfigError if that fails."""
     mode = stat.S_IMODE(folder.stat().st_mode)
-    # Others may look at the names in it: what must not be read is private by itself.
+    # Others may list the names in it: secret files are private themselves.
     if mode & _OTHERS_WRITE:
         is_ours = any((folder / name).exists() for name in _LOCKS) or next(folder.iterdir(), None) is None
         if not is_ours:
-            # A change of its mode could hurt whoever uses it.
+            # Changing its mode could break its other users.
             raise ConfigError(
                 f"the data folder {folder} can be written to by other users (mode {mode:04o}): take a folder of its own"
             )
@@ -187,7 +187,7 @@ def _tighten(path: Path, mode: int) -> None:
 
 
 def sync_folder(path: Path) -> None:
-    """Make the names in a folder durable: a file that was synced is lost if its name was not."""
+    """Make the names in a folder durable: a synced file is lost if its name was not synced."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
@@ -197,11 +197,12 @@ def sync_folder(path: Path) -> None:
 
 @contextmanager
 def whole_file(target: Path) -> Iterator[Path]:
-    """A file that takes the target's name once it is whole and durable, and is removed if it never is.
+    """A file that takes the target's name once it is complete and durable, and is removed otherwise.
 
-    It holds secrets, maybe in a folder where others write too: so it has a name that nobody can foresee, is made
-    anew for its owner only, and never takes the place of another file. Raises ConfigError when the target exists,
-    StoreError when it cannot be written."""
+    It holds secrets, possibly in a folder where others may write: so its name is unpredictable, it is created for its
+    owner only, and it never replaces another file. Raises ConfigError if the target exists, StoreError if it cannot
+    be written.
+    """
     partial = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
     try:
         descriptor = os.open(partial, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
@@ -222,7 +223,7 @@ def whole_file(target: Path) -> Iterator[Path]:
 
 def _publish(partial: Path, target: Path) -> None:
     try:
-        # Unlike a rename it fails where something has come to stand meanwhile.
+        # Unlike a rename it fails if the target has been created meanwhile.
         os.link(partial, target)
     except OSError as error:
         if error.errno not in _NO_LINKS:

@@ -1,14 +1,14 @@
-"""The SQLite file of a store: one append-only log of changes.
+"""SQLite file of a store: one append-only log of changes.
 
-A row is one change, under its revision. `previous` is the revision of the row it supersedes, 0 if it made the
-object. A row may go once its successor is compacted, and a removal once it is compacted itself: then the log
-still holds every standing object and every event after `compacted`. The last revision is the larger of
-`compacted` and the newest row's, so it never goes back, even when the newest row has gone.
+A row is one change, under its revision. `previous` is the revision of the row it supersedes, 0 if it created the
+object. A row may be removed once its successor is compacted, and a deletion once it is compacted itself: the log
+still holds every existing object and every event after `compacted`. The last revision is the larger of `compacted`
+and the newest row's, so it never goes back, even if the newest row is gone.
 
-Every row carries checksums (`checksums`). For what compaction leaves behind, `meta` has the sum of the checksums of
-the rows up to `compacted` (`standing`) and the chain at that point; `verification` holds the log against both.
+Every row has checksums (`checksums`). For the rows that compaction keeps, `meta` has the sum of the checksums up to
+`compacted` (`standing`) and the chain at that point; `verification` checks the log against both.
 
-Everything here blocks and belongs to one thread at a time.
+All calls block and belong to one thread at a time.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from podlife.apiserver.storage.state import Row
 from podlife.apiserver.storage.store import StoreError
 
 SCHEMA_VERSION = 2
-# What an earlier podlife wrote: no checksums. `upgrade` adds them.
+# The earlier format without checksums. `upgrade` adds them.
 VERSION_WITHOUT_CHECKSUMS = 1
 META = "CREATE TABLE meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID"
 LOG = """
@@ -43,7 +43,7 @@ CREATE TABLE log (
   chain     INTEGER NOT NULL,
   value     BLOB NOT NULL
 )"""
-# After how many pages the write-ahead log is folded into the database.
+# Number of pages after which the write-ahead log is checkpointed.
 WAL_PAGES = 2_000
 WAL_PAGES_WHEN_FULL = 50
 PRAGMAS = f"""
@@ -52,24 +52,24 @@ PRAGMA synchronous = FULL;
 PRAGMA wal_autocheckpoint = {WAL_PAGES};
 PRAGMA journal_size_limit = 67108864;
 """
-# Two pods of usual size to a page; a lone write stays small all the same.
+# Two pods of usual size to a page; a single write stays small nevertheless.
 PAGE_BYTES = 8192
 # More rows than this take several statements.
 ROWS_PER_STATEMENT = 256
 COLUMNS = 10
-# Primary result codes of a disk that fails or is full; a file that is not ours gives others.
+# Primary result codes of a failing or full disk; a foreign file gives others.
 _DISK_TROUBLE = (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL, sqlite3.SQLITE_CANTOPEN)
 
 ReadRow = tuple[int, Any, Any, Any, Any, Any, Any, Any, Any, Any]
-"""A row as the file has it, with text as bytes. In a damaged file a column may be of any type."""
+"""A row as in the file, with text as bytes. In a damaged file a column may be of any type."""
 
 
 class Database:
     def __init__(self, path: Path, *, writes: bool = False) -> None:
-        """Look at a file that is a store already; raises StoreError if it is none. Unless it `writes`, it leaves the
-        file and the write-ahead log as they are, even when it is the last to close them."""
+        """Open an existing store; raises StoreError if the file is not one. Unless it `writes`, it leaves the file
+        and the write-ahead log unchanged, even if it is the last to close them."""
         self.path = path
-        # Threads take turns: whoever opens it hands it over, and nobody shares it.
+        # Threads take turns: the opener hands the connection over, and it is never shared.
         self._connection = _connect(path, "rw" if writes else "ro")
         try:
             self.version = self._check_format()
@@ -80,7 +80,7 @@ class Database:
 
     @classmethod
     def create(cls, path: Path) -> None:
-        """Make an empty file an empty store, in one file."""
+        """Turn an empty file into an empty store, in one file."""
         with closing(_connect(path, "rw")) as connection:
             connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
             connection.executescript(f"BEGIN; {META}; {LOG};")
@@ -89,7 +89,7 @@ class Database:
 
     @classmethod
     def open(cls, path: Path) -> Database:
-        """Open a store of today's format for writing, durably."""
+        """Open a store of the current format for writing, durably."""
         database = cls(path, writes=True)
         database.connection.executescript(PRAGMAS)
         return database
@@ -106,33 +106,33 @@ class Database:
         self._connection.close()
 
     def meta(self) -> dict[str, int]:
-        """Raises StoreError when it cannot be right."""
+        """Raise StoreError if the metadata is inconsistent."""
         meta = {
             bytes(name).decode(errors="replace"): value
             for name, value in self._connection.execute("SELECT name, value FROM meta")
         }
         missing = {"compacted"} - meta.keys()
         if missing or not all(isinstance(value, int) for value in meta.values()):
-            raise StoreError(f"{self.path} is damaged: its table of facts is incomplete")
+            raise StoreError(f"{self.path} is damaged: its metadata is incomplete")
         if self.has_checksums and meta.get("checksum") != meta_checksum(meta):
-            raise StoreError(f"{self.path} is damaged: its table of facts does not match its checksum")
+            raise StoreError(f"{self.path} is damaged: its metadata does not match its checksum")
         return meta
 
     def compacted(self) -> int:
         return self.meta()["compacted"]
 
     def revision(self) -> int:
-        """The last revision there was."""
+        """The last revision."""
         newest: int | None = self._connection.execute("SELECT max(revision) FROM log").fetchone()[0]
         return max(newest or 0, self.compacted())
 
     @property
     def chain(self) -> int:
-        """Of the newest row, for a database that writes."""
+        """Revision of the newest row, for a database that writes."""
         return self._chain
 
     def newest_chain(self) -> int:
-        """The chain of the newest row there was."""
+        """The chain of the newest row."""
         meta = self.meta()
         newest = self._connection.execute(
             "SELECT chain FROM log WHERE revision > ? ORDER BY revision DESC LIMIT 1", (meta["compacted"],)
@@ -140,7 +140,7 @@ class Database:
         return int(meta["chain"] if newest is None else newest[0])
 
     def chain_at(self, revision: int) -> int | None:
-        """None where there is no such row, or no longer."""
+        """Chain of a row; None if there is no such row, or no longer."""
         row = self._connection.execute("SELECT chain FROM log WHERE revision = ?", (revision,)).fetchone()
         return None if row is None else row[0]
 
@@ -154,11 +154,11 @@ class Database:
         )
 
     def insert(self, rows: Sequence[Row]) -> None:
-        """Write the rows in one transaction; durable on return. Raises sqlite3.Error, then none is there."""
+        """Write the rows in one transaction; durable on return. Raises sqlite3.Error, then none is written."""
         sealed = seal(rows, self._chain)
         if len(sealed) <= ROWS_PER_STATEMENT:
-            # One statement is its own transaction, and lets go of the interpreter's lock only once: with a
-            # statement per row a busy event loop would take the lock in between, every time.
+            # One statement is its own transaction, and releases the interpreter's lock only once: with a statement
+            # per row a busy event loop would take the lock in between, every time.
             insert_sealed(self._connection, sealed)
         else:
             with self.transaction():
@@ -167,13 +167,13 @@ class Database:
         *_, self._chain, _ = sealed[-1]
 
     def free_bytes(self) -> int:
-        """What the file has room for without growing."""
+        """Bytes the file has room for without growing."""
         (pages,) = self._connection.execute("PRAGMA freelist_count").fetchone()
         (size,) = self._connection.execute("PRAGMA page_size").fetchone()
         return int(pages) * int(size)
 
     def use_wal_pages(self, pages: int) -> None:
-        """Let the write-ahead log grow to so many pages, and give back what it holds now."""
+        """Let the write-ahead log grow to this many pages, and truncate it now."""
         self._connection.execute(f"PRAGMA wal_autocheckpoint = {pages:d}")
         self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
@@ -202,7 +202,7 @@ class Database:
             yield
             self._connection.execute("COMMIT")
         except BaseException:
-            # On a full disk SQLite may have rolled back by itself.
+            # On a full disk SQLite may already have rolled back.
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
             raise
@@ -212,7 +212,7 @@ class Database:
         return int(self._connection.execute(statement, span).fetchone()[0])
 
     def _remove(self, where: str, span: Mapping[str, int]) -> int:
-        """The sum of the checksums of what it removed."""
+        """Sum of the checksums of the removed rows."""
         removed = self._sum(where, span)
         self._connection.execute(f"DELETE FROM log WHERE {where}", span)  # noqa: S608 - no input in it
         return removed
@@ -235,12 +235,12 @@ class Database:
 
 
 def is_full(error: Exception) -> bool:
-    """Whether a write failed for want of room on the disk."""
+    """Whether a write failed because the disk is full."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL
 
 
 def first_meta() -> dict[str, int]:
-    """The facts of a new store. `identity` tells it from every other one."""
+    """Metadata of a new store. `identity` distinguishes it from every other one."""
     return {
         "schema": SCHEMA_VERSION,
         "identity": secrets.randbits(62),
@@ -256,7 +256,7 @@ def write_meta(connection: sqlite3.Connection, meta: Mapping[str, int]) -> None:
 
 
 def insert_sealed(connection: sqlite3.Connection, rows: Sequence[SealedRow]) -> None:
-    # A handful of statements, for sizes that are powers of two, is prepared once and used ever after.
+    # A few statements, for sizes that are powers of two, are prepared once and reused.
     size = 1 << (len(rows) - 1).bit_length()
     values: list[object] = list(chain.from_iterable(rows))
     values.extend([None] * (COLUMNS * (size - len(rows))))
@@ -273,6 +273,6 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
 
 @cache
 def _insert_statement(size: int) -> str:
-    # Rows that only fill up have no revision and are left out.
+    # Padding rows have no revision and are left out.
     values = ",".join(["(?,?,?,?,?,?,?,?,?,?)"] * size)
     return f"INSERT INTO log SELECT * FROM (VALUES {values}) WHERE column1 IS NOT NULL"  # noqa: S608 - no input in it

@@ -1,7 +1,7 @@
-"""Room on the disk that is kept back for the day on which the disk is full.
+"""Reserved disk space for when the disk is full.
 
-Even a deletion has to be written. So some space is allocated beforehand, in a file of no content, and given up when a
-write finds no room: what is left then is enough to change and delete what exists, while nothing new is accepted.
+Even a deletion has to be written. So some space is allocated in advance, in a file without content, and released when
+a write finds no room: it is enough to change and delete existing objects, while nothing new is accepted.
 """
 
 from __future__ import annotations
@@ -10,27 +10,27 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-# The write-ahead log may have to be folded into the database first, 16 MB; the rest is enough to delete an object of
-# the largest size, whose last state is written to both.
+# The write-ahead log may have to be checkpointed first, 16 MB; the rest is enough to delete an object of the largest
+# size, whose last state is written to both.
 RESERVE_BYTES = 24 << 20
-# So much more must be free before it is taken back: it is not for new objects.
+# This much more must be free before the space is reserved again: it is not for new objects.
 MARGIN_BYTES = 4 << 20
 
 
-class Reserve:
+class DiskReserve:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._size = 0
         self.is_spent = True
 
     def take(self) -> None:
-        """Take the room, for the first time: on a small disk half of what there is."""
+        """Reserve the space for the first time: on a small disk half of what is free."""
         disk = os.statvfs(self._path.parent)
         self._size = min(RESERVE_BYTES, disk.f_bavail * disk.f_frsize // 2)
         self._allocate()
 
     def take_back(self) -> bool:
-        """Take the room again once there is more than that; says whether there is."""
+        """Reserve the space again once more than that is free; returns whether it is reserved."""
         disk = os.statvfs(self._path.parent)
         if disk.f_bavail * disk.f_frsize < self._size + MARGIN_BYTES:
             return False

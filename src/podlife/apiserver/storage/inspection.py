@@ -1,7 +1,7 @@
-"""Replays a log and holds it against the rules that every log keeps, whatever its checksums say.
+"""Replays a log and checks it against the rules that every log keeps, independent of its checksums.
 
-Each change must follow the version that stood there, compaction must have left nothing behind, and each value must be
-an object that names its own revision.
+Each change must follow the version it supersedes, compaction must have left nothing behind, and each value must be an
+object with its own revision.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Inspection:
 
     def _visit_value(self, title: str, revision: int, value: bytes) -> None:
         try:
-            # What is skipped while decoding need not be text; all of it is sent to clients.
+            # The decoder does not check skipped text; all of it is sent to clients.
             value.decode()
             stated = self._decoder.decode(value).metadata.resource_version
         except (msgspec.MsgspecError, UnicodeDecodeError, TypeError, AttributeError, RecursionError) as error:

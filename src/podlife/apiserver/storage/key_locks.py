@@ -1,7 +1,7 @@
-"""Locks by key: first come, first served, and nothing is kept of a key that nobody holds.
+"""Locks by key: first come, first served; nothing is kept for a key that is not held.
 
-Several keys are taken in their sorted order, so that nobody waits in a circle. Whoever is cancelled while it
-waits leaves the queue; if the key was just handed to it, it hands it on.
+Several keys are taken in sorted order, so that there are no deadlocks. A waiter that is cancelled leaves the queue;
+if the key was just handed to it, it passes it on.
 """
 
 from __future__ import annotations
@@ -13,19 +13,17 @@ from types import TracebackType
 
 from podlife.apiserver.storage.store import Key
 
-__all__ = ["KeyLocks"]
-
 
 class KeyLocks:
     def __init__(self) -> None:
-        # A key is in here while somebody holds it, with those who wait for it.
+        # A key is present while it is held, with its waiters.
         self._held: dict[Key, deque[asyncio.Future[None]]] = {}
 
     def __len__(self) -> int:
         return len(self._held)
 
-    def hold(self, keys: Sequence[Key]) -> Hold:
-        return Hold(self, keys if len(keys) == 1 else sorted(set(keys)))
+    def hold(self, keys: Sequence[Key]) -> KeyHold:
+        return KeyHold(self, keys if len(keys) == 1 else sorted(set(keys)))
 
     async def acquire(self, key: Key) -> None:
         waiting = self._held.get(key)
@@ -49,13 +47,13 @@ class KeyLocks:
         while waiting:
             turn = waiting.popleft()
             if not turn.done():
-                # The key stays held: it changes hands.
+                # The key stays held by the next waiter.
                 turn.set_result(None)
                 return
         del self._held[key]
 
 
-class Hold:
+class KeyHold:
     """Holds the keys for the length of an `async with`."""
 
     __slots__ = ("_keys", "_locks", "_taken")

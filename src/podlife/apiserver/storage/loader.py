@@ -1,7 +1,7 @@
-"""Reads a store from its files into memory, and refuses files that are not what was written.
+"""Loads a store from its files into memory, and rejects files that are not what was written.
 
-The files are opened for reading only until all of them have been verified: a refusal leaves them as they are, with
-the write-ahead log that SQLite would otherwise fold into the database and remove.
+The files are opened read-only until all of them have been verified: a rejection leaves them unchanged, including the
+write-ahead log that SQLite would otherwise checkpoint and remove.
 """
 
 from __future__ import annotations
@@ -10,20 +10,20 @@ import logging
 import sqlite3
 from contextlib import closing
 
-from podlife.apiserver.storage.data_dir import DataFolder
+from podlife.apiserver.storage.data_dir import DataDir
 from podlife.apiserver.storage.database import Database
-from podlife.apiserver.storage.high_water_mark import Mark, MarkReading, read_mark
-from podlife.apiserver.storage.state import State
+from podlife.apiserver.storage.high_water_mark import HighWaterMark, MarkReading, read_mark
+from podlife.apiserver.storage.state import StoreState
 from podlife.apiserver.storage.store import StoreError
 from podlife.apiserver.storage.upgrade import upgrade
-from podlife.apiserver.storage.verification import Verdict, Verification
+from podlife.apiserver.storage.verification import DamageAssessment, Verification
 
 log = logging.getLogger(__name__)
 
 
-def load(folder: DataFolder, state: State, now: float) -> Mark:
-    """Fill a state from the store of a folder, made or upgraded if need be, and say how far the store has come.
-    Raises StoreError when the store cannot be trusted."""
+def load(folder: DataDir, state: StoreState, now: float) -> HighWaterMark:
+    """Fill a state from the store of a folder, created or upgraded if needed; returns the high-water mark. Raises
+    StoreError if the store cannot be trusted."""
     folder.ensure_database()
     try:
         is_upgraded = upgrade(folder.database)
@@ -39,7 +39,9 @@ def load(folder: DataFolder, state: State, now: float) -> Mark:
     return mark
 
 
-def _load(folder: DataFolder, database: Database, reading: MarkReading, state: State, now: float) -> Mark:
+def _load(
+    folder: DataDir, database: Database, reading: MarkReading, state: StoreState, now: float
+) -> HighWaterMark:
     meta = database.meta()
     verification = Verification(meta)
     state.load(meta["compacted"], verification.trusted(database.rows()), now)
@@ -47,14 +49,14 @@ def _load(folder: DataFolder, database: Database, reading: MarkReading, state: S
     loss = reading.find_loss(meta["identity"], verification.revision, database.chain_at)
     _refuse_damage(folder, verification, verdict, loss)
     if verdict.set_aside:
-        # What was damaged leaves a gap in the history: it begins again after the last of them.
+        # A damaged row leaves a gap in the history, which begins again after the last of them.
         rows = Verification(meta).trusted(database.rows())
         state.load(max(meta["compacted"], verdict.history_lost_until), rows, now)
         state.set_aside = [row.title for row in verdict.set_aside]
-    return Mark(meta["identity"], verification.revision, verification.chain)
+    return HighWaterMark(meta["identity"], verification.revision, verification.chain)
 
 
-def _refuse_damage(folder: DataFolder, verification: Verification, verdict: Verdict, loss: str) -> None:
+def _refuse_damage(folder: DataDir, verification: Verification, verdict: DamageAssessment, loss: str) -> None:
     # Damage to a single row may break the chain as well; the row is the better explanation.
     problems = [f"{row.title} does not match its checksum" for row in verdict.fatal]
     problems += [*verification.problems, *([loss] if loss else [])]
@@ -63,7 +65,7 @@ def _refuse_damage(folder: DataFolder, verification: Verification, verdict: Verd
         raise StoreError(f"{folder.database} is damaged: {problems[0]}{more}; {_what_to_do(folder)}")
 
 
-def _what_to_do(folder: DataFolder) -> str:
+def _what_to_do(folder: DataDir) -> str:
     command, data = "podlife apiserver", f"--data {folder.path}"
     return (
         f"`{command} check {data}` shows all of it, `{command} restore FILE {data}` replaces it by a backup; without "

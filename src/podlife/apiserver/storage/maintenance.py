@@ -1,7 +1,7 @@
 """Backup, restore and check of a store's files.
 
-All three work beside a running server, from another process too: they read one consistent state of the log.
-They block, print nothing, and say what they found or did in a small report.
+All three work beside a running server, from another process too: they read one consistent state of the log. They
+block, print nothing, and return a small report.
 """
 
 from __future__ import annotations
@@ -13,24 +13,17 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from podlife.apiserver.storage.data_dir import DataFolder, whole_file
+from podlife.apiserver.storage.data_dir import DataDir, whole_file
 from podlife.apiserver.storage.database import Database, ReadRow
-from podlife.apiserver.storage.high_water_mark import (
-    Mark,
-    MarkFile,
-    MarkReading,
-    read_mark,
-)
+from podlife.apiserver.storage.high_water_mark import HighWaterMark, MarkFile, MarkReading, read_mark
 from podlife.apiserver.storage.inspection import Inspection
 from podlife.apiserver.storage.store import StoreError
 from podlife.apiserver.storage.upgrade import upgrade
 from podlife.apiserver.storage.verification import Verification
 from podlife.errors import ConfigError
 
-__all__ = ["BackupReport", "CheckReport", "RestoreReport", "backup", "check", "restore"]
-
-# What happened after a backup is forgotten by a restore, but not by the clients that saw it. Their revisions
-# must not come to mean something else: the restored store goes on from one that the lost time did not reach.
+# A restore forgets what happened after the backup, but clients that saw it do not. Their revisions must not come to
+# mean something else: the restored store continues at a revision that the lost period did not reach.
 RESTORE_SKIPS = 1_000_000
 
 
@@ -47,13 +40,13 @@ class RestoreReport:
     folder: Path
     revision: int
     records: int
-    # Where the remains of the store before it have been moved to.
+    # Where the remains of the previous store have been moved.
     remains: Path | None
 
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """`skipped` counts revisions that were never written, as a refused transaction leaves them."""
+    """`skipped` counts revisions that were never written, as a failed transaction leaves them."""
 
     path: Path
     revision: int
@@ -69,10 +62,11 @@ class CheckReport:
 
 
 def backup(folder: Path, target: Path) -> BackupReport:
-    """Copy the store of a data folder into one file, as it stands now.
+    """Copy the current store of a data folder into one file.
 
-    Raises ConfigError when there is no store or the target exists, StoreError when the store is damaged or the target
-    cannot be written."""
+    Raises ConfigError if there is no store or the target exists, StoreError if the store is damaged or the target
+    cannot be written.
+    """
     if target.exists() or target.is_symlink():
         raise ConfigError(f"{target} exists already: a backup never overwrites")
     with closing(_open(folder)) as source, whole_file(target) as partial:
@@ -84,14 +78,15 @@ def backup(folder: Path, target: Path) -> BackupReport:
 
 
 def restore(source: Path, folder: Path) -> RestoreReport:
-    """Make a store out of a backup, in a folder that has none, or only the remains of one: those are moved into a
-    folder beside it. The history of the restored store begins a good way on, after everything that the folder is known
-    to have served: a client that resumes a watch from before must never be taken for one of the new history.
+    """Create a store from a backup, in a folder that has none or only the remains of one, which are moved into a
+    folder beside it. The restored history begins well after everything that the folder is known to have served: a
+    client that resumes an earlier watch must never be taken for one of the new history.
 
-    Raises ConfigError when the folder is in use or holds a sound store, StoreError when the backup is not sound."""
-    # What cannot be a backup is refused before a folder is made for it.
+    Raises ConfigError if the folder is in use or holds a sound store, StoreError if the backup is not sound.
+    """
+    # Anything that cannot be a backup is rejected before a folder is created for it.
     _open(source).close()
-    data = DataFolder(folder)
+    data = DataDir(folder)
     data.claim()
     try:
         if data.has_store and _is_sound(folder):
@@ -113,15 +108,16 @@ def restore(source: Path, folder: Path) -> RestoreReport:
 
 
 def check(path: Path) -> CheckReport:
-    """Read a whole store (a data folder, or a backup) and say everything that is wrong with it.
+    """Read a whole store (a data folder, or a backup) and report everything that is wrong with it.
 
-    Raises ConfigError when there is none, StoreError when the file is not a store at all."""
-    # Read first: a running server goes on writing, and at no moment is the mark ahead of the log.
-    mark = read_mark(DataFolder(path).mark) if path.is_dir() else MarkReading(None)
+    Raises ConfigError if there is none, StoreError if the file is not a store at all.
+    """
+    # Read first: a running server keeps writing, and the mark is never ahead of the log.
+    mark = read_mark(DataDir(path).mark) if path.is_dir() else MarkReading(None)
     with closing(_open(path)) as database:
         inspection = Inspection(0)
         try:
-            # One transaction: a running server may write on, what is read stays as it was.
+            # One transaction: a running server may keep writing without affecting what is read.
             database.connection.execute("BEGIN")
             for (finding,) in database.connection.execute("PRAGMA integrity_check"):
                 if finding != b"ok":
@@ -184,7 +180,7 @@ def _open(path: Path) -> Database:
         raise ConfigError(f"there is no store in {path}: it does not exist")
     if not path.is_dir():
         return Database(path)
-    folder = DataFolder(path)
+    folder = DataDir(path)
     folder.refuse_lost_store()
     if not folder.has_store:
         raise ConfigError(f"there is no store in {path}")
@@ -194,7 +190,7 @@ def _open(path: Path) -> Database:
 def _copy(source: Database, target: Path) -> None:
     with closing(sqlite3.connect(target)) as copy:
         source.connection.backup(copy)
-        # A copy is one file: it needs no log beside it.
+        # A copy is one file: it needs no write-ahead log.
         copy.execute("PRAGMA journal_mode = DELETE")
 
 
@@ -204,7 +200,7 @@ def _begin_history(path: Path, since: int, revision: int) -> int:
         return copy.revision()
 
 
-def _write_mark(folder: DataFolder) -> None:
+def _write_mark(folder: DataDir) -> None:
     with closing(Database(folder.database)) as database:
-        mark = Mark(database.meta()["identity"], database.revision(), database.newest_chain())
+        mark = HighWaterMark(database.meta()["identity"], database.revision(), database.newest_chain())
     MarkFile(folder.mark, mark).close()

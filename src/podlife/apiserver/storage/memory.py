@@ -1,19 +1,17 @@
-"""A store that lives as long as its process: for tests, and for the whole system under virtual time.
+"""Store that lives as long as its process: for tests, and for the whole system under virtual time.
 
-It has no thread and waits for nothing: a commit has happened when `commit` is left.
+It has no thread and waits for nothing: changes are applied when `commit` returns.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from podlife.apiserver.storage.state import State
+from podlife.apiserver.storage.state import StoreState
 from podlife.apiserver.storage.store import Change, Record
 
-__all__ = ["MemoryStore"]
 
-
-class MemoryStore(State):
+class MemoryStore(StoreState):
     async def commit(self, *changes: Change) -> Sequence[Record]:
         self.refuse_when_closed()
         events = self.prepare(changes, self.revision)

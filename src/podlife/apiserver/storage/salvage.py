@@ -1,7 +1,7 @@
-"""Saves what can still be trusted of a damaged store into a backup, and names what cannot.
+"""Saves the trustworthy part of a damaged store into a backup, and lists the rest.
 
-For an operator without a backup: the rest is gone, and `restore` makes that true for every client. An object that was
-changed or removed in a row that is lost may come back as it was before. The damaged store is only read.
+For an operator without a backup: the rest is lost, and `restore` makes that true for every client. An object that was
+changed or deleted in a lost row may come back in its earlier state. The damaged store is only read.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from podlife.apiserver.storage.checksums import seal
-from podlife.apiserver.storage.data_dir import DataFolder, whole_file
+from podlife.apiserver.storage.data_dir import DataDir, whole_file
 from podlife.apiserver.storage.database import Database, ReadRow, first_meta, insert_sealed, write_meta
 from podlife.apiserver.storage.high_water_mark import read_mark
 from podlife.apiserver.storage.state import Row
@@ -31,7 +31,7 @@ class SalvageReport:
 
 
 class _Salvage:
-    """Replays the rows that can be read, oldest first."""
+    """Replays the readable rows, oldest first."""
 
     def __init__(self) -> None:
         self.standing: dict[tuple[bytes, bytes, bytes], ReadRow] = {}
@@ -44,7 +44,7 @@ class _Salvage:
         key = (resource, namespace, name)
         self.revision = max(self.revision, revision)
         if is_named:
-            # What stood before no longer does, even if what came instead is lost.
+            # The previous version is superseded even if its successor is lost.
             self.standing.pop(key, None)
         if is_whole and not deleted:
             self.standing[key] = row
@@ -52,7 +52,7 @@ class _Salvage:
             self.lost.append(f"{title_of(revision, *key)} is damaged")
 
     def read(self, database: Database) -> None:
-        """From both ends towards what cannot be read."""
+        """Read from both ends towards the unreadable part."""
         try:
             for row in database.rows():
                 self.visit(row)
@@ -72,8 +72,9 @@ def _backwards(database: Database, revision: int) -> Iterator[ReadRow]:
 def salvage(folder: Path, target: Path) -> SalvageReport:
     """Write a backup of everything in a damaged store that matches its checksums.
 
-    Raises ConfigError when a process uses the folder or the target exists, StoreError when nothing can be saved."""
-    data = DataFolder(folder)
+    Raises ConfigError if a process uses the folder or the target exists, StoreError if nothing can be saved.
+    """
+    data = DataDir(folder)
     data.refuse_lost_store()
     if not data.has_store:
         raise ConfigError(f"there is no store in {folder}")
@@ -82,7 +83,7 @@ def salvage(folder: Path, target: Path) -> SalvageReport:
         saved = _Salvage()
         with closing(Database(data.database)) as database:
             if not database.has_checksums:
-                raise StoreError(f"{data.database} has no checksums: what of it is sound cannot be told")
+                raise StoreError(f"{data.database} has no checksums, so damage cannot be located")
             saved.read(database)
         mark = read_mark(data.mark).mark
         if mark is not None and mark.revision > saved.revision:

@@ -1,8 +1,8 @@
-"""A store that survives its process: SQLite in WAL mode, synchronous, with group commit.
+"""Durable store: SQLite in WAL mode, synchronous, with group commit.
 
-Reads come from memory and never wait. A change is checked and encoded on the event loop, made durable by the
-writer's thread, and only then applied, published and acknowledged, in the order of revisions. If the disk
-refuses, every commit of the transaction fails, its revisions are skipped, and the next one tries anew.
+Reads come from memory and never wait. A change is checked and encoded on the event loop, made durable by the writer's
+thread, and only then applied, published and acknowledged, in the order of revisions. If a write fails, every commit
+of the transaction fails, its revisions are skipped, and the next transaction tries again.
 """
 
 from __future__ import annotations
@@ -12,39 +12,37 @@ import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 
-from podlife.apiserver.storage.data_dir import DataFolder
+from podlife.apiserver.storage.data_dir import DataDir
 from podlife.apiserver.storage.database import Database
-from podlife.apiserver.storage.disk_reserve import Reserve
+from podlife.apiserver.storage.disk_reserve import DiskReserve
 from podlife.apiserver.storage.high_water_mark import MarkFile
 from podlife.apiserver.storage.loader import load
-from podlife.apiserver.storage.state import Limits, State
+from podlife.apiserver.storage.state import HistoryLimits, StoreState
 from podlife.apiserver.storage.store import Change, Key, Record, StoreError
-from podlife.apiserver.storage.writer import Commit, Disk, Writer
-
-__all__ = ["SqliteStore"]
+from podlife.apiserver.storage.writer import Commit, CommitWriter, StoreFiles
 
 
-class SqliteStore(State):
-    def __init__(self, folder: DataFolder, limits: Limits | None = None) -> None:
-        """Use `open`, which also claims the folder and loads what is there."""
+class SqliteStore(StoreState):
+    def __init__(self, folder: DataDir, limits: HistoryLimits | None = None) -> None:
+        """Use `open`, which also locks the folder and loads the store."""
         super().__init__(limits)
         self._folder = folder
         self._database: Database
-        self._writer: Writer
-        # The last revision given out, also to changes that are not durable yet.
+        self._writer: CommitWriter
+        # The last assigned revision, including changes that are not durable yet.
         self._assigned = 0
         self._in_flight: dict[Key, Commit] = {}
 
     @classmethod
-    async def open(cls, path: Path, *, limits: Limits | None = None) -> SqliteStore:
-        """Open the store in a folder, or make one there if the folder was never used. Raises ConfigError when the
-        folder cannot be used or another process uses it, StoreError when its store is lost or damaged."""
-        folder = DataFolder(path)
+    async def open(cls, path: Path, *, limits: HistoryLimits | None = None) -> SqliteStore:
+        """Open the store in a folder, or create one if the folder was never used. Raises ConfigError if the folder
+        cannot be used or another process uses it, StoreError if its store is lost or damaged."""
+        folder = DataDir(path)
         folder.claim()
         try:
             store = cls(folder, limits)
             disk = await asyncio.to_thread(store._load, asyncio.get_running_loop().time())
-            store._writer = Writer(disk, store._settle)
+            store._writer = CommitWriter(disk, store._settle)
         except BaseException:
             folder.release()
             raise
@@ -54,7 +52,7 @@ class SqliteStore(State):
     async def commit(self, *changes: Change) -> Sequence[Record]:
         self.refuse_when_closed()
         if not changes and self._in_flight:
-            # Keys leave when they are settled, in the order in which they came: the last one is the newest.
+            # Keys are removed when they are settled, in order: the last one is the newest.
             await self._settled(next(reversed(self._in_flight.values())))
         while (earlier := self._first_in_flight(changes)) is not None:
             await self._settled(earlier)
@@ -78,14 +76,14 @@ class SqliteStore(State):
         await self._writer.stop()
         self._folder.release()
 
-    def _load(self, now: float) -> Disk:
+    def _load(self, now: float) -> StoreFiles:
         mark = load(self._folder, self, now)
         self._assigned = self.revision
-        reserve = Reserve(self._folder.reserve)
+        reserve = DiskReserve(self._folder.reserve)
         try:
             reserve.take()
             self._database = Database.open(self._folder.database)
-            return Disk(self._database, MarkFile(self._folder.mark, mark), reserve)
+            return StoreFiles(self._database, MarkFile(self._folder.mark, mark), reserve)
         except (OSError, sqlite3.Error) as error:
             raise StoreError(f"{self._folder.database} cannot be opened: {error}") from error
 
@@ -102,7 +100,7 @@ class SqliteStore(State):
         await follower
 
     def _settle(self, group: list[Commit], failure: Exception | None) -> None:
-        """The group is durable, or has failed: let it happen and tell those who wait."""
+        """The group is durable, or has failed: apply it and wake its waiters."""
         events = [event for commit in group for event in commit.events]
         for event in events:
             self._in_flight.pop(event.record.key, None)
@@ -111,7 +109,7 @@ class SqliteStore(State):
             self._writer.compact_until = self._compacted
         for commit in group:
             if commit.done.done():
-                # Its caller was cancelled; the change happened all the same.
+                # Its caller was cancelled; the change is applied nevertheless.
                 pass
             elif failure is None:
                 commit.done.set_result([event.record for event in commit.events])

@@ -1,10 +1,10 @@
-"""What a store holds in memory: the records of every resource, their history, and those who wait for more.
+"""In-memory state of a store: the records of every resource, their history, and waiting readers.
 
-`State` is the reading half of a `Store`; a store adds how changes are kept. A commit is prepared (checked and
-encoded, nothing changed), kept by the store in its own way, and applied: then everybody sees it at once.
+`StoreState` is the reading half of a `Store`; a store adds how changes are made durable. A commit is prepared
+(checked and encoded, nothing changed), stored, and applied: then all readers see it at once.
 
-History is bounded by age, by count and by the size of its values, for all resources together: the oldest goes
-first. Age is looked at when something is written or history is asked for, so no timer runs for it.
+History is bounded by age, by count and by the size of its values, for all resources together: the oldest is dropped
+first. Age is checked on writes and when history is read, so no timer is needed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from sys import intern
 
-from podlife.apiserver.storage.collection import Collection
 from podlife.apiserver.storage.cursor import Cursor
 from podlife.apiserver.storage.key_locks import KeyLocks
 from podlife.apiserver.storage.store import (
@@ -30,20 +29,19 @@ from podlife.apiserver.storage.store import (
     Record,
     StoreError,
 )
-
-__all__ = ["Limits", "Row", "State"]
+from podlife.apiserver.storage.watch_cache import WatchCache
 
 # History is dropped in stretches of this many seconds, or of a part of its bounds.
 STRETCH_SECONDS = 1.0
 STRETCH_PART = 64
 
 Row = tuple[int, str, str, str, int, int, bytes]
-"""A change as it is kept: revision, resource, namespace, name, whether deleted, previous revision, value."""
+"""A change as stored: revision, resource, namespace, name, whether deleted, previous revision, value."""
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """How much history is kept: until the first of the bounds is met."""
+class HistoryLimits:
+    """How much history is kept: until the first bound is reached."""
 
     seconds: float = 600.0
     events: int = 100_000
@@ -52,7 +50,7 @@ class Limits:
 
 @dataclass(slots=True)
 class _Stretch:
-    """Some of the history, up to a revision: what is dropped in one piece."""
+    """A part of the history, up to a revision, which is dropped in one piece."""
 
     since: float
     until: float
@@ -61,14 +59,14 @@ class _Stretch:
     value_bytes: int
 
 
-class State:
-    def __init__(self, limits: Limits | None = None) -> None:
+class StoreState:
+    def __init__(self, limits: HistoryLimits | None = None) -> None:
         self.is_closed = False
-        # The titles of damaged rows that are not served.
+        # Titles of damaged rows that are not served.
         self.set_aside: Sequence[str] = ()
-        self._limits = limits or Limits()
+        self._limits = limits or HistoryLimits()
         self._locks = KeyLocks()
-        self._collections: dict[str, Collection] = {}
+        self._collections: dict[str, WatchCache] = {}
         self._revision = 0
         self._compacted = 0
         self._stretches: deque[_Stretch] = deque()
@@ -139,9 +137,10 @@ class State:
             raise StoreError("the store is closed")
 
     def prepare(self, changes: Sequence[Change], after: int) -> Sequence[Event]:
-        """What the changes will be, with the revisions that follow `after`. Nothing has happened yet.
+        """Prepare the changes, with the revisions that follow `after`. Nothing is applied yet.
 
-        Raises MismatchError, and whatever an `encode` raises."""
+        Raises MismatchError, and whatever an `encode` raises.
+        """
         for change in changes:
             self._check(change)
         events: list[Event] = []
@@ -158,8 +157,8 @@ class State:
         return events
 
     def apply(self, events: Sequence[Event]) -> None:
-        """Let the prepared events happen, in the order of their revisions, and tell those who wait."""
-        touched: dict[Collection, None] = {}
+        """Apply the prepared events, in the order of their revisions, and wake the waiters."""
+        touched: dict[WatchCache, None] = {}
         value_bytes = 0
         for event in events:
             collection = self._collection(event.record.key.resource)
@@ -177,8 +176,8 @@ class State:
             self._wake_waiting()
 
     def load(self, compacted: int, rows: Iterable[Row], now: float) -> None:
-        """Take up, in place of everything, what a store has kept: every standing record and the history after
-        `compacted`, oldest first. What is not after it only brings its record."""
+        """Replace everything with what a store has kept: every existing record and the history after `compacted`,
+        oldest first. Earlier rows only contribute their record."""
         standing: dict[str, dict[str, Record]] = {}
         history: list[Event] = []
         self._stretches.clear()
@@ -193,7 +192,7 @@ class State:
                 records[path] = record
             if revision > compacted:
                 history.append(Event(_kind(previous, is_deleted=bool(deleted)), record, previous))
-        self._collections = {resource: Collection(records) for resource, records in standing.items()}
+        self._collections = {resource: WatchCache(records) for resource, records in standing.items()}
         self._compacted = self._revision = compacted
         for event in history:
             self._collections[event.record.key.resource].remember(event)
@@ -202,16 +201,16 @@ class State:
         self._drop_excess()
 
     def end(self) -> None:
-        """Close: wake everybody who waits, to find that nothing more will come."""
+        """Close: wake all waiters, which then find that nothing more will come."""
         self.is_closed = True
         for collection in self._collections.values():
             collection.wake()
         self._wake_waiting()
 
-    def _collection(self, resource: str) -> Collection:
+    def _collection(self, resource: str) -> WatchCache:
         collection = self._collections.get(resource)
         if collection is None:
-            collection = self._collections[resource] = Collection()
+            collection = self._collections[resource] = WatchCache()
         return collection
 
     def _check(self, change: Change) -> None:
@@ -248,7 +247,7 @@ class State:
         limits = self._limits
         if self._events <= limits.events and self._value_bytes <= limits.value_bytes:
             return
-        # Some more than needed, so that the work is done now and then and not with every event.
+        # A little more than needed, so that this is done now and then and not with every event.
         events = limits.events - limits.events // 8
         value_bytes = limits.value_bytes - limits.value_bytes // 8
         while self._stretches and (self._events > events or self._value_bytes > value_bytes):

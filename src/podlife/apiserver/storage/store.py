@@ -1,13 +1,14 @@
-"""The seam between the API server and what keeps its objects.
+"""Interface between the API server and its storage.
 
 A store is a revisioned log of changes and the state they add up to. It guarantees:
 
-* Revisions only rise, by one for each change, across restarts too; what is acknowledged is durable.
-* The changes of one `commit` happen together or not at all, and are seen together.
+* Revisions only increase, by one for each change, across restarts too; what is acknowledged is durable.
+* The changes of one `commit` are applied and seen together, or not at all.
 * Readers see committed state only; a subscriber sees every later change of its resource, once and in order.
-* Values are opaque bytes. A value learns its own revision when it is written, through `encode(revision)`,
-  so that the bytes in the store are the bytes on the wire.
-* Everything is bounded: history by age and size, a subscriber by that history. Who falls out of it is told.
+* Values are opaque bytes. A value learns its own revision when it is written, through `encode(revision)`, so that the
+  bytes in the store are the bytes on the wire.
+* Everything is bounded: history by age and size, a subscriber by that history. A subscriber that falls out of it gets
+  an error.
 
 All methods are called on one event loop. `MemoryStore` and `SqliteStore` pass the same conformance suite.
 """
@@ -22,33 +23,17 @@ from typing import NamedTuple, Protocol
 
 from podlife.errors import PodlifeError
 
-__all__ = [
-    "Batch",
-    "Change",
-    "CompactedError",
-    "Delete",
-    "Event",
-    "EventType",
-    "Key",
-    "MismatchError",
-    "Put",
-    "Record",
-    "Store",
-    "StoreError",
-    "Subscription",
-]
-
 
 class StoreError(PodlifeError):
-    """The store could not keep a change (a full disk, a failing one). Nothing of it was kept; reads go on."""
+    """The store could not keep a change (a full or failing disk). None of it was kept; reads continue."""
 
 
 class MismatchError(StoreError):
-    """The key is not at the revision that the change expects. Nothing was written."""
+    """The key is not at the expected revision. Nothing was written."""
 
 
 class CompactedError(StoreError):
-    """The history that was asked for is no longer kept. `oldest` is the first revision still there."""
+    """The requested history is no longer kept. `oldest` is the first revision still there."""
 
     def __init__(self, revision: int, oldest: int) -> None:
         super().__init__(f"revision {revision} has been compacted, the oldest kept is {oldest}")
@@ -57,7 +42,8 @@ class CompactedError(StoreError):
 
 
 class Key(NamedTuple):
-    """Where an object lives. `resource` is `pods` or `deployments.apps`; no namespace is the empty string."""
+    """Key of an object. `resource` is `pods` or `deployments.apps`; the namespace of a cluster-scoped object is
+    empty."""
 
     resource: str
     namespace: str
@@ -70,7 +56,7 @@ class Key(NamedTuple):
 
 
 class Record:
-    """One stored version of an object. Immutable; `cache` is for whoever derives something costly from it."""
+    """One stored version of an object. Immutable; `cache` is for values that are costly to derive from it."""
 
     __slots__ = ("cache", "key", "revision", "value")
 
@@ -88,8 +74,8 @@ class EventType(StrEnum):
 
 
 class Event:
-    """One change, as its subscribers see it. After a deletion `record` holds the last state of the object,
-    written with the revision of the deletion. `previous` is what stood there before."""
+    """One change, as its subscribers see it. After a deletion `record` holds the last state of the object, written
+    with the revision of the deletion. `previous` is the version before."""
 
     __slots__ = ("frames", "previous", "record", "type")
 
@@ -97,7 +83,7 @@ class Event:
         self.type = type
         self.record = record
         self.previous = previous
-        # What was encoded for the wire already, by format: an event is encoded once however many watch.
+        # Bytes encoded for the wire, by format: an event is encoded once for all its watchers.
         self.frames: dict[object, bytes] = {}
 
     @property
@@ -107,7 +93,8 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """Write the value under the key. `expected` is the revision that must stand there; 0 means none may."""
+    """Write the value under the key. `expected` is the revision that must be current; 0 means the key must not
+    exist."""
 
     key: Key
     encode: Callable[[int], bytes]
@@ -127,10 +114,11 @@ Change = Put | Delete
 
 
 class Batch:
-    """What one call of `Subscription.next` brings: a run of events, shared by all who read the same run.
+    """What one call of `Subscription.next` returns: a run of events, shared by all who read the same run.
 
-    `frames` lets subscribers share what they make of the whole run, by format; `groups` lets those that are each
-    interested in one value of something share the work of sorting the run by it."""
+    `frames` lets subscribers share what they encode of the whole run, by format; `groups` lets those that each select
+    one value of a field share the work of sorting the run by it.
+    """
 
     __slots__ = ("events", "frames", "groups")
 
@@ -141,17 +129,18 @@ class Batch:
 
 
 class Subscription(Protocol):
-    """A cursor in the history of one resource. It holds no events of its own, so it needs no bound."""
+    """A cursor in the history of one resource. It holds no events, so it needs no bound."""
 
     async def next(self) -> Batch:
-        """Wait for the next events, in order. Raises CompactedError when this reader fell out of history.
+        """Wait for the next events, in order. Raises CompactedError if this reader fell out of history.
 
-        Cancelling the call loses nothing: the next call goes on at the same place."""
+        Cancelling the call loses nothing: the next call continues at the same position.
+        """
         ...
 
     @property
     def revision(self) -> int:
-        """Everything of this resource up to this revision has been handed out."""
+        """All events of this resource up to this revision have been returned."""
         ...
 
     def close(self) -> None: ...
@@ -175,42 +164,43 @@ class Store(Protocol):
 
     @property
     def set_aside(self) -> Sequence[str]:
-        """The titles of the rows that were found damaged when the store was opened, and are not served."""
+        """Titles of the rows that were damaged when the store was opened, and are not served."""
         ...
 
     def get(self, key: Key) -> Record | None: ...
 
     def list(self, resource: str, namespace: str = "", *, revision: int | None = None) -> Sequence[Record]:
-        """The objects of a resource (in one namespace), in the order of `Key.path`; now, or as they stood at
-        `revision` (CompactedError when that is no longer known)."""
+        """Objects of a resource (in one namespace), in the order of `Key.path`; now, or as of `revision`
+        (CompactedError if that is no longer known)."""
         ...
 
     def count(self, resource: str) -> int: ...
 
     def locked(self, *keys: Key) -> AbstractAsyncContextManager[None]:
-        """Hold the keys for a read, a decision and a commit. First come, first served; several keys are taken
-        in one order by everybody, so that nobody waits in a circle."""
+        """Hold the keys for a read, a decision and a commit. First come, first served; keys are always taken in the
+        same order, so that there are no deadlocks."""
         ...
 
     async def commit(self, *changes: Change) -> Sequence[Record]:
-        """Apply the changes together. Raises MismatchError when an `expected` does not hold, StoreError when
-        they could not be kept; then none of them happened. Once it returns they are durable. A commit that
-        has begun is finished even if its caller is cancelled.
+        """Apply the changes together. Raises MismatchError if an `expected` does not hold, StoreError if they could
+        not be stored; then none of them is applied. On return they are durable. A commit that has begun is
+        finished even if its caller is cancelled.
 
-        Every `expected` speaks of what stood there before the commit: a change and the removal of the same
-        key in one commit both name the revision that was read.
+        Every `expected` refers to the state before the commit: a change and the removal of the same key in one commit
+        both name the revision that was read.
 
-        Without changes it waits for the commits that were begun before it, and writes nothing."""
+        Without changes it waits for the commits that were begun before it, and writes nothing.
+        """
         ...
 
     def subscribe(self, resource: str, *, since: int) -> Subscription:
-        """Every change of the resource after revision `since`. Raises CompactedError when that is too old."""
+        """Every change of the resource after revision `since`. Raises CompactedError if that is too old."""
         ...
 
     async def wait_for_revision(self, revision: int, *, seconds: float) -> bool:
-        """Wait until the store has reached the revision; says whether it has."""
+        """Wait until the store has reached the revision; returns whether it has."""
         ...
 
     async def close(self) -> None:
-        """Finish what was begun, refuse what comes, end every subscription."""
+        """Finish pending commits, refuse new ones, end every subscription."""
         ...

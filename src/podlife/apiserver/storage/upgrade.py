@@ -1,7 +1,7 @@
-"""Brings a store that an earlier podlife wrote to today's format: adds the checksums, in one transaction.
+"""Upgrades a store of the earlier format to the current one: adds checksums, in one transaction.
 
-What the earlier format cannot show (a byte that was flipped inside of a text) gets a checksum like everything else;
-what breaks a rule of the log is refused, and the file stays as it is.
+Damage that the earlier format cannot show (a flipped byte inside a text) gets a checksum like everything else; a log
+that breaks a rule is rejected, and the file is left unchanged.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from podlife.apiserver.storage.store import StoreError
 
 
 def upgrade(path: Path) -> bool:
-    """Say whether there was something to do. Raises StoreError when the store is not sound."""
+    """Upgrade if needed and return whether it was. Raises StoreError if the store is not sound."""
     with closing(Database(path)) as database:
         if database.has_checksums:
             return False

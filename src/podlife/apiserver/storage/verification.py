@@ -1,7 +1,7 @@
-"""Holds the log of a store against its checksums, and decides what damage means for those who are served.
+"""Checks the log of a store against its checksums, and decides what damage means for clients.
 
-A missing object looks like a deleted one: agents stop its containers, controllers delete what it owned. So a store
-with damage among its standing objects is refused as a whole. Damage that nobody can mistake for a deletion is set
+A missing object looks like a deleted one: kubelets stop its containers, controllers delete its dependents. So a store
+with damage among its existing objects is rejected as a whole. Damage that cannot be mistaken for a deletion is set
 aside and reported: a superseded version only shortens the history, and nothing acts on the absence of an Event.
 """
 
@@ -15,13 +15,13 @@ from podlife.apiserver.storage.checksums import head_of, link
 from podlife.apiserver.storage.database import ReadRow
 from podlife.apiserver.storage.state import Row
 
-# No component takes the absence of one of these for a decision.
+# No component acts on the absence of one of these.
 EXPENDABLE = frozenset({"events"})
 
 
 @dataclass(frozen=True, slots=True)
 class DamagedRow:
-    """`is_named` says whether everything but the value is as it was written."""
+    """`is_named` says whether everything but the value is intact."""
 
     revision: int
     resource: str
@@ -31,14 +31,14 @@ class DamagedRow:
 
     @property
     def is_harmless(self) -> bool:
-        """Whether nobody is misled when it is not served."""
+        """Whether not serving it misleads no client."""
         return self.is_named and (self.deleted or self.resource in EXPENDABLE)
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """What damaged rows mean: those that make the store unusable, those that are set aside, and up to which revision
-    the history is lost with them."""
+class DamageAssessment:
+    """What damaged rows mean: which make the store unusable, which are set aside, and up to which revision the
+    history is lost with them."""
 
     fatal: tuple[DamagedRow, ...]
     set_aside: tuple[DamagedRow, ...]
@@ -46,19 +46,19 @@ class Verdict:
 
 
 class Verification:
-    """Reads rows once, oldest first. What is wrong stands in `damaged` and `problems` when all have been read."""
+    """Reads rows once, oldest first. `damaged` and `problems` are complete when all have been read."""
 
     def __init__(self, meta: Mapping[str, int]) -> None:
         self._meta = meta
         self.damaged: dict[int, DamagedRow] = {}
-        # What is wrong with the log as a whole: rows are missing, or there are some too many.
+        # Problems of the log as a whole: missing or surplus rows.
         self.problems: list[str] = []
         self.revision = meta["compacted"]
         self.chain = meta["chain"]
         self._successors: dict[int, int] = {}
 
     def trusted(self, rows: Iterable[ReadRow]) -> Iterator[Row]:
-        """The rows that are what was written. One that is set aside comes as the removal of its object."""
+        """The intact rows. A row that is set aside is returned as the removal of its object."""
         compacted, standing = self._meta["compacted"], 0
         for row in rows:
             revision, resource, namespace, name, deleted, previous, _, checksum, chain, value = row
@@ -74,7 +74,7 @@ class Verification:
             else:
                 damaged = self.damaged[revision] = _describe(row, is_named=is_named)
                 if damaged.is_harmless:
-                    # Whatever it was, the version before it no longer stands.
+                    # Whatever it was, the version before it is superseded.
                     yield revision, resource.decode(), namespace.decode(), name.decode(), 1, previous, b""
             self.revision = revision
         self.revision = max(self.revision, compacted)
@@ -89,10 +89,10 @@ class Verification:
             self.problems.append(
                 f"rows are missing or damaged before revision {revision}: the chain is broken"
             )
-        # Go on from here: one gap is one problem.
+        # Continue from here: one gap is one problem.
         self.chain = chain if isinstance(chain, int) else 0
 
-    def verdict(self) -> Verdict:
+    def verdict(self) -> DamageAssessment:
         """What the damaged rows mean, once all rows have been read."""
         fatal, set_aside, lost = [], [], 0
         for row in self.damaged.values():
@@ -102,11 +102,11 @@ class Verification:
             else:
                 set_aside.append(row)
                 lost = max(lost, successor or row.revision)
-        return Verdict(tuple(fatal), tuple(set_aside), lost)
+        return DamageAssessment(tuple(fatal), tuple(set_aside), lost)
 
 
 def judge(row: ReadRow) -> tuple[bool, bool]:
-    """Whether a row is as it was written, and whether at least everything but its value is."""
+    """Whether a row is intact, and whether at least everything but its value is."""
     revision, resource, namespace, name, deleted, previous, head, checksum, _, value = row
     try:
         found = head_of(revision, resource, namespace, name, deleted, previous)
@@ -117,14 +117,14 @@ def judge(row: ReadRow) -> tuple[bool, bool]:
 
 
 def title_of(revision: int, resource: object, namespace: object, name: object) -> str:
-    """How a row is called in a message; damaged names are shown as they are."""
+    """A row's name in a message; damaged names are shown as they are."""
     path = "/".join(part for part in (_text(namespace), _text(name)) if part)
     return f"revision {revision} ({_text(resource)} {path})"
 
 
 def _text(value: object) -> str:
     text = value.decode(errors="replace") if isinstance(value, bytes) else str(value)
-    # What is damaged may hold anything, and may be of any length.
+    # Damaged text may hold anything, and may be of any length.
     return "".join(character if character.isprintable() else "?" for character in text[:253])
 
 

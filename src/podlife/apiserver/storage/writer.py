@@ -1,11 +1,11 @@
-"""The thread that writes: group commit.
+"""Writer thread: group commit.
 
-Commits that arrive while a transaction is on its way to the disk share the next one, and its one fsync. The
-event loop hears of a group when it is durable, or has failed as a whole; groups are written and told in the
-order of their revisions. Between groups the log is compacted, a little at a time.
+Commits that arrive while a transaction is being written share the next one, and its one fsync. The event loop is
+notified of a group when it is durable, or has failed as a whole; groups are written and reported in the order of
+their revisions. Between groups the log is compacted, a little at a time.
 
-When the disk is full, the reserve is given up, and until there is room again every commit that creates an object is
-refused. What changes or removes objects goes on: nodes stay alive, and somebody can make room.
+When the disk is full, the reserve is released, and until there is room again every commit that creates an object is
+refused. Changes and removals continue: nodes stay ready, and objects can be deleted to make room.
 """
 
 from __future__ import annotations
@@ -20,35 +20,33 @@ from queue import SimpleQueue
 from threading import Thread
 
 from podlife.apiserver.storage.database import WAL_PAGES, WAL_PAGES_WHEN_FULL, Database, is_full
-from podlife.apiserver.storage.disk_reserve import Reserve
+from podlife.apiserver.storage.disk_reserve import DiskReserve
 from podlife.apiserver.storage.high_water_mark import MarkFile
 from podlife.apiserver.storage.state import Row
 from podlife.apiserver.storage.store import Event, EventType, Record
-
-__all__ = ["Commit", "Writer"]
 
 # Large enough that the fsync hardly counts, small enough that the first of a group does not wait for long.
 GROUP_ROWS = 256
 GROUP_BYTES = 4 << 20
 COMPACT_REVISIONS = 1_000
 COMPACT_REVISIONS_WHEN_FULL = 50
-# So much within the database is room for new objects, even if its file cannot grow.
+# This much free space inside the database is enough for new objects, even if its file cannot grow.
 ROOM_BYTES = 4 << 20
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Disk:
-    """The files of a store that is written to."""
+class StoreFiles:
+    """Files of a store that is written to."""
 
     database: Database
     mark: MarkFile
-    reserve: Reserve
+    reserve: DiskReserve
 
 
 class Commit:
-    """Changes on their way to the disk, and those who wait for them."""
+    """Changes on their way to the disk, and their waiters."""
 
     __slots__ = ("creates", "done", "events", "followers")
 
@@ -56,15 +54,15 @@ class Commit:
         self.events = events
         self.creates = any(event.type is EventType.ADDED for event in events)
         self.done = done
-        # Commits on the same keys, which must see first how this one ends.
+        # Commits on the same keys, which must first see how this one ends.
         self.followers: list[asyncio.Future[None]] = []
 
 
-class Writer:
+class CommitWriter:
     """Writes commits to files that it owns from `start` on. `settle` is called on the event loop with every group and
-    with what went wrong, if something did."""
+    its error, if any."""
 
-    def __init__(self, disk: Disk, settle: Callable[[list[Commit], Exception | None], None]) -> None:
+    def __init__(self, disk: StoreFiles, settle: Callable[[list[Commit], Exception | None], None]) -> None:
         self._database, self._mark, self._reserve = disk.database, disk.mark, disk.reserve
         self._settle = settle
         self._loop = asyncio.get_running_loop()
@@ -77,7 +75,7 @@ class Writer:
         self._revision = self._compacted
         # How far the log may be compacted; set by the event loop, read by the thread.
         self.compact_until = self._compacted
-        # An unfinished write is acknowledged to nobody, so it need not keep a dying process alive.
+        # An unfinished write is not acknowledged, so it need not keep a dying process alive.
         self._thread = Thread(target=self._run, name="store-writer", daemon=True)
 
     def start(self) -> None:
@@ -101,12 +99,12 @@ class Writer:
             self._database.close()
         with suppress(OSError):
             self._mark.close()
-        # Nothing is written to a store that is closed.
+        # Nothing is written to a closed store.
         self._reserve.spend()
         self._tell(self._tell_ended)
 
     def _keep(self, group: list[Commit]) -> list[tuple[list[Commit], Exception | None]]:
-        """Write what there is room for; commits that end alike, and how."""
+        """Write what there is room for; returns commits with a common outcome, and the outcome."""
         if self.is_full and self._has_room():
             self.is_full = False
             logger.warning("there is room for new objects in %s again", self._database.path)
@@ -126,7 +124,7 @@ class Writer:
         return ends
 
     def _has_room(self) -> bool:
-        """On the disk, or within the database, whose file never shrinks."""
+        """Free space on the disk, or within the database, whose file never shrinks."""
         try:
             if self._reserve.take_back():
                 self._database.use_wal_pages(WAL_PAGES)
@@ -143,12 +141,12 @@ class Writer:
             self._database.path,
             failure,
         )
-        # Not possible at the moment: then the log stays as long as it is.
+        # Not possible at the moment: the write-ahead log keeps its size.
         with suppress(sqlite3.Error):
             self._database.use_wal_pages(WAL_PAGES_WHEN_FULL)
 
     def _tell(self, call: Callable[..., None], *arguments: object) -> None:
-        # A loop that was closed before the store leaves nobody to be told.
+        # The loop was closed before the store: no waiter is left.
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(call, *arguments)
 
@@ -157,7 +155,7 @@ class Writer:
             self._ended.set_result(None)
 
     def _take(self) -> list[Commit]:
-        """Everything that waits, up to the bounds of a group; empty at the end."""
+        """All waiting commits, up to the bounds of a group; empty at the end."""
         group: list[Commit] = []
         rows = size = 0
         while not self._is_ending:
@@ -176,9 +174,9 @@ class Writer:
         rows = [_row(event) for commit in group for event in commit.events]
         try:
             self._database.insert(rows)
-        except Exception as error:  # noqa: BLE001 - whatever it is, those who wait must hear of it
+        except Exception as error:  # noqa: BLE001 - waiters must be notified of any error
             return error
-        # A mark that lags shows less, and does no harm.
+        # A lagging mark detects less, and does no harm.
         with suppress(OSError):
             self._mark.move(rows[-1][0], self._database.chain)
         self._revision = rows[-1][0]
@@ -187,7 +185,7 @@ class Writer:
     def _compact(self) -> None:
         until = self._compacted + COMPACT_REVISIONS
         if self.is_full:
-            # The history that readers were promised is in memory. Here it takes room that deletions need.
+            # The history that readers were promised is in memory. On disk it takes room that deletions need.
             until = self._revision
             if until < self._compacted + COMPACT_REVISIONS_WHEN_FULL:
                 return

@@ -1,7 +1,7 @@
-"""What each kind answers to the verbs' questions: defaults, validation, what an update may change.
+"""Strategies: each kind's defaults, validation, and what an update may change.
 
-One singleton per resource, named after it; subresources that write something else than the status have one
-of their own. A strategy holds no state, so they can be shared.
+One singleton per resource, named after it; subresources that write something other than the status have their own. A
+strategy holds no state, so they can be shared.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from podlife.apiserver.strategies.apps.replicasets import (
 from podlife.apiserver.strategies.apps.statefulsets import ControllerRevisionStrategy, StatefulSetStrategy
 from podlife.apiserver.strategies.batch.cronjobs import CronJobStrategy
 from podlife.apiserver.strategies.batch.jobs import JobStrategy
-from podlife.apiserver.strategies.coordination import DisruptionBudgetStrategy, LeaseStrategy
+from podlife.apiserver.strategies.coordination import LeaseStrategy
 from podlife.apiserver.strategies.core.config import ConfigMapStrategy, SecretStrategy, ServiceAccountStrategy
 from podlife.apiserver.strategies.core.endpoints import EndpointsStrategy
 from podlife.apiserver.strategies.core.events import EventStrategy, EventsV1Strategy
 from podlife.apiserver.strategies.core.namespaces import NamespaceFinalizeStrategy, NamespaceStrategy
 from podlife.apiserver.strategies.core.nodes import NodeStrategy
-from podlife.apiserver.strategies.core.persistent_volume_claims import ClaimStrategy
+from podlife.apiserver.strategies.core.persistent_volume_claims import PersistentVolumeClaimStrategy
 from podlife.apiserver.strategies.core.persistent_volumes import PersistentVolumeStrategy
 from podlife.apiserver.strategies.core.pod.strategy import (
     EphemeralContainersStrategy,
@@ -34,6 +34,7 @@ from podlife.apiserver.strategies.object_meta import (
     validate_metadata,
     validate_metadata_update,
 )
+from podlife.apiserver.strategies.policy import PodDisruptionBudgetStrategy
 from podlife.apiserver.strategies.selectable_fields import SELECTABLE
 
 __all__ = [
@@ -84,7 +85,7 @@ SERVICE_ACCOUNTS = ServiceAccountStrategy()
 SERVICES = ServiceStrategy()
 ENDPOINTS = EndpointsStrategy()
 PERSISTENT_VOLUMES = PersistentVolumeStrategy()
-PERSISTENT_VOLUME_CLAIMS = ClaimStrategy()
+PERSISTENT_VOLUME_CLAIMS = PersistentVolumeClaimStrategy()
 REPLICATION_CONTROLLERS = ReplicationControllerStrategy()
 DEPLOYMENTS = DeploymentStrategy()
 REPLICA_SETS = ReplicaSetStrategy()
@@ -94,4 +95,4 @@ CONTROLLER_REVISIONS = ControllerRevisionStrategy()
 JOBS = JobStrategy()
 CRON_JOBS = CronJobStrategy()
 LEASES = LeaseStrategy()
-POD_DISRUPTION_BUDGETS = DisruptionBudgetStrategy()
+POD_DISRUPTION_BUDGETS = PodDisruptionBudgetStrategy()

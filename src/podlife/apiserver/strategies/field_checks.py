@@ -1,6 +1,6 @@
-"""What many validators say, said once.
+"""Checks that many validators share.
 
-Every check costs next to nothing when nothing is wrong: paths and messages are only put together for errors.
+A check costs next to nothing if nothing is wrong: paths and messages are only built for errors.
 """
 
 from __future__ import annotations
@@ -14,27 +14,13 @@ from podlife.api.codec import Object
 from podlife.api.field_errors import FieldError, bad_value, not_supported, required
 from podlife.memory import CACHED_VALUES
 
-__all__ = [
-    "IMMUTABLE",
-    "at_most_int32",
-    "immutable",
-    "is_ip",
-    "non_negative",
-    "not_one_of",
-    "positive",
-    "problems_at",
-    "required_choice",
-    "show_times",
-    "with_backsteps",
-]
-
 IMMUTABLE = "field is immutable"
 _LARGEST_INT32 = 2**31 - 1
 _LONGEST_IP = 64
 
 
 def not_one_of(path: str, value: Any, choices: Iterable[str]) -> FieldError:
-    """An unsupported value, with the supported ones in the order given."""
+    """An unsupported value, with the supported ones in the given order."""
     return not_supported(path, value, tuple(choices))
 
 
@@ -73,7 +59,7 @@ def with_backsteps(target: str) -> bool:
 
 
 def is_ip(text: str) -> bool:
-    # Nothing long is looked at, and nothing long is kept.
+    # Long texts are neither parsed nor cached.
     return len(text) <= _LONGEST_IP and _is_ip(text)
 
 
@@ -87,7 +73,7 @@ def _is_ip(text: str) -> bool:
 
 
 def show_times(status: Object, *fields: str) -> None:
-    """Times in conditions that upstream shows even where there are none."""
+    """Times in conditions that upstream shows even if they are not set."""
     for condition in status.get("conditions", ()):
         for field in fields:
             condition.setdefault(field, None)

@@ -1,4 +1,4 @@
-"""What differs between two objects, in a few lines: shown when an update changes what must stay."""
+"""Difference of two objects in a few lines, shown if an update changes immutable fields."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from podlife.api.excerpt import excerpt_json
-
-__all__ = ["describe_difference"]
 
 _MOST_LINES = 20
 _LONGEST_VALUE = 300

@@ -1,8 +1,8 @@
-"""The checks of metadata that every kind passes, on create and on update.
+"""Validation of the metadata of all kinds, on create and on update.
 
-What the registry fills in (uid, creationTimestamp, resourceVersion) it fills in before; a strategy gives the
-rule for names. GD-66: an update never changes a deletionTimestamp or its grace, and adds no finalizers to an
-object that is being deleted.
+The registry fills in uid, creationTimestamp and resourceVersion beforehand; a strategy gives the rule for names.
+GD-66: an update never changes a deletionTimestamp or its grace period, and adds no finalizers to an object that is
+being deleted.
 """
 
 from __future__ import annotations
@@ -15,15 +15,6 @@ from podlife.api.field_errors import FieldError, bad_value, forbidden, required
 from podlife.api.labels import validate_annotations, validate_labels
 from podlife.api.names import check_dns_label, check_label_key
 from podlife.apiserver.strategies.field_checks import IMMUTABLE, non_negative
-
-__all__ = [
-    "NameCheck",
-    "default_metadata",
-    "validate_finalizers",
-    "validate_metadata",
-    "validate_metadata_update",
-    "validate_owner_references",
-]
 
 _KEPT_WHEN_EMPTY = frozenset({"deletionGracePeriodSeconds", "name", "uid"})
 _STANDARD_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
@@ -49,7 +40,7 @@ def default_metadata(meta: Object) -> None:
 
 
 def validate_metadata(meta: Object, namespaced: bool, name_check: NameCheck) -> list[FieldError]:
-    """What is wrong with the metadata of a new object, whose name has been generated already."""
+    """Validate the metadata of a new object, whose name has been generated already."""
     errors: list[FieldError] = []
     if prefix := meta.get("generateName"):
         problems = name_check(prefix, prefix=True)
@@ -140,7 +131,7 @@ def _validate_unqualified(finalizers: Sequence[str]) -> list[FieldError]:
 
 
 def validate_metadata_update(new: Object, old: Object) -> list[FieldError]:
-    """What an update may not do to metadata, once the registry has kept what no client can change."""
+    """Validate an update of metadata, after the registry has restored what no client can change."""
     errors: list[FieldError] = []
     if old.get("deletionTimestamp") is not None:
         errors += _validate_no_new_finalizers(new, old)

@@ -1,7 +1,7 @@
-"""By which fields, beside name and namespace, each resource can be selected: exactly upstream's.
+"""Selectable fields of each resource besides name and namespace: exactly upstream's.
 
-Every function gives the value as a selector compares it; what is absent is the empty string, except where
-upstream's type has a number or a boolean there.
+Every function returns the value as a selector compares it; an absent value is the empty string, except where
+upstream's type has a number or a boolean.
 """
 
 from __future__ import annotations
@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from podlife.api.codec import Object
-
-__all__ = ["SELECTABLE", "SelectableFields"]
 
 SelectableFields = Mapping[str, Callable[[Object], str]]
 
@@ -69,7 +67,7 @@ _PODS: SelectableFields = {
     "spec.hostNetwork": _flag("spec", "hostNetwork"),
     "status.phase": _text("status", "phase"),
     "status.podIP": _text("status", "podIP"),
-    # Accepted, and never filled in: upstream's own gap.
+    # Accepted, but never filled in: a gap of upstream's.
     "status.podIPs": _nothing,
     "status.nominatedNodeName": _text("status", "nominatedNodeName"),
 }
@@ -82,7 +80,7 @@ _EVENTS: SelectableFields = {
     "type": _text("type"),
 }
 
-# Stored in the core/v1 shape, selected by the names of events.k8s.io/v1.
+# Stored in the core/v1 form, selected by the names of events.k8s.io/v1.
 _EVENTS_V1: SelectableFields = {
     **{f"regarding.{field}": _text("involvedObject", field) for field in _INVOLVED},
     "reason": _text("reason"),
@@ -101,4 +99,5 @@ SELECTABLE: Mapping[str, SelectableFields] = {
     "replicationcontrollers": {"status.replicas": _count("status", "replicas")},
     "jobs.batch": {"status.successful": _count("status", "succeeded")},
 }
-"""By the key of the resource (`pods`, `replicasets.apps`). What is not here has no fields of its own."""
+"""By the key of the resource (`pods`, `replicasets.apps`). Resources without an entry have no selectable fields of
+their own."""

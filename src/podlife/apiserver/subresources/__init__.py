@@ -1,0 +1,10 @@
+"""Subresources with rules of their own: binding, eviction, scale, and log and exec, which kubelets serve.
+
+`kubelet_proxy` is imported where a server runs: it loads an HTTP client.
+"""
+
+from podlife.apiserver.subresources.binding import bind
+from podlife.apiserver.subresources.eviction import evict
+from podlife.apiserver.subresources.scale import get_scale, patch_scale, update_scale
+
+__all__ = ["bind", "evict", "get_scale", "patch_scale", "update_scale"]

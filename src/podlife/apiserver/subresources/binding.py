@@ -1,45 +1,43 @@
-"""POST pods/<name>/binding and bindings: a pod is given to a node, once."""
+"""POST `pods/<name>/binding` and `bindings`: assigns a pod to a node, once."""
 
 from __future__ import annotations
 
 from podlife.api import status
 from podlife.api.codec import Object, encode, format_time
 from podlife.api.field_errors import FieldError, invalid, not_supported, required
-from podlife.apiserver.admission import Attributes, Operation
+from podlife.apiserver.admission import AdmissionRequest, Operation
+from podlife.apiserver.registry import Registry, RequestScope
 from podlife.apiserver.registry.metadata import adopt_namespace
-from podlife.apiserver.registry.object_codec import encoder, thaw
+from podlife.apiserver.registry.object_codec import decode_stored, encoder
 from podlife.apiserver.registry.request_body import bad_request, read_typed
-from podlife.apiserver.registry.request_scope import Registry, Scope
-from podlife.apiserver.registry.worker_threads import aside
-from podlife.apiserver.storage.store import Put
+from podlife.apiserver.registry.worker_threads import offload
+from podlife.apiserver.storage import Put
 from podlife.errors import ConflictError
 from podlife.wire import Response
 
-__all__ = ["bind"]
 
-
-async def bind(registry: Registry, scope: Scope) -> Response:
-    """`scope` is that of the pod; its name may still be unknown (POST to the collection of bindings)."""
+async def bind(registry: Registry, scope: RequestScope) -> Response:
+    """Bind the pod of `scope`; its name may still be empty (POST to the collection of bindings)."""
     dry_run = scope.dry_run("CreateOptions")
-    binding = await aside(lambda: _read_binding(scope), scope.request.body)
+    binding = await offload(lambda: _read_binding(scope), scope.request.body)
     scope.name = scope.name or binding["metadata"].get("name", "")
     if not scope.name:
         raise bad_request("Name parameter required.")
     registry.admission.admit(
-        Attributes(
+        AdmissionRequest(
             Operation.CREATE, scope.user, scope.resource, scope.namespace, scope.name, "binding", binding
         )
     )
     async with registry.store.locked(scope.key):
         record = scope.find(registry)
-        pod = thaw(record.value)
+        pod = decode_stored(record.value)
         _assign(scope, pod, binding, format_time(registry.clock.now()))
         if not dry_run:
             await registry.store.commit(Put(record.key, encoder(pod), expected=record.revision))
     return Response(201, encode({**status.success(), "code": 201}))
 
 
-def _read_binding(scope: Scope) -> Object:
+def _read_binding(scope: RequestScope) -> Object:
     binding = read_typed(scope, "Binding", "v1")
     meta = binding.setdefault("metadata", {})
     adopt_namespace(scope, meta)
@@ -60,7 +58,7 @@ def _check_target(name: str, target: Object) -> None:
         raise invalid("Binding", "", name, errors)
 
 
-def _assign(scope: Scope, pod: Object, binding: Object, now: str) -> None:
+def _assign(scope: RequestScope, pod: Object, binding: Object, now: str) -> None:
     meta, spec = pod["metadata"], pod["spec"]
     if (uid := binding["metadata"].get("uid")) and uid != meta["uid"]:
         raise scope.conflict(
@@ -85,7 +83,7 @@ def _assign(scope: Scope, pod: Object, binding: Object, now: str) -> None:
     )
 
 
-def _refused(scope: Scope, why: str) -> ConflictError:
+def _refused(scope: RequestScope, why: str) -> ConflictError:
     return ConflictError(
         f'Operation cannot be fulfilled on pods/binding "{scope.name}": {why}',
         details={"name": scope.name, "kind": "pods/binding"},

@@ -1,9 +1,9 @@
-"""POST pods/<name>/eviction: a delete that asks the disruption budgets first. The EV- rules.
+"""POST `pods/<name>/eviction`: a delete that consults the disruption budgets first. The EV- rules.
 
-Upstream writes the budget, the pod's condition and the deletion one after the other and can stop between any
-two. Here the locks of the pod and of its budget are held from the decision to the last write, so nobody
-conflicts with an eviction half way and its retries (EV-06 to EV-09, EV-20) have nothing to wait for; and
-everything that can refuse is asked before the first write.
+Upstream writes the budget, the pod's condition and the deletion one after the other and can stop between any two.
+Here the locks of the pod and of its budget are held from the decision to the last write, so no other request
+conflicts with an eviction half way, and upstream's retries (EV-06 to EV-09, EV-20) are not needed. Everything that
+can reject the eviction is checked before the first write.
 """
 
 from __future__ import annotations
@@ -16,18 +16,16 @@ from podlife.api import status
 from podlife.api.codec import Object, encode, format_time
 from podlife.api.field_errors import bad_value, invalid
 from podlife.api.selectors import label_selector_from_dict
-from podlife.apiserver.admission import Attributes, Operation
+from podlife.apiserver.admission import AdmissionRequest, Operation
+from podlife.apiserver.registry import Registry, RequestScope
 from podlife.apiserver.registry.delete import delete_record
 from podlife.apiserver.registry.graceful_deletion import DeleteOptions, check_options, check_preconditions
-from podlife.apiserver.registry.object_codec import encoder, thaw
+from podlife.apiserver.registry.object_codec import decode_stored, encoder
 from podlife.apiserver.registry.request_body import bad_request, read_typed
-from podlife.apiserver.registry.request_scope import Registry, Scope
-from podlife.apiserver.registry.worker_threads import aside
-from podlife.apiserver.storage.store import Change, Key, Put, Record
+from podlife.apiserver.registry.worker_threads import offload
+from podlife.apiserver.storage import Change, Key, Put, Record
 from podlife.errors import ApiError, ForbiddenError, TooManyRequestsError
 from podlife.wire import Response
-
-__all__ = ["evict"]
 
 _BUDGETS = "poddisruptionbudgets.policy"
 _MAX_DISRUPTED_PODS = 2000
@@ -37,23 +35,24 @@ _TOO_MANY_BUDGETS = (
 )
 
 
-async def evict(registry: Registry, scope: Scope) -> Response:
+async def evict(registry: Registry, scope: RequestScope) -> Response:
     scope.dry_run("CreateOptions")
-    options = await aside(lambda: _read_options(scope), scope.request.body)
+    options = await offload(lambda: _read_options(scope), scope.request.body)
     _admit(registry, scope)
     held: set[Key] = set()
     while True:
         async with registry.store.locked(scope.key, *held):
             record = scope.find(registry)
-            budgets = _concerned_budgets(registry, scope.namespace, thaw(record.value))
+            budgets = _concerned_budgets(registry, scope.namespace, decode_stored(record.value))
             concerned = {each.key for each in budgets}
             if concerned <= held:
                 return Response(201, encode(await _evict_locked(registry, scope, record, budgets, options)))
-        # A budget that has come to concern the pod is locked before it is spent: locks are taken together.
+        # A budget that has come to match the pod in the meantime must be locked before it is spent: locks are taken
+        # together.
         held = concerned
 
 
-def _read_options(scope: Scope) -> DeleteOptions:
+def _read_options(scope: RequestScope) -> DeleteOptions:
     body = read_typed(scope, "Eviction", "policy/v1", also=("policy/v1beta1",))
     if body.get("metadata", {}).get("name", "") != scope.name:
         raise bad_request("name in URL does not match name in Eviction object")  # EV-02
@@ -66,29 +65,29 @@ def _read_options(scope: Scope) -> DeleteOptions:
 
 
 def _with_dry_run(options: DeleteOptions, asked: tuple[str, ...]) -> DeleteOptions:
-    """EV-04: a dry run is asked for in the query, in the options, or in both alike."""
+    """EV-04: dry run may be requested in the query, in the options, or in both alike."""
     if options.dry_run and asked and options.dry_run != asked:
         shown = f"[{' '.join(asked)}] and [{' '.join(options.dry_run)}]"
         raise ApiError(f"Non-matching dry-run options in request and content: {shown}", code=500, reason="")
     return replace(options, dry_run=options.dry_run or asked)
 
 
-def _admit(registry: Registry, scope: Scope) -> None:
-    attributes = Attributes(
+def _admit(registry: Registry, scope: RequestScope) -> None:
+    attributes = AdmissionRequest(
         Operation.CREATE, scope.user, scope.resource, scope.namespace, scope.name, "eviction"
     )
     registry.admission.admit(attributes)
 
 
 async def _evict_locked(
-    registry: Registry, scope: Scope, record: Record, budgets: Sequence[Record], options: DeleteOptions
+    registry: Registry, scope: RequestScope, record: Record, budgets: Sequence[Record], options: DeleteOptions
 ) -> Object:
-    pod = thaw(record.value)
+    pod = decode_stored(record.value)
     now = format_time(registry.clock.now())
     if len(budgets) > 1:
         raise ApiError(_TOO_MANY_BUDGETS, code=500, reason="")  # EV-11
     spent = [change for each in budgets if (change := _spend_budget(pod, each, now)) is not None]
-    # What the delete would refuse is refused before anything is written: a budget is not spent on nothing.
+    # Whatever would reject the delete is checked before anything is written: a budget is not spent for nothing.
     check_options(options)
     check_preconditions(pod["metadata"], options, kind="Pod")
     if not options.is_dry_run:
@@ -98,19 +97,19 @@ async def _evict_locked(
 
 
 def _ignores_budgets(pod: Object) -> bool:
-    """EV-05: what is over, has not begun, or is ending already disrupts nobody."""
+    """EV-05: a pod that has finished, has not started or is already terminating needs no budget."""
     phase = pod.get("status", {}).get("phase", "")
     return phase in ("Succeeded", "Failed", "Pending") or "deletionTimestamp" in pod["metadata"]
 
 
 def _concerned_budgets(registry: Registry, namespace: str, pod: Object) -> Sequence[Record]:
-    """EV-12; none where nobody is disrupted."""
+    """EV-12: the budgets that select the pod."""
     if _ignores_budgets(pod):
         return []
     labels = pod["metadata"].get("labels")
 
     def matches(record: Record) -> bool:
-        selector = thaw(record.value).get("spec", {}).get("selector")
+        selector = decode_stored(record.value).get("spec", {}).get("selector")
         try:
             return selector is not None and label_selector_from_dict(selector).matches(labels)
         except ValueError:
@@ -120,10 +119,10 @@ def _concerned_budgets(registry: Registry, namespace: str, pod: Object) -> Seque
 
 
 def _spend_budget(pod: Object, record: Record, now: str) -> Change | None:
-    """The budget less one disruption; raises when there is none to take, None when none is needed."""
-    budget = thaw(record.value)
+    """Return the budget less one disruption, or None if none is needed; raises if none is allowed."""
+    budget = decode_stored(record.value)
     if not _is_ready(pod) and _frees_unready(budget):
-        return None  # EV-18: it does not count as healthy, so the budget loses nothing
+        return None  # EV-18: an unready pod does not count as healthy, so the budget loses nothing
     _check_budget(budget)
     state = budget["status"]
     state["disruptionsAllowed"] -= 1
@@ -147,7 +146,7 @@ def _frees_unready(budget: Object) -> bool:
 
 
 def _check_budget(budget: Object) -> None:
-    """EV-13 to EV-16."""
+    """EV-13 to EV-16: reject the eviction if the budget allows no disruption."""
     name, state = budget["metadata"]["name"], budget.setdefault("status", {})
     if state.get("observedGeneration", 0) < budget["metadata"].get("generation", 0):
         raise _refused(f"The disruption budget {name} is still being processed by the server.", retry=10)
@@ -163,7 +162,7 @@ def _check_budget(budget: Object) -> None:
 
 
 def _why_none_allowed(name: str, state: Object) -> str:
-    """EV-14: the first that fits. Counts are not trusted while the budget's controller could not sync."""
+    """EV-14: the first reason that applies. Counts are not trusted while the budget's controller could not sync."""
     current, desired = state.get("currentHealthy", 0), state.get("desiredHealthy", 0)
     conditions = state.get("conditions", [])
     found: Object = next((each for each in conditions if each["type"] == "DisruptionAllowed"), {})
@@ -192,7 +191,7 @@ def _forbidden(name: str, why: str) -> ApiError:
 
 
 def _update_allowed_condition(budget: Object, now: str) -> None:
-    """EV-17: a budget that is used up says so at once, before its controller looks."""
+    """EV-17: an exhausted budget says so at once, before its controller does."""
     conditions = budget["status"].setdefault("conditions", [])
     found = next((each for each in conditions if each["type"] == "DisruptionAllowed"), None)
     wanted = {
@@ -214,7 +213,7 @@ def _update_allowed_condition(budget: Object, now: str) -> None:
 async def _write(
     registry: Registry, record: Record, pod: Object, spent: Sequence[Change], options: DeleteOptions
 ) -> tuple[Record, DeleteOptions]:
-    """Budget and condition together, or neither. A version that was asked for moves with our own write."""
+    """Write budget and condition together, or neither. A requested resourceVersion moves along with this write."""
     changes = list(spent)
     if _mark_disrupted(pod, format_time(registry.clock.now())):
         changes.append(Put(record.key, encoder(pod), expected=record.revision))
@@ -227,7 +226,7 @@ async def _write(
 
 
 def _mark_disrupted(pod: Object, now: str) -> bool:
-    """EV-21: say in the pod's status why it goes; whether that was not said already."""
+    """EV-21: record the disruption in the pod's status; returns False if it was recorded already."""
     condition = {
         "type": "DisruptionTarget",
         "status": "True",

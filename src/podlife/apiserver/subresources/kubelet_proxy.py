@@ -1,11 +1,10 @@
-"""`log` and `exec` of a pod, passed on to the agent of its node.
+"""Proxies a pod's `log` and `exec` to the kubelet of its node.
 
-The API server shows the agent a client certificate of its own and accepts only agents whose certificate the
-same authority has signed for the node that is meant, wherever that node says it is. A log is streamed at the
-pace of its reader; an exec is relayed message by message, both ways, until either side closes. What the agent
-refuses is told in the agent's own words.
+The API server presents its own client certificate and accepts only kubelets whose certificate the same CA has signed
+for that node, whatever address the node reports. A log is streamed at the reader's pace; an exec is relayed message
+by message in both directions until either side closes. The kubelet's refusals are passed on in its own words.
 
-Whether the caller may do so is decided before; errors are ApiError in upstream's words.
+The caller has been authorized before; errors are ApiError in upstream's words.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ import aiohttp
 
 from podlife.api.codec import Object, decode_object
 from podlife.api.field_errors import FieldError, bad_value, forbidden, invalid
-from podlife.apiserver.storage.store import Key, Record
+from podlife.apiserver.storage import Key, Record
 from podlife.apiserver.subresources.websocket_relay import (
     ExecRelay,
     LogRelay,
@@ -33,9 +32,6 @@ from podlife.apiserver.subresources.websocket_relay import (
 from podlife.errors import ApiError, NotFoundError
 from podlife.wire import Query, Request, Response, Upgrade
 
-__all__ = ["NodeProxy"]
-
-
 _ADDRESS_TYPES = ("Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP")
 _DEFAULT_PORT = 10250
 _MESSAGE_BYTES = 16 * 1024 * 1024
@@ -44,8 +40,8 @@ _NEEDS_UPGRADE = "Upgrade request required"
 _is_host = re.compile(r"[A-Za-z0-9._:%-]+").fullmatch
 
 
-class NodeProxy:
-    """Talks to node agents. `read` looks into the store; `tls` is called when the first agent is."""
+class KubeletProxy:
+    """Connects to kubelets. `read` reads the store; `tls` is called when the first kubelet is contacted."""
 
     def __init__(
         self,
@@ -60,7 +56,7 @@ class NodeProxy:
         self._session: aiohttp.ClientSession | None = None
 
     async def log(self, request: Request, namespace: str, name: str) -> Response:
-        """The log of one container, as a stream of text."""
+        """The log of one container, as a text stream."""
         query = request.query
         pod = self._find(Key("pods", namespace, name))
         options = _log_options(name, query)
@@ -77,7 +73,7 @@ class NodeProxy:
         return Response(body=read_log(answer), content_type="text/plain")
 
     async def exec(self, request: Request, namespace: str, name: str) -> Response:
-        """A command in one container: an upgrade whose other side is connected already."""
+        """A command in one container: an upgrade whose kubelet side is already connected."""
         pod = self._find(Key("pods", namespace, name))
         container = _container(pod, request.query.get("container"))
         if not _node_name(pod):
@@ -95,8 +91,8 @@ class NodeProxy:
         return Response(101, upgrade=Upgrade(spoken.with_client, relay.run))
 
     async def _refuse_upgrade(self, wanted: str, url: str, node_name: str) -> ApiError:
-        """Why there is no upgrade. kubectl asks once more in SPDY whatever kept it from a WebSocket, and shows
-        only the second answer: so that one tells of an agent which cannot be reached, or refuses, too."""
+        """Explain why the upgrade failed. kubectl retries over SPDY whatever prevented the WebSocket, and shows only
+        the second answer, so that one must report an unreachable or refusing kubelet, too."""
         if not wanted.startswith("spdy/"):
             return _bad_request(_NEEDS_UPGRADE)
         code, words = await self._why_not(url, node_name)
@@ -137,7 +133,7 @@ class NodeProxy:
     def _client(self) -> aiohttp.ClientSession:
         if self._session is None:
             connector = aiohttp.TCPConnector(ssl=self._make_tls(), limit=0, limit_per_host=0)
-            # How long a stream may be silent is up to what it streams; only the way there has a deadline.
+            # A stream may be silent for any time; only connecting has a deadline.
             timeout = aiohttp.ClientTimeout(total=None, sock_connect=self._connect_seconds)
             self._session = aiohttp.ClientSession(connector=connector, timeout=timeout, auto_decompress=False)
         return self._session
@@ -163,15 +159,15 @@ class NodeProxy:
         except aiohttp.WSServerHandshakeError as error:
             code, words = await self._why_not(url, node_name)
             if code != error.status:
-                words = f"the node's agent answered {error.status}"
+                words = f"the kubelet answered {error.status}"
             message = f"unable to upgrade connection: {words}"
             raise ApiError(message, code=error.status if error.status >= 400 else 500, reason="") from None
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise _unreachable("Get", url, error) from None
 
     async def _why_not(self, url: str, node_name: str) -> tuple[int, str]:
-        """What the agent says to an exec without an upgrade: that runs nothing, and tells why none could be run. With
-        an upgrade that is refused, the agent's words are lost."""
+        """Return the kubelet's answer to an exec without upgrade: it runs nothing and explains why none could be run.
+        The response to a refused upgrade has no body to read."""
         answer = await self._get(url, node_name)
         try:
             text = (await answer.content.read(_REFUSAL_BYTES)).decode(errors="replace").strip()
@@ -179,11 +175,11 @@ class NodeProxy:
             text = ""
         finally:
             answer.close()
-        return answer.status, text or f"the node's agent answered {answer.status}"
+        return answer.status, text or f"the kubelet answered {answer.status}"
 
 
 async def _refusal(answer: aiohttp.ClientResponse, name: str) -> ApiError:
-    """The agent's answer as upstream passes it on."""
+    """The kubelet's answer as upstream passes it on."""
     try:
         text = (await answer.content.read(_REFUSAL_BYTES)).decode(errors="replace")
     except aiohttp.ClientError as error:
@@ -211,10 +207,10 @@ async def _refusal(answer: aiohttp.ClientResponse, name: str) -> ApiError:
 
 
 def _host(address: str) -> str:
-    """A node says itself where it is to be found. It must not choose more than that: what we ask there for, with
-    our own certificate, is not its to say."""
+    """Return the address a node reports as a URL host. The node must not choose more than that: the path requested
+    there, with the server's certificate, is not the node's to influence."""
     if _is_host(address) is None:
-        raise ApiError(f"the address of the node is not one: {address!r}", reason="")
+        raise ApiError(f"invalid node address {address!r}", reason="")
     return address
 
 
@@ -241,7 +237,7 @@ def _container(pod: Object, wanted: str) -> str:
 
 
 def _log_options(name: str, query: Query) -> list[tuple[str, str]]:
-    """The options of a log in the order upstream sends them; raises ApiError when they make no sense."""
+    """Options of a log in the order upstream sends them; raises ApiError if they are invalid."""
     options = [(flag, "true") for flag in ("follow", "previous", "timestamps") if _is_set(query, flag)]
     numbers = {key: _number(query, key) for key in ("sinceSeconds", "tailLines", "limitBytes")}
     errors: list[FieldError] = []
@@ -270,7 +266,7 @@ def _exec_options(query: Query) -> list[tuple[str, str]]:
 
 
 def _is_set(query: Query, key: str) -> bool:
-    """As upstream reads a flag: there, and not denied."""
+    """Read a flag as upstream does: present, and not false."""
     return key in query and query.get(key).lower() not in ("false", "0")
 
 
@@ -285,7 +281,7 @@ def _number(query: Query, key: str) -> int | None:
 
 
 def _raw(url: str) -> Any:
-    """The address just as it was built: what is quoted in it stays quoted."""
+    """The URL exactly as built: quoted characters stay quoted."""
     from yarl import URL
 
     return URL(url, encoded=True)

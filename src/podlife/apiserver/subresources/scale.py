@@ -1,4 +1,4 @@
-"""The scale subresource: how many replicas a workload has and should have, in the same form for all kinds."""
+"""The scale subresource: current and desired replicas of a workload, in the same form for all kinds."""
 
 from __future__ import annotations
 
@@ -7,26 +7,24 @@ from copy import deepcopy
 from podlife.api.codec import Object, encode
 from podlife.api.field_errors import bad_value, invalid
 from podlife.api.selectors import label_selector_from_dict
-from podlife.apiserver.registry.object_codec import thaw
+from podlife.apiserver.registry import Registry, RequestScope
+from podlife.apiserver.registry.object_codec import decode_stored
 from podlife.apiserver.registry.patch import Patch
 from podlife.apiserver.registry.request_body import bad_request, read_typed
-from podlife.apiserver.registry.request_scope import Registry, Scope
 from podlife.apiserver.registry.update import Transform, apply_change
-from podlife.apiserver.registry.worker_threads import aside
+from podlife.apiserver.registry.worker_threads import offload
 from podlife.wire import Response
-
-__all__ = ["get_scale", "patch_scale", "update_scale"]
 
 _KIND, _VERSION = "Scale", "autoscaling/v1"
 
 
-async def get_scale(registry: Registry, scope: Scope) -> Response:
-    return Response(body=encode(_scale_of(thaw(scope.find(registry).value))))
+async def get_scale(registry: Registry, scope: RequestScope) -> Response:
+    return Response(body=encode(_scale_of(decode_stored(scope.find(registry).value))))
 
 
-async def update_scale(registry: Registry, scope: Scope) -> Response:
+async def update_scale(registry: Registry, scope: RequestScope) -> Response:
     dry_run = scope.dry_run("UpdateOptions")
-    scale = await aside(lambda: read_typed(scope, _KIND, _VERSION), scope.request.body)
+    scale = await offload(lambda: read_typed(scope, _KIND, _VERSION), scope.request.body)
     if scale.get("metadata", {}).get("name") != scope.name:
         raise bad_request(
             f"the name of the object ({scale.get('metadata', {}).get('name', '')}) does not match the name on "
@@ -35,13 +33,13 @@ async def update_scale(registry: Registry, scope: Scope) -> Response:
     return await _apply(registry, scope, lambda _: scale, dry_run=dry_run)
 
 
-async def patch_scale(registry: Registry, scope: Scope) -> Response:
+async def patch_scale(registry: Registry, scope: RequestScope) -> Response:
     dry_run = scope.dry_run("PatchOptions")
-    change = await aside(lambda: Patch.from_request(scope), scope.request.body)
+    change = await offload(lambda: Patch.from_request(scope), scope.request.body)
     return await _apply(registry, scope, lambda old: change.apply(scope, old), dry_run=dry_run)
 
 
-async def _apply(registry: Registry, scope: Scope, change: Transform, *, dry_run: bool) -> Response:
+async def _apply(registry: Registry, scope: RequestScope, change: Transform, *, dry_run: bool) -> Response:
     def transform(old: Object) -> Object:
         after = change(_scale_of(old))
         replicas = after.get("spec", {}).get("replicas", 0)
@@ -61,7 +59,7 @@ async def _apply(registry: Registry, scope: Scope, change: Transform, *, dry_run
     async with registry.store.locked(scope.key):
         record = scope.find(registry)
         value = await apply_change(registry, scope, record, transform, dry_run=dry_run)
-    return Response(body=encode(_scale_of(thaw(value))))
+    return Response(body=encode(_scale_of(decode_stored(value))))
 
 
 def _scale_of(obj: Object) -> Object:

@@ -1,8 +1,8 @@
-"""WebSockets between a client and the agent of a node: which protocols they speak, and what is carried over them.
+"""WebSocket relays between a client and a kubelet: subprotocols, and what is carried over them.
 
-An exec is spoken in channels: every message begins with the number of its channel. Before `v4` the end of a command
-was told on the error channel in plain text, and only where it had failed; such clients (`channel.k8s.io`, or no
-sub-protocol at all) are served by translating what the agent tells in `v4`. A log is carried as binary messages.
+An exec is multiplexed: every message begins with its channel number. Before `v4` the end of a command was reported on
+the error channel in plain text, and only if it had failed; for such clients (`channel.k8s.io`, or no subprotocol) the
+kubelet's `v4` messages are translated. A log is carried as binary messages.
 """
 
 from __future__ import annotations
@@ -24,25 +24,26 @@ _BINARY = "binary.k8s.io"
 _ERROR = b"\x03"
 
 
-class Spoken(NamedTuple):
-    """The protocols of an exec. `with_client` is None where it is the agent's, and empty for no sub-protocol."""
+class ExecProtocols(NamedTuple):
+    """Subprotocols of an exec. `with_client` is None if it equals the kubelet's, and empty for no subprotocol."""
 
     with_agent: tuple[str, ...]
     with_client: tuple[str, ...] | None = None
 
 
-def exec_protocols(request: Request) -> Spoken:
-    """The protocols that all sides know, the newest first. Raises ApiError with 400 when there are none."""
+def exec_protocols(request: Request) -> ExecProtocols:
+    """Return the subprotocols all sides know, newest first. Raises ApiError with 400 if there are none."""
     wanted = _wanted(request)
     if common := tuple(protocol for protocol in _CHANNELS if protocol in wanted):
-        return Spoken(common)
+        return ExecProtocols(common)
     if not wanted or _PLAIN_CHANNELS in wanted:
-        return Spoken((_V4,), (_PLAIN_CHANNELS,) if wanted else ())
+        return ExecProtocols((_V4,), (_PLAIN_CHANNELS,) if wanted else ())
     raise _none_supported((*_CHANNELS, _PLAIN_CHANNELS))
 
 
 def log_protocols(request: Request) -> tuple[str, ...] | None:
-    """The sub-protocol for a log, empty for none; None where no WebSocket is asked for. Raises ApiError with 400."""
+    """Return the subprotocol for a log, empty for none; None if no WebSocket is requested. Raises ApiError with
+    400."""
     if request.headers.get("Upgrade", "").lower() != "websocket":
         return None
     wanted = _wanted(request)
@@ -62,7 +63,7 @@ def _none_supported(known: tuple[str, ...]) -> ApiError:
 
 
 class ExecRelay:
-    """Carries messages between the client's channel and the agent's, at the pace of the slower reader."""
+    """Carries messages between the client's channel and the kubelet's, at the pace of the slower reader."""
 
     def __init__(
         self, agent: aiohttp.ClientWebSocketResponse[bool], *, has_plain_errors: bool = False
@@ -75,10 +76,10 @@ class ExecRelay:
             async with asyncio.TaskGroup() as group:
                 to_agent = group.create_task(self._to_agent(client), name="exec: client to agent")
                 await self._to_client(client)
-                # The command has ended: whatever its client still says, nobody listens.
+                # The command has ended: anything the client still sends is dropped.
                 to_agent.cancel()
         except* (ConnectionError, aiohttp.ClientError):
-            # One side went away without a word; both are closed below, which is all there is to tell.
+            # One side disconnected; both are closed below, and there is nothing to report.
             pass
         finally:
             await self._agent.close()
@@ -105,7 +106,7 @@ class ExecRelay:
 
 
 def _plain_error(message: bytes) -> bytes:
-    """What the error channel tells in `v4`, a Status, as it was told before; nothing of a success."""
+    """Convert the `v4` error channel's Status to the older plain text; empty for a success."""
     try:
         status = decode_object(message[1:])
     except ValueError:
@@ -114,7 +115,7 @@ def _plain_error(message: bytes) -> bytes:
 
 
 class LogRelay:
-    """Carries a log to the client, at its pace, until the log ends or the client goes."""
+    """Carries a log to the client, at its pace, until the log ends or the client disconnects."""
 
     def __init__(self, answer: aiohttp.ClientResponse) -> None:
         self._answer = answer
@@ -123,7 +124,7 @@ class LogRelay:
         try:
             async with asyncio.TaskGroup() as group:
                 listening = group.create_task(self._until_gone(client), name="log: client")
-                # As upstream: an empty message tells the client that the way is open.
+                # As upstream: an empty message tells the client that the stream is open.
                 await client.send(b"")
                 async for part in read_log(self._answer):
                     await client.send(part)
@@ -137,7 +138,7 @@ class LogRelay:
     async def _until_gone(self, client: Channel) -> None:
         while await client.receive() is not None:
             pass
-        # Ends the reading, too.
+        # Ends the reading task, too.
         self._answer.close()
 
 
@@ -146,7 +147,7 @@ async def read_log(answer: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
         async for part in answer.content.iter_any():
             yield part
     except aiohttp.ClientError:
-        # The agent went away in the middle: as upstream, the stream ends where it is.
+        # The kubelet disconnected: as upstream, the stream ends where it is.
         return
     finally:
         answer.close()

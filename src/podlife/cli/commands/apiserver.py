@@ -104,10 +104,10 @@ def apiserver(  # noqa: PLR0913, PLR0917 - one parameter is one option of the co
         _refuse_options_of_the_server(context)
         return
     check_audit(audit_log_path, audit_policy_file)
-    from podlife.apiserver.settings import Settings
+    from podlife.apiserver.settings import ApiServerSettings
     from podlife.cli.apiserver_exec import serve
 
-    settings = Settings(
+    settings = ApiServerSettings(
         data=data or (None if memory else _default_folder()),
         in_memory=memory,
         bind=bind,
@@ -155,7 +155,7 @@ def kubeconfig(
     if output is None:
         sys.stdout.write(text)
         return
-    from podlife.pki.ca import write_private
+    from podlife.pki import write_private
 
     try:
         write_private(output, text.encode())

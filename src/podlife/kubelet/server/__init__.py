@@ -12,7 +12,7 @@ What the endpoint asks of the agent is `KnownPods`; everything else it takes fro
 
 from __future__ import annotations
 
-from podlife.pki.csr import ClusterSigning, Signing
+from podlife.pki.csr import CertificateSigner, ClusterSigner
 
 from .auth.access import ApiAccess
 from .auth.authentication import Caller
@@ -33,11 +33,11 @@ __all__ = [
     "ApiAccess",
     "Caller",
     "CertificateSettings",
-    "ClusterSigning",
+    "CertificateSigner",
+    "ClusterSigner",
     "EndpointSettings",
     "KnownPods",
     "Node",
     "NodeEndpoint",
     "RefusedError",
-    "Signing",
 ]

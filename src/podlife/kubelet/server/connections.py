@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import socket
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -13,7 +12,7 @@ from aiohttp import web
 from podlife.aio import wait_until_set
 from podlife.bounded_connection import BoundedConnection
 
-__all__ = ["BoundedServer", "notice_dead_callers"]
+__all__ = ["BoundedServer"]
 
 log = logging.getLogger(__name__)
 
@@ -23,15 +22,6 @@ _NEXT_REQUEST_SECONDS = 100.0
 # Of the request line and of each header, and of all of them together.
 _HEADER_BYTES = 16 * 1024
 _HEAD_BYTES = 64 * 1024
-
-
-def notice_dead_callers(listener: socket.socket) -> None:
-    """A caller that vanished without a word is found within two minutes; what is accepted inherits this."""
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    if hasattr(socket, "TCP_KEEPIDLE"):
-        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 60)
-        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 15)
-        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 4)
 
 
 class _Connection(BoundedConnection):

@@ -17,14 +17,15 @@ from typing import Any, Protocol, Self
 
 from aiohttp import web
 
+from podlife.bounded_connection import enable_keepalive
 from podlife.client import Connection
 from podlife.clock import Clock
 from podlife.errors import ConfigError
 from podlife.kubelet.runtime import ContainerRuntimeError
-from podlife.pki.csr import Signing
+from podlife.pki.csr import CertificateSigner
 
 from .auth.authentication import Caller
-from .connections import BoundedServer, notice_dead_callers
+from .connections import BoundedServer
 from .handlers import (
     answer_health,
     answer_metrics,
@@ -87,7 +88,13 @@ class NodeEndpoint:
     """One endpoint. Once it listens `port` is known and `ready` is set."""
 
     def __init__(
-        self, node: Node, access: Access, settings: EndpointSettings, *, signing: Signing, clock: Clock
+        self,
+        node: Node,
+        access: Access,
+        settings: EndpointSettings,
+        *,
+        signing: CertificateSigner,
+        clock: Clock,
     ) -> None:
         self._node = node
         self._access = access
@@ -109,7 +116,7 @@ class NodeEndpoint:
             raise ConfigError(_why_not_bound(bind, port, error)) from None
         try:
             for each in listener.sockets:
-                notice_dead_callers(each)
+                enable_keepalive(each)
             self.port = listener.sockets[0].getsockname()[1]
             self.ready.set()
             await self._certificate.run()

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
-import secrets
 import ssl
 from dataclasses import dataclass
 from datetime import timedelta
@@ -20,7 +18,8 @@ from pathlib import Path
 
 from podlife.clock import Clock
 from podlife.errors import ApiError, ConfigError, PodlifeError, UnreachableError
-from podlife.pki.csr import NotSignedError, Signing
+from podlife.pki import write_private
+from podlife.pki.csr import CertificateSigner, NotSignedError
 
 __all__ = ["CertificateSettings", "ServingCertificate"]
 
@@ -54,7 +53,7 @@ class CertificateSettings:
 class ServingCertificate:
     """Keeps one TLS context up to date: connections made from then on see the new certificate."""
 
-    def __init__(self, settings: CertificateSettings, clock: Clock, signing: Signing) -> None:
+    def __init__(self, settings: CertificateSettings, clock: Clock, signing: CertificateSigner) -> None:
         self._settings = settings
         self._clock = clock
         self._signing = signing
@@ -183,7 +182,7 @@ class ServingCertificate:
 
     def _load_own(self) -> None:
         if not self._is_fresh(_OWN):
-            from podlife.pki.node_certificates import self_signed
+            from podlife.pki.certificates import self_signed
 
             now = self._clock.now().replace(microsecond=0)
             made = self_signed(
@@ -194,7 +193,7 @@ class ServingCertificate:
 
     def _is_fresh(self, name: str, *, left_over: float = _RENEW_AT) -> bool:
         """Whether it is there, and more than this part of its lifetime is left."""
-        from podlife.pki.node_certificates import validity_of
+        from podlife.pki.certificates import validity_of
 
         try:
             begin, end = validity_of(self._path(name).read_bytes())
@@ -209,19 +208,6 @@ class ServingCertificate:
         folder = self._settings.folder
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            _write_private(folder / name, content)
+            write_private(folder / name, content)
         except OSError as error:
             raise ConfigError(f"cannot keep the node's certificate in {folder}: {error.strerror}") from None
-
-
-def _write_private(path: Path, content: bytes) -> None:
-    """Whole or not at all, and never readable by others on the way."""
-    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-        partial.replace(path)
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from podlife.api.codec import encode
-from podlife.apiserver.admission import Attributes, Operation
+from podlife.apiserver.admission import AdmissionRequest, Operation
 from podlife.apiserver.admission.node_restriction import restrict_nodes
-from podlife.apiserver.authn.authenticator import ADMIN, User
+from podlife.apiserver.authn import ADMIN, UserInfo
 from podlife.apiserver.resource import Resource
-from podlife.apiserver.storage.store import Key, Record
+from podlife.apiserver.storage import Key, Record
 from podlife.errors import ForbiddenError, NotFoundError
 
-NODE = User("system:node:n1", groups=("system:nodes", "system:authenticated"))
+NODE = UserInfo("system:node:n1", groups=("system:nodes", "system:authenticated"))
 PODS = Resource("", "v1", "Pod", "pods")
 NODES = Resource("", "v1", "Node", "nodes", namespaced=False)
 LEASES = Resource("coordination.k8s.io", "v1", "Lease", "leases")
@@ -55,11 +55,11 @@ def admit(
     new: Obj | None = None,
     old: Obj | None = None,
     *,
-    user: User = NODE,
+    user: UserInfo = NODE,
     namespace: str = "default",
 ) -> None:
     where = namespace if resource.namespaced else ""
-    restrict_nodes(Attributes(operation, user, resource, where, name, subresource, new, old), read)
+    restrict_nodes(AdmissionRequest(operation, user, resource, where, name, subresource, new, old), read)
 
 
 def refusal(*arguments: Any, **more: Any) -> str:

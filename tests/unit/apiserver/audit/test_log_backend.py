@@ -1,4 +1,4 @@
-"""The writer of an audit log: in a thread of its own, bounded, and in nobody's way."""
+"""Writer of an audit log: in its own thread, bounded, never blocking a request."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import threading
 import pytest
 
 from podlife.apiserver.audit import Auditor, Level, LogBackend
-from podlife.apiserver.audit.event import Answer, Entry, Subject
-from podlife.apiserver.audit.policy import Verdict
-from podlife.apiserver.authn.authenticator import User
-from podlife.apiserver.authz.authorizer import Attributes
+from podlife.apiserver.audit.event import AuditedRequest, AuditedResponse, AuditEntry
+from podlife.apiserver.audit.policy import RequestAuditConfig
+from podlife.apiserver.authn import UserInfo
+from podlife.apiserver.authz import Attributes
 from podlife.clock import ManualClock
 from podlife.wire import Request
 
@@ -20,12 +20,12 @@ NOW = ManualClock().now()
 WAIT_SECONDS = 60.0
 
 
-def entry(name: str = "web", size: int = 100) -> Entry:
+def entry(name: str = "web", size: int = 100) -> AuditEntry:
     path = f"/api/v1/namespaces/default/pods/{name}"
     asked = Attributes("delete", "", "pods", "", "default", name, path)
-    verdict = Verdict(Level.METADATA)
-    subject = Subject("id", Request("DELETE", path), NOW, verdict, User("jane"), asked)
-    return Entry(subject, "ResponseComplete", NOW, Answer(200), size)
+    config = RequestAuditConfig(Level.METADATA)
+    subject = AuditedRequest("id", Request("DELETE", path), NOW, config, UserInfo("jane"), asked)
+    return AuditEntry(subject, "ResponseComplete", NOW, AuditedResponse(200), size)
 
 
 def metric(backend: LogBackend, name: str) -> int:
@@ -101,7 +101,7 @@ async def test_an_event_that_cannot_be_encoded_does_not_end_the_log(caplog: pyte
     backend = LogBackend(written.append)
     backend.start()
     broken = entry()
-    broken.subject.asked = None  # type: ignore[assignment]
+    broken.subject.attributes = None  # type: ignore[assignment]
     with caplog.at_level(logging.ERROR):
         backend(broken)
         backend(entry("kept"))

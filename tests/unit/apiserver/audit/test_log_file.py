@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from podlife.apiserver.audit import LogFile
+from podlife.apiserver.audit import AuditLogFile
 from podlife.clock import ManualClock
 from podlife.errors import ConfigError
 
 LINE = b"x" * 99 + b"\n"
 
 
-def log_file(folder: Path, clock: ManualClock | None = None, **bounds: int) -> LogFile:
-    file = LogFile(folder / "audit.log", clock or ManualClock(), **{"size_bytes": 250, **bounds})
+def log_file(folder: Path, clock: ManualClock | None = None, **bounds: int) -> AuditLogFile:
+    file = AuditLogFile(folder / "audit.log", clock or ManualClock(), **{"size_bytes": 250, **bounds})
     file.open()
     return file
 
@@ -103,5 +103,5 @@ def test_a_path_that_cannot_be_written_is_one_line(tmp_path: Path, path: str) ->
     (tmp_path / "folder" / "audit.log").touch()
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(ConfigError) as refused:
-        LogFile(tmp_path / path, ManualClock(), size_bytes=1).open()
+        AuditLogFile(tmp_path / path, ManualClock(), size_bytes=1).open()
     assert str(refused.value).startswith(f"cannot write the audit log {tmp_path / path}: ")

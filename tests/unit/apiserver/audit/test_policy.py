@@ -1,4 +1,4 @@
-"""Which rule of an audit policy decides about a request, and what is said of a file that is none."""
+"""Which rule of an audit policy applies to a request, and errors for invalid files."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from pathlib import Path
 
 import pytest
 
-from podlife.apiserver.audit import DEFAULT_POLICY, Level, Policy, load_policy, read_policy
-from podlife.apiserver.authn.authenticator import User
-from podlife.apiserver.authz.authorizer import Attributes
+from podlife.apiserver.audit import DEFAULT_POLICY, AuditPolicy, Level, load_policy, read_policy
+from podlife.apiserver.authn import UserInfo
+from podlife.apiserver.authz import Attributes
 from podlife.errors import ConfigError
 from tests.real_parts import ROOT
 
-JANE = User("jane", groups=("people", "system:authenticated"))
+JANE = UserInfo("jane", groups=("people", "system:authenticated"))
 HEAD = "apiVersion: audit.k8s.io/v1\nkind: Policy\n"
 
 
-def policy(rule: str) -> Policy:
+def policy(rule: str) -> AuditPolicy:
     return read_policy(f"{HEAD}rules: [{rule}]".encode(), "policy.yaml")
 
 
-def is_recorded(rule: str, asked: Attributes, user: User | None = JANE) -> bool:
-    return policy(rule).verdict(user, asked).level is not Level.NONE
+def is_recorded(rule: str, asked: Attributes, user: UserInfo | None = JANE) -> bool:
+    return policy(rule).config(user, asked).level is not Level.NONE
 
 
 def pods(verb: str = "delete", subresource: str = "", **more: str) -> Attributes:
@@ -103,16 +103,16 @@ def test_a_namespace_counts_as_being_in_itself() -> None:
 
 def test_the_first_rule_that_matches_decides_and_without_one_nothing_is_recorded() -> None:
     found = policy("{level: None, verbs: [get]}, {level: Request, verbs: [get, delete]}")
-    assert found.verdict(JANE, pods("get")).level is Level.NONE
-    assert found.verdict(JANE, pods("delete")).level is Level.REQUEST
-    assert found.verdict(JANE, pods("patch")).level is Level.NONE
+    assert found.config(JANE, pods("get")).level is Level.NONE
+    assert found.config(JANE, pods("delete")).level is Level.REQUEST
+    assert found.config(JANE, pods("patch")).level is Level.NONE
 
 
 def test_stages_that_the_policy_and_a_rule_omit_add_up() -> None:
     text = f"{HEAD}omitStages: [RequestReceived]\nomitManagedFields: true\nrules:\n"
     text += "- {level: Metadata, omitStages: [Panic], verbs: [get]}\n- {level: Metadata, omitManagedFields: false}"
     found = read_policy(text.encode(), "policy.yaml")
-    first, second = (found.verdict(JANE, pods(verb)) for verb in ("get", "delete"))
+    first, second = (found.config(JANE, pods(verb)) for verb in ("get", "delete"))
     assert (first.omit_stages, first.omit_managed_fields) == ({"RequestReceived", "Panic"}, True)
     assert (second.omit_stages, second.omit_managed_fields) == ({"RequestReceived"}, False)
 
@@ -162,20 +162,20 @@ def test_a_file_that_is_not_there_is_one_line(tmp_path: Path) -> None:
     [
         (pods("get"), JANE, Level.NONE),
         (pods("delete"), JANE, Level.REQUEST),
-        (pods("delete"), User("system:node:n", groups=("system:nodes",)), Level.REQUEST),
-        (pods("delete"), User("system:kube-controller-manager"), Level.REQUEST),
+        (pods("delete"), UserInfo("system:node:n", groups=("system:nodes",)), Level.REQUEST),
+        (pods("delete"), UserInfo("system:kube-controller-manager"), Level.REQUEST),
         (pods("create", "eviction"), JANE, Level.REQUEST),
         (pods("create"), JANE, Level.METADATA),
-        (pods("create"), User("system:kube-controller-manager"), Level.NONE),
+        (pods("create"), UserInfo("system:kube-controller-manager"), Level.NONE),
         (pods("patch", "status"), JANE, Level.NONE),
         (Attributes("create", "", "events", namespace="default"), JANE, Level.NONE),
         (Attributes("update", "coordination.k8s.io", "leases", namespace="x", name="y"), JANE, Level.NONE),
     ],
 )
 def test_the_default_policy_records_what_people_write_and_every_deletion(
-    asked: Attributes, user: User, level: Level
+    asked: Attributes, user: UserInfo, level: Level
 ) -> None:
-    assert read_policy(DEFAULT_POLICY.encode(), "default").verdict(user, asked).level is level
+    assert read_policy(DEFAULT_POLICY.encode(), "default").config(user, asked).level is level
 
 
 def test_the_page_has_the_default_policy_to_the_letter() -> None:

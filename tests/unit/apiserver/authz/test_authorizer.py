@@ -1,4 +1,4 @@
-"""What each identity may do, and what the refusal says."""
+"""What each user may do, and the error otherwise."""
 
 from __future__ import annotations
 
@@ -8,19 +8,13 @@ import pytest
 
 from podlife.api import status
 from podlife.api.codec import encode
-from podlife.apiserver.authn.authenticator import (
-    ADMIN,
-    ANONYMOUS,
-    CONTROLLERS,
-    User,
-)
-from podlife.apiserver.authz.authorizer import Attributes, authorize, forbidden
+from podlife.apiserver.authn import ADMIN, ANONYMOUS, CONTROLLERS, UserInfo
+from podlife.apiserver.authz import Attributes, authorize, forbidden
 from podlife.apiserver.authz.node_view import StoreNodeView
-from podlife.apiserver.storage.memory import MemoryStore
-from podlife.apiserver.storage.store import Key, Put
+from podlife.apiserver.storage import Key, MemoryStore, Put
 
-NODE = User("system:node:n1", groups=("system:nodes", "system:authenticated"))
-SOMEBODY = User("eve", groups=("system:authenticated",))
+NODE = UserInfo("system:node:n1", groups=("system:nodes", "system:authenticated"))
+SOMEBODY = UserInfo("eve", groups=("system:authenticated",))
 
 
 class Related:
@@ -34,7 +28,7 @@ def pods(verb: str, **more: str) -> Attributes:
     return Attributes(verb, resource="pods", **{"namespace": "default", **more})
 
 
-def is_allowed(user: User, asked: Attributes) -> bool:
+def is_allowed(user: UserInfo, asked: Attributes) -> bool:
     return authorize(user, asked, Related()).allowed
 
 
@@ -75,7 +69,7 @@ def test_the_controllers_may_not_become_somebody_else(asked: Attributes) -> None
         Attributes("create", "authentication.k8s.io", "selfsubjectreviews"),
     ],
 )
-def test_everybody_may_look_around_and_ask_about_themselves(user: User, asked: Attributes) -> None:
+def test_everybody_may_look_around_and_ask_about_themselves(user: UserInfo, asked: Attributes) -> None:
     assert is_allowed(user, asked)
 
 

@@ -1,4 +1,4 @@
-"""Acting as somebody else: only for those who may, and then with that user's rights alone."""
+"""Impersonation: only for permitted users, and with the impersonated user's rights only."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from collections.abc import Mapping
 import pytest
 from multidict import CIMultiDict
 
-from podlife.apiserver.authn.authenticator import User
-from podlife.apiserver.authz.authorizer import Attributes, authorize, forbidden
+from podlife.apiserver.authn import UserInfo
+from podlife.apiserver.authz import Attributes, authorize, forbidden
 from podlife.apiserver.endpoints.impersonation import act_as
 from podlife.errors import ApiError, ForbiddenError
 from podlife.wire import Peer, Request, Response
 from tests.component import embedded
 
-ADMIN = User("admin", groups=("system:masters", "system:authenticated"))
-CONTROLLERS = User("system:kube-controller-manager", groups=("system:authenticated",))
-NODE = User("system:node:n1", groups=("system:nodes", "system:authenticated"))
+ADMIN = UserInfo("admin", groups=("system:masters", "system:authenticated"))
+CONTROLLERS = UserInfo("system:kube-controller-manager", groups=("system:authenticated",))
+NODE = UserInfo("system:node:n1", groups=("system:nodes", "system:authenticated"))
 
 
 class NoPods:
@@ -25,13 +25,13 @@ class NoPods:
         return False
 
 
-def check(user: User, asked: Attributes) -> None:
+def check(user: UserInfo, asked: Attributes) -> None:
     decision = authorize(user, asked, NoPods())
     if not decision.allowed:
         raise forbidden(user, asked, decision)
 
 
-def acting(user: User, headers: Mapping[str, str]) -> User:
+def acting(user: UserInfo, headers: Mapping[str, str]) -> UserInfo:
     return act_as(user, Request("GET", "/api/v1/pods", headers=headers), check)
 
 
@@ -43,7 +43,7 @@ def test_an_administrator_may_be_anybody() -> None:
     headers = CIMultiDict(
         [("impersonate-user", "jane"), ("Impersonate-Group", "a"), ("Impersonate-Group", "b")]
     )
-    assert acting(ADMIN, headers) == User("jane", "", ("a", "b", "system:authenticated"))
+    assert acting(ADMIN, headers) == UserInfo("jane", "", ("a", "b", "system:authenticated"))
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_a_user_is_in_the_groups_of_its_kind(name: str, groups: tuple[str, ...])
 
 
 @pytest.mark.parametrize("user", [CONTROLLERS, NODE])
-def test_nobody_else_may(user: User) -> None:
+def test_nobody_else_may(user: UserInfo) -> None:
     with pytest.raises(ForbiddenError) as refused:
         acting(user, {"Impersonate-User": "admin", "Impersonate-Group": "system:masters"})
     assert str(refused.value) == (

@@ -1,4 +1,4 @@
-"""What a node that joins may do before it is one: read where it is, ask for its certificate, and nothing else."""
+"""What a bootstrap token allows: reading cluster-info, requesting a node's certificate, and nothing else."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from podlife.apiserver.assembly import assemble
-from podlife.apiserver.authn.authenticator import ADMIN, Authenticator
-from podlife.apiserver.endpoints.handler import ApiHandler
-from podlife.apiserver.namespace.deletion import create_system_namespaces
+from podlife.apiserver.authn import ADMIN, Authenticator
+from podlife.apiserver.endpoints import ApiHandler
+from podlife.apiserver.namespace import create_system_namespaces
 from podlife.apiserver.storage import MemoryStore
 from podlife.clock import ManualClock
-from podlife.pki.ca import Pki
+from podlife.pki import CertificateAuthority
 from podlife.wire import Peer, Request
 from tests.unit.apiserver.endpoints.test_certificate_signing_requests import PATH, request_of
 
@@ -32,7 +32,7 @@ CLIENT = {
 
 @pytest.fixture
 async def server(tmp_path: Path) -> ApiHandler:
-    pki = Pki(tmp_path, ManualClock())
+    pki = CertificateAuthority(tmp_path, ManualClock())
     pki.ensure_authority()
     server = assemble(
         MemoryStore(),

@@ -3,8 +3,7 @@ import json
 
 import pytest
 
-from podlife.apiserver.endpoints import openapi
-from podlife.apiserver.endpoints import openapi_v2_protobuf as openapi_protobuf
+from podlife.apiserver.endpoints import openapi, openapi_v2_protobuf
 from podlife.apiserver.resource_table import RESOURCES
 from podlife.errors import NotFoundError
 from podlife.wire import Query, Request, Response
@@ -97,7 +96,7 @@ def test_every_patch_and_create_takes_field_validation() -> None:
 def test_version_2_is_protobuf_for_who_insists_on_it(sign: str) -> None:
     proto = f"application/com.github.proto-openapi.spec.v2{sign}v1.0+protobuf"
     answer = get("/openapi/v2", Accept=proto)
-    assert (answer.status, answer.content_type) == (200, openapi_protobuf.MEDIA_TYPE)
+    assert (answer.status, answer.content_type) == (200, openapi_v2_protobuf.MEDIA_TYPE)
     assert isinstance(answer.body, bytes)
     document = dict(read(answer.body))
     assert document[1] == b"2.0"

@@ -1,8 +1,8 @@
-"""What a path means: one way to write it, and no other."""
+"""Parsing of request paths: only the canonical form is accepted."""
 
 import pytest
 
-from podlife.apiserver.endpoints import request_info as routes
+from podlife.apiserver.endpoints import request_info
 
 
 @pytest.mark.parametrize(
@@ -10,16 +10,16 @@ from podlife.apiserver.endpoints import request_info as routes
     ["/apis//v1/pods", "/api/v1//pods", "/api/v1/namespaces//pods", "//api/v1/pods", "/api/v1/pods//x"],
 )
 def test_a_path_with_a_gap_is_no_resource(path: str) -> None:
-    assert routes.parse(path) is None
+    assert request_info.parse(path) is None
 
 
 @pytest.mark.parametrize(
     "path", ["/api/v1/../v1/pods", "/api/v1/namespaces/default/..;/secrets", "/api/v1/;/pods"]
 )
 def test_dots_and_semicolons_lead_nowhere(path: str) -> None:
-    route = routes.parse(path)
+    route = request_info.parse(path)
     assert route is None or route.resource is None
 
 
 def test_a_slash_at_the_end_changes_nothing() -> None:
-    assert routes.parse("/api/v1/pods/") == routes.parse("/api/v1/pods")
+    assert request_info.parse("/api/v1/pods/") == request_info.parse("/api/v1/pods")

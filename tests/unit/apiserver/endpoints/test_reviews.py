@@ -1,4 +1,4 @@
-"""Questions about identities, as kubectl auth asks them."""
+"""Access, identity and token reviews, as `kubectl auth` sends them."""
 
 from __future__ import annotations
 
@@ -8,12 +8,7 @@ from typing import Any
 
 import pytest
 
-from podlife.apiserver.authn.authenticator import (
-    ADMIN,
-    Authenticator,
-    TokenFile,
-    User,
-)
+from podlife.apiserver.authn import ADMIN, Authenticator, TokenFile, UserInfo
 from podlife.apiserver.endpoints.reviews import (
     review_access,
     review_rules,
@@ -23,8 +18,8 @@ from podlife.apiserver.endpoints.reviews import (
 )
 from podlife.errors import ApiError, InvalidError
 
-NODE = User("system:node:n1", groups=("system:nodes", "system:authenticated"))
-SOMEBODY = User("eve", "7", ("system:authenticated",))
+NODE = UserInfo("system:node:n1", groups=("system:nodes", "system:authenticated"))
+SOMEBODY = UserInfo("eve", "7", ("system:authenticated",))
 
 
 class Unrelated:

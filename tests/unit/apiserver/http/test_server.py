@@ -1,4 +1,4 @@
-"""The parts of the face that need no socket."""
+"""Parts of the HTTP server that need no socket."""
 
 from __future__ import annotations
 

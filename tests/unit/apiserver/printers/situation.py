@@ -1,6 +1,6 @@
-"""A situation: an object as the API holds it, and the cells that kube-apiserver v1.36 prints for it.
+"""A situation: a stored object, and the cells that kube-apiserver v1.36 prints for it.
 
-`ANY_AGE` stands for a cell that only tells how old the object is: those are tested on their own.
+`ANY_AGE` stands for a cell with the age of the object: those are tested separately.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""STATUS, READY and RESTARTS of pods, in the situations that `kubectl get pods` is looked at for."""
+"""STATUS, READY and RESTARTS of pods, in the situations people run `kubectl get pods` for."""
 
 from __future__ import annotations
 

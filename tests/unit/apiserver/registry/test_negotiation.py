@@ -2,12 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from podlife.apiserver.registry.negotiation import (
-    JSON,
-    YAML,
-    Representation,
-    negotiate,
-)
+from podlife.apiserver.registry.negotiation import JSON, YAML, Representation, negotiate
 from podlife.errors import ApiError
 from podlife.wire import Query
 

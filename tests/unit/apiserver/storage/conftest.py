@@ -23,7 +23,7 @@ async def store(folder: Path) -> AsyncIterator[SqliteStore]:
 
 
 class Gate:
-    """Stands before the disk: shut, it keeps a transaction from being written."""
+    """Blocks writes to the disk while closed."""
 
     def __init__(self) -> None:
         self.opened = threading.Event()

@@ -1,4 +1,4 @@
-"""A store that is damaged or lost: refused in one line that says what to do, and never taken for an empty one."""
+"""A damaged or lost store: rejected with a one-line error that says what to do, never taken for an empty one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from podlife.apiserver.storage import CompactedError, Delete, Key, Put, SqliteStore, StoreError
-from podlife.apiserver.storage.data_dir import DataFolder
+from podlife.apiserver.storage.data_dir import DataDir
 from podlife.apiserver.storage.maintenance import backup, check, restore
 from podlife.apiserver.storage.salvage import salvage
 from podlife.errors import ConfigError
@@ -95,7 +95,7 @@ async def test_a_folder_with_nothing_of_a_cluster_in_it_becomes_a_new_store(fold
 async def test_a_store_in_memory_is_refused_where_a_cluster_keeps_its_objects(folder: Path) -> None:
     await filled(folder, pod("a"))
     with pytest.raises(ConfigError, match="one in memory would be empty to its nodes"):
-        DataFolder(folder).prepare(in_memory=True)
+        DataDir(folder).prepare(in_memory=True)
 
 
 async def test_four_bytes_changed_in_an_object_are_noticed_and_nothing_is_served(folder: Path) -> None:

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import asyncio
 
+from podlife.apiserver.storage import Key
 from podlife.apiserver.storage.key_locks import KeyLocks
-from podlife.apiserver.storage.store import Key
 
 A, B = Key("pods", "default", "a"), Key("pods", "default", "b")
 

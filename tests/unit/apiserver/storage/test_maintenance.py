@@ -1,4 +1,4 @@
-"""Backup, restore and check: beside a running server, never over something, and honest about what is wrong."""
+"""Backup, restore and check: beside a running server, never overwriting, reporting all damage."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ async def test_a_restored_store_holds_the_same_objects_and_goes_on_well_after_th
     ]
     assert restored.revision == report.revision > store.revision
     with pytest.raises(CompactedError):
-        # A client of the lost time is told to start again, and never misled.
+        # A client of the lost period must start again and is never misled.
         restored.subscribe("pods", since=store.revision)
     (record,) = await restored.commit(Put(pod("new"), value, 0))
     assert record.revision == report.revision + 1
@@ -186,7 +186,7 @@ async def test_a_check_beside_a_running_store_finds_nothing_wrong(store, folder)
         ),
         (
             "UPDATE meta SET value = 4 WHERE name = 'compacted'",
-            "its table of facts does not match its checksum",
+            "its metadata does not match its checksum",
         ),
     ],
 )

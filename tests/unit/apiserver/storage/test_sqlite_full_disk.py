@@ -1,4 +1,4 @@
-"""A disk that is full: writes fail with a clear message, reads go on, and nothing is lost or half done."""
+"""A full disk: writes fail with a clear message, reads continue, and nothing is lost or half done."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def value(size: int):
 
 @contextmanager
 def no_file_may_grow_beyond(size: int) -> Iterator[None]:
-    """To a program the same as a full disk: its writes are refused by the operating system."""
+    """Same effect as a full disk: the operating system rejects the process's writes."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
     try:

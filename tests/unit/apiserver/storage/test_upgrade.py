@@ -1,4 +1,4 @@
-"""Stores that an earlier podlife wrote, without checksums: opened, upgraded, and refused where they are damaged."""
+"""Stores of the earlier format, without checksums: opened, upgraded, and rejected if they are damaged."""
 
 from __future__ import annotations
 

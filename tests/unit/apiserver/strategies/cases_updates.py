@@ -1,4 +1,4 @@
-"""Objects that exist and what somebody makes of them; answers recorded in `golden/updates.json`.
+"""Existing objects and updates of them; answers recorded in `golden/updates.json`.
 
 A case is (label, resource, subresource, the object as created, its status if it has one, the change).
 """

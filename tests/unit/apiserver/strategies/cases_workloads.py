@@ -23,7 +23,7 @@ def workload(
 
 
 def selectors(kind: str) -> Iterator[Case]:
-    """What deployments, replica sets, stateful sets and daemon sets are told alike."""
+    """Cases that deployments, replica sets, stateful sets and daemon sets share."""
     yield f"{kind}", workload(kind, selector=SELECTOR, template=template())
     yield (
         f"{kind} with status",

@@ -1,4 +1,4 @@
-"""Runs an object through a strategy as the registry does on a create, and shows the answer as the wire has it."""
+"""Runs an object through a strategy as the registry does on a create, and returns the response as on the wire."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def comparable(answer: dict[str, Any]) -> dict[str, Any]:
         body.pop("message", None)
         causes = body.get("details", {}).get("causes", [])
         for cause in causes:
-            # What follows is a picture of the difference; ours is another.
+            # A rendering of the difference follows, which differs from upstream's.
             cause["message"] = cause["message"].partition("\n")[0]
         # Upstream checks some things twice on an update.
         unique = {tuple(cause.items()): cause for cause in causes}

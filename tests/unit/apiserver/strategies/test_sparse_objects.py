@@ -1,4 +1,4 @@
-"""Whatever passes the schema is answered: with something missing or empty anywhere, nothing breaks."""
+"""Strategies accept every object that passes the schema, with any field missing or empty."""
 
 from __future__ import annotations
 

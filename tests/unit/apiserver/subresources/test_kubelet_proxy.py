@@ -1,4 +1,4 @@
-"""`log` and `exec` passed on to an agent: a real one on loopback, with TLS and WebSockets, that we play."""
+"""`log` and `exec` proxied to a fake kubelet on loopback, with TLS and WebSockets."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import pytest
 from aiohttp import web
 
 from podlife.api.codec import encode
-from podlife.apiserver.http.server import HttpFace
-from podlife.apiserver.storage.store import Key, Record
-from podlife.apiserver.subresources.kubelet_proxy import NodeProxy
+from podlife.apiserver.http import HttpServer
+from podlife.apiserver.storage import Key, Record
+from podlife.apiserver.subresources.kubelet_proxy import KubeletProxy
 from podlife.clock import SystemClock
 from podlife.errors import ApiError, InvalidError, NotFoundError
-from podlife.pki.ca import Pki, Subject
+from podlife.pki import CertificateAuthority, Subject
 from podlife.wire import Query, Request, Response
 
 POD: dict[str, Any] = {
@@ -82,11 +82,13 @@ class Agent:
 
 
 class World:
-    """An agent, a store with its node and pods, and the proxy between them and a client."""
+    """A kubelet, a store with its node and pods, and the proxy."""
 
-    def __init__(self, agent: Agent, pki: Pki, objects: dict[Key, dict[str, Any]], port: int) -> None:
+    def __init__(
+        self, agent: Agent, pki: CertificateAuthority, objects: dict[Key, dict[str, Any]], port: int
+    ) -> None:
         self.agent, self.pki, self.objects, self.port = agent, pki, objects, port
-        self.proxy = NodeProxy(self.read, self.tls, connect_seconds=60.0)
+        self.proxy = KubeletProxy(self.read, self.tls, connect_seconds=60.0)
 
     def tls(self) -> Any:
         return self.pki.client_context(
@@ -102,7 +104,7 @@ class World:
 
 @pytest.fixture
 async def world(tmp_path: Path) -> AsyncIterator[World]:
-    pki = Pki(tmp_path, SystemClock())
+    pki = CertificateAuthority(tmp_path, SystemClock())
     serving = pki.ensure("agent.pem", Subject("system:node:n1", names=("n1",)))
     agent = Agent()
     server = web.Server(agent.handle, handler_cancellation=True)
@@ -277,13 +279,13 @@ async def test_a_node_chooses_its_host_and_nothing_else_of_what_is_asked_there(
 ) -> None:
     address = f"localhost:{world.port}{tail}" if tail else ""
     world.objects[Key("nodes", "", "n1")]["status"]["addresses"] = [{"type": "Hostname", "address": address}]
-    with pytest.raises(ApiError, match="the address of the node is not one"):
+    with pytest.raises(ApiError, match="invalid node address"):
         await world.log()
 
 
 async def test_an_agent_of_another_authority_is_not_trusted(world: World, tmp_path: Path) -> None:
-    other = Pki(tmp_path / "other", SystemClock())
-    world.proxy = NodeProxy(
+    other = CertificateAuthority(tmp_path / "other", SystemClock())
+    world.proxy = KubeletProxy(
         world.read, lambda: other.client_context(other.ensure("client.pem", Subject("me")))
     )
     with pytest.raises(ApiError, match="certificate"):
@@ -305,7 +307,7 @@ async def test_an_agent_with_the_certificate_of_another_node_is_not_trusted(worl
 
 @pytest.fixture
 async def url(world: World) -> AsyncIterator[str]:
-    """A face that serves exec of the pod that the path names, and the log of one."""
+    """An HTTP server for exec of the pod in the path, and for the log of one."""
 
     async def handler(request: Request) -> Response:
         try:
@@ -315,7 +317,7 @@ async def url(world: World) -> AsyncIterator[str]:
         except ApiError as error:
             return Response(error.code, error.message.encode(), "text/plain")
 
-    face = HttpFace(handler, tls=None)
+    face = HttpServer(handler, tls=None)
     await face.start("127.0.0.1", 0)
     yield f"http://127.0.0.1:{face.port}"
     await face.stop(seconds=1)

@@ -15,8 +15,8 @@ import pytest
 from podlife.clock import ManualClock, SystemClock
 from podlife.errors import ConfigError, UnreachableError
 from podlife.kubelet.server.serving_certificate import CertificateSettings, ServingCertificate
+from podlife.pki.certificates import self_signed, validity_of
 from podlife.pki.csr import NotSignedError
-from podlife.pki.node_certificates import self_signed, validity_of
 from tests.real_pki import Pki
 from tests.virtual_time import virtual_time
 

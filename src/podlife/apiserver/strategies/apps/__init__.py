@@ -1,0 +1,1 @@
+"""Strategies of apps/v1, and of ReplicationControllers, which share theirs."""

@@ -1,4 +1,4 @@
-"""DaemonSets: one pod on every node that fits."""
+"""DaemonSets."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ from podlife.apiserver.strategies.core.pod.template import (
     validate_template,
 )
 from podlife.apiserver.strategies.field_checks import non_negative, not_one_of
-
-__all__ = ["DaemonSetStrategy"]
 
 _TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 _COUNTS = (
@@ -94,7 +92,7 @@ def _validate_selector(spec: Object) -> list[FieldError]:
     selector = spec.get("selector")
     labels = spec["template"]["metadata"].get("labels") or {}
     errors = validate_label_selector(selector, "spec.selector")
-    # No selector matches nothing.
+    # An absent selector matches nothing.
     if selector is None or (not errors and not selector_matches(selector, labels)):
         detail = "`selector` does not match template `labels`"
         errors.append(bad_value("spec.template.metadata.labels", sorted_labels(labels), detail))

@@ -1,4 +1,4 @@
-"""Deployments, ReplicaSets and ReplicationControllers: so many pods of one template."""
+"""Deployments, ReplicaSets and ReplicationControllers."""
 
 from __future__ import annotations
 
@@ -23,18 +23,9 @@ from podlife.apiserver.strategies.core.pod.warnings import spec_warnings
 from podlife.apiserver.strategies.field_checks import non_negative, not_one_of, show_times
 from podlife.apiserver.strategies.strategy import Strategy
 
-__all__ = [
-    "DeploymentStrategy",
-    "ReplicaSetStrategy",
-    "ReplicationControllerStrategy",
-    "TemplatedStrategy",
-    "validate_collisions",
-    "validate_sums",
-]
-
 
 class TemplatedStrategy(Strategy):
-    """What every controller with a template at `spec.template` does alike."""
+    """What all controllers with a template at `spec.template` share."""
 
     has_generation = True
     has_status = True
@@ -86,7 +77,7 @@ class DeploymentStrategy(TemplatedStrategy):
 
     def prepare_update(self, new: Object, old: Object) -> None:
         super().prepare_update(new, old)
-        # Annotations are copied to the deployment's replica sets: a change of them is one to observe.
+        # Annotations are copied to the deployment's replica sets: a change of them must be observed.
         if (new["metadata"].get("annotations") or {}) != (old["metadata"].get("annotations") or {}):
             new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
@@ -148,7 +139,7 @@ def _validate_deployment_strategy(strategy: Object) -> list[FieldError]:
 
 
 def validate_sums(status: Object, parts: tuple[str, ...], ready: str = "readyReplicas") -> list[FieldError]:
-    """No part is greater than the whole, and what is available is ready."""
+    """No part is greater than the whole, and available replicas are ready."""
     whole = status.get("replicas", 0)
     errors = [
         bad_value(f"status.{field}", status.get(field, 0), "cannot be greater than status.replicas")
@@ -194,7 +185,7 @@ class ReplicaSetStrategy(TemplatedStrategy):
 
 
 class ReplicationControllerStrategy(ReplicaSetStrategy):
-    """The older form: its selector is a plain map, and may be taken from the template."""
+    """The older form: its selector is a plain map, and defaults to the template's labels."""
 
     def default(self, obj: Object) -> None:
         spec = obj.setdefault("spec", {})

@@ -1,4 +1,4 @@
-"""StatefulSets and the ControllerRevisions they and DaemonSets keep."""
+"""StatefulSets, and the ControllerRevisions of StatefulSets and DaemonSets."""
 
 from __future__ import annotations
 
@@ -22,16 +22,9 @@ from podlife.apiserver.strategies.core.pod.template import (
     validate_selector,
     validate_template,
 )
-from podlife.apiserver.strategies.field_checks import (
-    immutable,
-    non_negative,
-    not_one_of,
-    problems_at,
-)
+from podlife.apiserver.strategies.field_checks import immutable, non_negative, not_one_of, problems_at
 from podlife.apiserver.strategies.object_meta import default_metadata
 from podlife.apiserver.strategies.strategy import Strategy
-
-__all__ = ["ControllerRevisionStrategy", "StatefulSetStrategy"]
 
 _RETENTION = ("Retain", "Delete")
 _MUTABLE = frozenset(
@@ -84,7 +77,7 @@ class StatefulSetStrategy(TemplatedStrategy):
     def validate(self, obj: Object) -> list[FieldError]:
         spec = obj["spec"]
         errors = _validate_policies(spec)
-        # Claims and the service's name cannot change later: an old mistake in them blocks nothing.
+        # Claims and the service's name are immutable: an old mistake in them blocks nothing.
         is_new = not obj["metadata"].get("resourceVersion")
         for index, claim in enumerate(spec.get("volumeClaimTemplates", ()) if is_new else ()):
             errors += validate_claim_spec(claim["spec"], f"spec.volumeClaimTemplates[{index}].spec")
@@ -96,7 +89,7 @@ class StatefulSetStrategy(TemplatedStrategy):
         errors += validate_selector(spec, "statefulset", unreadable="")
         if is_readable(spec.get("selector")):
             errors += validate_template(_template_with_claims(spec), "spec.template")
-            # Upstream looks at these a second time, for sets alone.
+            # Upstream validates these a second time, for StatefulSets only.
             meta = spec["template"]["metadata"]
             errors += validate_labels(meta.get("labels") or {}, "spec.template.labels")
             errors += validate_annotations(meta.get("annotations") or {}, "spec.template.annotations")
@@ -124,7 +117,7 @@ def _default_update_strategy(spec: Object) -> None:
     if rolling is not None:
         if strategy["type"] == "RollingUpdate":
             rolling.setdefault("partition", 0)
-        # Behind a gate that v1.36 has switched off.
+        # Behind a feature gate that v1.36 disables.
         rolling.pop("maxUnavailable", None)
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-__all__ = ["check_schedule"]
-
 
 class _Field(NamedTuple):
     least: int
@@ -30,7 +28,7 @@ _is_duration = re.compile(
 
 
 def check_schedule(schedule: str) -> None:
-    """Raises ValueError in upstream's words when the schedule cannot be read."""
+    """Raise ValueError in upstream's words if the schedule cannot be parsed."""
     if schedule.startswith(("TZ=", "CRON_TZ=")):
         schedule = schedule.partition(" ")[2].strip()
     if schedule.startswith("@"):

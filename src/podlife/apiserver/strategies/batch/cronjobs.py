@@ -1,4 +1,4 @@
-"""CronJobs: a job's template and when to use it."""
+"""CronJobs."""
 
 from __future__ import annotations
 
@@ -16,11 +16,9 @@ from podlife.apiserver.strategies.field_checks import non_negative, not_one_of, 
 from podlife.apiserver.strategies.object_meta import default_metadata
 from podlife.apiserver.strategies.strategy import Strategy
 
-__all__ = ["CronJobStrategy"]
-
 _POLICIES = ("Allow", "Forbid", "Replace")
 _is_zone_part = re.compile(r"[A-Za-z.\-_0-9+]{1,14}").fullmatch
-# A job's name is the cron job's and a suffix of eleven characters.
+# A job's name is the cron job's plus a suffix of eleven characters.
 _LONGEST_NAME = 52
 
 
@@ -98,7 +96,7 @@ def _validate_time_zone(zone: str) -> list[FieldError]:
     try:
         zoneinfo.ZoneInfo(zone)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
-        # A machine without a time zone database knows none; then any may be right.
+        # Without a time zone database no zone is known, so any is accepted.
         if zoneinfo.available_timezones():
             return [bad_value(path, zone, f"unknown time zone {zone}")]
     return []

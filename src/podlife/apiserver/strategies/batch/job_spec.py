@@ -24,8 +24,6 @@ from podlife.apiserver.strategies.core.pod.template import (
 )
 from podlife.apiserver.strategies.field_checks import non_negative, not_one_of, problems_at
 
-__all__ = ["count_indexes", "default_job_spec", "validate_job_spec"]
-
 _COUNTS = (
     "parallelism",
     "completions",
@@ -44,7 +42,7 @@ _MOST_RULES = 20
 
 
 def default_job_spec(spec: Object) -> None:
-    """What jobs in templates get too."""
+    """Defaults that jobs in templates get too."""
     default_selector(spec)
     default_template(spec.setdefault("template", {}))
     for rule in (spec.get("podFailurePolicy") or {}).get("rules", ()):
@@ -261,7 +259,7 @@ def _validate_success_rule(rule: Object, completions: int, path: str) -> list[Fi
 
 
 def count_indexes(text: str, completions: int) -> int:
-    """How many indexes `0,3-5` names; raises ValueError in upstream's words when it is no such list."""
+    """Number of indexes that `0,3-5` names; raises ValueError in upstream's words if the text is malformed."""
     total, last = 0, -1
     for part in text.split(",") if text else ():
         limits = part.split("-")

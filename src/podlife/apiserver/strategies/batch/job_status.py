@@ -1,4 +1,4 @@
-"""What the status of a job may say: no count runs back, and an end once reached stays."""
+"""Status of a job: counts do not decrease, and a final state is kept."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from podlife.api.codec import Object
 from podlife.api.field_errors import FieldError, bad_value, duplicate, required
 from podlife.apiserver.strategies.batch.job_spec import count_indexes
 from podlife.apiserver.strategies.field_checks import non_negative
-
-__all__ = ["is_true", "validate_job_status"]
 
 _CONDITIONS = "status.conditions"
 _COUNTS = ("active", "succeeded", "failed", "ready", "terminating")
@@ -25,7 +23,7 @@ def _conflict(text: str) -> FieldError:
 
 
 def validate_job_status(new: Object, old: Object) -> list[FieldError]:
-    """Checks of states that were wrong before are left out: only what this write brings counts."""
+    """Only errors that this write introduces count; earlier ones are ignored."""
     status, before = new.get("status") or {}, old.get("status") or {}
     errors: list[FieldError] = []
     for field in _COUNTS:

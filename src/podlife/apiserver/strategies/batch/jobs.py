@@ -1,4 +1,4 @@
-"""Jobs: their defaults, the selector they are given, and what must stay once they exist."""
+"""Jobs: defaults, the generated selector, and immutable fields."""
 
 from __future__ import annotations
 
@@ -20,8 +20,6 @@ from podlife.apiserver.strategies.core.pod.warnings import spec_warnings
 from podlife.apiserver.strategies.field_checks import immutable, show_times
 from podlife.apiserver.strategies.strategy import Strategy
 
-__all__ = ["JobStrategy", "job_name_warnings"]
-
 _UID_LABELS = ("controller-uid", "batch.kubernetes.io/controller-uid")
 _NAME_LABELS = ("job-name", "batch.kubernetes.io/job-name")
 _IMMUTABLE = ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy")
@@ -42,7 +40,7 @@ class JobStrategy(Strategy):
         default_job_spec(spec)
         labels = spec["template"]["metadata"].get("labels")
         if labels and not obj["metadata"].get("labels"):
-            # One map for both, as upstream has it: the job gets the labels of its generated selector too.
+            # One map for both, as upstream: the job gets the labels of its generated selector too.
             obj["metadata"]["labels"] = labels
         spec.setdefault("completionMode", "NonIndexed")
         if spec.get("completions") is None and spec.get("parallelism") is None:
@@ -59,7 +57,7 @@ class JobStrategy(Strategy):
         obj["status"] = {}
         if not obj["spec"]["manualSelector"]:
             _generate_selector(obj)
-            # Upstream fills in defaults again when it reads what it stored: the job has its template's labels.
+            # Upstream sets defaults again when it reads what it stored: the job has its template's labels.
             if not obj["metadata"].get("labels"):
                 obj["metadata"]["labels"] = dict(obj["spec"]["template"]["metadata"]["labels"])
         drop_disabled_fields(obj["spec"]["template"]["spec"])
@@ -156,7 +154,8 @@ def _validate_completions(new: Object, old: Object) -> list[FieldError]:
 
 
 def _validate_template(new: Object, old: Object, status: Object) -> list[FieldError]:
-    """Fixed, except that a suspended job that runs nothing may still be told where and how large."""
+    """Immutable, except that a suspended job without pods may still change its scheduling directives and
+    resources."""
     before, after = old["template"], new["template"]
     if before == after:
         return []

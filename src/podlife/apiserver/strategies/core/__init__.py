@@ -1,0 +1,1 @@
+"""Strategies of core/v1."""

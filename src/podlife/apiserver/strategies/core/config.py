@@ -1,4 +1,4 @@
-"""ConfigMaps, Secrets and ServiceAccounts: data for pods, and who they are."""
+"""ConfigMaps, Secrets and ServiceAccounts."""
 
 from __future__ import annotations
 
@@ -13,12 +13,10 @@ from podlife.apiserver.strategies.field_checks import immutable, problems_at
 from podlife.apiserver.strategies.strategy import Strategy
 from podlife.errors import ApiError
 
-__all__ = ["ConfigMapStrategy", "SecretStrategy", "ServiceAccountStrategy"]
-
 _LARGEST = 1024 * 1024
 _FIXED = "field is immutable when `immutable` is set"
 _ACCOUNT = "kubernetes.io/service-account.name"
-# What a secret of a type must hold; of basic-auth one of the two is enough.
+# Keys that a secret of a type must hold; for basic-auth one of the two is enough.
 _REQUIRED_KEYS = {
     "kubernetes.io/dockercfg": (".dockercfg",),
     "kubernetes.io/dockerconfigjson": (".dockerconfigjson",),
@@ -47,7 +45,7 @@ def _validate_keys(data: dict[str, str], field: str) -> list[FieldError]:
 
 
 def _size_of(encoded: str) -> int:
-    """How many bytes base64 text stands for, without decoding it."""
+    """Number of bytes that base64 text encodes, without decoding it."""
     return len(encoded) * 3 // 4 - encoded[-2:].count("=")
 
 
@@ -73,7 +71,7 @@ class ConfigMapStrategy(Strategy):
 
 class SecretStrategy(Strategy):
     def default(self, obj: Object) -> None:
-        # stringData is only for writing: what it holds is stored encoded, over what data held.
+        # stringData is write-only: its values are stored encoded, over those of data.
         for key, text in (obj.pop("stringData", None) or {}).items():
             obj.setdefault("data", {})[key] = base64.b64encode(text.encode()).decode()
         _drop_empty_maps(obj, "data")

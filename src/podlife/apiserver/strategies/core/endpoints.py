@@ -12,8 +12,6 @@ from podlife.apiserver.strategies.core.pod.spec import IP_RULE
 from podlife.apiserver.strategies.field_checks import is_ip, problems_at
 from podlife.apiserver.strategies.strategy import Strategy
 
-__all__ = ["PORT_RANGE", "PROTOCOLS", "EndpointsStrategy", "validate_endpoint_ip"]
-
 PROTOCOLS = ("SCTP", "TCP", "UDP")
 PORT_RANGE = "must be between 1 and 65535, inclusive"
 

@@ -1,4 +1,4 @@
-"""Events. Both API groups store one kind of object, in the shape of core/v1: a strategy meets no other."""
+"""Events. Both API groups store one kind of object, in the form of core/v1: strategies see no other."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ from podlife.api.names import check_dns_subdomain, check_label_key, check_path_s
 from podlife.apiserver.strategies.field_checks import immutable, problems_at
 from podlife.apiserver.strategies.strategy import Strategy
 
-__all__ = ["EventStrategy", "EventsV1Strategy"]
-
-# Fields that upstream shows even when they are empty.
+# Fields that upstream shows even if they are empty.
 _ALWAYS: Object = {
     "eventTime": None,
     "firstTimestamp": None,
@@ -24,10 +22,20 @@ _ALWAYS: Object = {
 _KEEPS: frozenset[str] = frozenset()
 _NAMESPACE_MISMATCH = "does not match event.namespace"
 _LIMITS = (("reportingInstance", 128), ("action", 128), ("reason", 128), ("message", 1024))
+_NEW_NAMES = {
+    "involvedObject": "regarding",
+    "message": "note",
+    "source": "deprecatedSource",
+    "firstTimestamp": "deprecatedFirstTimestamp",
+    "lastTimestamp": "deprecatedLastTimestamp",
+    "count": "deprecatedCount",
+    "reportingComponent": "reportingController",
+}
+_OLD_NAMES = {new: old for old, new in _NEW_NAMES.items()}
 
 
 class EventStrategy(Strategy):
-    """What core/v1 asks: little, since much already writes events."""
+    """Rules of core/v1: few, since many components already write events."""
 
     creates_on_update = True
     controller_field = "reportingComponent"
@@ -58,7 +66,7 @@ class EventStrategy(Strategy):
         return errors + problems_at("namespace", namespace, check_dns_subdomain(namespace))
 
     def _validate_report(self, obj: Object) -> list[FieldError]:
-        """An event that tells its exact time must also tell who saw it and what was done."""
+        """An event with an exact time must also say who reported it and what was done."""
         controller = obj["reportingComponent"]
         errors = [] if controller else [required(self.controller_field)]
         errors += problems_at(self.controller_field, controller, check_label_key(controller))
@@ -76,7 +84,7 @@ def _mismatch(namespace: str) -> FieldError:
 
 
 class EventsV1Strategy(EventStrategy):
-    """What events.k8s.io/v1 asks in addition. The object is in the core/v1 shape."""
+    """Additional rules of events.k8s.io/v1. The object is in the core/v1 form."""
 
     controller_field = "reportingController"
 
@@ -129,3 +137,17 @@ def _validate_series(obj: Object) -> list[FieldError]:
     if not series.get("lastObservedTime"):
         errors.append(required("series.lastObservedTime"))
     return errors
+
+
+def from_core(event: Object) -> Object:
+    """Convert a stored event to events.k8s.io/v1."""
+    shown = {_NEW_NAMES.get(field, field): value for field, value in event.items()}
+    for field in ("reportingController", "reportingInstance"):
+        if not shown.get(field, True):
+            del shown[field]
+    return shown
+
+
+def to_core(event: Object) -> Object:
+    """Convert an events.k8s.io/v1 event to the stored form."""
+    return {_OLD_NAMES.get(field, field): value for field, value in event.items()}

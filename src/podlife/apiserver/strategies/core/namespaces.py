@@ -1,4 +1,4 @@
-"""Namespaces. Their end, with everything in them, is told elsewhere."""
+"""Namespaces. Their deletion is in `podlife.apiserver.namespace`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from podlife.api.field_errors import FieldError, bad_value
 from podlife.api.names import check_dns_label, check_label_key
 from podlife.apiserver.strategies.field_checks import problems_at, show_times
 from podlife.apiserver.strategies.strategy import Strategy
-
-__all__ = ["NamespaceFinalizeStrategy", "NamespaceStrategy"]
 
 _NAME_LABEL = "kubernetes.io/metadata.name"
 _STANDARD_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
@@ -59,7 +57,7 @@ class NamespaceStrategy(Strategy):
 
 
 class NamespaceFinalizeStrategy(NamespaceStrategy):
-    """`namespaces/finalize`: the one way to change `spec.finalizers`."""
+    """`namespaces/finalize`: the only way to change `spec.finalizers`."""
 
     def prepare_update(self, new: Object, old: Object) -> None:
         if "status" in old:

@@ -1,4 +1,4 @@
-"""Nodes: what they can hold, what keeps pods away from them."""
+"""Nodes: capacity, addresses and taints."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from podlife.apiserver.strategies.core.pod.node_selection import TAINT_EFFECTS
 from podlife.apiserver.strategies.core.resource_requirements import validate_quantity
 from podlife.apiserver.strategies.field_checks import not_one_of, problems_at, show_times
 from podlife.apiserver.strategies.strategy import Strategy
-
-__all__ = ["NodeStrategy"]
 
 _SPEC_KEEPS = frozenset({"configSource"})
 _STATUS_KEEPS = frozenset({"config", "daemonEndpoints", "features", "nodeInfo"})
@@ -37,7 +35,7 @@ _FIXED_PROVIDER = 'node updates may not change providerID except from "" to vali
 
 
 class NodeStrategy(Strategy):
-    """A node may be created with its status: the agent that registers it knows it already."""
+    """A node may be created with its status: the kubelet that registers it knows it already."""
 
     has_status = True
 
@@ -56,7 +54,7 @@ class NodeStrategy(Strategy):
         _default_status(obj.setdefault("status", {}))
 
     def prepare_create(self, obj: Object) -> None:
-        """Nothing is taken away."""
+        """Keeps everything: a node's status is not reset."""
 
     def validate(self, obj: Object) -> list[FieldError]:
         errors = _validate_taints(obj["spec"].get("taints", ()))

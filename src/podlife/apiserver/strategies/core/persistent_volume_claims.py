@@ -13,8 +13,6 @@ from podlife.apiserver.strategies.field_checks import immutable, problems_at, sh
 from podlife.apiserver.strategies.object_diff import describe_difference
 from podlife.apiserver.strategies.strategy import Strategy
 
-__all__ = ["ACCESS_MODES", "VOLUME_MODES", "ClaimStrategy", "validate_claim_spec", "validate_claim_template"]
-
 ACCESS_MODES = frozenset({"ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"})
 VOLUME_MODES = frozenset({"Block", "Filesystem"})
 _TEMPLATE_METADATA = frozenset({"annotations", "labels"})
@@ -95,7 +93,7 @@ def _validate_data_source(source: Object, path: str) -> list[FieldError]:
     return errors
 
 
-class ClaimStrategy(Strategy):
+class PersistentVolumeClaimStrategy(Strategy):
     has_status = True
     returns_deleted_object = True
 
@@ -121,7 +119,7 @@ class ClaimStrategy(Strategy):
         before, after = dict(old["spec"]), dict(new["spec"])
         if not before.get("volumeName") and "volumeName" in after:
             before["volumeName"] = after["volumeName"]
-        # A class may be given later to a claim that was made before there was a default.
+        # A class may be set later on a claim that was created before there was a default.
         if before.get("storageClassName") is None and after.get("storageClassName") is not None:
             before["storageClassName"] = after["storageClassName"]
         new_size, old_size = _size(after), _size(before)
@@ -141,8 +139,8 @@ class ClaimStrategy(Strategy):
 
 
 def _settle_data_sources(spec: Object) -> None:
-    """The older field only ever meant claims and snapshots; both fields say the same, unless the newer one
-    reaches into another namespace."""
+    """The older field only ever meant claims and snapshots; both fields are equal, unless the newer one refers to
+    another namespace."""
     if (source := spec.get("dataSource")) is not None:
         known = (source.get("apiGroup") or "", source.get("kind"))
         if known not in (("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot")):

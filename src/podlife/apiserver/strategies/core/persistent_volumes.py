@@ -10,16 +10,9 @@ from podlife.api.names import check_dns_subdomain
 from podlife.api.quantity import parse_nanos
 from podlife.apiserver.strategies.core.persistent_volume_claims import VOLUME_MODES, validate_access_modes
 from podlife.apiserver.strategies.core.pod.node_selection import validate_node_selector
-from podlife.apiserver.strategies.field_checks import (
-    immutable,
-    not_one_of,
-    problems_at,
-    with_backsteps,
-)
+from podlife.apiserver.strategies.field_checks import immutable, not_one_of, problems_at, with_backsteps
 from podlife.apiserver.strategies.object_diff import describe_difference
 from podlife.apiserver.strategies.strategy import Strategy
-
-__all__ = ["PersistentVolumeStrategy"]
 
 _POLICIES = frozenset({"Delete", "Recycle", "Retain"})
 # Everything else in the spec is the volume's source.

@@ -1,4 +1,4 @@
-"""Resource lists: which names they may hold, requests within limits."""
+"""Resource requirements: allowed resource names, requests within limits."""
 
 from __future__ import annotations
 
@@ -14,13 +14,6 @@ from podlife.api.field_errors import (
 )
 from podlife.api.names import check_dns_label, check_label_key
 from podlife.api.quantity import NANOS, parse_nanos
-
-__all__ = [
-    "is_integer_resource",
-    "validate_quantity",
-    "validate_resource_name",
-    "validate_resources",
-]
 
 _CONTAINER_RESOURCES = frozenset({"cpu", "memory", "ephemeral-storage"})
 _COUNTED = frozenset(
@@ -150,7 +143,7 @@ def _validate_claims(wanted: list[Object], known: frozenset[str], path: str) -> 
     errors: list[FieldError] = []
     seen: set[str] = set()
     claimed: set[str] = set()
-    # One text for all of them: there may be as many names as claims that name none of them.
+    # One text for all of them: there may be as many names as claims that match none of them.
     names = f": {', '.join(sorted(known))}" if known else " which is empty"
     missing = f"must be one of the names in pod.spec.resourceClaims{names}"
     for index, claim in enumerate(wanted):

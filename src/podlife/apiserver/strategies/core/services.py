@@ -1,7 +1,7 @@
 """Services.
 
-Cluster addresses are handed out by the registry: `needs_cluster_ip` says whether a service is still without
-one, `assign_cluster_ip` writes it down. Node ports are kept as they are given.
+Admission assigns cluster addresses: `needs_cluster_ip` says whether a service still lacks one, `assign_cluster_ip`
+sets it. Node ports are kept as given.
 """
 
 from __future__ import annotations
@@ -16,8 +16,6 @@ from podlife.apiserver.strategies.core.pod.handlers import validate_port_referen
 from podlife.apiserver.strategies.core.pod.spec import IP_RULE
 from podlife.apiserver.strategies.field_checks import is_ip, not_one_of, problems_at
 from podlife.apiserver.strategies.strategy import Strategy
-
-__all__ = ["ServiceStrategy", "assign_cluster_ip", "needs_cluster_ip"]
 
 _TYPES = frozenset({"ClusterIP", "ExternalName", "LoadBalancer", "NodePort"})
 _WITH_ADDRESS = ("ClusterIP", "NodePort", "LoadBalancer")
@@ -90,7 +88,7 @@ class ServiceStrategy(Strategy):
         super().prepare_update(new, old)
         before, after = old["spec"], new["spec"]
         if after["type"] in _WITH_ADDRESS and before["type"] in _WITH_ADDRESS:
-            # Left out means unchanged: clients that know nothing of addresses must not lose them.
+            # Omitted means unchanged: clients that do not know the field must not lose addresses.
             for field in ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"):
                 if field in before:
                     after.setdefault(field, before[field])
@@ -150,8 +148,7 @@ def _is_reachable_from_outside(spec: Object) -> bool:
 
 
 def _default_families(spec: Object) -> None:
-    """One family of addresses, as on a cluster with a single range; headless services without selectors
-    may be reached by both."""
+    """One address family, as on a cluster with a single range; headless services without selectors may use both."""
     if spec["type"] not in _WITH_ADDRESS:
         return
     if spec.get("clusterIP") and not spec.get("clusterIPs"):

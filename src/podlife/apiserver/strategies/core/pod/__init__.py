@@ -1,0 +1,1 @@
+"""The strategy of pods, and the validation of everything in a pod."""

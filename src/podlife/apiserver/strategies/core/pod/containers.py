@@ -25,14 +25,6 @@ from podlife.apiserver.strategies.core.pod.volumes import PULL_POLICIES
 from podlife.apiserver.strategies.core.resource_requirements import validate_resources
 from podlife.apiserver.strategies.field_checks import not_one_of, problems_at
 
-__all__ = [
-    "Surroundings",
-    "validate_containers",
-    "validate_ephemeral_containers",
-    "validate_images",
-    "validate_init_containers",
-]
-
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
 _MESSAGE_POLICIES = ("File", "FallbackToLogsOnError")
 _RESTART_POLICIES = ("Always", "Never", "OnFailure")
@@ -52,8 +44,8 @@ _NOT_IN_EPHEMERAL = (
 _PORT_RANGE = "must be between 1 and 65535, inclusive"
 
 
-class Surroundings(NamedTuple):
-    """What a container's validity depends on beside itself."""
+class ContainerContext(NamedTuple):
+    """What a container's validity depends on besides the container."""
 
     volumes: dict[str, Object]
     claims: frozenset[str]
@@ -63,7 +55,9 @@ class Surroundings(NamedTuple):
     host_users: bool
 
 
-def validate_containers(containers: Sequence[Object], path: str, around: Surroundings) -> list[FieldError]:
+def validate_containers(
+    containers: Sequence[Object], path: str, around: ContainerContext
+) -> list[FieldError]:
     if not containers:
         return [required(path)]
     errors: list[FieldError] = []
@@ -82,7 +76,7 @@ def validate_containers(containers: Sequence[Object], path: str, around: Surroun
 
 
 def validate_init_containers(
-    containers: Sequence[Object], path: str, regular: Sequence[Object], around: Surroundings
+    containers: Sequence[Object], path: str, regular: Sequence[Object], around: ContainerContext
 ) -> list[FieldError]:
     errors: list[FieldError] = []
     names = {container.get("name", "") for container in regular}
@@ -116,7 +110,7 @@ def _validate_runs_to_completion(container: Object, path: str) -> list[FieldErro
 
 
 def validate_ephemeral_containers(
-    containers: Sequence[Object], path: str, others: Iterable[Object], around: Surroundings
+    containers: Sequence[Object], path: str, others: Iterable[Object], around: ContainerContext
 ) -> list[FieldError]:
     errors: list[FieldError] = []
     targets = {container.get("name", "") for container in others}
@@ -142,8 +136,8 @@ def validate_ephemeral_containers(
     return errors
 
 
-def _validate_any(container: Object, path: str, around: Surroundings) -> list[FieldError]:
-    """What holds for containers of every sort."""
+def _validate_any(container: Object, path: str, around: ContainerContext) -> list[FieldError]:
+    """Rules for containers of every sort."""
     errors: list[FieldError] = []
     name = container.get("name", "")
     if not name:
@@ -169,7 +163,7 @@ def _validate_any(container: Object, path: str, around: Surroundings) -> list[Fi
     return errors + _validate_rare(container, path, around)
 
 
-def _validate_rare(container: Object, path: str, around: Surroundings) -> list[FieldError]:
+def _validate_rare(container: Object, path: str, around: ContainerContext) -> list[FieldError]:
     errors: list[FieldError] = []
     if "resizePolicy" in container:
         errors += _validate_resize(container["resizePolicy"], f"{path}.resizePolicy", around.restart_policy)
@@ -179,7 +173,7 @@ def _validate_rare(container: Object, path: str, around: Surroundings) -> list[F
     return errors
 
 
-def _validate_handlers(container: Object, path: str, around: Surroundings) -> list[FieldError]:
+def _validate_handlers(container: Object, path: str, around: ContainerContext) -> list[FieldError]:
     errors: list[FieldError] = []
     if "lifecycle" in container:
         lifecycle, at = container["lifecycle"], f"{path}.lifecycle"
@@ -214,7 +208,7 @@ def _validate_ports(ports: Sequence[Object], path: str) -> list[FieldError]:
 
 
 def _validate_host_ports(containers: Sequence[Object], path: str) -> list[FieldError]:
-    """No two containers of a pod take the same port of the host."""
+    """No two containers of a pod may use the same host port."""
     errors: list[FieldError] = []
     taken: set[str] = set()
     for index, container in enumerate(containers):
@@ -289,7 +283,7 @@ def _validate_image(container: Object, path: str) -> list[FieldError]:
 
 
 def validate_images(containers: Sequence[Object], path: str) -> list[FieldError]:
-    """Of pods, not of templates, which may still be filled in."""
+    """For pods, not for templates, which may still be completed."""
     errors: list[FieldError] = []
     for index, container in enumerate(containers):
         image = container.get("image", "")

@@ -1,4 +1,4 @@
-"""Environment variables, where their values come from, and which fields of a pod may become one."""
+"""Environment variables, their sources, and the pod fields they may refer to."""
 
 from __future__ import annotations
 
@@ -15,14 +15,6 @@ from podlife.api.names import (
 )
 from podlife.api.quantity import parse_nanos
 from podlife.apiserver.strategies.field_checks import problems_at, with_backsteps
-
-__all__ = [
-    "VOLUME_FIELDS",
-    "validate_env",
-    "validate_env_from",
-    "validate_field_ref",
-    "validate_resource_field_ref",
-]
 
 _IDENTITY = {"metadata.name", "metadata.namespace", "metadata.uid"}
 _ENV_FIELDS = frozenset(

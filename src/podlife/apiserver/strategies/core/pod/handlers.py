@@ -1,4 +1,4 @@
-"""Probes and lifecycle hooks: exactly one handler each, with numbers that make sense."""
+"""Probes and lifecycle hooks: exactly one handler each, with numbers in range."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from podlife.api.codec import Object
 from podlife.api.field_errors import FieldError, bad_value, forbidden, not_supported, required
 from podlife.api.names import check_http_header_name, check_port_name
 from podlife.apiserver.strategies.field_checks import non_negative, problems_at
-
-__all__ = ["validate_lifecycle", "validate_port_reference", "validate_probe"]
 
 _SECONDS = (
     "initialDelaySeconds",
@@ -34,7 +32,7 @@ _LINUX_SIGNALS = frozenset(
 
 
 def validate_port_reference(path: str, port: int | str) -> list[FieldError]:
-    """A port by number or by the name a container gave it."""
+    """A port by number or by its name in a container."""
     if isinstance(port, str):
         return problems_at(path, port, check_port_name(port))
     if 1 <= port <= 65535:

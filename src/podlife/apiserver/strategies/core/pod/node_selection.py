@@ -1,4 +1,4 @@
-"""Where a pod may run: tolerations, node selectors, affinity, spreading, scheduling gates."""
+"""Node selection of a pod: tolerations, node selectors, affinity, topology spread, scheduling gates."""
 
 from __future__ import annotations
 
@@ -10,15 +10,6 @@ from podlife.api.field_errors import FieldError, bad_value, duplicate, forbidden
 from podlife.api.labels import validate_label_selector
 from podlife.api.names import check_dns_label, check_dns_subdomain, check_label_key, check_label_value
 from podlife.apiserver.strategies.field_checks import not_one_of, positive, problems_at
-
-__all__ = [
-    "TAINT_EFFECTS",
-    "validate_affinity",
-    "validate_node_selector",
-    "validate_scheduling_gates",
-    "validate_spread",
-    "validate_tolerations",
-]
 
 TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _ACTIONS = frozenset({"DoNotSchedule", "ScheduleAnyway"})
@@ -52,7 +43,7 @@ def validate_tolerations(tolerations: Sequence[Object], path: str) -> list[Field
 
 
 def _is_usual(toleration: Object) -> bool:
-    # The two that every pod gets: a quick way past them.
+    # Fast path for the two tolerations that every pod gets.
     return (
         toleration.get("operator") == "Exists"
         and toleration.get("effect") == "NoExecute"
@@ -188,11 +179,11 @@ def _validate_pod_term(term: Object, path: str) -> list[FieldError]:
 
 
 def _validate_label_keys(holder: Object, path: str) -> list[FieldError]:
-    """matchLabelKeys and mismatchLabelKeys: valid, with a selector to add to, and not both the same."""
+    """matchLabelKeys and mismatchLabelKeys: valid, with a selector to extend, and disjoint."""
     errors: list[FieldError] = []
     selector = holder.get("labelSelector")
     matched, mismatched = holder.get("matchLabelKeys") or [], holder.get("mismatchLabelKeys") or []
-    # Where each stands first: these lists, and the selector, may all be long.
+    # First position of each: these lists, and the selector, may all be long.
     places = {key: index for index, key in reversed(list(enumerate(matched)))}
     for field, keys in (("matchLabelKeys", matched), ("mismatchLabelKeys", mismatched)):
         if keys and selector is None:

@@ -1,4 +1,4 @@
-"""The quality-of-service class of a pod, fixed when it is created."""
+"""Quality-of-service class of a pod, fixed at creation."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ from collections.abc import Iterable
 from podlife.api.codec import Object
 from podlife.api.quantity import parse_nanos
 
-__all__ = ["qos_class"]
-
 _COMPUTE = ("cpu", "memory")
 
 
 def qos_class(spec: Object) -> str:
-    """Guaranteed when everything has limits that equal its requests, BestEffort when nothing has either."""
+    """Guaranteed if everything has limits equal to its requests, BestEffort if nothing has either."""
     if (whole := spec.get("resources")) is not None:
         parts: Iterable[Object] = [whole]
     else:
@@ -25,7 +23,7 @@ def qos_class(spec: Object) -> str:
     for resources in parts:
         _add(requests, resources.get("requests"))
         limited = _add(limits, resources.get("limits"))
-        # A pod as a whole may leave out its limits; a container may not.
+        # A pod as a whole may omit its limits; a container may not.
         if limited < 2 and not (whole is not None and not resources.get("limits")):
             is_guaranteed = False
     if not requests and not limits:
@@ -34,7 +32,7 @@ def qos_class(spec: Object) -> str:
 
 
 def _add(totals: dict[str, int], amounts: Object | None) -> int:
-    """Add up cpu and memory; says how many of them there are."""
+    """Add up cpu and memory; returns how many of them are set."""
     if not amounts:
         return 0
     found = 0

@@ -1,4 +1,4 @@
-"""Security contexts of pods and containers. Windows' own options are not looked into."""
+"""Security contexts of pods and containers. Windows options are not validated."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ from podlife.api.field_errors import (
     too_long,
 )
 from podlife.apiserver.strategies.field_checks import at_most_int32, not_one_of, with_backsteps
-
-__all__ = ["validate_container_security", "validate_operating_system", "validate_pod_security"]
 
 _PROFILES = ("Localhost", "RuntimeDefault", "Unconfined")
 _CHOICES = (
@@ -172,7 +170,7 @@ def _container_contexts(spec: Object, path: str) -> Iterator[tuple[Object, str]]
 
 
 def validate_operating_system(spec: Object, path: str) -> list[FieldError]:
-    """`spec.os`, and what may not be asked of that system."""
+    """`spec.os`, and what may not be set for that system."""
     name = spec["os"].get("name", "")
     if not name:
         return [required(f"{path}.os.name")]

@@ -20,7 +20,7 @@ from podlife.api.field_errors import (
 from podlife.api.labels import validate_labels
 from podlife.api.names import check_dns_label, check_dns_search, check_dns_subdomain, check_label_key
 from podlife.apiserver.strategies.core.pod.containers import (
-    Surroundings,
+    ContainerContext,
     validate_containers,
     validate_ephemeral_containers,
     validate_init_containers,
@@ -37,14 +37,7 @@ from podlife.apiserver.strategies.core.pod.security_context import (
 )
 from podlife.apiserver.strategies.core.pod.volumes import validate_volumes
 from podlife.apiserver.strategies.core.resource_requirements import validate_resources
-from podlife.apiserver.strategies.field_checks import (
-    at_most_int32,
-    is_ip,
-    problems_at,
-    required_choice,
-)
-
-__all__ = ["IP_RULE", "RESTART_POLICIES", "validate_pod_spec"]
+from podlife.apiserver.strategies.field_checks import at_most_int32, is_ip, problems_at, required_choice
 
 RESTART_POLICIES = ("Always", "OnFailure", "Never")
 IP_RULE = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
@@ -52,7 +45,7 @@ _DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
 _SUBDOMAIN_FIELDS = ("serviceAccountName", "nodeName", "priorityClassName", "runtimeClassName")
 _LABEL_FIELDS = ("hostname", "subdomain")
 _MOST_NAMESERVERS, _MOST_SEARCHES, _LONGEST_SEARCHES = 3, 32, 2048
-# What stands in the spec of nearly every pod; anything else takes the longer way.
+# Fields in the spec of nearly every pod; anything else takes the slower path.
 _USUAL = frozenset(
     {
         "containers",
@@ -77,7 +70,7 @@ _USUAL = frozenset(
 def validate_pod_spec(
     spec: Object, path: str, *, pod_name: str = "", is_pod: bool = True
 ) -> list[FieldError]:
-    """Everything that can be wrong with the spec of a pod, in upstream's order."""
+    """Validate the spec of a pod, in upstream's order."""
     errors: list[FieldError] = []
     volumes: dict[str, Object] = {}
     if "volumes" in spec:
@@ -110,9 +103,9 @@ def validate_pod_spec(
     return errors + _validate_preemption(spec, path)
 
 
-def _surroundings(spec: Object, volumes: dict[str, Object]) -> Surroundings:
+def _surroundings(spec: Object, volumes: dict[str, Object]) -> ContainerContext:
     claims = spec.get("resourceClaims")
-    return Surroundings(
+    return ContainerContext(
         volumes=volumes,
         claims=frozenset(claim["name"] for claim in claims if claim.get("name")) if claims else frozenset(),
         grace_seconds=spec.get("terminationGracePeriodSeconds"),
@@ -282,7 +275,7 @@ def _validate_host_aliases(aliases: Sequence[Object], path: str) -> list[FieldEr
 
 
 def _validate_file_keys(spec: Object, path: str) -> list[FieldError]:
-    """Values read from files come from empty directories of the same pod."""
+    """Values read from files come from emptyDir volumes of the same pod."""
     errors: list[FieldError] = []
     volumes = {volume.get("name", ""): volume for volume in spec.get("volumes", ())}
     for field in ("initContainers", "containers", "ephemeralContainers"):

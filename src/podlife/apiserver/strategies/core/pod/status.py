@@ -1,4 +1,4 @@
-"""The status of a pod: how it begins, and what its node may write into it."""
+"""The status of a pod: its initial value, and what its node may write."""
 
 from __future__ import annotations
 
@@ -10,14 +10,7 @@ from podlife.api.field_errors import FieldError, bad_value, forbidden
 from podlife.api.names import check_dns_subdomain, check_label_key
 from podlife.apiserver.strategies.core.pod.qos import qos_class
 from podlife.apiserver.strategies.core.pod.spec import IP_RULE
-from podlife.apiserver.strategies.field_checks import (
-    immutable,
-    is_ip,
-    problems_at,
-    show_times,
-)
-
-__all__ = ["default_pod_status", "first_status", "keep_of_old_status", "validate_pod_status"]
+from podlife.apiserver.strategies.field_checks import immutable, is_ip, problems_at, show_times
 
 _SYSTEM_CONDITIONS = frozenset({"PodScheduled", "Ready", "Initialized"})
 _STATUSES = (
@@ -44,7 +37,7 @@ def first_status(spec: Object, created: str | None) -> Object:
 
 
 def default_pod_status(status: Object) -> None:
-    """What upstream always shows of a status, and the one address that is written in two fields."""
+    """Fields that upstream always shows in a status, and the address that is stored in two fields."""
     show_times(status, "lastProbeTime", "lastTransitionTime")
     for field, _ in _STATUSES:
         for entry in status.get(field, ()):
@@ -53,7 +46,7 @@ def default_pod_status(status: Object) -> None:
             _default_state(entry.setdefault("state", {}))
             _default_state(entry.setdefault("lastState", {}))
     address, addresses = status.get("podIP"), status.get("podIPs")
-    # Older agents write podIP only: where both stand and differ, it wins.
+    # Older kubelets write podIP only: if both are set and differ, it wins.
     if address and (not addresses or addresses[0].get("ip") != address):
         status["podIPs"] = [{"ip": address}]
     elif addresses and not address:
@@ -70,7 +63,7 @@ def _default_state(state: Object) -> None:
 
 
 def keep_of_old_status(new: Object, old: Object) -> None:
-    """What a status update cannot lose: the QoS class, and which generation was observed."""
+    """What a status update cannot lose: the QoS class and observedGeneration."""
     if not new.get("qosClass") and "qosClass" in old:
         new["qosClass"] = old["qosClass"]
     if not new.get("observedGeneration") and old.get("observedGeneration"):
@@ -87,7 +80,7 @@ def keep_of_old_status(new: Object, old: Object) -> None:
 
 
 def validate_pod_status(new: Object, old: Object) -> list[FieldError]:
-    """What the new status of a pod may not say, given the old pod."""
+    """Validate the new status of a pod against the old pod."""
     status, before = new.get("status") or {}, old.get("status") or {}
     errors = _validate_conditions(status.get("conditions", ()))
     errors += _validate_nomination(status, before, old.get("spec") or {})
@@ -130,7 +123,7 @@ def _validate_nomination(status: Object, before: Object, spec: Object) -> list[F
 def _validate_transitions(
     status: Object, before: Object, spec: Object, field: str, containers: str | None
 ) -> list[FieldError]:
-    """A container that has ended for good stays ended."""
+    """A container that has terminated for good stays terminated."""
     if containers and _may_restart_all(spec):
         return []
     errors: list[FieldError] = []

@@ -1,7 +1,6 @@
-"""Pods: the answers to the verbs' questions, put together from the files beside this one.
+"""Pods: combines the rules of the files beside this one.
 
-Besides the pod itself there are two strategies for subresources that write a single part of its spec:
-ephemeral containers and resources.
+Two more strategies serve subresources that write a single part of the spec: ephemeral containers and resources.
 """
 
 from __future__ import annotations
@@ -28,8 +27,6 @@ from podlife.apiserver.strategies.core.pod.warnings import pod_warnings
 from podlife.apiserver.strategies.field_checks import problems_at
 from podlife.apiserver.strategies.object_meta import default_metadata
 from podlife.apiserver.strategies.strategy import Strategy
-
-__all__ = ["EphemeralContainersStrategy", "PodStrategy", "ResizeStrategy"]
 
 _MIRROR = "kubernetes.io/config.mirror"
 _DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
@@ -67,7 +64,7 @@ class PodStrategy(Strategy):
             errors += _validate_no_tokens(spec["volumes"])
         errors += validate_images(spec.get("containers", ()), "spec.containers")
         errors += validate_images(spec.get("initContainers", ()), "spec.initContainers")
-        # Only a new object has no resourceVersion: these two hold for a create alone.
+        # Only a new object has no resourceVersion: these two apply to a create alone.
         if not meta.get("resourceVersion"):
             if spec.get("ephemeralContainers"):
                 errors.append(forbidden("spec.ephemeralContainers", "cannot be set on create"))
@@ -85,7 +82,7 @@ class PodStrategy(Strategy):
 
     def prepare_status_update(self, new: Object, old: Object) -> None:
         super().prepare_status_update(new, old)
-        # Old agents damaged owner references: the status never carries them.
+        # Old kubelets damaged owner references: a status update never carries them.
         new["metadata"].pop("ownerReferences", None)
         if "ownerReferences" in old["metadata"]:
             new["metadata"]["ownerReferences"] = old["metadata"]["ownerReferences"]
@@ -99,8 +96,8 @@ class PodStrategy(Strategy):
         return pod_warnings(obj)
 
     def first_grace_seconds(self, obj: Object, requested: int | None) -> int | None:
-        """GD-01 to GD-05: none for a pod that never ran or has ended, else what was asked, at least 1 if
-        negative."""
+        """GD-01 to GD-05: none for a pod that never ran or has finished, otherwise the requested period, at least 1
+        if negative."""
         spec = obj.get("spec") or {}
         if not spec.get("nodeName") or (obj.get("status") or {}).get("phase") in ("Failed", "Succeeded"):
             return 0
@@ -149,7 +146,7 @@ def _validate_annotations(annotations: dict[str, str], spec: Object) -> list[Fie
 
 
 def _is_int32(text: str) -> bool:
-    # As upstream reads it: no plus sign, no leading zeros.
+    # As upstream parses it: no plus sign, no leading zeros.
     digits = text.removeprefix("-")
     if not digits.isascii() or not digits.isdigit() or (len(digits) > 1 and digits[0] == "0"):
         return False
@@ -170,7 +167,7 @@ def _validate_no_tokens(volumes: list[Object]) -> list[FieldError]:
 
 
 class EphemeralContainersStrategy(PodStrategy):
-    """`pods/ephemeralcontainers`: of an update only the ephemeral containers count."""
+    """`pods/ephemeralcontainers`: only the ephemeral containers of an update count."""
 
     def prepare_update(self, new: Object, old: Object) -> None:
         super().prepare_update(new, old)
@@ -187,7 +184,7 @@ class EphemeralContainersStrategy(PodStrategy):
 
 
 class ResizeStrategy(PodStrategy):
-    """`pods/resize`: of an update only resources and resize policies count, and the QoS class must hold."""
+    """`pods/resize`: only resources and resize policies of an update count, and the QoS class must not change."""
 
     def prepare_update(self, new: Object, old: Object) -> None:
         super().prepare_update(new, old)

@@ -1,4 +1,4 @@
-"""The template of a pod inside a controller, and what controllers have in common around it."""
+"""Pod template of a controller, and what controllers share around it."""
 
 from __future__ import annotations
 
@@ -16,30 +16,8 @@ from podlife.api.labels import (
 )
 from podlife.api.names import check_percent
 from podlife.apiserver.strategies.core.pod.spec import validate_pod_spec
-from podlife.apiserver.strategies.field_checks import (
-    immutable,
-    non_negative,
-    not_one_of,
-    problems_at,
-)
+from podlife.apiserver.strategies.field_checks import immutable, non_negative, not_one_of, problems_at
 from podlife.apiserver.strategies.object_meta import default_metadata
-
-__all__ = [
-    "default_selector",
-    "default_template",
-    "drop_disabled_fields",
-    "is_readable",
-    "is_zero",
-    "shown_selector",
-    "sorted_labels",
-    "validate_at_most_all",
-    "validate_counts",
-    "validate_int_or_percent",
-    "validate_long_running",
-    "validate_same_selector",
-    "validate_selector",
-    "validate_template",
-]
 
 _MISMATCH = "`selector` does not match template `labels`"
 
@@ -57,7 +35,7 @@ def default_selector(spec: Object) -> None:
 
 
 def drop_disabled_fields(spec: Object) -> None:
-    """Fields of a pod's spec behind feature gates that v1.36 has switched off are not stored."""
+    """Drop fields of a pod's spec behind feature gates that v1.36 disables."""
     for field in ("containers", "initContainers"):
         for container in spec.get(field, ()):
             lifecycle = container.get("lifecycle")
@@ -84,7 +62,7 @@ def validate_template(template: Object, path: str) -> list[FieldError]:
 
 
 def shown_selector(selector: Object | None) -> Object | None:
-    """A selector as an error shows it: its parts, and the labels in them, in one order."""
+    """A selector as an error shows it: its parts and labels in a fixed order."""
     if selector is None:
         return None
     shown: Object = {}
@@ -98,7 +76,7 @@ def shown_selector(selector: Object | None) -> Object | None:
 def validate_selector(
     spec: Object, noun: str, unreadable: str = ": invalid label selector"
 ) -> list[FieldError]:
-    """A selector of pods: there, valid, not empty, and matching the template's labels."""
+    """A selector of pods: present, valid, not empty, and matching the template's labels."""
     selector = spec.get("selector")
     errors = validate_label_selector(selector, "spec.selector")
     is_valid = not errors
@@ -113,7 +91,7 @@ def validate_selector(
             FieldError("spec.selector", "FieldValueInvalid", "Invalid value: ", value=shown, after=unreadable)
         )
         return errors
-    # No selector selects nothing.
+    # An absent selector matches nothing.
     labels = (spec["template"].get("metadata") or {}).get("labels") or {}
     if selector is None or not selector_matches(selector, labels):
         errors.append(bad_value("spec.template.metadata.labels", sorted_labels(labels), _MISMATCH))
@@ -121,7 +99,7 @@ def validate_selector(
 
 
 def is_readable(selector: Object | None) -> bool:
-    """Where a selector cannot be read upstream looks no further at the template."""
+    """If a selector is invalid, upstream does not check the template any further."""
     return not validate_label_selector(selector, "")
 
 
@@ -131,7 +109,7 @@ def validate_same_selector(new: Object, old: Object) -> list[FieldError]:
 
 
 def validate_long_running(spec: Object, kind: str) -> list[FieldError]:
-    """A template whose pods are to run for ever."""
+    """A template whose pods run forever."""
     pod_spec, path = spec["template"].get("spec") or {}, "spec.template.spec"
     errors: list[FieldError] = []
     if (policy := pod_spec.get("restartPolicy", "")) != "Always":
@@ -149,7 +127,7 @@ def validate_int_or_percent(path: str, value: int | str) -> list[FieldError]:
 
 
 def is_zero(value: int | str) -> bool:
-    """Text that is no percentage counts as the number it is, or as none."""
+    """Text that is not a percentage counts as the number it is, or as none."""
     if isinstance(value, str):
         digits = value.removesuffix("%")
         return not digits.isdigit() or int(digits) == 0
@@ -163,7 +141,7 @@ def validate_at_most_all(path: str, value: int | str) -> list[FieldError]:
 
 
 def validate_counts(status: Object, fields: tuple[str, ...]) -> list[FieldError]:
-    """Counts in a status are not negative, and `collisionCount` is one of them."""
+    """Counts in a status, `collisionCount` included, are not negative."""
     errors: list[FieldError] = []
     for field in (*fields, "observedGeneration", "collisionCount"):
         value: Any = status.get(field, 0)

@@ -1,7 +1,7 @@
-"""What may change in a pod that exists: nearly nothing.
+"""What may change in an existing pod: nearly nothing.
 
-Images, a shorter deadline, more tolerations, fewer scheduling gates and, while gates stand, a narrower choice
-of nodes. Ephemeral containers and resources have subresources of their own.
+Images, a shorter deadline, more tolerations, fewer scheduling gates and, while gates exist, a narrower node
+selection. Ephemeral containers and resources have subresources of their own.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ from podlife.api.codec import Object
 from podlife.api.field_errors import FieldError, bad_value, forbidden
 from podlife.apiserver.strategies.field_checks import at_most_int32
 from podlife.apiserver.strategies.object_diff import describe_difference
-
-__all__ = ["validate_annotation_update", "validate_ephemeral_update", "validate_spec_update"]
 
 _UPDATABLE = ",".join(
     (
@@ -88,7 +86,7 @@ def _validate_gates(new: list[Object], old: list[Object]) -> list[FieldError]:
 
 
 def _without_updatable(new: Object, old: Object) -> Object:
-    """The new spec with everything that may change put back to what it was."""
+    """The new spec with all mutable fields reset to their old values."""
     frozen = dict(new)
     for field in ("containers", "initContainers"):
         if field in new:
@@ -105,7 +103,7 @@ def _without_updatable(new: Object, old: Object) -> Object:
 
 
 def _validate_gated(frozen: Object, old: Object) -> list[FieldError]:
-    """A gated pod may still have its choice of nodes narrowed; what was allowed is put back in `frozen`."""
+    """A gated pod may still have its node selection narrowed; allowed changes are reset in `frozen`."""
     errors: list[FieldError] = []
     new_selector, old_selector = frozen.get("nodeSelector") or {}, old.get("nodeSelector") or {}
     if new_selector != old_selector:
@@ -162,7 +160,7 @@ def _only_adds(new: Object, old: Object) -> bool:
 
 
 def validate_annotation_update(new: Object, old: Object) -> list[FieldError]:
-    """The annotations by which a node agent knows its own mirror pods stay as they are."""
+    """The annotations by which a kubelet recognizes its mirror pods are immutable."""
     before, after = old.get("annotations") or {}, new.get("annotations") or {}
     if before == after:
         return []
@@ -184,7 +182,7 @@ def validate_annotation_update(new: Object, old: Object) -> list[FieldError]:
 
 
 def validate_ephemeral_update(new: Object, old: Object) -> list[FieldError]:
-    """Ephemeral containers may be added, never changed or taken away."""
+    """Ephemeral containers may be added, never changed or removed."""
     errors: list[FieldError] = []
     by_name = {container.get("name", ""): container for container in new.get("ephemeralContainers", ())}
     for before in old.get("ephemeralContainers", ()):

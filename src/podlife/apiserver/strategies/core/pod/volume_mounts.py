@@ -1,4 +1,4 @@
-"""How a container mounts the volumes of its pod, as directories and as raw devices."""
+"""Volume mounts and raw block devices of a container."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from podlife.api.codec import Object
 from podlife.api.field_errors import FieldError, bad_value, forbidden, not_found, not_supported, required
 from podlife.apiserver.strategies.core.pod.volumes import descending
 from podlife.apiserver.strategies.field_checks import with_backsteps
-
-__all__ = ["validate_mounts"]
 
 _PROPAGATIONS = frozenset({"Bidirectional", "HostToContainer", "None"})
 _RECURSIVE = frozenset({"Disabled", "Enabled", "IfPossible"})

@@ -1,7 +1,7 @@
 """Volumes of a pod.
 
-The sources that a node without cloud drivers can serve are checked as upstream does; of the others only that
-there is one source and no more.
+Sources that a node without cloud drivers can serve are checked as upstream does; for the others only that there is
+exactly one source.
 """
 
 from __future__ import annotations
@@ -20,8 +20,6 @@ from podlife.apiserver.strategies.core.pod.env import (
 )
 from podlife.apiserver.strategies.field_checks import problems_at, required_choice, with_backsteps
 
-__all__ = ["PULL_POLICIES", "descending", "validate_volumes"]
-
 PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 _MODE_RULE = "must be a number between 0 and 0777 (octal), both inclusive"
 _HOST_PATH_TYPES = frozenset(
@@ -33,7 +31,7 @@ _SHORTEST_TOKEN_SECONDS, _LONGEST_TOKEN_SECONDS = 600, 1 << 32
 def validate_volumes(
     volumes: Sequence[Object], path: str, pod_name: str
 ) -> tuple[dict[str, Object], list[FieldError]]:
-    """The volumes that are in order, by name, and what is wrong with the others."""
+    """Return the valid volumes by name, and the errors of the others."""
     known: dict[str, Object] = {}
     errors: list[FieldError] = []
     for index, volume in enumerate(volumes):
@@ -232,7 +230,7 @@ _ORDER = list(_SOURCES)
 
 
 def _rank(kind: str) -> int:
-    # Of several sources upstream accepts the first in its own order and complains about the rest.
+    # Of several sources upstream accepts the first in its own order and rejects the rest.
     return _ORDER.index(kind) if kind in _SOURCES else len(_ORDER)
 
 

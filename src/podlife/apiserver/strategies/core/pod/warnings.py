@@ -1,4 +1,4 @@
-"""What a pod's author is told beside the answer: legal, but hardly what was meant."""
+"""Warnings about pods that are valid but hardly as intended."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from podlife.api.codec import Object
 from podlife.api.names import check_dns_label
 from podlife.apiserver.strategies.strategy import MOST_WARNINGS
-
-__all__ = ["pod_warnings", "spec_warnings"]
 
 
 def pod_warnings(pod: Object) -> list[str]:
@@ -101,8 +99,8 @@ def _port_warnings(spec: Object, path: str) -> list[str]:
 
 
 class _TakenPorts:
-    """Ports of one number and protocol. Which of them clash with another is looked up, never searched for: a pod can
-    name a hundred thousand."""
+    """Ports of one number and protocol. Conflicts are looked up, never searched for: a pod can have a hundred
+    thousand."""
 
     __slots__ = ("_all", "_by_binding", "_by_host_port", "_off_host")
 

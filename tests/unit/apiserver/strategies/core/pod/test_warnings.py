@@ -1,4 +1,4 @@
-"""Ports that clash are looked up; comparing each with each is the oracle."""
+"""Conflicting ports are looked up; comparing all pairs is the oracle."""
 
 from typing import Any
 

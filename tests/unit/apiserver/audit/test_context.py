@@ -1,4 +1,4 @@
-"""What the handler records of a request, from its arrival to the end of its answer."""
+"""What the handler records of a request, from its arrival to the end of its response."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import pytest
 
 from podlife.apiserver.assembly import assemble
 from podlife.apiserver.audit import Auditor, read_policy
-from podlife.apiserver.audit.event import Entry, encode_event
-from podlife.apiserver.authn.authenticator import ADMIN as ADMIN_USER
-from podlife.apiserver.authn.authenticator import Authenticator
-from podlife.apiserver.endpoints.handler import ApiHandler
-from podlife.apiserver.namespace.deletion import create_system_namespaces
+from podlife.apiserver.audit.event import AuditEntry, encode_event
+from podlife.apiserver.authn import ADMIN as ADMIN_USER
+from podlife.apiserver.authn import Authenticator
+from podlife.apiserver.endpoints import ApiHandler
+from podlife.apiserver.namespace import create_system_namespaces
 from podlife.apiserver.storage import MemoryStore
 from podlife.clock import ManualClock
 from podlife.wire import Channel, Peer, Query, Request, Response, Upgrade
@@ -31,7 +31,7 @@ class Server:
 
     def __init__(self, handler: ApiHandler, rules: str) -> None:
         self.handler = handler
-        self.entries: list[Entry] = []
+        self.entries: list[AuditEntry] = []
         text = f"{{apiVersion: audit.k8s.io/v1, kind: Policy, rules: [{rules}]}}"
         policy = read_policy(text.encode(), "policy")
         handler.auditor = Auditor(policy, self.entries.append, ManualClock())
@@ -185,7 +185,7 @@ async def test_an_exec_is_recorded_when_it_begins_and_when_it_ends() -> None:
 
             return Response(upgrade=Upgrade(("v5.channel.k8s.io",), relay))
 
-    found.handler.node_proxy = Proxy()  # type: ignore[assignment]
+    found.handler.kubelet_proxy = Proxy()  # type: ignore[assignment]
     answer = await found.ask("GET", f"{PODS}/web/exec?command=sh")
     assert answer.upgrade is not None
     await answer.upgrade.relay(cast("Channel", None))

@@ -1,9 +1,8 @@
-"""The records and the history of one resource.
+"""Records and history of one resource.
 
-Records lie in the order of `Key.path`, history in the order of revisions, kept once however many read it.
-Readers hold a position in the history; the oldest events are dropped from under them and positions stay
-valid, since they count from the first event there ever was. Readers at the same position are handed the same
-`Batch`. When to drop, and who reads, is left to `State` and `Cursor`.
+Records are ordered by `Key.path`, history by revision, stored once for all readers. Readers hold a position in the
+history; old events are dropped and positions stay valid, since they count from the very first event. Readers at the
+same position get the same `Batch`. `State` decides when to drop, `Cursor` reads.
 """
 
 from __future__ import annotations
@@ -17,8 +16,6 @@ from sortedcontainers import SortedDict
 
 from podlife.apiserver.storage.store import Batch, Event, EventType, Record
 
-__all__ = ["Collection"]
-
 # A reader that is far behind catches up in pieces that other work fits between.
 RUN_EVENTS = 1_000
 RUN_BYTES = 1 << 20
@@ -28,7 +25,7 @@ RUNS_KEPT = 4
 _revision_of = attrgetter("record.revision")
 
 
-class Collection:
+class WatchCache:
     __slots__ = ("_base", "_events", "_listing", "_runs", "records", "waiters")
 
     def __init__(self, records: dict[str, Record] | None = None) -> None:
@@ -36,7 +33,7 @@ class Collection:
         # Woken, and forgotten, at the next event. A dictionary for its order: first come, first woken.
         self.waiters: dict[asyncio.Future[None], None] = {}
         self._events: list[Event] = []
-        # The position of the first event that is still there.
+        # Position of the first event that is still kept.
         self._base = 0
         self._runs: dict[int, Batch] = {}
         self._listing: tuple[Record, ...] | None = None
@@ -47,7 +44,7 @@ class Collection:
         return self._base + len(self._events)
 
     def position_after(self, revision: int) -> int:
-        """The position of the first event that is newer than the revision."""
+        """The position of the first event after the revision."""
         return self._base + bisect_right(self._events, revision, key=_revision_of)
 
     def standing(self, namespace: str) -> Sequence[Record]:
@@ -58,7 +55,7 @@ class Collection:
         return self._listing
 
     def standing_at(self, revision: int, namespace: str) -> Sequence[Record]:
-        """The records as they stood at a revision: today's, with every later event undone."""
+        """The records as of a revision: the current ones, with every later event undone."""
         later = self._events[self.position_after(revision) - self._base :]
         if not later:
             return self.standing(namespace)
@@ -75,7 +72,7 @@ class Collection:
         return [record for record in stood if record is not None]
 
     def apply(self, event: Event) -> None:
-        """Let the event happen. Waiters are woken separately, once for everything that happens together."""
+        """Apply the event. Waiters are woken separately, once for all events that are applied together."""
         path = event.record.key.path
         if event.type is EventType.DELETED:
             del self.records[path]
@@ -85,7 +82,7 @@ class Collection:
         self._listing = None
 
     def remember(self, event: Event) -> None:
-        """Take up an event whose effect the records hold already."""
+        """Add an event whose effect the records already include."""
         self._events.append(event)
 
     def wake(self) -> None:
@@ -95,7 +92,7 @@ class Collection:
                 waiter.set_result(None)
 
     def drop_until(self, revision: int) -> None:
-        """Forget the events up to a revision."""
+        """Drop the events up to a revision."""
         count = bisect_right(self._events, revision, key=_revision_of)
         if count:
             del self._events[:count]
@@ -107,7 +104,7 @@ class Collection:
         return position < self._base
 
     def run(self, position: int) -> Batch | None:
-        """The events from a position on, bounded; None when there are none yet."""
+        """A bounded number of events from a position on; None if there are none yet."""
         run = self._runs.get(position)
         if run is None and position < self.end:
             run = self._runs[position] = Batch(self._slice(position - self._base))
@@ -120,13 +117,13 @@ class Collection:
         room = RUN_BYTES
         for count, event in enumerate(events):
             room -= len(event.record.value)
-            # The first goes out however large it is, or nobody would ever get past it.
+            # The first event is included however large it is, or readers could never pass it.
             if room < 0 and count:
                 return events[:count]
         return events
 
     def _forget(self, start: int) -> None:
-        # What was encoded for the readers of a run goes with it: history holds values, not their copies.
+        # Bytes encoded for the readers of a run are dropped with it: history holds values, not copies.
         for event in self._runs.pop(start).events:
             event.frames.clear()
 

@@ -1,4 +1,4 @@
-"""What only a store on a disk has: durability, group commit, restarts, compaction of the file, one owner."""
+"""What only a durable store has: durability, group commit, restarts, compaction, a single owner."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import pytest
 
 from podlife.apiserver.storage import (
     Delete,
+    HistoryLimits,
     Key,
-    Limits,
     MismatchError,
     Put,
     SqliteStore,
@@ -92,7 +92,7 @@ async def test_a_history_that_cannot_be_compacted_now_keeps_nobody_from_writing(
     monkeypatch.setattr(writer, "COMPACT_REVISIONS", 2)
     with monkeypatch.context() as failing:
         failing.setattr(Database, "compact", fail)
-        store = await SqliteStore.open(folder, limits=Limits(events=2))
+        store = await SqliteStore.open(folder, limits=HistoryLimits(events=2))
         for _ in range(10):
             await put(store, "a")
     assert "could not be compacted: database or disk is full" in caplog.text
@@ -164,7 +164,7 @@ async def test_a_cancelled_commit_still_happens_and_the_next_one_sees_it(store: 
 
 
 async def test_the_file_keeps_only_what_stands_and_the_history_still_promised(folder: Path) -> None:
-    limits = Limits(events=500)
+    limits = HistoryLimits(events=500)
     store = await SqliteStore.open(folder, limits=limits)
     await put(store, "untouched")
     for _ in range(60):

@@ -1,4 +1,4 @@
-"""A data folder that others could read: made private, with one line for each file that was not."""
+"""A data folder that others could read is made private, with a log line for each file that was not."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from podlife.apiserver.storage.data_dir import DataFolder
+from podlife.apiserver.storage.data_dir import DataDir
 from podlife.errors import ConfigError
 
 
@@ -37,7 +37,7 @@ def test_a_secret_that_others_could_read_is_made_private_and_reported(
     file.write_text("secret")
     file.chmod(0o644)
     with caplog.at_level(logging.WARNING):
-        data = DataFolder(folder)
+        data = DataDir(folder)
         data.claim()
         data.release()
     assert mode(file) == 0o600
@@ -52,7 +52,7 @@ def test_a_folder_that_others_could_write_to_is_made_private_and_reported(
 ) -> None:
     folder.mkdir()
     folder.chmod(found)
-    data = DataFolder(folder)
+    data = DataDir(folder)
     data.claim()
     data.release()
     assert mode(folder) == 0o700
@@ -68,7 +68,7 @@ def test_a_folder_of_others_is_refused_and_not_changed(folder: Path) -> None:
     with pytest.raises(
         ConfigError, match=r"can be written to by other users \(mode 1777\): take a folder of its own"
     ):
-        DataFolder(folder).claim()
+        DataDir(folder).claim()
     assert mode(folder) == 0o1777
 
 
@@ -77,7 +77,7 @@ def test_a_folder_whose_names_others_may_see_is_taken_as_it_is(
 ) -> None:
     folder.mkdir()
     folder.chmod(0o755)
-    data = DataFolder(folder)
+    data = DataDir(folder)
     data.claim()
     data.release()
     assert mode(folder) == 0o755
@@ -89,7 +89,7 @@ def test_what_clients_trust_stays_readable(folder: Path, caplog: pytest.LogCaptu
     (folder / "pki").mkdir()
     (folder / "pki" / "ca.crt").write_text("for everybody")
     (folder / "pki" / "ca.crt").chmod(0o644)
-    data = DataFolder(folder)
+    data = DataDir(folder)
     data.claim()
     data.release()
     assert mode(folder / "pki" / "ca.crt") == 0o644
@@ -107,7 +107,7 @@ def test_a_folder_that_cannot_be_made_private_is_refused(
 
     monkeypatch.setattr(Path, "chmod", refuse)
     with pytest.raises(ConfigError) as refused:
-        DataFolder(folder).claim()
+        DataDir(folder).claim()
     assert str(refused.value) == (
         f"{folder} is open to other users (mode 0777) and cannot be made private: Operation not permitted; "
         f"run `chmod go= {folder}` as its owner"

@@ -1,7 +1,7 @@
 """Follows a request through the handler and hands its stages to a backend.
 
-All that happens on the path of a request is here, and it is little: the policy is asked once, and each stage appends
-references to a queue. What was decided is not changed by the log: nothing here raises.
+Everything that happens on the path of a request is here, and it is little: the policy is asked once, and each stage
+appends references to a queue. Nothing here raises, so the log never changes the outcome of a request.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from podlife.apiserver.audit.event import (
     PANIC,
     RECEIVED,
     STARTED,
-    Answer,
-    Entry,
-    Subject,
+    AuditedRequest,
+    AuditedResponse,
+    AuditEntry,
 )
-from podlife.apiserver.audit.policy import Level, Policy
-from podlife.apiserver.authn.authenticator import User
-from podlife.apiserver.authz.authorizer import Attributes, Decision
+from podlife.apiserver.audit.policy import AuditPolicy, Level
+from podlife.apiserver.authn import UserInfo
+from podlife.apiserver.authz import Attributes, Decision
 from podlife.clock import Clock
 from podlife.errors import UnauthorizedError
 from podlife.wire import Body, Channel, Request, Response, Upgrade
@@ -33,37 +33,37 @@ _MOST_ID = 256
 _LONG_RUNNING = frozenset({"log", "exec", "attach", "portforward", "proxy"})
 # The first bytes of every encoded Status.
 _STATUS = b'{"kind":"Status"'
-# What an entry takes beside its bodies, roughly.
+# Approximate size of an entry beside its bodies.
 _ENTRY_BYTES = 2048
 
-Sink = Callable[[Entry], None]
+Sink = Callable[[AuditEntry], None]
 
 
 class Auditor:
-    """Asks the policy, and sends what is to be recorded to `sink`, which must not block."""
+    """Asks the policy, and sends entries to `sink`, which must not block."""
 
-    def __init__(self, policy: Policy, sink: Sink, clock: Clock) -> None:
+    def __init__(self, policy: AuditPolicy, sink: Sink, clock: Clock) -> None:
         self.policy = policy
         self.sink = sink
         self.clock = clock
 
-    def begin(self, request: Request) -> Trail:
-        return Trail(self, request)
+    def begin(self, request: Request) -> AuditContext:
+        return AuditContext(self, request)
 
     def identified(
-        self, request: Request, asked: Attributes, authenticate: Callable[[Request], User]
-    ) -> User:
-        """Authenticate a request that the handler will not see if that fails: its refusal is recorded here."""
+        self, request: Request, attributes: Attributes, authenticate: Callable[[Request], UserInfo]
+    ) -> UserInfo:
+        """Authenticate a request that the handler will not see if that fails: its rejection is recorded here."""
         try:
             return authenticate(request)
         except UnauthorizedError:
-            trail = self.begin(request)
-            trail.received(None, asked)
-            trail.answered(Response(401))
+            context = self.begin(request)
+            context.received(None, attributes)
+            context.answered(Response(401))
             raise
 
 
-class Trail:
+class AuditContext:
     """One request. `received` comes first; without it nothing else is recorded."""
 
     __slots__ = ("_answer", "_auditor", "_id", "_request", "_subject")
@@ -71,25 +71,25 @@ class Trail:
     def __init__(self, auditor: Auditor, request: Request) -> None:
         self._auditor = auditor
         self._request = request
-        self._subject: Subject | None = None
-        self._answer: Answer | None = None
+        self._subject: AuditedRequest | None = None
+        self._answer: AuditedResponse | None = None
         given = request.headers.get(_HEADER) or request.headers.get("Audit-ID") or ""
         is_usable = given and len(given) <= _MOST_ID and given.isprintable()
         self._id = given if is_usable else _new_id()
 
-    def received(self, user: User | None, asked: Attributes) -> None:
-        """`user` is who sent it, None where that is not known."""
+    def received(self, user: UserInfo | None, attributes: Attributes) -> None:
+        """`user` is the sender, None if unknown."""
         auditor = self._auditor
-        verdict = auditor.policy.verdict(user, asked)
-        if verdict.level is Level.NONE:
+        config = auditor.policy.config(user, attributes)
+        if config.level is Level.NONE:
             return
         now = auditor.clock.now()
-        self._subject = Subject(self._id, self._request, now, verdict, user, asked)
-        # Upstream records no such stage of a request whose sender is not known.
+        self._subject = AuditedRequest(self._id, self._request, now, config, user, attributes)
+        # Upstream does not record this stage of an unauthenticated request.
         if user is not None:
             self._send(RECEIVED)
 
-    def impersonated(self, user: User) -> None:
+    def impersonated(self, user: UserInfo) -> None:
         if self._subject is not None:
             self._subject.impersonated = user
 
@@ -101,28 +101,29 @@ class Trail:
             }
 
     def read(self, request: Request) -> None:
-        """Its body was accepted: JSON or protobuf."""
+        """Record the accepted body: JSON or protobuf."""
         subject = self._subject
         if subject is not None and request.body:
-            level = subject.verdict.level
-            if level >= Level.REQUEST or subject.asked.verb in ("create", "update"):
+            level = subject.config.level
+            if level >= Level.REQUEST or subject.attributes.verb in ("create", "update"):
                 subject.body = request
 
     def failed(self) -> None:
-        """The server failed; the answer that follows says no more than that."""
+        """Record an internal error; the response that follows contains no details."""
         if self._subject is not None:
-            self._answer = Answer(500, status={"status": "Failure", "reason": "InternalError"})
+            self._answer = AuditedResponse(500, status={"status": "Failure", "reason": "InternalError"})
             self._send(PANIC)
             self._subject = None
 
     def abandoned(self) -> None:
-        """The request was cancelled before it had an answer; what it asked for may have been done."""
+        """The request was cancelled before it had a response; it may have taken effect."""
         if self._subject is not None:
-            self._answer = Answer(0, status={"message": "the request was cancelled"})
+            self._answer = AuditedResponse(0, status={"message": "the request was cancelled"})
             self._send(COMPLETE)
 
     def answered(self, response: Response) -> Response:
-        """The answer to give: with the ID of the request, and followed to the end of its stream if it is one."""
+        """Return the response to send: with the request's audit ID, and followed to the end of its stream if it is
+        one."""
         headers = response.headers
         pairs = headers.items() if isinstance(headers, Mapping) else headers
         response.headers = [*pairs, (_HEADER, self._id)]
@@ -134,32 +135,32 @@ class Trail:
             self._answer = self._told(response, body)
             self._send(STARTED)
         elif response.upgrade is not None:
-            self._answer = Answer(101)
+            self._answer = AuditedResponse(101)
             self._send(STARTED)
             response.upgrade = Upgrade(response.upgrade.protocols, self._relayed(response.upgrade))
         elif isinstance(body, AsyncIterator):
-            self._answer = Answer(response.status)
-            is_long = subject.asked.verb == "watch" or subject.asked.subresource in _LONG_RUNNING
+            self._answer = AuditedResponse(response.status)
+            is_long = subject.attributes.verb == "watch" or subject.attributes.subresource in _LONG_RUNNING
             if is_long:
                 self._send(STARTED)
-            is_kept = not is_long and subject.verdict.level >= Level.REQUEST_RESPONSE
+            is_kept = not is_long and subject.config.level >= Level.REQUEST_RESPONSE
             response.body = _Followed(body, partial(self._ended, response), is_kept=is_kept)
         else:
             self._answer = self._told(response, body)
             self._send(COMPLETE)
         return response
 
-    def _told(self, response: Response, body: Body) -> Answer:
-        """With as much of the body as is recorded: whole objects at the highest level, else only a Status."""
+    def _told(self, response: Response, body: Body) -> AuditedResponse:
+        """Keep as much of the body as is recorded: whole objects at the highest level, else only a Status."""
         assert self._subject is not None
         assert not isinstance(body, AsyncIterator)
-        if self._subject.verdict.level >= Level.REQUEST_RESPONSE:
-            return Answer(response.status, response.content_type, _bounded(body))
+        if self._subject.config.level >= Level.REQUEST_RESPONSE:
+            return AuditedResponse(response.status, response.content_type, _bounded(body))
         is_status = isinstance(body, bytes) and body.startswith(_STATUS)
-        return Answer(response.status, response.content_type, body if is_status else b"")
+        return AuditedResponse(response.status, response.content_type, body if is_status else b"")
 
     def _ended(self, response: Response, kept: Sequence[bytes]) -> None:
-        self._answer = Answer(response.status, response.content_type, kept)
+        self._answer = AuditedResponse(response.status, response.content_type, kept)
         self._send(COMPLETE)
 
     def _relayed(self, upgrade: Upgrade) -> Callable[[Channel], Awaitable[None]]:
@@ -174,25 +175,25 @@ class Trail:
     def _send(self, stage: str) -> None:
         subject = self._subject
         assert subject is not None
-        if stage in subject.verdict.omit_stages:
+        if stage in subject.config.omit_stages:
             return
         now = subject.received_at if stage == RECEIVED else self._auditor.clock.now()
         size = _ENTRY_BYTES + _head_bytes(subject.request)
         if stage != RECEIVED:
             size += _size(subject.body.body) if subject.body is not None else 0
             size += _size(self._answer.body) if self._answer is not None else 0
-        self._auditor.sink(Entry(subject, stage, now, self._answer, size))
+        self._auditor.sink(AuditEntry(subject, stage, now, self._answer, size))
 
 
 def _head_bytes(request: Request) -> int:
-    """An entry keeps its request: what a client sent in its head counts too."""
+    """An entry keeps its request, so the request line and headers count too."""
     headers = sum(len(name) + len(value) for name, value in request.headers.items())
     return len(request.path) + len(request.query.raw) + headers
 
 
 class _Followed:
-    """A streamed body that reports its end, once, however it comes about: read to the end, failed, or closed, even
-    before anything was read of it. `is_kept` hands over what was read, as far as it is recorded."""
+    """A streamed body that reports its end, once, however it ends: read to the end, failed, or closed, even before
+    anything was read. `is_kept` hands over what was read, as far as it is recorded."""
 
     def __init__(
         self, body: AsyncIterator[bytes], on_end: Callable[[Sequence[bytes]], None], *, is_kept: bool
@@ -232,13 +233,13 @@ class _Followed:
 
 
 def _new_id() -> str:
-    """A random UUID, at a third of the cost of `uuid.uuid4`: it is made for every request, and no secret."""
+    """A random UUID at a third of the cost of `uuid.uuid4`: one is made for every request, and it is not a secret."""
     digits = f"{random.getrandbits(128):032x}"
     return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-a{digits[17:20]}-{digits[20:]}"
 
 
 def _bounded(body: bytes | Sequence[bytes]) -> bytes | Sequence[bytes]:
-    """Of a body that is too large to be recorded, enough to tell that it is: the rest need not be kept in memory."""
+    """Enough of a body to tell that it is too large to be recorded; the rest need not be kept in memory."""
     if isinstance(body, bytes):
         return body
     size = 0

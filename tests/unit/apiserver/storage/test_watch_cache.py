@@ -1,11 +1,11 @@
-"""What is shared between readers is kept only while readers are likely to share it."""
+"""Encoded bytes are cached only while readers are likely to share them."""
 
 from __future__ import annotations
 
 import asyncio
 
 from podlife.apiserver.storage import Key, MemoryStore, Put
-from podlife.apiserver.storage.collection import RUNS_KEPT
+from podlife.apiserver.storage.watch_cache import RUNS_KEPT
 
 POD = Key("pods", "default", "a")
 
