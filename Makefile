@@ -49,10 +49,11 @@ test: $(STAMP) ## the tests that need nothing but Python, a few minutes
 
 check: $(STAMP) lint types test ## lint, types and test: what a developer runs before a commit
 
-lint: $(STAMP) ## formatting, lint and import contracts
+lint: $(STAMP) ## formatting, lint, import contracts, and phrases to avoid
 	$(BIN)/ruff format --check src tests bench tools examples
 	$(BIN)/ruff check src tests bench tools examples
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/python tools/check_prose.py
 
 types: $(STAMP) ## mypy, strict, over the sources
 	$(BIN)/mypy
