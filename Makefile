@@ -10,12 +10,12 @@ ARGS   ?=
 VENV   := .venv
 BIN    := $(VENV)/bin
 UV     := $(BIN)/uv
-# The lock decides every version; a changed lock or project file installs anew.
+# The lock decides every version; a changed lock or project file reinstalls.
 STAMP  := $(VENV)/.installed
 REAL   := $(VENV)/.installed-real
 PYTEST := $(BIN)/python -m pytest
 
-# Compiled once, when it is installed: a start that compiles everything anew takes twice as long.
+# Compiled once, when it is installed: compiling at every start would take twice as long.
 export UV_COMPILE_BYTECODE := 1
 unexport PYTHONDONTWRITEBYTECODE
 
