@@ -10,12 +10,12 @@ ARGS   ?=
 VENV   := .venv
 BIN    := $(VENV)/bin
 UV     := $(BIN)/uv
-# The lock decides every version; a changed lock or project file installs anew.
+# The lock decides every version; a changed lock or project file reinstalls.
 STAMP  := $(VENV)/.installed
 REAL   := $(VENV)/.installed-real
 PYTEST := $(BIN)/python -m pytest
 
-# Compiled once, when it is installed: a start that compiles everything anew takes twice as long.
+# Compiled once, when it is installed: compiling at every start would take twice as long.
 export UV_COMPILE_BYTECODE := 1
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -49,10 +49,11 @@ test: $(STAMP) ## the tests that need nothing but Python, a few minutes
 
 check: $(STAMP) lint types test ## lint, types and test: what a developer runs before a commit
 
-lint: $(STAMP) ## formatting, lint and import contracts
+lint: $(STAMP) ## formatting, lint, import contracts, and phrases to avoid
 	$(BIN)/ruff format --check src tests bench tools examples
 	$(BIN)/ruff check src tests bench tools examples
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/python tools/check_prose.py
 
 types: $(STAMP) ## mypy, strict, over the sources
 	$(BIN)/mypy

@@ -41,7 +41,7 @@ def test_samples_pass_a_strict_type_checker(tmp_path: Path) -> None:
             path = tmp_path / f"{page.stem.lower().replace('-', '_')}_{number}.py"
             path.write_text(program, encoding="utf-8")
             checked.setdefault(page.name, []).append(str(path))
-    assert {"README.md", "own-compute.md", "testing.md", "write-a-controller.md"} <= checked.keys()
+    assert {"client.md", "own-compute.md", "testing.md", "write-a-controller.md"} <= checked.keys()
     checker = [sys.executable, "-m", "mypy", "--strict", "--config-file=", "--follow-imports=silent"]
     # A cache of its own, beside that of `make types`: options differ, and both may run at once.
     cache = f"--cache-dir={ROOT / '.mypy_cache' / 'samples'}"

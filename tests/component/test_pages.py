@@ -17,8 +17,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.component.test_readme import ROOT, SECONDS, Reader, create, read_until
-from tests.component.test_readme import blocks as readme_blocks
+from tests.component.test_readme import CLIENT, ROOT, SECONDS, Reader, create, read_until
 from tests.real_parts import free_port
 
 CONTROLLERS = (ROOT / "docs" / "controllers.md").read_text(encoding="utf-8")
@@ -172,7 +171,7 @@ def test_a_server_that_cannot_be_reached_is_told_without_any_setting_of_logs(rea
 
 
 def test_the_example_of_the_client_ends_without_a_traceback(reader: Reader) -> None:
-    (example,) = readme_blocks("python")
+    (example,) = blocks(CLIENT, "python")
     reader.run([sys.executable, "-c", create("seen")])
     process = subprocess.Popen(
         [sys.executable, "-c", example],

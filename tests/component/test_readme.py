@@ -1,4 +1,5 @@
-"""README.md, word for word: what it tells people to type does what it says, on a server in a process of its own.
+"""README.md and docs/client.md, word for word: what they tell people to type does what they say, on a server in a
+process of its own.
 
 Three things are changed on the way: a free port instead of 6443, loopback instead of every address, and a folder
 of the test's for the reader's home and for DIR and FILE.
@@ -24,13 +25,14 @@ from tests.real_parts import free_port
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+CLIENT = (ROOT / "docs" / "client.md").read_text(encoding="utf-8")
 SECONDS = 300.0
 
 Process = subprocess.Popen[str]
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
+def blocks(language: str, page: str = README) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
 
 
 def commands(program: str) -> list[str]:
@@ -224,7 +226,7 @@ def test_what_the_server_says_to_type_works(tmp_path: Path) -> None:
 
 
 def test_the_example_of_the_client_lists_and_then_tells_every_change(reader: Reader) -> None:
-    (example,) = blocks("python")
+    (example,) = blocks("python", CLIENT)
     connect = {"KUBECONFIG": str(reader.kubeconfig)}
     reader.run([sys.executable, "-c", create("first")], **connect)
     process = subprocess.Popen(

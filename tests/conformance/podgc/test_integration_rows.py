@@ -53,3 +53,22 @@ async def test_a_pod_without_a_finalizer_whose_node_is_deleted_disappears(world:
         await world.delete_node("node")
         await asyncio.sleep(15)
     assert await world.left() == []
+
+
+@pytest.mark.parametrize("replaces", [False, True])
+@in_world
+async def test_a_terminating_pod_with_a_finalizer_on_a_node_put_out_of_service_becomes_failed(
+    world: World, replaces: bool
+) -> None:
+    """GC-123, and GC-125 with the job pod-replacement policy on: no DisruptionTarget, and the finalizer holds it."""
+    await world.node("node", ready="False")
+    await make(world, [P("a", "Running", finalizers=HOLD, is_terminating=True)])
+    gates = FeatureGates(job_pod_replacement_policy=replaces)
+    async with running(world.collector(**SETTINGS, gates=gates)):
+        await asyncio.sleep(1)
+        await world.taint("node")
+        await asyncio.sleep(15)
+    pod = await world.get("a")
+    assert pod["status"]["phase"] == "Failed"
+    assert pod["metadata"]["deletionGracePeriodSeconds"] == 0
+    assert [each["type"] for each in pod["status"].get("conditions", ())] == []

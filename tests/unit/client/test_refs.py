@@ -31,6 +31,6 @@ def test_a_path_that_would_mean_something_else_is_refused(ref: Ref, namespace: s
         ref.path(namespace, name)
 
 
-def test_every_resource_that_has_a_constant_is_in_the_readme() -> None:
-    page = (ROOT / "README.md").read_text(encoding="utf-8")
+def test_every_resource_that_has_a_constant_is_on_the_page_of_the_client() -> None:
+    page = (ROOT / "docs" / "client.md").read_text(encoding="utf-8")
     assert [name for name in refs.__all__ if f"`{name}" not in page] == []

@@ -13,6 +13,7 @@ from podlife.demo.narrator import Step
 from podlife.demo.scenarios import graceful_delete as demo_graceful_delete
 from podlife.demo.scenarios import node_failure as demo_node_failure
 from podlife.demo.scenarios import orphans as demo_orphans
+from tests.behaviour_catalogue import rules
 
 ROOT = Path(__file__).parents[3]
 STORIES: dict[str, tuple[Step[Any], ...]] = {
@@ -22,17 +23,12 @@ STORIES: dict[str, tuple[Step[Any], ...]] = {
 }
 
 
-def known_rules() -> set[str]:
-    lists = (ROOT / "tests" / "conformance").rglob("rules.txt")
-    return {rule for path in lists for rule in path.read_text(encoding="utf-8").split()}
-
-
 @pytest.mark.parametrize("name", STORIES)
 def test_every_rule_that_is_named_is_one_that_has_its_test(name: str) -> None:
     texts = " ".join(f"{step.what} {step.who} {step.rule}" for step in STORIES[name])
     named = set(re.findall(r"\b[A-Z]{2}-\d+\b", texts))
     assert named
-    assert named <= known_rules()
+    assert named <= set(rules())
 
 
 @pytest.mark.parametrize("name", STORIES)
