@@ -11,8 +11,6 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-__all__ = ["cancel_and_wait", "spawn", "wait_until_set"]
-
 T = TypeVar("T")
 
 

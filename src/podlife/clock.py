@@ -9,8 +9,6 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
-__all__ = ["LAST_MOMENT", "Clock", "ManualClock", "SystemClock", "add_seconds"]
-
 _FIRST_MOMENT = datetime.min.replace(tzinfo=UTC)
 LAST_MOMENT = datetime.max.replace(microsecond=0, tzinfo=UTC)
 """The last second that RFC 3339 can write: 9999-12-31T23:59:59Z."""

@@ -9,23 +9,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = [
-    "AlreadyExistsError",
-    "ApiError",
-    "ConfigError",
-    "ConflictError",
-    "ExpiredError",
-    "ForbiddenError",
-    "InvalidError",
-    "NoServerError",
-    "NotFoundError",
-    "PodlifeError",
-    "TerminalError",
-    "TooManyRequestsError",
-    "UnauthorizedError",
-    "UnreachableError",
-]
-
 # A header, or a proxy's mistake, does not keep anybody away for hours.
 _MOST_RETRY_SECONDS = 300
 

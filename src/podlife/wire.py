@@ -14,8 +14,6 @@ from urllib.parse import parse_qsl
 
 from podlife.errors import ApiError
 
-__all__ = ["Body", "Channel", "Handler", "Headers", "Peer", "Query", "Request", "Response", "Upgrade"]
-
 Body = bytes | Sequence[bytes] | AsyncIterator[bytes]
 """Whole, in pieces that are joined on the wire (a list), or a stream (a watch, a log)."""
 

@@ -10,23 +10,6 @@ from __future__ import annotations
 import random
 import re
 
-__all__ = [
-    "check_c_identifier",
-    "check_config_key",
-    "check_dns1035_label",
-    "check_dns_label",
-    "check_dns_search",
-    "check_dns_subdomain",
-    "check_env_name",
-    "check_http_header_name",
-    "check_label_key",
-    "check_label_value",
-    "check_path_segment",
-    "check_percent",
-    "check_port_name",
-    "generate_name",
-]
-
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = _LABEL + r"(\." + _LABEL + ")*"
 _SEARCH_LABEL = "_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?"

@@ -15,19 +15,6 @@ from typing import Any
 from podlife.api.field_errors import FieldError, bad_value, not_supported
 from podlife.api.names import check_label_key, check_label_value
 
-__all__ = [
-    "EVERYTHING",
-    "NOTHING",
-    "FieldRequirement",
-    "FieldSelector",
-    "LabelRequirement",
-    "LabelSelector",
-    "escape_field_value",
-    "label_selector_from_dict",
-    "parse_field_selector",
-    "parse_label_selector",
-]
-
 Labels = Mapping[str, str]
 
 _BINARY = ("in", "notin", "=", "==", "!=", "gt", "lt")

@@ -18,8 +18,6 @@ from podlife.errors import (
     UnauthorizedError,
 )
 
-__all__ = ["failure", "from_status", "success"]
-
 T = TypeVar("T")
 
 # A message may quote what a client sent. Both are above what validation puts together (`field_errors`).

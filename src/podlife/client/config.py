@@ -1,8 +1,7 @@
-"""Where an API server is and how to prove who we are: one frozen value, whatever it was read from.
+"""Finds the API server to use, as kubectl does: flags, then kubeconfig files, then the pod's service account.
 
-`load` looks where kubectl looks: explicit flags, kubeconfig files, the pod's own service account. The result
-is plain data: nothing is connected to and no login is run before the first request. Secrets never show in a
-`repr`. What cannot be used raises ConfigError: one line that says what, in which file, and what to do.
+`load` returns a `Connection`; nothing is connected to. Invalid configuration raises ConfigError: one line with the
+file, the problem and what to do.
 """
 
 from __future__ import annotations
@@ -18,21 +17,6 @@ from urllib.parse import urlsplit
 
 from podlife.errors import ConfigError, NoServerError
 
-__all__ = [
-    "Auth",
-    "BasicAuth",
-    "Connection",
-    "ExecAuth",
-    "Flags",
-    "ProviderAuth",
-    "TokenAuth",
-    "TokenFileAuth",
-    "in_cluster",
-    "is_in_cluster",
-    "is_this_machine",
-    "load",
-]
-
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
@@ -43,7 +27,7 @@ class TokenAuth:
 
 @dataclass(frozen=True, slots=True)
 class TokenFileAuth:
-    """A token that somebody else renews: the file is read again as time goes by."""
+    """A token file that another process renews; it is read again periodically."""
 
     path: Path
 

@@ -1,7 +1,8 @@
-"""Which resources there are: those whose objects can be followed and deleted, and which resource a kind is.
+"""API discovery: the resources that a server has, and the resource of a kind.
 
-Reads the aggregated documents where the server offers them, else one document per group and version. A part that the
-server cannot answer for (an aggregated API that is down) is named in `unknown`: what was known of it still holds.
+Reads the aggregated discovery documents if the server has them, otherwise one document per group and version. A group
+version that the server cannot answer for (an aggregated API that is down) is listed in `unknown`: what was known of
+it remains valid.
 """
 
 from __future__ import annotations
@@ -17,8 +18,6 @@ from podlife.client import Client, Ref
 from podlife.client.views import decode
 from podlife.errors import ApiError, PodlifeError
 
-__all__ = ["Catalogue", "discover"]
-
 log = logging.getLogger(__name__)
 
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList, application/json"
@@ -26,7 +25,7 @@ _NEEDED = frozenset(("delete", "list", "watch"))
 
 
 @dataclass(frozen=True, slots=True)
-class Catalogue:
+class ServerResources:
     # What is to be followed: each resource in the version its group prefers.
     followed: frozenset[Ref] = frozenset()
     # The resource of each apiVersion and kind, in any version that is served.
@@ -106,13 +105,13 @@ class _Version:
         return f"{self.group}/{self.version}" if self.group else self.version
 
 
-async def discover(client: Client) -> Catalogue:
+async def discover(client: Client) -> ServerResources:
     """Raises ApiError or UnreachableError when the server says nothing at all about what it has."""
     core, others = await asyncio.gather(_read_root(client, "/api"), _read_root(client, "/apis"))
     return catalogue_of([*core, *others])
 
 
-def catalogue_of(versions: Iterable[_Version]) -> Catalogue:
+def catalogue_of(versions: Iterable[_Version]) -> ServerResources:
     followed: dict[tuple[str, str], Ref] = {}
     kinds: dict[tuple[str, str], Ref] = {}
     unknown = set()
@@ -128,11 +127,11 @@ def catalogue_of(versions: Iterable[_Version]) -> Catalogue:
             kinds.setdefault((ref.api_version, ref.kind), ref)
             if (ref.group, ref.plural) in chosen:
                 continue
-            # Also where it cannot be followed in this version: another one would show the same objects twice.
+            # Even if it cannot be watched in this version: another version would return the same objects again.
             chosen.add((ref.group, ref.plural))
             if _NEEDED.issubset(resource.verbs):
                 followed[ref.group, ref.plural] = ref
-    return Catalogue(frozenset(followed.values()), kinds, frozenset(unknown))
+    return ServerResources(frozenset(followed.values()), kinds, frozenset(unknown))
 
 
 async def _read_root(client: Client, path: str) -> list[_Version]:
@@ -168,7 +167,7 @@ async def _read_version(client: Client, group: str, version: str) -> _Version:
     except ApiError as error:
         if error.code == 404:
             return _Version(group, version, ())
-        log.info("the server cannot say what it has at %s: %s", path, error)
+        log.info("discovery of %s failed: %s", path, error)
     except PodlifeError as error:
-        log.info("the server cannot say what it has at %s: %s", path, error)
+        log.info("discovery of %s failed: %s", path, error)
     return _Version(group, version, None)

@@ -1,9 +1,12 @@
-"""One connection of HTTP/1.1: a request goes out, an answer comes in, and then the next.
+"""One HTTP/1.1 connection: one request and its response at a time.
 
-It guarantees that at most one exchange is under way, that no more of a body is held than its reader has room for (the
-server waits then), that every wait has its deadline however the bytes drip in, and that a connection which has seen
-anything unexpected is not used again: what nobody asked for is never taken for an answer. The bytes are parsed by
-llhttp (httptools). Which connection to use, and what an answer means, is for others.
+Guarantees:
+* At most one exchange is in flight.
+* No more of a body is buffered than its reader has room for; the server is paused meanwhile.
+* Every wait has a deadline, however slowly bytes arrive.
+* A connection that received unexpected data is not reused, so stray bytes are never taken for a response.
+
+llhttp (httptools) parses the bytes. Pooling and the meaning of a response are left to `http_transport`.
 """
 
 from __future__ import annotations
@@ -17,8 +20,6 @@ import httptools
 
 from podlife.client.transport import NotSentError
 from podlife.errors import UnreachableError
-
-__all__ = ["CutOffError", "HttpConnection"]
 
 _MOST_HEADER_BYTES = 1 << 17
 # What a header costs us beside its letters: a flood of tiny ones is a flood too.
@@ -149,7 +150,7 @@ class HttpConnection(asyncio.Protocol):
         if self._failure is not None:
             return
         if not self._is_awaited:
-            self._fail(CutOffError("something came that nobody had asked for"))
+            self._fail(CutOffError("unexpected data on an idle connection"))
             return
         self._barren_bytes += len(data)
         try:
@@ -182,7 +183,7 @@ class HttpConnection(asyncio.Protocol):
 
     def on_message_begin(self) -> None:
         if not self._is_awaited:
-            # Whoever takes it for the answer to the next request, or for more of this one, has been lied to.
+            # Reading it as the next response, or as more of this one, would be response splitting.
             raise ValueError("a second answer to one request")
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -292,7 +293,7 @@ def _unpacker(encoding: str) -> Any:
     if encoding in ("gzip", "x-gzip"):
         return zlib.decompressobj(16 + zlib.MAX_WBITS)
     if encoding not in ("", "identity"):
-        raise ValueError(f"it is packed as {encoding[:20]!r}, which nobody asked for")
+        raise ValueError(f"unsupported content encoding {encoding[:20]!r}")
     return None
 
 

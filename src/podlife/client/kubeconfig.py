@@ -1,7 +1,7 @@
-"""Reading kubeconfig files as kubectl does.
+"""Reads kubeconfig files, as kubectl does.
 
-Several files are merged: the first that says something about a name wins, and so does the first
-current-context. Paths in a file are relative to that file. Why this is ours: `docs/adr/0002-kubeconfig.md`.
+Several files are merged: the first definition of a name wins, and the first current-context. Paths are relative to
+the file they are in. `docs/adr/0002-kubeconfig.md` says why this is not a library.
 """
 
 from __future__ import annotations
@@ -26,8 +26,6 @@ from podlife.client.config import (
     read_file,
 )
 from podlife.errors import ConfigError
-
-__all__ = ["Kubeconfig"]
 
 _EXEC_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 
@@ -58,7 +56,7 @@ class _Entry:
             try:
                 return base64.b64decode(inline, validate=True)
             except (binascii.Error, ValueError):
-                raise ConfigError(f"{self.origin}: {key}-data is not base64; encode it anew") from None
+                raise ConfigError(f"{self.origin}: {key}-data is not valid base64; encode it again") from None
         path = self.text(key)
         return read_file(self.path.parent / path, f"{key} of {self.origin}") if path else b""
 

@@ -1,13 +1,13 @@
-"""How many requests may be under way at one API server: more while it is quick, half when it is in trouble.
+"""Adaptive limit on the number of requests in flight at one API server.
 
-The core is pure: `step(state, event, now)` gives the next state and knows no clock, no task and no queue.
-`Limiter` is the thin shell that lets callers in, first come first served, in the event loop's own time.
+The core is pure: `step(state, event, now)` returns the next state. `Limiter` is the shell that admits callers in FIFO
+order, in the event loop's time.
 
-* The limit grows by one for every round of quick answers, and only while it is really used.
-* It halves on 429, 5xx and time-outs, at most once per round: requests that were already under way when it
-  halved say nothing new.
-* A Retry-After holds everybody back, not only the request that was told.
-* A stream (a watch, a log) gives its slot back once it has begun.
+* The limit grows by one for every round of fast responses, and only while it is fully used.
+* It halves on 429, 5xx and timeouts, at most once per round: requests that were in flight when it halved carry no new
+  information.
+* A Retry-After delays all requests, not only the one that received it.
+* A stream (watch, log) releases its slot once it has started.
 """
 
 from __future__ import annotations
@@ -15,8 +15,6 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from dataclasses import dataclass
-
-__all__ = ["Finished", "Limiter", "LimiterSettings", "LimiterState", "Slot", "Started", "may_start", "step"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +118,7 @@ class Limiter:
         return len(self._waiters)
 
     def enter_at_once(self) -> Slot | None:
-        """A slot, if there is one and nobody is in line. Whoever was let in must `leave`."""
+        """A slot, if one is free and no caller is waiting. The caller must `leave` it."""
         now = asyncio.get_running_loop().time()
         if self._waiters or not may_start(self._state, now):
             return None
@@ -128,7 +126,7 @@ class Limiter:
         return Slot(self._state.round, now)
 
     async def enter(self) -> Slot:
-        """Wait to be let in. Whoever was let in must `leave`."""
+        """Wait for a slot. The caller must `leave` it."""
         return Slot(await self._let_me_in(), asyncio.get_running_loop().time())
 
     def leave(self, slot: Slot) -> None:

@@ -1,10 +1,8 @@
-"""Cutting a stream of bytes into lines: in linear time however long a line is, and never without a bound."""
+"""Splits a byte stream into lines: in linear time however long a line is, and with a bound on its length."""
 
 from __future__ import annotations
 
 from podlife.errors import PodlifeError
-
-__all__ = ["LineSplitter", "LineTooLongError"]
 
 
 class LineTooLongError(PodlifeError):

@@ -1,4 +1,4 @@
-"""What a request may ask for besides the object it is about; everything left out is the server's default."""
+"""Options of requests; an option that is not set means the server's default."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ from podlife.api.codec import Object
 from podlife.api.selectors import FieldSelector, LabelSelector
 from podlife.errors import PodlifeError
 
-__all__ = ["DeleteOptions", "ListOptions", "LogOptions", "PatchType", "WatchOptions", "WriteOptions"]
-
-# The plain form comes second: whoever does not know the first gives that, and no second request is needed.
+# The plain form comes second: servers without the first return it, and no second request is needed.
 METADATA_ONLY = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1, application/json"
 METADATA_ONLY_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1, application/json"
 

@@ -1,7 +1,7 @@
-"""The Lease as client-go's leader election writes it, and who may take it. Pure.
+"""The Lease object of client-go's leader election, and who may acquire it. Pure.
 
-Nobody's clock is trusted but one's own: the times in a Lease are for people. That its holder is alive is told by
-the Lease changing, and how long it has not is measured by whoever looks.
+Times in a Lease are informative: no clock but one's own is trusted. A holder is alive as long as the Lease changes,
+and each observer measures how long it has not.
 """
 
 from __future__ import annotations
@@ -13,18 +13,6 @@ from datetime import datetime
 from podlife.api.codec import Object, format_micro_time, parse_time
 from podlife.client import LEASES
 from podlife.clock import add_seconds
-
-__all__ = [
-    "Observation",
-    "claim",
-    "holder_of",
-    "is_free",
-    "make_lease",
-    "observe",
-    "promised_seconds",
-    "release",
-    "renew",
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +81,7 @@ def renew(spec: Object, now: datetime) -> Object:
 
 
 def release(spec: Object, now: datetime) -> Object:
-    """The spec of a lease that anybody may take at once."""
+    """The spec of a released lease, which any candidate may acquire immediately."""
     moment = format_micro_time(now)
     nobody = {"holderIdentity": "", "leaseDurationSeconds": 1, "acquireTime": moment, "renewTime": moment}
     return {**spec, **nobody}

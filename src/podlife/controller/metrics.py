@@ -1,6 +1,6 @@
-"""Queues, controllers and elections as Prometheus sees them, under the names that dashboards know.
+"""Prometheus metrics of queues, controllers, elections, informers and clients, under their upstream names.
 
-The parts count by themselves; here their numbers are read when somebody asks, and nothing is counted twice.
+Components count for themselves; their numbers are read when the registry is scraped.
 """
 
 from __future__ import annotations
@@ -19,15 +19,6 @@ from podlife.controller.leader_election import LeaderElector
 from podlife.controller.reconcile import Controller
 from podlife.events import Recorder
 from podlife.workqueue import Distribution, Queue
-
-__all__ = [
-    "export_client",
-    "export_controllers",
-    "export_election",
-    "export_informers",
-    "export_queues",
-    "histogram",
-]
 
 K = TypeVar("K", bound=Hashable)
 

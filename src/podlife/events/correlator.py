@@ -1,14 +1,13 @@
-"""Which events are sent, and which become one. Pure: events and the time go in, what to send comes out.
+"""Decides which events are sent and which are combined. Pure.
 
 The rules are client-go's, in its order:
 
-* Similar events, which differ in their message only, are combined into one once ten different messages have come,
-  each within ten minutes of the one before.
-* The same event again is not a new one: the first is patched with its count, its last time and its message.
-* About one object a source may tell 25 things at once, then one every five minutes; the rest is not sent,
-  but counted.
+* Events that differ only in their message are combined into one after ten different messages, each within ten minutes
+  of the one before.
+* A repeated event patches the first one with its count, last time and message.
+* A source may send 25 events about one object at once, then one every five minutes; the rest is counted and not sent.
 
-What is remembered has a bound; what falls out of it begins anew.
+The memory is bounded; an entry that falls out of it starts over.
 """
 
 from __future__ import annotations
@@ -21,8 +20,6 @@ from typing import Any
 from podlife.api.codec import Object, format_time
 from podlife.lru import LruCache
 from podlife.workqueue import TokenBucket
-
-__all__ = ["Correlated", "Correlator", "CorrelatorSettings", "object_key"]
 
 _COMBINED = "(combined from similar events): "
 

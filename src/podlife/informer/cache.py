@@ -1,11 +1,11 @@
-"""The pure core of an informer: events in, the state they add up to, and what handlers are to be told of it.
+"""The pure core of an informer: applies events to a cache and returns the notifications for handlers.
 
-It knows no clock, no task and no server. `apply` takes the events of `client.follow` as they come. A list is merged
-into what is there by mark and sweep: each object that the list names is compared and marked, and what is unmarked at
-its end has gone. So no second list is ever held, and a list that breaks off halfway has done no harm.
+`apply` takes the events of `client.list_watch`. A list is merged by mark and sweep: each listed object is compared
+and marked, and objects left unmarked at the end are deleted. No second copy of a list is held, and a list that breaks
+off has no effect on the rest.
 
-A watch never takes an object back to an older revision: what comes twice, or late, changes nothing. A list may, since
-a server that was restored from a backup says the truth too.
+A watch event never replaces an object with an older revision, so repeated and late events change nothing. A list may,
+because a server restored from a backup is authoritative as well.
 """
 
 from __future__ import annotations
@@ -17,8 +17,6 @@ import msgspec
 
 from podlife.client.watch import Bookmark, EventType, WatchEvent
 from podlife.informer.indexes import Indexer, Indexes, Key
-
-__all__ = ["Added", "Cache", "CacheReader", "Deleted", "HasMetadata", "Notification", "Updated"]
 
 
 class Identity(Protocol):

@@ -1,15 +1,13 @@
-"""Which objects have a value in common: kept up to date with each change, at a cost that follows the change.
+"""Indexes of a cache: objects by the values that indexers return, updated at a cost proportional to the change.
 
-An indexer is a pure function of the object: it is asked again about the old object when that is replaced, so that
-nothing needs to be remembered of it. Values that no object has any more are forgotten.
+An indexer is a pure function of the object: it is called again with the old object when that is replaced, so nothing
+else is stored. Values without objects are removed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Generic, TypeVar
-
-__all__ = ["Indexer", "Indexes", "Key"]
 
 T = TypeVar("T")
 

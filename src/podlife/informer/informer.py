@@ -1,8 +1,8 @@
-"""The async shell of an informer: keeps a follow going for as long as it runs, and tells the handlers.
+"""The async shell of an informer: keeps a list-watch running and notifies handlers.
 
-Everything happens in order on one task: an event is applied to the cache and told to all handlers before the next
-one is read. Beside it stand two others: the resync, and the check that a server which was away for a while has
-come back with the history that was followed.
+One task does everything in order: an event is applied to the cache and delivered to all handlers before the next is
+read. Two more tasks do the resync and verify, after an outage, that the server still has the history that was
+watched.
 """
 
 from __future__ import annotations
@@ -21,9 +21,7 @@ from podlife.client import BadAnswerError, Bookmark, Client, ListOptions, Ref, W
 from podlife.errors import ApiError, ConfigError, ExpiredError, PodlifeError, UnreachableError
 from podlife.informer.cache import Added, Cache, CacheReader, HasMetadata, Notification, Updated
 from podlife.informer.indexes import Indexer
-from podlife.informer.retry_policy import Patience
-
-__all__ = ["Handler", "Informer", "Stats"]
+from podlife.informer.retry_policy import RetryPolicy
 
 _log = logging.getLogger(__name__)
 
@@ -47,7 +45,7 @@ class Handler(Protocol[T_contra]):
 
 @dataclass(slots=True)
 class Stats:
-    """What has happened so far, for whoever exports it."""
+    """Counters for exporters."""
 
     events: int = 0
     lists: int = 0
@@ -97,7 +95,7 @@ class Informer(Generic[T]):
         self._streams_list = streams_list
         self._metadata_only = metadata_only
         self.stats = Stats()
-        self._patience = Patience()
+        self._retry_policy = RetryPolicy()
         self._page_limit = _DEFAULTS.page_limit
         self._loop: asyncio.AbstractEventLoop | None = None
         self._has_synced = False
@@ -167,10 +165,10 @@ class Informer(Generic[T]):
             try:
                 await _together(f"follow {self._ref}", self._follow, self._check_history)
             except (ApiError, UnreachableError, BadAnswerError, ConfigError) as error:
-                if self._patience.is_believed(error, self._now()):
+                if self._retry_policy.is_fatal(error, self._now()):
                     raise
                 self._note_trouble(error)
-                delay = self._patience.next_delay(error, self._now())
+                delay = self._retry_policy.next_delay(error, self._now())
             finally:
                 self._is_following = False
             await asyncio.sleep(delay)
@@ -191,7 +189,7 @@ class Informer(Generic[T]):
         )
         self.stats.lists += 1
         self._cache.begin_list()
-        following = self._client.follow(self._ref, self._namespace, options=options, view=self._view)
+        following = self._client.list_watch(self._ref, self._namespace, options=options, view=self._view)
         try:
             async with aclosing(following) as events:
                 async for event in events:
@@ -222,7 +220,7 @@ class Informer(Generic[T]):
 
     def _note_sync(self) -> None:
         self._page_limit = _DEFAULTS.page_limit
-        self._patience.note_sync(self._now())
+        self._retry_policy.note_sync(self._now())
         self._is_following = True
         self._note_life()
         self._has_synced = True
@@ -237,8 +235,8 @@ class Informer(Generic[T]):
     def _note_trouble(self, error: PodlifeError) -> None:
         self.stats.interruptions += 1
         self._trouble = error
-        # Every try of every informer would be a line: whoever runs several tells of the server, once.
-        _log.debug("the watch of %s was interrupted: %s", self._ref, error)
+        # Logged at debug: the control plane reports an outage once for all informers.
+        _log.debug("watch of %s interrupted: %s", self._ref, error)
 
     def _take_report(self, error: PodlifeError) -> None:
         """What the watch got over by itself."""
@@ -246,7 +244,7 @@ class Informer(Generic[T]):
             self._note_trouble(error)
             return
         self.stats.misfits += 1
-        _log.warning("%s/%s of %s cannot be read: %s", error.namespace, error.name, self._ref, error)
+        _log.warning("cannot decode %s/%s of %s: %s", error.namespace, error.name, self._ref, error)
         if error.is_deleted:
             self._change(self._cache.drop, error.namespace, error.name, error.resource_version)
         else:
@@ -271,7 +269,7 @@ class Informer(Generic[T]):
                 page = await self._client.list(self._ref, self._namespace, options=options)
             except (ApiError, UnreachableError, BadAnswerError, ConfigError) as error:
                 # The watch will meet the same; if it does not, there is nothing to doubt with.
-                _log.debug("the history of %s cannot be checked: %s", self._ref, error)
+                _log.debug("cannot verify history of %s: %s", self._ref, error)
             else:
                 if page.resource_version.isdecimal() and int(page.resource_version) < seen:
                     raise ExpiredError(

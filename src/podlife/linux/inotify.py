@@ -13,8 +13,6 @@ import struct
 from collections.abc import Callable
 from pathlib import Path
 
-__all__ = ["CHANGED", "CLOSED", "WRITTEN", "CloseWatch"]
-
 CLOSED = 0x8
 # Also moved away or here, or deleted; and the folder itself gone.
 CHANGED = CLOSED | 0x40 | 0x80 | 0x200 | 0x400 | 0x800

@@ -1,28 +1,12 @@
-"""What goes wrong with pods that are handled for somebody, where callers branch on it.
+"""Errors of pod control that callers branch on.
 
-Input that cannot work is a `TerminalError`: a reconcile that raises it is not tried again until something changes.
-A pod that is gone stays a `NotFoundError`, also when another one has its name by now.
+Invalid input is a `TerminalError`: the reconcile is not repeated until something changes. A pod that is gone is a
+`NotFoundError`, even if another pod has its name by now.
 """
 
 from __future__ import annotations
 
 from podlife.errors import ApiError, ForbiddenError, NotFoundError, PodlifeError, TerminalError
-
-__all__ = [
-    "AdoptionRefusedError",
-    "ClaimError",
-    "InvalidControllerRefError",
-    "InvalidInputError",
-    "InvalidOwnerError",
-    "InvalidTemplateError",
-    "NamespaceTerminatingError",
-    "PodDeleteError",
-    "PodReplacedError",
-    "SelectorMismatchError",
-    "as_namespace_terminating",
-    "replaced",
-]
-
 
 # How many of several errors are told in full.
 _MOST_TOLD = 10

@@ -1,11 +1,11 @@
-"""What a controller has asked for and not yet seen: it does nothing more for a key until that has come.
+"""What a controller has requested and not yet observed: a key is not reconciled until its expectations are met.
 
-A cache is always a little behind. A controller that counts pods right after it created some would create them again;
-so it notes what it expects before it asks, every event it sees lowers the count, and every request that failed does.
-Should an event never come, the expectation ends by itself after a time.
+A cache lags behind. A controller that counts pods right after it created some would create them again, so it records
+what it expects before it sends requests; every observed event and every failed request lowers the count. An
+expectation whose event never arrives expires.
 
-Keys are namespace and name of the owner. Two kinds of owners may have the same: each has a store of its own
-(EX-11). Any thread may observe. Counts below zero are satisfied too: seeing more than was expected is no harm.
+Keys are namespace and name of the owner; owners of different kinds need separate stores (EX-11). `observe` methods
+are thread-safe. Counts below zero are met as well.
 """
 
 from __future__ import annotations
@@ -17,8 +17,6 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, replace
 
 from podlife.controller.reconcile import show_key
-
-__all__ = ["Expectation", "Expectations", "UidTrackedExpectations"]
 
 log = logging.getLogger(__name__)
 
@@ -94,7 +92,7 @@ class Expectations:
             return True
         if self._seconds() - known.set_at > self._timeout_seconds:
             log.warning(
-                "%s: expectations were not met in %g s: %s", show_key(key), self._timeout_seconds, known
+                "%s: expectations not met within %g s: %s", show_key(key), self._timeout_seconds, known
             )
             return True
         return False
@@ -139,7 +137,7 @@ class UidTrackedExpectations:
         wanted = set(deletions)
         with self._lock:
             if pending := self._uids.get(key):
-                log.error("%s: deletions of %s were still expected and are forgotten", key, sorted(pending))
+                log.error("%s: dropping expected deletions of %s", key, sorted(pending))
             self._uids[key] = wanted
             self._counts.expect(key, creations=creations, deletions=len(wanted))
 

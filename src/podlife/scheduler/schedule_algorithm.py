@@ -1,8 +1,9 @@
-"""Which node a pod goes to, or why to none: pure but for what it remembers.
+"""Selects a node for a pod, or says why there is none. Pure except for its cache.
 
-Pods that demand the same share their candidates: a heap of nodes, the best first, and the obstacles of all others.
-Between two decisions only nodes that changed are looked at again, so the thousandth pod of a ReplicaSet costs as much
-on ten nodes as on ten thousand. Where other pods decide as well, every node is looked at.
+Pods with equal demands share their candidates: a heap of nodes with the best first, and the reasons why the others
+were filtered out. Between two decisions only nodes that changed are evaluated again, so the thousandth pod of a
+ReplicaSet costs as much on ten nodes as on ten thousand. If affinity or topology spread is involved, every node is
+evaluated.
 """
 
 from __future__ import annotations
@@ -13,10 +14,8 @@ from collections.abc import Iterable
 
 from podlife.scheduler.demand import Demand
 from podlife.scheduler.filters import Score, obstacles, score
-from podlife.scheduler.node_cache import Nodes, NodeState
-from podlife.scheduler.topology_filters import Placing
-
-__all__ = ["Decider", "no_room"]
+from podlife.scheduler.node_cache import NodeCache, NodeInfo
+from podlife.scheduler.topology_filters import TopologyFilter
 
 _MOST_KINDS = 128
 
@@ -38,7 +37,7 @@ class _Kind:
         self.heap: list[Score] = []
         self.obstacles: dict[str, tuple[str, ...]] = {}
 
-    def look(self, demand: Demand, name: str, state: NodeState | None) -> None:
+    def look(self, demand: Demand, name: str, state: NodeInfo | None) -> None:
         self.scores.pop(name, None)
         self.obstacles.pop(name, None)
         if state is None:
@@ -58,8 +57,8 @@ class _Kind:
         return None
 
 
-class Decider:
-    def __init__(self, nodes: Nodes) -> None:
+class ScheduleAlgorithm:
+    def __init__(self, nodes: NodeCache) -> None:
         self._nodes = nodes
         self._kinds: OrderedDict[bytes, _Kind] = OrderedDict()
 
@@ -86,7 +85,7 @@ class Decider:
         return kind
 
     def _decide_among_pods(self, demand: Demand, kind: _Kind) -> str | Counter[str]:
-        placing = Placing(demand, self._nodes)
+        placing = TopologyFilter(demand, self._nodes)
         others: list[tuple[str, ...]] = []
         for scored in sorted(kind.scores.values()):
             state = self._nodes.get(scored[-1])

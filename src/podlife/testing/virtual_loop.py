@@ -1,8 +1,8 @@
-"""An event loop in which waiting takes no time: when nothing is left to do, its clock jumps to the next timer.
+"""An event loop with virtual time: when no task can run, its clock advances to the next timer.
 
-`@virtual_time` runs an async test on such a loop. Sockets and threads work, but nobody waits for them while a timer is
-due; so use it where everything happens in one process. What happens happens in the same order in every run: tasks are
-numbered, and a set of them is gone through by number, not by where they lie in memory.
+`@virtual_time` runs an async test on such a loop. Sockets and threads work but are not waited for while a timer is
+due, so use it for tests within one process. Runs are deterministic: tasks are numbered, and sets of tasks are
+iterated by number, not by memory address.
 """
 
 from __future__ import annotations
@@ -17,8 +17,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, ParamSpec
 
 from podlife.errors import PodlifeError
-
-__all__ = ["EndlessWaitError", "LoopClock", "VirtualTimeLoop", "run_virtually", "virtual_time"]
 
 P = ParamSpec("P")
 

@@ -12,8 +12,6 @@ from typing import Generic, Protocol, TypeVar
 from podlife.workqueue.queue import K
 from podlife.workqueue.token_bucket import TokenBucket
 
-__all__ = ["BucketLimiter", "ExponentialLimiter", "LongestLimiter", "RateLimiter", "longest_of"]
-
 K_contra = TypeVar("K_contra", contravariant=True)
 
 

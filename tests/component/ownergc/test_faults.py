@@ -394,5 +394,5 @@ async def test_a_server_that_does_not_say_what_it_has_is_told_once_and_so_is_its
     said = [each for each in caplog.messages if "which resources it has" in each]
     assert [each.partition(":")[0] for each in said] == [
         "the server does not say which resources it has",
-        "the server says again which resources it has",
+        "discovery works again",
     ]

@@ -227,7 +227,7 @@ def test_an_outage_is_told_once_reminded_of_ever_more_rarely_and_its_end_is_told
         (490, logging.WARNING),
         (500, logging.INFO),
     ]
-    assert told[-1][1][1] == "the server is followed again, after 490 s"
+    assert told[-1][1][1] == "API server reachable again after 490 s"
 
 
 def test_an_interruption_that_is_over_at_the_next_look_is_not_told() -> None:
@@ -286,7 +286,5 @@ async def test_a_server_that_is_away_costs_one_line_however_many_informers_there
     assert [record.levelname for record in caplog.records] == ["INFO", "WARNING", "INFO"]
     running, lost, found = caplog.messages
     assert running == "running: a"
-    assert lost.startswith(
-        "the server is not followed, and nothing is decided until it is: pods: cannot connect"
-    )
-    assert found.startswith("the server is followed again, after ")
+    assert lost.startswith("API server unreachable, controllers paused: pods: cannot connect")
+    assert found.startswith("API server reachable again after ")

@@ -14,8 +14,6 @@ from podlife.api.quantity import NANOS, Quantity, canonical_quantity, parse_quan
 from podlife.errors import ApiError
 from podlife.memory import CACHED_VALUES
 
-__all__ = ["canonical", "default_requests_from_limits", "default_resource_list", "default_resource_lists"]
-
 _MILLI = NANOS // 1000
 
 

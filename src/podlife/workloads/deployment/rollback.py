@@ -1,6 +1,6 @@
-"""Going back to an earlier revision because an annotation asks for it, as the API of before apps/v1 did. Pure.
+"""Rollback requested by an annotation, as in the API before apps/v1. Pure.
 
-`kubectl rollout undo` needs none of this: it puts the old template back itself.
+`kubectl rollout undo` does not use it: it restores the old template itself.
 """
 
 from __future__ import annotations
@@ -15,8 +15,6 @@ from podlife.workloads.deployment.new_replica_set import HASH_LABEL, is_same_tem
 from podlife.workloads.deployment.rollout import Rollout
 from podlife.workloads.deployment.views import Deployment
 from podlife.workloads.replicaset.views import ReplicaSet
-
-__all__ = ["Rollback", "plan_rollback", "rollback_revision"]
 
 _INT64 = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
 

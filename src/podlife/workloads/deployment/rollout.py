@@ -1,4 +1,4 @@
-"""A Deployment with its ReplicaSets as they are, and what is to be done about them. Plain data. Pure."""
+"""A Deployment with its ReplicaSets, and the steps of a rollout. Pure data."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from datetime import UTC, datetime
 from podlife.workloads.deployment.new_replica_set import is_same_template
 from podlife.workloads.deployment.views import Deployment
 from podlife.workloads.replicaset.views import ReplicaSet
-
-__all__ = ["Rollout", "Scale", "Step", "active", "age", "rollout_of", "total", "wanted"]
 
 _BEGINNING = datetime.min.replace(tzinfo=UTC)
 
@@ -39,7 +37,7 @@ class Scale:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class RolloutStep:
     """What comes next; when it has been seen to be done, it is decided again."""
 
     # The new ReplicaSet is created, with so many replicas.

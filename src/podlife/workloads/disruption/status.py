@@ -1,8 +1,8 @@
-"""What the status of a PodDisruptionBudget should be. Pure.
+"""The status of a PodDisruptionBudget. Pure.
 
-A pod counts as healthy if it is ready and nobody has asked for its end. The API server records in `disruptedPods` what
-it has just evicted: until the deletion of such a pod is seen here, or two minutes have passed without it, the pod
-counts as gone, so that two evictions in quick succession do not both go by the same pod.
+A pod is healthy if it is ready and not being deleted. The API server records evictions in `disruptedPods`: such a pod
+counts as gone until its deletion is observed or two minutes have passed, so that two evictions in quick succession do
+not count the same pod.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from podlife.workloads.conditions import Conditions, find_condition
 from podlife.workloads.disruption.views import Budget, BudgetSpec
 from podlife.workloads.int_or_percent import scaled
 from podlife.workloads.status import changed_fields
-from podlife.workloads.views import Pod, Status
+from podlife.workloads.views import Status, WorkloadPod
 
 # How long the deletion of an evicted pod may take to be seen.
 DELETION_TIMEOUT = timedelta(minutes=2)
@@ -55,15 +55,15 @@ class Disrupted:
     """What stays recorded as evicted, what was not deleted in time, and when to look again."""
 
     recorded: Mapping[str, str]
-    overdue: tuple[Pod, ...] = ()
+    overdue: tuple[WorkloadPod, ...] = ()
     expires: datetime | None = None
 
 
-def disrupted_of(budget: Budget, pods: Collection[Pod], now: datetime) -> Disrupted:
+def disrupted_of(budget: Budget, pods: Collection[WorkloadPod], now: datetime) -> Disrupted:
     """Pods that are gone, or on their way out, need no record any more."""
     known: Mapping[str, str] = budget.status.get("disruptedPods") or {}
     recorded: dict[str, str] = {}
-    overdue: list[Pod] = []
+    overdue: list[WorkloadPod] = []
     expiries: list[datetime] = []
     for pod in pods:
         name = pod.metadata.name
@@ -79,7 +79,7 @@ def disrupted_of(budget: Budget, pods: Collection[Pod], now: datetime) -> Disrup
     return Disrupted(recorded, tuple(overdue), min(expiries, default=None))
 
 
-def count_healthy(pods: Collection[Pod], disrupted: Disrupted) -> int:
+def count_healthy(pods: Collection[WorkloadPod], disrupted: Disrupted) -> int:
     return sum(
         is_ready(pod)
         and pod.metadata.deletion_timestamp is None

@@ -32,40 +32,27 @@ from podlife.workloads.statefulset.volume_claims import (
     claim_work,
     has_stale_claim,
 )
-from podlife.workloads.views import Pod, Template
-
-__all__ = [
-    "CreatePod",
-    "DeletePod",
-    "MendClaims",
-    "MendPod",
-    "Plan",
-    "Revision",
-    "State",
-    "Step",
-    "make_plan",
-]
-
+from podlife.workloads.views import Template, WorkloadPod
 
 BURST = 500
 """How many pods are made for one set before it is looked at again: somebody may ask for two billion."""
 
 
 @dataclass(frozen=True, slots=True)
-class Revision:
+class TemplateRevision:
     name: str
     template: Template
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class StatefulSetState:
     """`pods` are those of the set, whatever their ordinals; `claims` finds a claim of the set's namespace."""
 
     stateful_set: StatefulSet
     owner: Owner
-    pods: Sequence[Pod]
-    current: Revision
-    update: Revision
+    pods: Sequence[WorkloadPod]
+    current: TemplateRevision
+    update: TemplateRevision
     claims: Lookup
     now: datetime
 
@@ -79,7 +66,7 @@ class CreatePod:
 
 @dataclass(frozen=True, slots=True)
 class DeletePod:
-    pod: Pod
+    pod: WorkloadPod
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,45 +88,47 @@ Step = CreatePod | DeletePod | MendPod | MendClaims
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class StatefulSetPlan:
     """Stages come one after the other; a step that fails ends it. The steps of a stage are about different pods."""
 
     stages: tuple[tuple[Step, ...], ...] = ()
     # The pod that goes since it is of another revision; it is in the last stage.
-    updated: Pod | None = None
+    updated: WorkloadPod | None = None
 
     @property
     def creates(self) -> bool:
         return any(isinstance(step, CreatePod) for stage in self.stages for step in stage)
 
-    def deletions(self) -> Iterator[Pod]:
+    def deletions(self) -> Iterator[WorkloadPod]:
         for stage in self.stages:
             for step in stage:
                 if isinstance(step, DeletePod):
                     yield step.pod
 
 
-def make_plan(state: State) -> Plan:
+def make_plan(state: StatefulSetState) -> StatefulSetPlan:
     by_ordinal = {ordinal_of(pod): pod for pod in state.pods}
     wanted = state.stateful_set.wanted_ordinals
     first, is_held = _replica_stage(state, by_ordinal)
     if is_held:
-        return Plan((first,))
+        return StatefulSetPlan((first,))
     replicas = [by_ordinal.get(ordinal) for ordinal in wanted]
     condemned = [by_ordinal[each] for each in sorted(by_ordinal, reverse=True) if each not in wanted]
     mended = tuple(_mended_claims(state, condemned))
     deleted, is_held = _condemned_stage(state, condemned, _first_unavailable(state, replicas, condemned))
     if is_held:
-        return Plan((first, mended, deleted))
+        return StatefulSetPlan((first, mended, deleted))
     updated = _pod_to_update(state, replicas)
     last = (DeletePod(updated),) if updated is not None else ()
-    return Plan((first, mended, deleted, last), updated)
+    return StatefulSetPlan((first, mended, deleted, last), updated)
 
 
 # The pods that are wanted
 
 
-def _replica_stage(state: State, by_ordinal: Mapping[int, Pod]) -> tuple[tuple[Step, ...], bool]:
+def _replica_stage(
+    state: StatefulSetState, by_ordinal: Mapping[int, WorkloadPod]
+) -> tuple[tuple[Step, ...], bool]:
     """What is to be done for each, and whether nothing else may be done before."""
     steps: list[Step] = []
     created = 0
@@ -154,14 +143,14 @@ def _replica_stage(state: State, by_ordinal: Mapping[int, Pod]) -> tuple[tuple[S
     return tuple(steps), False
 
 
-def _holds(state: State, pod: Pod | None) -> bool:
+def _holds(state: StatefulSetState, pod: WorkloadPod | None) -> bool:
     """Whether an ordered set waits for it: a pod that is not there yet, ends, goes, or is not available."""
     if pod is None or pod.status.phase != "Running" or pod.metadata.deletion_timestamp is not None:
         return True
     return not is_available(pod, state.stateful_set.spec.min_ready_seconds, state.now)
 
 
-def _creation(state: State, ordinal: int) -> Step | None:
+def _creation(state: StatefulSetState, ordinal: int) -> Step | None:
     stateful_set, owner = state.stateful_set, state.owner
     name = pod_name(owner.name, ordinal)
     claimant = Claimant(name, ordinal)
@@ -172,8 +161,8 @@ def _creation(state: State, ordinal: int) -> Step | None:
     return CreatePod(name, pod, claim_work(stateful_set, claimant, owner, state.claims, make=True))
 
 
-def _revision_for(state: State, ordinal: int) -> Revision:
-    """Below the partition pods stay what they were, also when they are made anew."""
+def _revision_for(state: StatefulSetState, ordinal: int) -> TemplateRevision:
+    """Below the partition pods keep the current revision, even if they are recreated."""
     stateful_set = state.stateful_set
     if stateful_set.spec.update_strategy.rolling_update is not None:
         kept = stateful_set.partition
@@ -182,10 +171,10 @@ def _revision_for(state: State, ordinal: int) -> Revision:
     return state.current if ordinal < stateful_set.spec.ordinals.start + kept else state.update
 
 
-def _care(state: State, pod: Pod) -> Step | None:
+def _care(state: StatefulSetState, pod: WorkloadPod) -> Step | None:
     """What a pod needs that is there."""
     if is_terminal(pod):
-        # However it came to its end: pods of a set run for ever. Its successor comes when it is gone.
+        # Pods of a set never complete, so a finished one is replaced once it is gone.
         return DeletePod(pod) if pod.metadata.deletion_timestamp is None else None
     stateful_set, owner = state.stateful_set, state.owner
     claimant = _claimant(pod)
@@ -201,7 +190,7 @@ def _care(state: State, pod: Pod) -> Step | None:
     return MendPod(pod.metadata.name, _identity_patch(stateful_set, pod, is_stored=is_stored), work)
 
 
-def _identity_patch(stateful_set: StatefulSet, pod: Pod, *, is_stored: bool) -> Object | None:
+def _identity_patch(stateful_set: StatefulSet, pod: WorkloadPod, *, is_stored: bool) -> Object | None:
     metadata, ordinal = pod.metadata, ordinal_of(pod)
     patch: Object = {"metadata": {"uid": metadata.uid}}
     if not has_identity(pod):
@@ -215,7 +204,7 @@ def _identity_patch(stateful_set: StatefulSet, pod: Pod, *, is_stored: bool) -> 
 # The pods that are too many
 
 
-def _mended_claims(state: State, condemned: Iterable[Pod]) -> Iterator[Step]:
+def _mended_claims(state: StatefulSetState, condemned: Iterable[WorkloadPod]) -> Iterator[Step]:
     for pod in condemned:
         work = claim_work(state.stateful_set, _claimant(pod), state.owner, state.claims, make=False)
         if work.changes:
@@ -223,7 +212,7 @@ def _mended_claims(state: State, condemned: Iterable[Pod]) -> Iterator[Step]:
 
 
 def _condemned_stage(
-    state: State, condemned: Sequence[Pod], first_unavailable: Pod | None
+    state: StatefulSetState, condemned: Sequence[WorkloadPod], first_unavailable: WorkloadPod | None
 ) -> tuple[tuple[Step, ...], bool]:
     """Which are deleted, and whether the update has to wait for them."""
     if not state.stateful_set.is_ordered:
@@ -239,7 +228,9 @@ def _condemned_stage(
     return ((DeletePod(last),) if may_go else ()), True
 
 
-def _first_unavailable(state: State, replicas: Iterable[Pod | None], condemned: Sequence[Pod]) -> Pod | None:
+def _first_unavailable(
+    state: StatefulSetState, replicas: Iterable[WorkloadPod | None], condemned: Sequence[WorkloadPod]
+) -> WorkloadPod | None:
     """The one with the lowest ordinal, of those that are wanted before those that are not."""
     pods = [pod for pod in replicas if pod is not None] + list(reversed(condemned))
     return next((pod for pod in pods if _is_unavailable(state, pod)), None)
@@ -248,7 +239,7 @@ def _first_unavailable(state: State, replicas: Iterable[Pod | None], condemned: 
 # The pods of another revision
 
 
-def _pod_to_update(state: State, replicas: Sequence[Pod | None]) -> Pod | None:
+def _pod_to_update(state: StatefulSetState, replicas: Sequence[WorkloadPod | None]) -> WorkloadPod | None:
     """The last one that is of another revision, if all behind it are well."""
     if not state.stateful_set.is_rolling:
         return None
@@ -263,11 +254,11 @@ def _pod_to_update(state: State, replicas: Sequence[Pod | None]) -> Pod | None:
     return None
 
 
-def _is_unavailable(state: State, pod: Pod) -> bool:
+def _is_unavailable(state: StatefulSetState, pod: WorkloadPod) -> bool:
     if pod.metadata.deletion_timestamp is not None:
         return True
     return not is_available(pod, state.stateful_set.spec.min_ready_seconds, state.now)
 
 
-def _claimant(pod: Pod) -> Claimant:
+def _claimant(pod: WorkloadPod) -> Claimant:
     return Claimant(pod.metadata.name, ordinal_of(pod), pod.metadata.uid)

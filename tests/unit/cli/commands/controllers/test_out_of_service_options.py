@@ -189,7 +189,7 @@ async def test_its_numbers_are_shown_and_on_the_page() -> None:
 
 
 def test_the_page_has_every_flag_with_its_default_and_every_reason() -> None:
-    from podlife.nodehealth.out_of_service.decision import Reason
+    from podlife.nodehealth.out_of_service.decision import RefusalReason
 
     page = (ROOT / "docs" / "out-of-service.md").read_text()
     shown = podlife("controllers", "run", "--help", COLUMNS="300").stdout
@@ -197,5 +197,5 @@ def test_the_page_has_every_flag_with_its_default_and_every_reason() -> None:
     assert len(flags) == 12
     for flag in flags:
         assert f"`{flag}" in page, flag
-    for reason in set(Reason) - {Reason.READY, Reason.FREED}:
+    for reason in set(RefusalReason) - {RefusalReason.READY, RefusalReason.FREED}:
         assert f"| `{reason}` |" in page, reason
