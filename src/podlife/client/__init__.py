@@ -22,16 +22,14 @@ from podlife.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from podlife.client.client import Client
-    from podlife.client.config import (
+    from podlife.client.config import Flags, in_cluster, load
+    from podlife.client.connection import (
         BasicAuth,
         Connection,
         ExecAuth,
-        Flags,
         ProviderAuth,
         TokenAuth,
         TokenFileAuth,
-        in_cluster,
-        load,
     )
     from podlife.client.http_transport import HttpTransport
     from podlife.client.in_process import InProcessTransport
@@ -134,16 +132,14 @@ __getattr__, __dir__ = lazy_exports(
     __name__,
     {
         "podlife.client.client": ("Client",),
-        "podlife.client.config": (
+        "podlife.client.config": ("Flags", "in_cluster", "load"),
+        "podlife.client.connection": (
             "BasicAuth",
             "Connection",
             "ExecAuth",
-            "Flags",
             "ProviderAuth",
             "TokenAuth",
             "TokenFileAuth",
-            "in_cluster",
-            "load",
         ),
         "podlife.client.http_transport": ("HttpTransport",),
         "podlife.client.in_process": ("InProcessTransport",),

@@ -33,7 +33,7 @@ from podlife.errors import ExpiredError
 from podlife.wire import Query, Request
 
 if TYPE_CHECKING:
-    from podlife.client.config import Connection
+    from podlife.client.connection import Connection
     from podlife.client.transport import Transport
 
 _PAGE = 500

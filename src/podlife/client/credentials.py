@@ -9,10 +9,8 @@ from __future__ import annotations
 import asyncio
 import base64
 import importlib
-from dataclasses import dataclass, field
-from typing import Protocol
 
-from podlife.client.config import (
+from podlife.client.connection import (
     Auth,
     BasicAuth,
     ExecAuth,
@@ -21,30 +19,13 @@ from podlife.client.config import (
     TokenFileAuth,
     read_file,
 )
+from podlife.client.credential import Credential, Credentials
+from podlife.client.exec_plugin import ExecCredentials
 from podlife.clock import Clock, SystemClock
 from podlife.errors import ConfigError
 
 # A projected service account token is renewed long before it ends; client-go looks as often.
 _TOKEN_FILE_SECONDS = 60.0
-
-
-@dataclass(frozen=True, slots=True)
-class Credential:
-    """What a request carries: an Authorization header, a client certificate, both or neither."""
-
-    authorization: str = field(default="", repr=False)
-    certificate: bytes = field(default=b"", repr=False)
-    key: bytes = field(default=b"", repr=False)
-
-
-class Credentials(Protocol):
-    async def current(self) -> Credential:
-        """The credential of now; raises ConfigError when there is none to be had."""
-        ...
-
-    async def renew(self, refused: Credential) -> bool:
-        """Forget the credential that a server has refused; says whether the next one may differ."""
-        ...
 
 
 def credentials_for(auth: Auth | None, clock: Clock | None = None) -> Credentials:
@@ -59,8 +40,6 @@ def credentials_for(auth: Auth | None, clock: Clock | None = None) -> Credential
         case TokenFileAuth():
             return _TokenFile(auth)
         case ExecAuth():
-            from podlife.client.exec_plugin import ExecCredentials
-
             return ExecCredentials(auth, clock or SystemClock())
         case ProviderAuth():
             return _Provider(auth)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import cast
 from urllib.parse import quote, unquote, urlsplit
 
-from podlife.client.config import Connection
+from podlife.client.connection import Connection
 from podlife.client.http_connection import HttpConnection
 from podlife.client.transport import NotSentError
 

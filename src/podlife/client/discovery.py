@@ -14,7 +14,9 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from podlife.client import Client, Ref
+from podlife.api.names import check_dns_label, check_dns_subdomain
+from podlife.client.client import Client
+from podlife.client.refs import Ref
 from podlife.client.views import decode
 from podlife.errors import ApiError, PodlifeError
 
@@ -160,14 +162,35 @@ def _from_aggregated(group: _AggregatedGroup, version: _AggregatedVersion) -> _V
 
 
 async def _read_version(client: Client, group: str, version: str) -> _Version:
-    path = f"/apis/{group}/{version}" if group else f"/api/{version}"
+    try:
+        return _Version(group, version, await _read_resources(client, group, version))
+    except PodlifeError as error:
+        log.info("discovery of %s failed: %s", _path(group, version), error)
+        return _Version(group, version, None)
+
+
+async def kinds_of(client: Client, api_version: str) -> dict[str, Ref]:
+    """The resources of one group version by kind; none if it is not served."""
+    group, _, version = api_version.rpartition("/")
+    if (group and check_dns_subdomain(group)) or check_dns_label(version):
+        # Anything else could change the meaning of the path.
+        return {}
+    found = await _read_resources(client, group, version)
+    own = (each for each in found if "/" not in each.name)
+    return {each.kind: Ref(group, version, each.name, each.namespaced, each.kind) for each in own}
+
+
+async def _read_resources(client: Client, group: str, version: str) -> tuple[_Resource, ...]:
+    """None are there if the group version is not served."""
+    path = _path(group, version)
     try:
         reply = await client.request("GET", path)
-        return _Version(group, version, decode(reply.body, _ResourceList, f"GET {path}").resources)
     except ApiError as error:
-        if error.code == 404:
-            return _Version(group, version, ())
-        log.info("discovery of %s failed: %s", path, error)
-    except PodlifeError as error:
-        log.info("discovery of %s failed: %s", path, error)
-    return _Version(group, version, None)
+        if error.code != 404:
+            raise
+        return ()
+    return decode(reply.body, _ResourceList, f"GET {path}").resources
+
+
+def _path(group: str, version: str) -> str:
+    return f"/apis/{group}/{version}" if group else f"/api/{version}"

@@ -17,8 +17,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from podlife.api.codec import decode_object, parse_time
-from podlife.client.config import ExecAuth
-from podlife.client.credentials import Credential
+from podlife.client.connection import ExecAuth
+from podlife.client.credential import Credential
 from podlife.clock import Clock
 from podlife.errors import ConfigError
 

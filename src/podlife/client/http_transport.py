@@ -14,8 +14,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from podlife.client.config import Connection, is_this_machine
-from podlife.client.credentials import Credential, Credentials, credentials_for
+from podlife.client.connection import Connection, is_this_machine
+from podlife.client.credential import Credential, Credentials
+from podlife.client.credentials import credentials_for
 from podlife.client.transport import USER_AGENT, DeadlineError, NotSentError, SilenceError
 from podlife.errors import UnreachableError
 from podlife.wire import Request

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from podlife.api.yaml_documents import safe_loader
-from podlife.client.config import (
+from podlife.client.connection import (
     Auth,
     BasicAuth,
     Connection,

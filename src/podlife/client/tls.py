@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from podlife.client.config import Connection
+from podlife.client.connection import Connection
 from podlife.errors import ConfigError
 
 if TYPE_CHECKING:

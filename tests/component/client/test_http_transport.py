@@ -31,7 +31,7 @@ from podlife.client import (
     TokenAuth,
     TokenFileAuth,
 )
-from podlife.client.credentials import Credential
+from podlife.client.credential import Credential
 from podlife.errors import ConfigError, UnauthorizedError, UnreachableError
 from tests.component.client.authority import Authority
 from tests.component.client.servers import serve, serve_raw
