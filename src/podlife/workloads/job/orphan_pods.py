@@ -7,14 +7,13 @@ resourceVersion: a pod that a Job has adopted meanwhile keeps its finalizer.
 
 from __future__ import annotations
 
-from collections import OrderedDict
-
 from podlife.api.views import MetadataOnly, OwnerReference, controller_of
 from podlife.client import JOBS, Client
 from podlife.controller import Again
 from podlife.errors import NotFoundError
 from podlife.informer import Informer
 from podlife.informer.indexes import Key
+from podlife.lru import LruCache
 from podlife.podcontrol import PodOperations
 from podlife.workloads.job.pods import TRACKING_FINALIZER, is_tracked
 from podlife.workloads.job.views import Job, has_finished, is_managed_elsewhere
@@ -42,12 +41,10 @@ class OrphanPodRelease:
         self._jobs = jobs
         self._pods = pods
         # UIDs of Jobs that are known to be gone: a thousand pods of one ask once.
-        self._gone: OrderedDict[str, None] = OrderedDict()
+        self._gone = LruCache[str, bool](_MOST_REMEMBERED)
 
     def note_gone(self, uid: str) -> None:
-        self._gone[uid] = None
-        while len(self._gone) > _MOST_REMEMBERED:
-            self._gone.popitem(last=False)
+        self._gone.put(uid, True)
 
     async def reconcile(self, key: Key) -> Again | None:
         pod = self._pods.cache.get(*key)
@@ -72,7 +69,7 @@ class OrphanPodRelease:
         job = self._jobs.cache.get(namespace, reference.name)
         if job is not None and job.metadata.uid == reference.uid:
             return has_finished(job) and not is_managed_elsewhere(job)
-        if reference.uid in self._gone:
+        if self._gone.get(reference.uid):
             return True
         try:
             fresh = await self._client.get(JOBS, reference.name, namespace, view=MetadataOnly)
