@@ -6,8 +6,7 @@ is observed again is removed. The cache is bounded: an owner that was evicted is
 
 from __future__ import annotations
 
-from collections import OrderedDict
-
+from podlife.lru import LruCache
 from podlife.ownergc.views import ObjectIdentity, PartialOwnerReference
 
 _MOST = 500
@@ -15,25 +14,18 @@ _MOST = 500
 
 class AbsentOwnerCache:
     def __init__(self, most: int = _MOST) -> None:
-        self._most = most
-        self._identities: OrderedDict[ObjectIdentity, None] = OrderedDict()
+        self._identities = LruCache[ObjectIdentity, bool](most)
 
     def __len__(self) -> int:
         return len(self._identities)
 
     def add(self, identity: ObjectIdentity) -> None:
-        self._identities[identity] = None
-        self._identities.move_to_end(identity)
-        if len(self._identities) > self._most:
-            self._identities.popitem(last=False)
+        self._identities.put(identity, True)
 
     def has(self, reference: PartialOwnerReference, namespace: str) -> bool:
-        """Whether whom a dependent of this namespace refers to is absent, there or where there are no namespaces."""
-        for identity in {reference.identity(""), reference.identity(namespace)}:
-            if identity in self._identities:
-                self._identities.move_to_end(identity)
-                return True
-        return False
+        """Whether the owner that a dependent in this namespace refers to is absent, namespaced or not."""
+        identities = {reference.identity(""), reference.identity(namespace)}
+        return any(self._identities.get(identity) for identity in identities)
 
     def discard(self, identity: ObjectIdentity) -> None:
-        self._identities.pop(identity, None)
+        self._identities.pop(identity)

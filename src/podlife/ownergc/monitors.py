@@ -181,7 +181,7 @@ class Monitors:
     def complaint(self) -> str:
         """Why not everything is followed; empty when it is. What the server refuses is left out, and no complaint."""
         if not self._monitors:
-            return "the server has not said yet which resources it has"
+            return "API discovery has not completed"
         for ref, monitor in self._monitors.items():
             if monitor.refusal is None and not monitor.is_live:
                 why = f": {monitor.trouble}" if monitor.trouble else ""
@@ -201,10 +201,10 @@ class Monitors:
                     delay = min(delay, backoff_seconds(failures))
                     # Once and not at every try.
                     level = logging.WARNING if failures == 1 else logging.DEBUG
-                    log.log(level, "the server does not say which resources it has: %s", error)
+                    log.log(level, "API discovery failed, retrying: %s", error)
                 else:
                     if failures:
-                        log.info("discovery works again")
+                        log.info("API discovery works again")
                     failures = 0
                     self._follow(catalogue, group)
                 await asyncio.sleep(delay)

@@ -9,9 +9,10 @@ evaluated.
 from __future__ import annotations
 
 import heapq
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Iterable
 
+from podlife.lru import LruCache
 from podlife.scheduler.demand import Demand
 from podlife.scheduler.filters import Score, obstacles, score
 from podlife.scheduler.node_cache import NodeCache, NodeInfo
@@ -60,7 +61,7 @@ class _Kind:
 class ScheduleAlgorithm:
     def __init__(self, nodes: NodeCache) -> None:
         self._nodes = nodes
-        self._kinds: OrderedDict[bytes, _Kind] = OrderedDict()
+        self._kinds = LruCache[bytes, _Kind](_MOST_KINDS)
 
     def decide(self, demand: Demand) -> str | Counter[str]:
         """The name of the node, or how many nodes have which obstacle."""
@@ -71,10 +72,10 @@ class ScheduleAlgorithm:
         return best if best is not None else _counted(kind.obstacles.values())
 
     def _kind(self, demand: Demand) -> _Kind:
-        kind = self._kinds.pop(demand.key, None) or _Kind()
-        self._kinds[demand.key] = kind
-        if len(self._kinds) > _MOST_KINDS:
-            self._kinds.popitem(last=False)
+        kind = self._kinds.get(demand.key)
+        if kind is None:
+            kind = _Kind()
+            self._kinds.put(demand.key, kind)
         changed = self._nodes.changed_since(kind.position)
         if changed is None or len(kind.heap) > 4 * len(kind.scores) + 1000:
             kind.heap.clear()
