@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from podlife.cli.options import format_duration
+from podlife.api.durations import format_duration
 from podlife.cli.output import STRUCTURED, structured
 from podlife.cli.printable import printable
 from podlife.explain import Cause, Explanation, UpcomingAction, as_dict

@@ -155,7 +155,7 @@ def test_as_a_process_it_refuses_to_start_without_a_fence_check() -> None:
 
 
 async def test_who_makes_it_without_a_fence_check_is_refused_too() -> None:
-    with pytest.raises(ConfigError, match="has no fence check"):
+    with pytest.raises(ConfigError, match="requires at least one fence check"):
         OutOfServiceController(plane(), checks=[])
     for require in (0, 2):
         with pytest.raises(ConfigError, match=f"{require} fence checks are required, there are 1"):
