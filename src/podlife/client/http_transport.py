@@ -68,7 +68,9 @@ class HttpTransport:
     async def prepare(self) -> None:
         await self._credentials.current()
 
-    async def send(self, request: Request, *, seconds: float | None, is_stream: bool = False) -> HttpResponse:
+    async def send(
+        self, request: Request, *, seconds: float | None, is_stream: bool = False
+    ) -> HttpTransportResponse:
         deadline = None if seconds is None else asyncio.get_running_loop().time() + seconds
         try:
             credential = await self._credentials.current()
@@ -82,7 +84,9 @@ class HttpTransport:
                 f"{self._target.origin} did not answer {request.method} {request.path}"
             ) from None
 
-    async def _has_renewed(self, refused: Credential, answer: HttpResponse, deadline: float | None) -> bool:
+    async def _has_renewed(
+        self, refused: Credential, answer: HttpTransportResponse, deadline: float | None
+    ) -> bool:
         is_renewed = True
         try:
             async with asyncio.timeout_at(deadline):
@@ -95,7 +99,7 @@ class HttpTransport:
 
     async def _send(
         self, request: Request, credential: Credential, deadline: float | None, *, is_stream: bool
-    ) -> HttpResponse:
+    ) -> HttpTransportResponse:
         message = self._message(request, credential)
         pool = self._pool_for(credential)
         line = pool.streams if is_stream else pool.requests
@@ -115,7 +119,7 @@ class HttpTransport:
                     f"{self._target.origin} closed the connection before it answered: {error}{hint}"
                 ) from None
             raise
-        return HttpResponse(connection, line)
+        return HttpTransportResponse(connection, line)
 
     def _message(self, request: Request, credential: Credential) -> bytes:
         path = request.path if _PLAIN_PATH.fullmatch(request.path) else quote(request.path, safe=_PATH_SAFE)
@@ -276,7 +280,7 @@ class _Line:
             connection.abort()
 
 
-class HttpResponse:
+class HttpTransportResponse:
     def __init__(self, connection: HttpConnection, line: _Line) -> None:
         self._connection = connection
         self._line: _Line | None = line

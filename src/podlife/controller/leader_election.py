@@ -72,7 +72,7 @@ class LeaderElector:
         self._clock = clock
         self._recorder = recorder
         self._on_new_leader = on_new_leader
-        self._seen: leases.Observation | None = None
+        self._seen: leases.LeaseObservation | None = None
         self._leader = ""
         # The lease as we last wrote it, and when we began to; None while we do not hold it.
         self._held: Object | None = None
@@ -250,7 +250,7 @@ class LeaderElector:
         if leader and self._on_new_leader is not None:
             self._on_new_leader(leader)
 
-    def _tell_of_waiting(self, seen: leases.Observation) -> None:
+    def _tell_of_waiting(self, seen: leases.LeaseObservation) -> None:
         """Once for each holder."""
         holder, since = leases.holder_of(seen.spec), str(seen.spec.get("acquireTime") or "an unknown time")
         if self._is_leading or self._waits_for == (holder, since):

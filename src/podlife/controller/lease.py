@@ -16,24 +16,24 @@ from podlife.clock import add_seconds
 
 
 @dataclass(frozen=True, slots=True)
-class Observation:
+class LeaseObservation:
     """A Lease's spec, and when (by our own clock) it was first seen so."""
 
     spec: Object
     at: float
 
 
-def observe(seen: Observation | None, lease: Object, now: float) -> Observation:
+def observe(seen: LeaseObservation | None, lease: Object, now: float) -> LeaseObservation:
     """What is known after reading the lease: one that has not changed goes on ageing."""
     spec = lease.get("spec") or {}
-    return seen if seen is not None and seen.spec == spec else Observation(spec, now)
+    return seen if seen is not None and seen.spec == spec else LeaseObservation(spec, now)
 
 
 def holder_of(spec: Object) -> str:
     return str(spec.get("holderIdentity") or "")
 
 
-def is_free(seen: Observation, identity: str, now: float, lease_seconds: float) -> bool:
+def is_free(seen: LeaseObservation, identity: str, now: float, lease_seconds: float) -> bool:
     """Whether `identity` may write itself into the lease: it is nobody's, its own, or has not changed for as
     long as its holder has promised to renew it within. A holder that promised nothing gets our own time."""
     holder = holder_of(seen.spec)

@@ -19,7 +19,7 @@ _LOOK_SECONDS = 1.0
 _REMIND_SECONDS = 60.0
 
 
-class Outage:
+class OutageLog:
     """`look` takes the current complaint, or "", and returns what to log."""
 
     def __init__(self) -> None:
@@ -57,7 +57,7 @@ class Outage:
 async def log_outages(complaint: Callable[[], str]) -> None:
     """Check and log periodically until cancelled."""
     loop = asyncio.get_running_loop()
-    outage = Outage()
+    outage = OutageLog()
     while True:
         if told := outage.look(complaint(), loop.time()):
             log.log(*told)

@@ -12,7 +12,7 @@ from podlife.aio import spawn
 from podlife.api.views import MetadataOnly
 from podlife.client import EVENTS, PODS, REPLICA_SETS
 from podlife.controller import ControlPlane
-from podlife.controller.outages import Outage
+from podlife.controller.outages import OutageLog
 from podlife.errors import ForbiddenError, UnreachableError
 from podlife.wire import Handler, Request, Response
 from tests.component.embedded import LoopClock, connect, refusal, start
@@ -217,7 +217,7 @@ async def test_it_says_why_it_is_not_at_work() -> None:
 
 
 def test_an_outage_is_told_once_reminded_of_ever_more_rarely_and_its_end_is_told() -> None:
-    outage = Outage()
+    outage = OutageLog()
     told = [(at, said) for at in range(1000) if (said := outage.look("no" if 10 <= at < 500 else "", at))]
     assert [(at, level) for at, (level, _) in told] == [
         (11, logging.WARNING),
@@ -231,7 +231,7 @@ def test_an_outage_is_told_once_reminded_of_ever_more_rarely_and_its_end_is_told
 
 
 def test_an_interruption_that_is_over_at_the_next_look_is_not_told() -> None:
-    outage = Outage()
+    outage = OutageLog()
     assert [outage.look(complaint, at) for at, complaint in enumerate(("", "no", "", "no", ""))] == [None] * 5
 
 

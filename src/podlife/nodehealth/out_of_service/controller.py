@@ -19,7 +19,7 @@ from podlife.errors import ConfigError, PodlifeError
 from podlife.nodehealth.node_health import ClockReading
 from podlife.nodehealth.out_of_service.check_runner import CheckRunner
 from podlife.nodehealth.out_of_service.decision import NodeDecision, OutOfServiceAction, RefusalReason, decide
-from podlife.nodehealth.out_of_service.facts import NodeContents, NodeFacts
+from podlife.nodehealth.out_of_service.facts import NodeContents, OutOfServiceFacts
 from podlife.nodehealth.out_of_service.fence_checks import FenceCheck, FenceSubject
 from podlife.nodehealth.out_of_service.metrics import OutOfServiceMetrics
 from podlife.nodehealth.out_of_service.node_contents import attachments_by_node, count_freed_pods
@@ -32,7 +32,7 @@ from podlife.nodehealth.out_of_service.views import ANNOTATION, FencedNode
 from podlife.nodehealth.unknown_status import LEASE_NAMESPACE
 from podlife.nodehealth.views import Lease
 
-_Act = Callable[[NodeFacts, NodeDecision], Awaitable[None]]
+_Act = Callable[[OutOfServiceFacts, NodeDecision], Awaitable[None]]
 
 # The deadline of a request: one that hangs does not hold up the others for long.
 _REQUEST_SECONDS = 10.0
@@ -137,7 +137,7 @@ class OutOfServiceController:
     def _lease_of(self, name: str) -> Lease | None:
         return self._leases.cache.get(LEASE_NAMESPACE, name)
 
-    def _facts(self) -> list[NodeFacts]:
+    def _facts(self) -> list[OutOfServiceFacts]:
         now = self._now().loop
         nodes = (self._nodes.cache.get("", name) for name in self._watched)
         found = [node for node in nodes if node is not None and self._is_watched(node)]
@@ -146,11 +146,11 @@ class OutOfServiceController:
     def _is_watched(self, node: FencedNode) -> bool:
         return self._watched[node.metadata.name].uid == node.metadata.uid
 
-    def _facts_of(self, node: FencedNode, watched: NodeObservation, now: float) -> NodeFacts:
+    def _facts_of(self, node: FencedNode, watched: NodeObservation, now: float) -> OutOfServiceFacts:
         name, uid = node.metadata.name, node.metadata.uid
         record = read_record(node.metadata.annotations.get(ANNOTATION), uid)
         at, held = self._held.get(name, (now, None))
-        return NodeFacts(
+        return OutOfServiceFacts(
             name=name,
             uid=uid,
             is_ready=node.is_ready,
@@ -169,7 +169,7 @@ class OutOfServiceController:
 
     # What is done
 
-    def _meant(self, *steps: OutOfServiceAction) -> list[tuple[NodeFacts, NodeDecision]]:
+    def _meant(self, *steps: OutOfServiceAction) -> list[tuple[OutOfServiceFacts, NodeDecision]]:
         """The nodes for which one of these is decided now."""
         facts = self._facts()
         decided = decide(facts, self.settings, self._now())
@@ -179,7 +179,7 @@ class OutOfServiceController:
         meant = self._meant(*acts)
         await asyncio.gather(*(self._try(acts[decision.step], node, decision) for node, decision in meant))
 
-    async def _try(self, act: _Act, node: NodeFacts, decision: NodeDecision) -> None:
+    async def _try(self, act: _Act, node: OutOfServiceFacts, decision: NodeDecision) -> None:
         """Failures are decided again in the next pass."""
         async with self._turns:
             try:
@@ -200,7 +200,7 @@ class OutOfServiceController:
                 self._teller.trouble(node.name, OutOfServiceAction.LOOK, error)
             return
 
-        async def look_at(node: NodeFacts, _: NodeDecision) -> None:
+        async def look_at(node: OutOfServiceFacts, _: NodeDecision) -> None:
             pods = await count_freed_pods(self._client, node.name)
             self._held[node.name] = self._now().loop, NodeContents(pods, attachments[node.name])
 
@@ -210,7 +210,7 @@ class OutOfServiceController:
         subjects = [self._subject(node) for node, _ in self._meant(OutOfServiceAction.CHECK)]
         await self._asking.ask([each for each in subjects if each is not None])
 
-    def _subject(self, facts: NodeFacts) -> FenceSubject | None:
+    def _subject(self, facts: OutOfServiceFacts) -> FenceSubject | None:
         node = self._nodes.cache.get("", facts.name)
         if node is None:
             return None
@@ -218,7 +218,7 @@ class OutOfServiceController:
             facts.name, facts.uid, node.spec.provider_id, node.internal_ips, facts.not_ready_seconds
         )
 
-    async def _set(self, node: NodeFacts, decision: NodeDecision) -> None:
+    async def _set(self, node: OutOfServiceFacts, decision: NodeDecision) -> None:
         watched = self._watched[node.name]
 
         def is_silent(fresh: FencedNode, lease: Lease | None) -> bool:
@@ -227,7 +227,7 @@ class OutOfServiceController:
         if self.settings.is_dry_run or await self._writer.set(node.name, node.uid, is_silent):
             self._teller.tainted(node.name, node.uid, decision)
 
-    async def _remove(self, node: NodeFacts, decision: NodeDecision) -> None:
+    async def _remove(self, node: OutOfServiceFacts, decision: NodeDecision) -> None:
         reason = decision.reason
         assert reason is not None
         only_if_ready = reason is RefusalReason.READY
@@ -236,11 +236,11 @@ class OutOfServiceController:
         ):
             self._teller.removed(node.name, node.uid, reason, decision.said)
 
-    async def _note_return(self, node: NodeFacts, _: NodeDecision) -> None:
+    async def _note_return(self, node: OutOfServiceFacts, _: NodeDecision) -> None:
         if not self.settings.is_dry_run:
             await self._writer.note_return(node.name, node.uid)
 
-    async def _forget(self, node: NodeFacts, _: NodeDecision) -> None:
+    async def _forget(self, node: OutOfServiceFacts, _: NodeDecision) -> None:
         if not self.settings.is_dry_run:
             await self._writer.forget(node.name, node.uid)
 

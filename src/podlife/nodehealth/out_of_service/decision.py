@@ -19,7 +19,7 @@ from enum import StrEnum
 
 from podlife.clock import add_seconds
 from podlife.nodehealth.node_health import ClockReading
-from podlife.nodehealth.out_of_service.facts import FenceVerdict, NodeFacts
+from podlife.nodehealth.out_of_service.facts import FenceVerdict, OutOfServiceFacts
 from podlife.nodehealth.out_of_service.record import RecordState, TaintRecord, Whose
 from podlife.nodehealth.out_of_service.settings import OutOfServiceSettings
 
@@ -75,7 +75,7 @@ _NOTHING = NodeDecision(OutOfServiceAction.NOTHING)
 
 
 def decide(
-    nodes: Sequence[NodeFacts], settings: OutOfServiceSettings, now: ClockReading
+    nodes: Sequence[OutOfServiceFacts], settings: OutOfServiceSettings, now: ClockReading
 ) -> Mapping[str, NodeDecision]:
     """By the name of the node."""
     decided = {node.name: _decide_alone(node, settings, now) for node in nodes}
@@ -85,7 +85,7 @@ def decide(
     return {**alone, **_decide_together(nodes, candidates, suspects, settings, now.loop)}
 
 
-def _is_suspect(node: NodeFacts, decision: NodeDecision | None) -> bool:
+def _is_suspect(node: OutOfServiceFacts, decision: NodeDecision | None) -> bool:
     """Whether only the others, the fence checks and what is on it can keep it from being tainted: one whose contents
     cannot be read just now is no less dead than the others."""
     return decision is None or (decision.step is OutOfServiceAction.LOOK and node.taint is Whose.NOBODYS)
@@ -94,7 +94,9 @@ def _is_suspect(node: NodeFacts, decision: NodeDecision | None) -> bool:
 # One by itself
 
 
-def _decide_alone(node: NodeFacts, settings: OutOfServiceSettings, now: ClockReading) -> NodeDecision | None:
+def _decide_alone(
+    node: OutOfServiceFacts, settings: OutOfServiceSettings, now: ClockReading
+) -> NodeDecision | None:
     """None for one that only the others, and the fence checks, can keep from being tainted."""
     if node.taint is Whose.OURS:
         return _ours(node)
@@ -105,7 +107,7 @@ def _decide_alone(node: NodeFacts, settings: OutOfServiceSettings, now: ClockRea
     return _kept(node, settings, now)
 
 
-def _ours(node: NodeFacts) -> NodeDecision:
+def _ours(node: OutOfServiceFacts) -> NodeDecision:
     if node.is_ready:
         return NodeDecision(OutOfServiceAction.REMOVE, RefusalReason.READY, "it is ready again")
     if node.held is None:
@@ -127,7 +129,7 @@ def _back(record: TaintRecord | None, settings: OutOfServiceSettings, now: Clock
     )
 
 
-def _kept(node: NodeFacts, settings: OutOfServiceSettings, now: ClockReading) -> NodeDecision | None:
+def _kept(node: OutOfServiceFacts, settings: OutOfServiceSettings, now: ClockReading) -> NodeDecision | None:
     """What keeps a node that has been away for long from being tainted, whatever the others are."""
     record = node.record
     if node.taint is Whose.SOMEBODY_ELSES:
@@ -181,9 +183,9 @@ def _refuse(reason: RefusalReason, said: str, details: Iterable[str] = ()) -> No
 
 
 def _decide_together(
-    nodes: Sequence[NodeFacts],
-    candidates: Sequence[NodeFacts],
-    suspects: Sequence[NodeFacts],
+    nodes: Sequence[OutOfServiceFacts],
+    candidates: Sequence[OutOfServiceFacts],
+    suspects: Sequence[OutOfServiceFacts],
     settings: OutOfServiceSettings,
     now: float,
 ) -> Mapping[str, NodeDecision]:
@@ -200,7 +202,7 @@ def _decide_together(
 
 
 def _storm(
-    nodes: Sequence[NodeFacts], suspects: Sequence[NodeFacts], settings: OutOfServiceSettings
+    nodes: Sequence[OutOfServiceFacts], suspects: Sequence[OutOfServiceFacts], settings: OutOfServiceSettings
 ) -> NodeDecision | None:
     """Who is not known to live counts as dead: a storm that is still being found out about is one."""
     dead = sum(node.verdict is None or node.verdict.is_confirmed(settings.require) for node in suspects)
@@ -215,7 +217,7 @@ def _storm(
     )
 
 
-def _is_out(node: NodeFacts) -> bool:
+def _is_out(node: OutOfServiceFacts) -> bool:
     """Also without the taint, until it is ready again: or whatever kills one node after the other would have them all,
     each alone."""
     is_freed = node.record is not None and node.record.state is RecordState.FREED
@@ -223,7 +225,7 @@ def _is_out(node: NodeFacts) -> bool:
 
 
 def _judge(
-    node: NodeFacts, settings: OutOfServiceSettings, now: float, storm: NodeDecision | None
+    node: OutOfServiceFacts, settings: OutOfServiceSettings, now: float, storm: NodeDecision | None
 ) -> NodeDecision:
     verdict = node.verdict
     if verdict is None:

@@ -65,7 +65,7 @@ def _counted(*counts: tuple[int, str]) -> Sequence[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class NodeFacts:
+class OutOfServiceFacts:
     name: str
     uid: str
     is_ready: bool

@@ -24,7 +24,7 @@ class RollingUpdateDeployment(msgspec.Struct, rename="camel"):
     max_unavailable: IntOrPercent = 0
 
 
-class DeploymentStrategy(msgspec.Struct, rename="camel"):
+class DeploymentStrategyView(msgspec.Struct, rename="camel"):
     type: str = ROLLING_UPDATE
     rolling_update: RollingUpdateDeployment | None = None
 
@@ -35,7 +35,7 @@ class DeploymentSpec(msgspec.Struct, rename="camel"):
     min_ready_seconds: int = 0
     revision_history_limit: int | None = None
     progress_deadline_seconds: int | None = None
-    strategy: DeploymentStrategy = msgspec.field(default_factory=DeploymentStrategy)
+    strategy: DeploymentStrategyView = msgspec.field(default_factory=DeploymentStrategyView)
     selector: LabelSelectorDict = {}
     template: Template = {}
 

@@ -17,7 +17,7 @@ from podlife.nodehealth.out_of_service.facts import (
     FenceResult,
     FenceVerdict,
     NodeContents,
-    NodeFacts,
+    OutOfServiceFacts,
 )
 from podlife.nodehealth.out_of_service.record import RecordState, TaintRecord, Whose
 from podlife.nodehealth.out_of_service.settings import OutOfServiceSettings, Portion
@@ -25,7 +25,7 @@ from podlife.nodehealth.out_of_service.settings import OutOfServiceSettings, Por
 WALL = datetime(2030, 1, 1, 12, tzinfo=UTC)
 NOW = ClockReading(WALL, 10_000.0)
 SETTINGS = OutOfServiceSettings()
-READY = NodeFacts("ready", "u-ready", is_ready=True)
+READY = OutOfServiceFacts("ready", "u-ready", is_ready=True)
 
 
 def verdict(*results: FenceResult, seconds_ago: float = 0.0) -> FenceVerdict:
@@ -36,9 +36,9 @@ def verdict(*results: FenceResult, seconds_ago: float = 0.0) -> FenceVerdict:
 DEAD = verdict(FenceResult.DEAD)
 
 
-def away(name: str = "n1", **changed: Any) -> NodeFacts:
+def away(name: str = "n1", **changed: Any) -> OutOfServiceFacts:
     """A node that has been away for long, and was confirmed dead a moment ago."""
-    facts = NodeFacts(
+    facts = OutOfServiceFacts(
         name,
         f"u-{name}",
         is_ready=False,
@@ -54,7 +54,9 @@ def record(state: RecordState, seconds_ago: float = 0.0) -> TaintRecord:
     return TaintRecord(state, WALL - timedelta(seconds=seconds_ago), "u-n1")
 
 
-def among(*nodes: NodeFacts, ready: int = 9, settings: OutOfServiceSettings = SETTINGS) -> NodeDecision:
+def among(
+    *nodes: OutOfServiceFacts, ready: int = 9, settings: OutOfServiceSettings = SETTINGS
+) -> NodeDecision:
     """What is decided of the first, among so many that are ready."""
     others = [replace(READY, name=f"r{number}", uid=f"u-r{number}") for number in range(ready)]
     return decide([*nodes, *others], settings, NOW)[nodes[0].name]
@@ -151,7 +153,7 @@ def test_a_clock_that_is_ahead_prolongs_no_cool_down_beyond_its_length() -> None
     ],
 )
 def test_what_becomes_of_a_taint_and_of_what_was_written_down(
-    facts: NodeFacts, expected: tuple[OutOfServiceAction, RefusalReason | None]
+    facts: OutOfServiceFacts, expected: tuple[OutOfServiceAction, RefusalReason | None]
 ) -> None:
     decision = among(facts)
     assert (decision.step, decision.reason) == expected
@@ -313,7 +315,7 @@ _SETTINGS = st.builds(
 @settings(max_examples=150)
 @given(_NODES, _SETTINGS)
 def test_whatever_the_facts_nobody_is_tainted_who_must_not_be(
-    nodes: list[NodeFacts], chosen: OutOfServiceSettings
+    nodes: list[OutOfServiceFacts], chosen: OutOfServiceSettings
 ) -> None:
     decided = decide(nodes, chosen, NOW)
     assert decided.keys() == {node.name for node in nodes}
@@ -338,7 +340,7 @@ def test_whatever_the_facts_nobody_is_tainted_who_must_not_be(
 @settings(max_examples=150)
 @given(_NODES, _SETTINGS)
 def test_whatever_the_facts_only_a_taint_of_ours_comes_off_and_every_refusal_says_why(
-    nodes: list[NodeFacts], chosen: OutOfServiceSettings
+    nodes: list[OutOfServiceFacts], chosen: OutOfServiceSettings
 ) -> None:
     decided = decide(nodes, chosen, NOW)
     for node in nodes:
@@ -355,7 +357,7 @@ def test_whatever_the_facts_only_a_taint_of_ours_comes_off_and_every_refusal_say
 @settings(max_examples=150)
 @given(_NODES, _SETTINGS, st.data())
 def test_one_more_node_that_is_dead_never_makes_another_be_tainted(
-    nodes: list[NodeFacts], chosen: OutOfServiceSettings, data: st.DataObject
+    nodes: list[OutOfServiceFacts], chosen: OutOfServiceSettings, data: st.DataObject
 ) -> None:
     """But for the total, of which the share is: so one that was well dies."""
     well = [node for node in nodes if node.is_ready]
