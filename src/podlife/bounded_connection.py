@@ -49,7 +49,7 @@ class BoundedConnection(web.RequestHandler):
         self._most_head_bytes = most_head_bytes
         self._first_head_seconds = first_head_seconds
         self._first_head: asyncio.TimerHandle | None = None
-        # What has arrived of a head that is not whole yet, and the body of the last one that is.
+        # Received bytes of an incomplete head, and the body of the last complete one.
         self._head_bytes = 0
         self._body: StreamReader | None = None
         self._request: web.BaseRequest | None = None
@@ -132,7 +132,7 @@ def _size_of(message: Any) -> int:
 
 
 class Strangers:
-    """The connections whose client nobody knows yet, the oldest first."""
+    """Unauthenticated connections, oldest first."""
 
     def __init__(self, most: int) -> None:
         self._most = most

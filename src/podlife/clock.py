@@ -15,7 +15,7 @@ LAST_MOMENT = datetime.max.replace(microsecond=0, tzinfo=UTC)
 
 
 class Clock(Protocol):
-    """Tells the wall-clock time, always in UTC."""
+    """The wall-clock time, always in UTC."""
 
     def now(self) -> datetime: ...
 
@@ -28,7 +28,7 @@ class SystemClock:
 
 
 class ManualClock:
-    """A clock that stands still until it is turned."""
+    """A clock that only moves when it is set."""
 
     def __init__(self, start: datetime | None = None) -> None:
         self._now = start or datetime(2030, 1, 1, tzinfo=UTC)

@@ -44,7 +44,7 @@ def decode_object(data: bytes) -> Object:
 
 
 def why_unreadable(error: Exception) -> str:
-    """What is wrong with JSON, in the words that people know from Kubernetes where there are some."""
+    """The error of invalid JSON, with Kubernetes' wording where it has one."""
     text = str(error)
     return "unexpected end of JSON input" if text == "Input data was truncated" else text
 

@@ -287,7 +287,7 @@ class _LabelParser:
             raise ValueError(f"found '{self._peek()}', expected: ',', ')' or identifier")
         values: set[str] = set()
         while True:
-            # A comma or a parenthesis where a value could stand means the empty value.
+            # A comma or a parenthesis in place of a value means the empty value.
             if self._peek() in (",", ")"):
                 values.add("")
             else:
@@ -360,7 +360,7 @@ _ESCAPE = re.compile(r"[\\,=]")
 
 
 def escape_field_value(value: str) -> str:
-    """The value as it must stand in a field selector."""
+    """The value escaped for a field selector."""
     return _ESCAPE.sub(lambda found: "\\" + found[0], value)
 
 

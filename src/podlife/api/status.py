@@ -37,7 +37,7 @@ _BY_REASON: dict[str, type[ApiError]] = {
         UnauthorizedError,
     )
 }
-# A Status without a reason, or an answer that is no Status at all, is told by its code.
+# A Status without a reason, or a response that is not a Status, is classified by its code.
 _BY_CODE: dict[int, type[ApiError]] = {
     401: UnauthorizedError,
     403: ForbiddenError,
@@ -50,7 +50,7 @@ _BY_CODE: dict[int, type[ApiError]] = {
 
 
 def failure(error: ApiError) -> Object:
-    """The Status that tells of this error."""
+    """The Status of this error."""
     status: Object = {
         "kind": "Status",
         "apiVersion": "v1",

@@ -74,7 +74,7 @@ class Client:
         return self._copy(self._calls.transport, limiter or self._calls.limiter, seconds)
 
     def named(self, component: str) -> Client:
-        """The same client, whose requests carry this name in their User-Agent: an audit log tells who asked by it."""
+        """The same client with this User-Agent, which identifies it in an audit log."""
         transport = NamedTransport(self._calls.transport, component)
         return self._copy(transport, self._calls.limiter, self._calls.timeout_seconds)
 
@@ -90,7 +90,7 @@ class Client:
         return other
 
     def apart(self) -> Client:
-        """The same client in every way, for a caller who may withdraw from it by itself."""
+        """The same client for a caller that may withdraw independently."""
         return self.with_timeout(self._calls.timeout_seconds)
 
     def withdraw(self) -> None:
@@ -222,7 +222,7 @@ class Client:
         options: WatchOptions | None = None,
         view: type[T] | None = None,
     ) -> AsyncGenerator[WatchEvent[T] | Bookmark, None]:
-        """What there is, a synced Bookmark, then every change; see `podlife.client.list_watch`."""
+        """The existing objects, a synced Bookmark, then every change; see `podlife.client.list_watch`."""
         from podlife.client.list_watch import list_watch
 
         options = options or WatchOptions()

@@ -46,7 +46,7 @@ class ExecAuth:
     environment: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     interactive_mode: str = "IfAvailable"
     install_hint: str = ""
-    # What the program is told of the cluster, where `provideClusterInfo` asks for it.
+    # Cluster information for the plugin, if `provideClusterInfo` is set.
     cluster: Mapping[str, Any] | None = field(default=None, repr=False)
     timeout_seconds: float = 60.0
 
@@ -79,7 +79,7 @@ class Connection:
     is_insecure: bool = False
     tls_server_name: str = ""
     proxy_url: str = field(default="", repr=False)
-    # Header names and values, in order: a group may stand several times.
+    # Header names and values, in order: groups may repeat.
     impersonation: tuple[tuple[str, str], ...] = ()
     compression: bool = True
     # Where it was read from, for messages: "context dev of /home/me/.kube/config".
@@ -92,7 +92,7 @@ class Connection:
                 "write https://HOST:PORT"
             )
         if "@" in urlsplit(self.server).netloc:
-            # It would stand in every message about the server.
+            # It would appear in every message about the server.
             raise ConfigError(
                 f"{self.origin}: the address {_without_secrets(self.server)!r} has a user in it; leave that out, "
                 "and configure a user"
@@ -116,7 +116,7 @@ class Connection:
 def _is_address(text: str) -> bool:
     try:
         url = urlsplit(text)
-        # Asked for, it is read: what is no number, or too large a one, raises.
+        # Accessing the port parses it: an invalid one raises.
         is_complete = url.scheme in ("http", "https") and _is_host(url.hostname or "") and url.port != 0
     except ValueError:
         return False
@@ -146,7 +146,7 @@ def read_file(path: Path, origin: str) -> bytes:
 
 
 def is_this_machine(host: str) -> bool:
-    """Whether what is sent there never leaves the machine. Names may lead anywhere, `127.example` too."""
+    """Whether the host is a loopback address or localhost. Other names may resolve to anything."""
     try:
         return ip_address(host).is_loopback
     except ValueError:

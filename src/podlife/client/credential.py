@@ -17,7 +17,7 @@ class Credential:
 
 class Credentials(Protocol):
     async def current(self) -> Credential:
-        """The credential of now; raises ConfigError when there is none to be had."""
+        """The current credential; raises ConfigError if there is none."""
         ...
 
     async def renew(self, refused: Credential) -> bool:

@@ -20,7 +20,7 @@ from podlife.client.http_connection import HttpConnection
 from podlife.client.transport import NotSentError
 
 _MOST_PROXY_ANSWER = 1 << 14
-# What may stand in the path of an address; a percent sign, since it is written as it goes over the wire.
+# Valid characters of a path; a percent sign, because the path is already encoded.
 _PATH_SAFE = "/:@!$&'()*+,;=-._~%"
 
 
@@ -35,7 +35,7 @@ class Proxy:
 
 @dataclass(frozen=True, slots=True)
 class DialTarget:
-    """Where requests go. `origin` is for messages; `prefix` is what stands before every path on the wire."""
+    """The destination of requests. `origin` is for messages; `prefix` precedes every path."""
 
     origin: str
     host: str
@@ -54,7 +54,7 @@ class DialTarget:
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """What is trusted, and who we are: towards the server and, where it is spoken to over TLS, towards the proxy."""
+    """TLS contexts for the server and, if it uses TLS, for the proxy."""
 
     server: ssl.SSLContext | None
     proxy: ssl.SSLContext | None

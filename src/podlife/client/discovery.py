@@ -28,16 +28,16 @@ _NEEDED = frozenset(("delete", "list", "watch"))
 
 @dataclass(frozen=True, slots=True)
 class ServerResources:
-    # What is to be followed: each resource in the version its group prefers.
+    # Resources to watch, each in the preferred version of its group.
     followed: frozenset[Ref] = frozenset()
-    # The resource of each apiVersion and kind, in any version that is served.
+    # The resource of each apiVersion and kind, in all served versions.
     kinds: Mapping[tuple[str, str], Ref] = field(default_factory=dict)
-    # The apiVersions of which nothing could be learned.
+    # apiVersions whose discovery failed.
     unknown: frozenset[str] = frozenset()
 
 
 class _Resource(msgspec.Struct, rename="camel"):
-    """Of one version's own document."""
+    """A resource of an unaggregated discovery document."""
 
     name: str
     kind: str = ""
@@ -86,7 +86,7 @@ class _AggregatedGroup(msgspec.Struct):
 
 
 class _Root(msgspec.Struct):
-    """The answer to /api or /apis, in whichever of its three forms."""
+    """The response to /api or /apis, in any of its three forms."""
 
     kind: str = ""
     items: tuple[_AggregatedGroup, ...] = ()
@@ -96,7 +96,7 @@ class _Root(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class _Version:
-    """One version of a group, those that the group prefers in front. Without resources nothing is known of it."""
+    """One version of a group, preferred versions first. Without resources its discovery failed."""
 
     group: str
     version: str
@@ -108,7 +108,7 @@ class _Version:
 
 
 async def discover(client: Client) -> ServerResources:
-    """Raises ApiError or UnreachableError when the server says nothing at all about what it has."""
+    """Raises ApiError or UnreachableError if discovery fails as a whole."""
     core, others = await asyncio.gather(_read_root(client, "/api"), _read_root(client, "/apis"))
     return catalogue_of([*core, *others])
 

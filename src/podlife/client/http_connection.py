@@ -29,7 +29,7 @@ _MOST_UNPACKED = 1 << 20
 
 
 class CutOffError(UnreachableError):
-    """The connection ended, or what came over it is no HTTP, before the answer was complete."""
+    """The connection ended, or received invalid HTTP, before the response was complete."""
 
 
 class HttpConnection(asyncio.Protocol):
@@ -136,11 +136,11 @@ class HttpConnection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
-    # What the event loop tells
+    # Callbacks of the event loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        # Through a proxy's tunnel something may have come, or ended, before this is told.
+        # Data or an end may have arrived through a proxy's tunnel before this callback.
         self.is_open = self._failure is None
         if (connected := transport.get_extra_info("socket")) is not None:
             self._poll = select.poll()
@@ -179,7 +179,7 @@ class HttpConnection(asyncio.Protocol):
                 self._failure = self._failure or CutOffError(_words(error))
         self._wake()
 
-    # What the parser tells
+    # Callbacks of the parser
 
     def on_message_begin(self) -> None:
         if not self._is_awaited:
@@ -191,7 +191,7 @@ class HttpConnection(asyncio.Protocol):
         if self._header_bytes > _MOST_HEADER_BYTES:
             raise ValueError("the head of the answer is too long")
         if self._has_head:
-            # What stands behind a body comes too late to say anything about it.
+            # Trailers are ignored.
             return
         key, text = name.decode("latin-1").lower(), value.decode("latin-1")
         self.headers[key] = f"{self.headers[key]}, {text}" if key in self.headers else text
@@ -207,7 +207,7 @@ class HttpConnection(asyncio.Protocol):
         if "content-encoding" in headers:
             self._unpacker = _unpacker(headers["content-encoding"])
         if self._is_head_only:
-            # The parser waits for a body now: it cannot be told otherwise, nor used again.
+            # The parser now expects a body and cannot be reset, so the connection is not reused.
             self._is_complete = True
             self._is_awaited = False
 

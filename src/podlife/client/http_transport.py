@@ -31,7 +31,7 @@ _STREAM_CONNECTIONS = 2048
 _REQUEST_BUFFER, _STREAM_BUFFER = 1 << 18, 1 << 19
 # Idle connections older than this are not reused: the server may be about to close them.
 _IDLE_SECONDS = 15.0
-# What may stand in a path unquoted (RFC 3986); nearly every path is nothing else.
+# Unreserved characters of a path (RFC 3986); nearly every path has only these.
 _PATH_SAFE = "/:@!$&'()*+,;=-._~"
 _PLAIN_PATH = re.compile(r"[A-Za-z0-9/:@!$&'()*+,;=\-._~]*")
 
@@ -113,7 +113,7 @@ class HttpTransport:
                     f"{self._target.origin} closed the connection before the request was sent: {error}"
                 ) from None
             if isinstance(error, UnreachableError):
-                # What a server does that expects TLS and hears something else.
+                # How a TLS server reacts to plain HTTP.
                 hint = "" if self._target.is_tls else "; if the server expects TLS, write https://"
                 raise UnreachableError(
                     f"{self._target.origin} closed the connection before it answered: {error}{hint}"
@@ -157,7 +157,7 @@ class HttpTransport:
         for pool in self._retired if self._pool is None else (*self._retired, self._pool):
             pool.close()
         self._pool, self._retired = None, []
-        # What was broken off a moment ago is closed by the loop in its next turn: it may be the last one.
+        # Aborted connections are closed in the loop's next iteration, which may be the last.
         await asyncio.sleep(0)
 
 
@@ -197,7 +197,7 @@ def _tls(connection: Connection, target: DialTarget, identity: tuple[bytes, byte
 
 
 class _Line:
-    """Connections of one kind: taken by who has something to send, and given back."""
+    """A pool of connections of one kind."""
 
     def __init__(self, target: DialTarget, tls: Tls, most: int, buffer_bytes: int) -> None:
         self._target = target

@@ -15,7 +15,7 @@ from podlife.wire import Body, Handler, Peer, Request
 
 
 class InProcessTransport:
-    """`headers` and `peer` stand for what a connection would prove: a bearer token, a client certificate."""
+    """`headers` and `peer` replace what a connection would prove: a bearer token, a client certificate."""
 
     def __init__(
         self, handler: Handler, *, headers: Mapping[str, str] | None = None, peer: Peer | None = None

@@ -32,7 +32,7 @@ _EXEC_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """One named cluster, user or context, and the file that it stands in."""
+    """One named cluster, user or context, and its file."""
 
     name: str
     values: Mapping[str, Any] = field(repr=False)
@@ -51,7 +51,7 @@ class _Entry:
         return value
 
     def data(self, key: str) -> bytes:
-        """What stands inline under `KEY-data`, in base64, or in the file named by `KEY`; inline wins."""
+        """Inline data under `KEY-data`, in base64, or the file named by `KEY`; inline wins."""
         if inline := self.text(f"{key}-data"):
             try:
                 return base64.b64decode(inline, validate=True)

@@ -27,7 +27,7 @@ _NO_LETTER = b"\\ufffd"
 
 
 def decode_lenient(decoder: msgspec.json.Decoder[T], data: bytes) -> T:
-    """What could not be decoded as it is. Raises as a decoder does where it is no better than it was."""
+    """Decode what the strict decoder rejected. Raises as a decoder if it is still invalid."""
     data = with_letters(data)
     try:
         return decoder.decode(data)
@@ -36,13 +36,13 @@ def decode_lenient(decoder: msgspec.json.Decoder[T], data: bytes) -> T:
 
 
 def with_letters(data: bytes) -> bytes:
-    """The same JSON with a letter wherever there is none."""
+    """The same JSON with invalid characters replaced."""
     data = data.decode(errors="replace").encode()
     return _ESCAPE.sub(lambda escape: _NO_LETTER if escape[1] else escape[0], data)
 
 
 def shallow(data: bytes, most_levels: int = _MOST_LEVELS) -> bytes:
-    """The same JSON without what is nested more deeply. What is no JSON is none afterwards either."""
+    """The same JSON without values that are nested too deeply. Invalid JSON stays invalid."""
     kept: list[bytes] = []
     level = start = 0
     for token in _TOKEN.finditer(data):

@@ -22,7 +22,7 @@ class LimiterSettings:
     initial: int = 16
     least: int = 1
     most: int = 128
-    # An answer that takes longer does not speak for more at once. It is no trouble either: a large list may.
+    # A slower response does not raise the limit. It is not an error either: a large list may be slow.
     quick_seconds: float = 0.25
 
 
@@ -41,7 +41,7 @@ class LimiterState:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A request has been let in."""
+    """A request was admitted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Finished:
     seconds: float = 0.0
     is_trouble: bool = False
     retry_after: float = 0.0
-    # Given up by its caller before the server said anything: it tells nothing.
+    # Cancelled before the server responded: no information.
     is_silent: bool = False
 
 
@@ -100,7 +100,7 @@ class Slot:
 
 
 class Limiter:
-    """One per API server, shared by everybody who talks to it."""
+    """One per API server, shared by all its clients."""
 
     def __init__(self, settings: LimiterSettings | None = None) -> None:
         self._settings = settings or LimiterSettings()
@@ -114,7 +114,7 @@ class Limiter:
 
     @property
     def waiting(self) -> int:
-        """How many callers wait to be let in."""
+        """Number of waiting callers."""
         return len(self._waiters)
 
     def enter_at_once(self) -> Slot | None:
@@ -151,7 +151,7 @@ class Limiter:
             return await waiter
         except asyncio.CancelledError:
             if waiter.done() and not waiter.cancelled():
-                # It was let in at the very moment it gave up: the slot goes to the next in line.
+                # Admitted and cancelled at the same time: the slot goes to the next caller.
                 given_up = Finished(waiter.result(), is_silent=True)
                 now = asyncio.get_running_loop().time()
                 self._state = step(self._state, given_up, now, self._settings)

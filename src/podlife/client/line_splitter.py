@@ -33,7 +33,7 @@ class LineSplitter:
         return [line for line in lines if line and not line.isspace()]
 
     def rest(self) -> bytes:
-        """What was begun and never ended."""
+        """The incomplete last line."""
         return b"".join(self._begun).strip()
 
     def _keep(self, part: bytes) -> None:

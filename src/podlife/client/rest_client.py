@@ -52,7 +52,7 @@ class RestClient:
         self.on_warning = on_warning
         self._heard_at: float | None = None
         self._is_withdrawn = False
-        # Those who stand in line, or wait to try again.
+        # Calls that wait for a slot or for a retry.
         self._waits: set[asyncio.Timeout] = set()
 
     def note_life(self) -> None:
@@ -143,7 +143,7 @@ class RestClient:
                 f"the request was held back for {self.timeout_seconds:g} s: the server is overloaded"
             ) from None
         if self._is_withdrawn:
-            # It was let in at the very moment it withdrew.
+            # Admitted and withdrawn at the same time.
             self.limiter.leave(slot)
             raise _withdrawn()
         return slot
@@ -210,7 +210,7 @@ def _retry_after(error: PodlifeError) -> int | None:
 
 
 def error_of(answer: TransportResponse, body: bytes) -> ApiError:
-    """The typed error of an answer; what stands in Retry-After is among its details."""
+    """The typed error of a response; Retry-After is in its details."""
     try:
         error = from_status(decode_object(body), answer.status)
     except ValueError:

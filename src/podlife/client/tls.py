@@ -50,7 +50,7 @@ def _load_identity(context: ssl.SSLContext, certificate: bytes, key: bytes, orig
     def no_password() -> str:
         raise ConfigError(f"{origin}: the client key is encrypted; decrypt it first")
 
-    # The folder has mode 0700 and the file 0600: there is no moment at which another user could open it.
+    # The directory has mode 0700 and the file 0600, so other users can never open it.
     with tempfile.TemporaryDirectory(prefix="podlife-") as folder:
         path = Path(folder) / "identity.pem"
         path.touch(mode=0o600)

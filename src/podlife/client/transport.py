@@ -50,7 +50,7 @@ class TransportResponse(Protocol):
         ...
 
     async def close(self) -> None:
-        """Let go of the answer; what has not been read of it is dropped."""
+        """Release the response; unread data is discarded."""
         ...
 
 

@@ -85,7 +85,7 @@ class EnvelopeMetadata(msgspec.Struct, rename="camel"):
 
 
 class Envelope(msgspec.Struct):
-    """What is read of an object of any kind, before its view or instead of it."""
+    """Fields of any object, read before its view or instead of it."""
 
     metadata: EnvelopeMetadata
 

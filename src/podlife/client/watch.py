@@ -100,7 +100,7 @@ def decode_line(line: bytes, view: type[T] | None) -> WatchEvent[T] | Bookmark:
 
 
 def _decode_other_line(line: bytes, view: type[T] | None) -> WatchEvent[T] | Bookmark:
-    """A line that is no change, or none that fits its view, or whose view leaves the revision out."""
+    """A line that is not a change, does not fit the view, or whose view has no revision."""
     try:
         event = _split_line(line)
         if event.type == "ERROR":
@@ -128,7 +128,7 @@ def _split_line(line: bytes) -> _Line:
 
 @dataclass(frozen=True, slots=True)
 class WatchTarget(Generic[T]):
-    """What is watched: a resource, the path of a collection of it, as which view, and how."""
+    """What is watched: resource, collection path, view and options."""
 
     resource: str
     path: str
@@ -216,7 +216,7 @@ async def watch(
 ) -> AsyncGenerator[WatchEvent[T] | Bookmark, None]:
     """Every change after `resource_version`, without end."""
     if resource_version in ("", "0"):
-        # Such a watch begins with what there is, in any order: cut off, it could not be taken up again.
+        # Such a watch starts with the existing objects in any order, so it could not be resumed.
         raise ValueError("a watch starts from the resourceVersion of a list")
     loop = asyncio.get_running_loop()
     outage = WatchOutage(target.options.resume_seconds)

@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T", bound=HasMetadata)
 
-# How often it is said that a cache is still being waited for.
+# Interval of the log line about a cache that has not synced.
 _PATIENCE_SECONDS = 30.0
 _FLUSH_SECONDS = 3.0
 
@@ -111,7 +111,7 @@ class ControlPlane:
         return self._informers[key]
 
     def recorder(self, component: str) -> Recorder:
-        """The recorder of the events of this component. They are told in the log as well, the same ones together."""
+        """The event recorder of this component. Events are also logged, aggregated."""
         if component not in self._recorders:
             self._recorders[component] = Recorder(
                 self.client, component, clock=self.clock, on_event=self.action_log.note_event
@@ -203,7 +203,7 @@ class ControlPlane:
         return ""
 
     async def _flush(self) -> None:
-        """What was told by then is sent, within a bound for all of them together."""
+        """Send the queued events of all recorders, with one deadline."""
         async with asyncio.TaskGroup() as group:
             for recorder in self._recorders.values():
                 group.create_task(recorder.flush(seconds=self._flush_seconds))

@@ -39,7 +39,7 @@ class Health:
         self._checks[name] = (check, liveness)
 
     def failures(self, *, liveness: bool) -> dict[str, str]:
-        """What is wrong, by the name of its check. Readiness asks all checks, liveness its own."""
+        """Failures by check name. Readiness runs all checks, liveness only its own."""
         return {name: why for name, why in self._ask(liveness).items() if why}
 
     def report(self, endpoint: str, *, liveness: bool) -> tuple[bool, str]:

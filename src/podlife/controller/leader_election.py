@@ -39,7 +39,7 @@ class LeaseLostError(PodlifeError):
 
 
 def make_identity() -> str:
-    """A name for this process that no other has, and that tells people where it runs."""
+    """A unique name for this process that includes the host name."""
     return f"{socket.gethostname()}_{uuid.uuid4()}"
 
 
@@ -132,7 +132,7 @@ class LeaderElector:
                 await cancel_and_wait(renewing)
                 await self._release()
         finally:
-            # Who is cancelled while it stops leaves nothing running either.
+            # Nothing is left running if the stop itself is cancelled.
             renewing.cancel()
             self._held = None
             self._is_leading = False
@@ -288,7 +288,7 @@ async def _do(work: Work) -> None:
 
 
 def _log_failure(leading: asyncio.Task[None]) -> None:
-    """What the work failed with when it was told to end: who told it has another thing to say."""
+    """Log a failure of the work during shutdown; the caller raises another error."""
     if leading.done() and not leading.cancelled() and (failure := leading.exception()) is not None:
         log.error("work failed during shutdown", exc_info=failure)
 

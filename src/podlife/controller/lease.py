@@ -24,7 +24,7 @@ class LeaseObservation:
 
 
 def observe(seen: LeaseObservation | None, lease: Object, now: float) -> LeaseObservation:
-    """What is known after reading the lease: one that has not changed goes on ageing."""
+    """The observation after reading the lease: an unchanged lease keeps its age."""
     spec = lease.get("spec") or {}
     return seen if seen is not None and seen.spec == spec else LeaseObservation(spec, now)
 

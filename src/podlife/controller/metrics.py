@@ -51,7 +51,7 @@ def export_informers(registry: CollectorRegistry, plane: ControlPlane) -> None:
 
 
 def export_client(registry: CollectorRegistry, limiter: Limiter, *recorders: Recorder) -> None:
-    """What is asked of the server, and what has become of events."""
+    """Client requests and event counters."""
     registry.register(_Families(lambda: _client_families(limiter, recorders)))
 
 
@@ -152,7 +152,7 @@ def _informer_families(plane: ControlPlane) -> Iterable[Metric]:
 
 
 def _view_name(followed: Followed) -> str:
-    """Whose view it is tells one from another: many have the same name."""
+    """With the module of the view, because names repeat."""
     selection = "".join(f" {part}" for part in (followed.namespace, followed.label_selector) if part)
     return f"{followed.view.__module__}.{followed.view.__qualname__}{selection}"
 

@@ -131,7 +131,7 @@ def _is_awaited(_: BaseException) -> None:
 
 
 def _log_failure(name: str, key: object, error: Exception) -> None:
-    # What is raised on purpose says all there is to say in a line; anything else is a bug, to be found.
+    # Expected errors are one line; anything else is a bug and logged with its traceback.
     trace = None if isinstance(error, PodlifeError) else error
     log.warning("%s: reconcile of %s failed, retrying: %s", name, show_key(key), error, exc_info=trace)
 

@@ -20,7 +20,7 @@ from podlife.informer.indexes import Indexer, Indexes, Key
 
 
 class Identity(Protocol):
-    """What must be known of an object to tell it from others and its states from each other."""
+    """The metadata that identifies an object and its versions."""
 
     @property
     def name(self) -> str: ...
@@ -62,7 +62,7 @@ Notification = Added[T] | Updated[T] | Deleted[T]
 
 
 class CacheReader(Protocol[T_co]):
-    """What everybody but the informer itself does with a cache. Collections are copies: they stay as they are."""
+    """Read access to a cache. Returned collections are copies."""
 
     def get(self, namespace: str, name: str) -> T_co | None: ...
     def list(self) -> Collection[T_co]: ...
@@ -88,7 +88,7 @@ class Cache(Generic[T]):
         return tuple(self._objects.values())
 
     def by_index(self, index: str, value: str) -> Collection[T]:
-        """The objects that have this value in this index; raises KeyError if there is no such index."""
+        """The objects with this value in the index; raises KeyError for an unknown index."""
         return tuple(self._objects[key] for key in self._indexes.keys(index, value))
 
     def __len__(self) -> int:
@@ -100,7 +100,7 @@ class Cache(Generic[T]):
         self.revision = 0
 
     def apply(self, event: WatchEvent[T] | Bookmark) -> Sequence[Notification[T]]:
-        """Change the state by one event; says what has changed, in order."""
+        """Apply one event and return the changes, in order."""
         if isinstance(event, Bookmark):
             return self._pass_bookmark(event)
         metadata = event.object.metadata
@@ -115,7 +115,7 @@ class Cache(Generic[T]):
         return self._put(key, event.object)
 
     def keep(self, namespace: str, name: str) -> None:
-        """There is an object of this name, but its state cannot be read: what is known of it stays."""
+        """An object of this name exists but cannot be decoded: its last known state is kept."""
         if self._unmarked is not None:
             self._unmarked.discard((namespace, name))
 

@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 Key = tuple[str, str]
-"""Namespace and name; the namespace of what has none is empty."""
+"""Namespace and name; the namespace is empty for cluster-scoped objects."""
 
 Indexer = Callable[[T], Iterable[str]]
 
@@ -30,7 +30,7 @@ class Indexes(Generic[T]):
         return self._buckets[index].get(value, ())
 
     def replace(self, key: Key, old: T | None, new: T | None) -> None:
-        """Take the old object out and put the new one in; None is no object."""
+        """Replace the old object by the new one; either may be None."""
         changes = [
             (self._buckets[name], _values(indexer, old), _values(indexer, new))
             for name, indexer in self._indexers.items()

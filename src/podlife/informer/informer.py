@@ -29,14 +29,14 @@ T = TypeVar("T", bound=HasMetadata)
 T_contra = TypeVar("T_contra", contravariant=True)
 
 _DEFAULTS = WatchOptions()
-# How many objects are told of in one go before others on the loop have their turn.
+# Number of notifications before other tasks get a turn.
 _BATCH = 500
 # The least time between two looks at the server's history.
 _CHECK_SECONDS = 1.0
 
 
 class Handler(Protocol[T_contra]):
-    """Told of every change, on the event loop; so it only notes what is to be done, and wakes who does it."""
+    """Called for every change on the event loop, so it must only enqueue work."""
 
     def on_add(self, obj: T_contra, /) -> None: ...
     def on_update(self, old: T_contra, new: T_contra, /) -> None: ...
@@ -50,7 +50,7 @@ class Stats:
     events: int = 0
     lists: int = 0
     interruptions: int = 0
-    # Objects that did not fit their view: what was known of them is kept.
+    # Objects that did not fit their view; their last known state is kept.
     misfits: int = 0
     resyncs: int = 0
 
@@ -112,7 +112,7 @@ class Informer(Generic[T]):
 
     @property
     def has_synced(self) -> bool:
-        """Whether there was ever a whole list, told to all handlers. It does not fall back to false."""
+        """Whether an initial list has been delivered to all handlers. Never becomes false again."""
         return self._has_synced
 
     @property

@@ -21,7 +21,7 @@ class NodeAction:
     # It is well: it waits no longer, and these come off (NL-53).
     is_released: bool = False
     removes: tuple[TaintKey, ...] = ()
-    # It is told once that it is not ready any more, and its pods are marked (NL-40).
+    # The node gets one event, and its pods are marked as not ready (NL-40).
     tells: bool = False
     marks_pods: bool = False
 

@@ -20,12 +20,12 @@ from podlife.nodehealth.views import MonitoredNode, MonitoredPod, NodeTaint
 
 
 class EvictionOutcome(Enum):
-    """What has become of a pod by a look at it."""
+    """The outcome for a pod."""
 
     UNCHANGED = "unchanged"
     SET = "an eviction is set"
     CANCELLED = "its eviction is cancelled"
-    # Not borne at all: it goes now.
+    # Not tolerated: evicted now.
     NOW = "it goes at once"
     # The same, and an eviction that was set for later is cancelled for it (TE-05).
     SOONER = "it goes at once instead of later"
@@ -79,7 +79,7 @@ class Evictions:
         return bool(taints)
 
     def forget_node(self, name: str) -> None:
-        """What is set stays set (TE-12)."""
+        """A scheduled eviction is kept (TE-12)."""
         self._taints.pop(name, None)
 
     def look(self, pod: MonitoredPod, now: float) -> EvictionOutcome:

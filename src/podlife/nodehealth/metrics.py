@@ -20,7 +20,7 @@ class NodeMetrics:
         self.pass_seconds = Distribution(_SECONDS)
 
     def set_zones(self, counts: Mapping[str, ZoneCount]) -> None:
-        """A zone that has gone is told as empty and well, so that no alarm about it goes on."""
+        """A zone without nodes is exported as empty and healthy, so that its alerts resolve."""
         gone = {zone: ZoneCount() for zone in self.zones if zone not in counts}
         self.zones = {**gone, **counts}
 

@@ -44,7 +44,7 @@ _BATCH = 200
 
 @dataclass(frozen=True, slots=True)
 class MonitorCaches:
-    """What is known, and whether it can be believed at this moment."""
+    """The caches, and whether they are live."""
 
     nodes: CacheReader[MonitoredNode]
     leases: CacheReader[Lease]
@@ -54,7 +54,7 @@ class MonitorCaches:
 
 @dataclass(frozen=True, slots=True)
 class MonitorParts:
-    """What the monitor acts through."""
+    """The components that carry out the monitor's decisions."""
 
     clock: Clock
     recorder: Recorder

@@ -29,11 +29,11 @@ class ClockReading:
 
 @dataclass(frozen=True, slots=True)
 class NodeHealthData:
-    """What is known of one node."""
+    """Health data of one node."""
 
     uid: str
     heard_at: float
-    # As it was when it was last looked at, with what was written then (NL-32).
+    # As last examined, including what was written then (NL-32).
     ready: MonitoredNodeCondition | None
     renewed: datetime | None = None
     has_lease: bool = False
@@ -42,11 +42,11 @@ class NodeHealthData:
 @dataclass(frozen=True, slots=True)
 class Examination:
     health: NodeHealthData
-    # Of the Ready condition, as the node has it: Unknown where there is none.
+    # Status of the Ready condition; Unknown if there is none.
     observed: str
-    # What it comes to, after the grace: nothing where there is none yet and it has time.
+    # Status after the grace period; None if there is none yet and the period has not passed.
     current: str | None
-    # Whether the node has to be told so: only when the Ready condition changes by it (NL-17).
+    # Whether to write it: only if the Ready condition changes (NL-17).
     must_write: bool
     is_new: bool
 
@@ -63,7 +63,7 @@ def examine(
     now: ClockReading,
     settings: NodeHealthSettings,
 ) -> Examination:
-    """What is known of the node after this look at it, and whether its time is over."""
+    """The node's health data after this examination, and whether its grace period has passed."""
     ready = node.ready
     is_new = known is None or known.uid != node.metadata.uid
     health = _first_seen(node, now) if known is None or is_new else _heard(known, ready, now)

@@ -25,13 +25,13 @@ from podlife.nodehealth.unknown_status import LEASE_NAMESPACE, UnknownStatusWrit
 from podlife.nodehealth.views import POD_INDEXERS, Lease, MonitoredNode, MonitoredPod
 from podlife.workqueue import RateLimitedQueue
 
-# The name under which upstream tells its events.
+# The component name of upstream's events.
 _COMPONENT = "node-controller"
 # NL-04.
 _NODE_WORKERS, _POD_WORKERS = 8, 4
 # The deadline of a request: short beside the graces, so that one which hangs does not hold up the next pass.
 _REQUEST_SECONDS = 10.0
-# An answer that took longer says nothing about who was heard meanwhile.
+# A slower response says nothing about heartbeats meanwhile.
 _MOST_PATIENCE_SECONDS = 5.0
 _UNFIT_SECONDS = 1.0
 

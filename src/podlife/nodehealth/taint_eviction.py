@@ -59,7 +59,7 @@ class TaintEvictionController:
             group.create_task(self.controller.run(), name=f"{self.name} deletions")
             group.create_task(self._watch_the_clock(), name=f"{self.name} clock")
 
-    # What the informers tell
+    # Informer events
 
     def note_node(self, node: MonitoredNode) -> None:
         is_tainted = self.evictions.set_taints(node)
@@ -132,7 +132,7 @@ class TaintEvictionController:
         self._asked.pop(name, None)
 
     async def _evict(self, eviction: Eviction) -> None:
-        """The pod is told and deleted (TE-16); raises PodlifeError when the server would not."""
+        """Set DisruptionTarget and delete the pod (TE-16); raises PodlifeError on refusal."""
         name, namespace, uid = eviction.name, eviction.namespace, eviction.uid
         try:
             pod: Object = await self._client.get(PODS, name, namespace)
@@ -172,13 +172,13 @@ class TaintEvictionController:
             )
 
     def _tell(self, namespace: str, name: str, what: str) -> None:
-        # Without a UID, as upstream: the pod may be gone by then.
+        # Without a UID, as upstream: the pod may be gone.
         regarding = {"kind": "Pod", "namespace": namespace, "name": name, "apiVersion": "v1"}
         self._recorder.event(regarding, "Normal", _REASON, f"{what} {namespace}/{name}")
 
 
 def with_disruption_target(pod: Object, now: str) -> Object:
-    """The status of the pod with the condition that says why it goes; the time of one that is there already stays."""
+    """The pod's status with DisruptionTarget; an existing condition keeps its time."""
     status = pod.get("status") or {}
     conditions = list(status.get("conditions") or ())
     condition: Object = {

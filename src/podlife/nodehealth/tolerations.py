@@ -28,7 +28,7 @@ def seconds_to_bear(taints: Sequence[NodeTaint], tolerations: Sequence[Toleratio
 
 
 def shortest(used: Sequence[Toleration]) -> float:
-    """The least time among them; none at all is no time (TE-03)."""
+    """The shortest of them; zero if there is none (TE-03)."""
     if not used:
         return 0.0
     times = (each.toleration_seconds for each in used if each.toleration_seconds is not None)

@@ -32,7 +32,7 @@ _RETRY_SECONDS = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A node as it was looked at, and what was seen."""
+    """A node and the result of its examination."""
 
     node: MonitoredNode
     seen: Examination

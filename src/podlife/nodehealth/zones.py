@@ -58,7 +58,7 @@ class ZoneVerdict:
     disruption: Disruption
     # For the zones whose rate is another from now on.
     rates: Mapping[str, float] = field(default_factory=dict)
-    # Everything goes down with this pass, or comes back with it.
+    # All zones fail or recover in this pass.
     stops: bool = False
     resumes: bool = False
 

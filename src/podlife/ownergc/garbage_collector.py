@@ -264,7 +264,7 @@ class OwnerGarbageCollector:
 
 
 class _Feed:
-    """What the monitors tell, put into the graph."""
+    """Applies events of the monitors to the graph."""
 
     def __init__(self, collector: OwnerGarbageCollector) -> None:
         self._collector = collector

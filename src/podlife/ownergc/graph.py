@@ -46,7 +46,7 @@ class GraphNode:
 
 @dataclass(slots=True)
 class GraphChanges:
-    """What needs a look after a change, by UID, and what is known by it. Duplicates are for the queues to collapse."""
+    """Objects to examine after a change, by UID. The queues remove duplicates."""
 
     delete: list[str] = field(default_factory=list)
     orphan: list[str] = field(default_factory=list)
@@ -107,7 +107,7 @@ class Graph:
         return changes
 
     def disprove(self, identity: ObjectIdentity) -> GraphChanges:
-        """The server was asked, and there is no such object under these coordinates and this UID."""
+        """The server has no object with these coordinates and UID."""
         changes = GraphChanges()
         node = self._nodes.get(identity.uid)
         if node is None:

@@ -30,7 +30,7 @@ _MOST_ABSENCES = 2
 
 
 class Listener(Protocol):
-    """Told of every object of every resource."""
+    """Receives the events of all resources."""
 
     def observe(self, identity: ObjectIdentity, seen: PartialMetadata) -> None: ...
     def lose(self, identity: ObjectIdentity) -> None: ...
@@ -79,7 +79,7 @@ class Monitor:
 
     @property
     def known(self) -> Mapping[str, ObjectIdentity]:
-        """Everything it has told of that has not gone since, as far as it knows, by UID."""
+        """All known objects by UID."""
         return self._known | {obj.metadata.uid: self._identity(obj) for obj in self._informer.cache.list()}
 
     async def wait_for_sync(self, *, seconds: float) -> bool:
@@ -163,16 +163,16 @@ class Monitors:
         return self._monitors
 
     def is_live(self, identity: ObjectIdentity) -> bool:
-        """Whether what is known of this object is kept up to date at the moment."""
+        """Whether the object is currently watched."""
         monitor = self._by_kind.get((identity.api_version, identity.kind))
         return monitor is not None and monitor.is_live
 
     def awaited(self) -> Monitor | None:
-        """A resource that is not being followed at this moment: who needs to know all dependents waits for it."""
+        """A resource that is currently not watched, so that dependents may be missing."""
         return next((monitor for monitor in self._monitors.values() if monitor.is_awaited), None)
 
     async def wait_for_sync(self, *, seconds: float) -> None:
-        """Until everything has been listed once, or refused; `seconds` after it is known what there is, at most."""
+        """Wait until every resource was listed or refused, at most `seconds` after discovery."""
         await self._is_known.wait()
         waits = [monitor.wait_for_sync(seconds=seconds) for monitor in self._monitors.values()]
         await asyncio.gather(*waits)

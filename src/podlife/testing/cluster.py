@@ -47,7 +47,7 @@ _FIRST_NODE = 1
 
 
 class _Inside:
-    """What there is while a cluster runs."""
+    """State of a running cluster."""
 
     def __init__(
         self, server: Server, clock: Clock, controllers: Controllers, group: asyncio.TaskGroup
@@ -101,7 +101,7 @@ class Cluster:
     async def __aexit__(self, *failure: Any) -> bool | None:
         return await self._stack.__aexit__(*failure)
 
-    # What is in it
+    # Contents
 
     @property
     def client(self) -> Client:
@@ -142,7 +142,7 @@ class Cluster:
         return self._inside.server.kubeconfig
 
     def node(self, name: str) -> ClusterNode:
-        """Raises ConfigError when there is none of this name."""
+        """Raises ConfigError for an unknown name."""
         if name not in self._inside.nodes:
             names = ", ".join(self._inside.nodes) or "none"
             raise ConfigError(f"there is no node {name!r} in this cluster, only {names}")
@@ -205,7 +205,7 @@ class Cluster:
 
     @asynccontextmanager
     async def timeline(self, *refs: Ref) -> AsyncIterator[Timeline]:
-        """What is seen of pods and nodes, or of what is named, for as long as the block lasts."""
+        """A timeline of pods and nodes, or of the named resources, while the block runs."""
         client, _ = self._inside.server.connect("timeline", is_beside=True)
         seen = Timeline(client, refs or (PODS, NODES))
         task = self._inside.group.create_task(seen.run(), name="timeline")
@@ -263,7 +263,7 @@ class Cluster:
         inside = self._inside
         for node in inside.nodes.values():
             await node.stop()
-        # Nothing stands in the way of those who say goodbye.
+        # Components must be able to shut down gracefully.
         inside.server.faults.resume()
         await inside.controllers.end()
         await inside.client.close()

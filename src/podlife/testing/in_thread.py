@@ -75,7 +75,7 @@ def cluster_in_thread(**settings: Any) -> Iterator[ClusterInThread]:
     finally:
         if not ended.done():
             stopping[0]()
-        # What has ended it meanwhile is why the test failed, and more to the point than what the test made of it.
+        # The error that ended the cluster is the cause of the test's failure.
         _result(ended, "end", _STOP_SECONDS)
         thread.join(_STOP_SECONDS)
 

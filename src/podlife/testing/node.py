@@ -106,7 +106,7 @@ class ClusterNode:
         )
 
     async def start(self) -> None:
-        """Put an agent to work, which goes on with what is there. One that runs already is left alone."""
+        """Start the node agent, which continues with existing pods. No effect if it is running."""
         if self._task is not None:
             return
         if self._group is None:
@@ -151,7 +151,7 @@ class ClusterNode:
             await client.close()
 
     def end_container(self, pod: str, container: str = "", *, exit_code: int = 1) -> None:
-        """A running container of the pod ends by itself, now. Raises ConfigError when there is none."""
+        """End a running container of the pod now. Raises ConfigError if there is none."""
         for each in self.containers:
             if each.pod == pod and container in ("", each.name):
                 self.machine.end(self.machine.containers[each.id], exit_code)

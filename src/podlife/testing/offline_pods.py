@@ -20,7 +20,7 @@ _OVER_NETWORK = {"httpGet": "path", "tcpSocket": "port", "grpc": "service"}
 
 
 class OfflineSource(PodSource):
-    """Stands before an agent's source of pods."""
+    """Wraps an agent's source of pods."""
 
     def __init__(self, source: PodSource) -> None:
         super().__init__(asyncio.Event())

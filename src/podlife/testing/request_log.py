@@ -16,7 +16,7 @@ from podlife.wire import Handler, Request, Response
 
 # So many of the last ones are kept.
 _MOST_ENTRIES = 100_000
-# Heartbeats and what is told of happenings: a cluster at rest writes them, too.
+# Heartbeats and events, which an idle cluster writes too.
 _BACKGROUND = ("/leases", "/events")
 
 
@@ -63,7 +63,7 @@ class RequestLog:
         self.changed_at = 0.0
 
     def over(self, handler: Handler) -> Handler:
-        """The same handler, with everything noted that it is asked."""
+        """The handler with logging of its requests."""
 
         async def noted(request: Request) -> Response:
             response = await handler(request)

@@ -75,7 +75,7 @@ class Timeline:
         return None
 
     def states(self, kind: str, name: str, show: Callable[[ObservedChange], Any]) -> list[Any]:
-        """What was shown of it, one after the other, without repetitions."""
+        """Its observed states in order, without repetitions."""
         shown: list[Any] = []
         for change in self.of(kind, name):
             if not shown or shown[-1] != show(change):

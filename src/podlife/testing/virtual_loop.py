@@ -20,14 +20,14 @@ from podlife.errors import PodlifeError
 
 P = ParamSpec("P")
 
-# Nobody means to wait for longer: a wait for what never comes would go on through heartbeat after heartbeat.
+# Longest wait: otherwise a wait for something that never happens continues through all heartbeats.
 _MOST_SECONDS = 90 * 86_400.0
-# Nor that so much happens at one moment: parts of a cluster that undo each other's work would go on for ever.
+# Most steps at one moment: components that undo each other's work would never stop.
 _MOST_ROUNDS = 200_000
 _CREEP_ROUNDS = 10_000
 # How early a timer may come: what asyncio takes the clock to resolve.
 _RESOLUTION_SECONDS = time.get_clock_info("monotonic").resolution
-# With no timer at all only a thread or a socket can wake the loop: it is waited for, but not for ever.
+# Without timers only a thread or a socket can wake the loop: wait for it, with a limit.
 _OUTSIDE_SECONDS = 10.0
 
 
@@ -124,7 +124,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
 
 
 class LoopClock:
-    """The wall clock of a machine: goes with the event loop's, and may be off."""
+    """The wall clock of a machine: follows the event loop's time, with an offset."""
 
     def __init__(self, *, off_seconds: float = 0.0) -> None:
         self._start = datetime(2030, 1, 1, tzinfo=UTC) + timedelta(seconds=off_seconds)

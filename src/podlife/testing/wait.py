@@ -16,13 +16,13 @@ from podlife.testing.virtual_loop import VirtualTimeLoop
 # How long nothing has to happen until a cluster is at rest, and how long that is waited for.
 QUIET_SECONDS = 5.0
 PATIENCE_SECONDS = 600.0
-# How often a condition is looked at, and how much of what happened is told.
+# Poll interval of conditions, and how much of the recent activity is reported.
 _LOOK_SECONDS = 0.1
 _TOLD = 10
 
 
 class NotSettledError(AssertionError):
-    """What was waited for did not come; the text has what was going on."""
+    """A wait expired; the message has the recent activity."""
 
 
 async def let_happen() -> None:

@@ -21,7 +21,7 @@ def changed_fields(old: Status, new: Status) -> Status:
 
 
 def next_collision_count(count: int | None) -> int:
-    """One more name was taken by somebody else. It begins again where an int32 ends: the server would refuse more."""
+    """The next collision count. It wraps at int32, because the server refuses more."""
     return ((count or 0) + 1) & 0x7FFFFFFF
 
 

@@ -46,7 +46,7 @@ def default_resource_list(amounts: Object) -> None:
 
 
 def default_resource_lists(resources: Object) -> None:
-    """`requests` and `limits`, wherever they stand."""
+    """`requests` and `limits` of any resource requirements."""
     for side in ("limits", "requests"):
         if amounts := resources.get(side):
             default_resource_list(amounts)

@@ -12,7 +12,7 @@ from podlife.nodehealth.out_of_service.metrics import OutOfServiceMetrics
 
 log = logging.getLogger(__name__)
 
-# So many nodes are asked about in a round, all at once: then a round takes no longer than the slowest check.
+# Nodes checked per pass, concurrently: a pass takes no longer than the slowest check.
 MOST_AT_ONCE = 8
 
 
@@ -32,7 +32,7 @@ class CheckRunner:
         self._verdicts = {name: each for name, each in self._verdicts.items() if name in names}
 
     async def ask(self, subjects: Sequence[FenceSubject]) -> None:
-        """Those who were not asked about for longest come first; who does not come is in the next round."""
+        """Least recently checked nodes first; the rest follows in the next pass."""
         in_turn = sorted(subjects, key=self._asked_at)
         async with asyncio.TaskGroup() as group:
             for subject in in_turn[:MOST_AT_ONCE]:

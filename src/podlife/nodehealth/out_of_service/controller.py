@@ -70,7 +70,7 @@ class OutOfServiceController:
             plane.recorder(BY), self.metrics, is_dry_run=self.settings.is_dry_run
         )
         self._watched: dict[str, NodeObservation] = {}
-        # What is on a node, and when that was asked for.
+        # Contents of a node, and when they were read.
         self._held: dict[str, tuple[float, NodeContents | None]] = {}
         # When it was last looked, while the caches were live.
         self._looked_at: float | None = None

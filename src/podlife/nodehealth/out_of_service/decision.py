@@ -26,17 +26,17 @@ from podlife.nodehealth.out_of_service.settings import OutOfServiceSettings
 
 class OutOfServiceAction(StrEnum):
     NOTHING = "nothing"
-    # What is on it has to be known first.
+    # Its contents must be known first.
     LOOK = "look"
     # The fence checks have to be asked first.
     CHECK = "check"
-    # They were asked a short while ago, and are asked again before anything is done.
+    # Checked recently; checked again before anything is done.
     WAIT = "wait"
     SET = "set"
     REMOVE = "remove"
     # Write down that it has come back.
     NOTE = "note"
-    # What was written down is of no use any more.
+    # The record is obsolete.
     FORGET = "forget"
     REFUSE = "refuse"
 
@@ -154,7 +154,7 @@ def _kept(node: OutOfServiceFacts, settings: OutOfServiceSettings, now: ClockRea
             "somebody took our taint off: it is not set again before the node was ready",
         )
     if record is not None and record.state is RecordState.FREED:
-        # That was told when it was.
+        # Reported when it happened.
         return _NOTHING
     if record is not None and (seconds := _cooling_seconds(record, settings, now)) > 0:
         return _refuse(
@@ -195,7 +195,7 @@ def _decide_together(
             f"only {healthy} of {len(nodes)} nodes are ready, at least {needed} have to be "
             f"(--out-of-service-min-healthy={settings.min_healthy}): nobody is tainted"
         )
-        # Nor is it looked at what is on them: a server that has lost most nodes has enough to do.
+        # Contents are not read either: a server that lost most nodes is busy enough.
         return {node.name: _refuse(RefusalReason.TOO_FEW_HEALTHY, said) for node in suspects}
     storm = _storm(nodes, suspects, settings)
     return {node.name: _judge(node, settings, now, storm) for node in candidates}
@@ -204,7 +204,7 @@ def _decide_together(
 def _storm(
     nodes: Sequence[OutOfServiceFacts], suspects: Sequence[OutOfServiceFacts], settings: OutOfServiceSettings
 ) -> NodeDecision | None:
-    """Who is not known to live counts as dead: a storm that is still being found out about is one."""
+    """A node not known to be alive counts as dead: a mass failure must be recognized early."""
     dead = sum(node.verdict is None or node.verdict.is_confirmed(settings.require) for node in suspects)
     out = sum(map(_is_out, nodes))
     most = settings.most.at_most(len(nodes))
@@ -230,7 +230,7 @@ def _judge(
     verdict = node.verdict
     if verdict is None:
         return NodeDecision(OutOfServiceAction.CHECK)
-    # What was said before the agent was last heard says nothing.
+    # A result from before the agent's last report is void.
     was_silent = now - verdict.asked_at <= node.silent_seconds
     is_fresh = was_silent and now - verdict.came_at <= settings.fresh_seconds
     is_due = now - verdict.asked_at >= settings.fence_every_seconds

@@ -72,7 +72,7 @@ class OutOfServiceFacts:
     # How long we have seen it so, and how long its agent has said nothing.
     not_ready_seconds: float = 0.0
     silent_seconds: float = 0.0
-    # How long its lease is for: a silence that is shorter is none.
+    # Lease duration: a shorter silence does not count.
     lease_seconds: float = 0.0
     is_control_plane: bool = False
     taint: Whose = Whose.NOBODYS

@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 TAINTED, REMOVED, REFUSED = "OutOfServiceTainted", "OutOfServiceTaintRemoved", "OutOfServiceRefused"
 # What an event may hold.
 _MOST = 1000
-# What it needs is being found out, or done, which is told by itself.
+# Pending or done, which is reported separately.
 _ON_THE_WAY = frozenset(OutOfServiceAction) - {OutOfServiceAction.NOTHING, OutOfServiceAction.REFUSE}
 _UNDONE = {
     OutOfServiceAction.LOOK: "what is on it cannot be read, so it is left as it is",
@@ -32,7 +32,7 @@ class NodeEventRecorder:
         self._recorder = recorder
         self._metrics = metrics
         self._is_dry_run = is_dry_run
-        # By node: what was told of it last, and what of it could not be done.
+        # By node: the last reported refusal and failure.
         self._told: dict[str, tuple[object, ...]] = {}
         self._troubles: dict[tuple[str, OutOfServiceAction], str] = {}
 
@@ -68,7 +68,7 @@ class NodeEventRecorder:
         self._tell(name, uid, "Normal", REMOVED, f"The out-of-service taint was taken off: {said}")
 
     def trouble(self, name: str, step: OutOfServiceAction, error: PodlifeError) -> None:
-        """It comes again in the next round, and is told when it is another one."""
+        """The action is repeated in the next pass; a different failure is reported again."""
         said = f"{_UNDONE.get(step, 'its annotation could not be written')}: {error}"
         if self._troubles.get((name, step)) != said:
             self._troubles[name, step] = said

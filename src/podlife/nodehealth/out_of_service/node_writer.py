@@ -30,7 +30,7 @@ from podlife.nodehealth.views import Lease, NodeTaint
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A node as it stands on the server."""
+    """A node as read from the server."""
 
     whole: Object
     node: FencedNode

@@ -42,7 +42,7 @@ class OutOfServiceSettings:
     is_dry_run: bool = False
     # How many fence checks have to confirm it; None is all of them.
     require: int | None = None
-    # No node is asked about more often than this.
+    # Minimum interval of fence checks per node.
     fence_every_seconds: float = 30.0
     fence_timeout_seconds: float = 10.0
     # The pause between two looks at all nodes.
@@ -50,7 +50,7 @@ class OutOfServiceSettings:
 
     @property
     def look_seconds(self) -> float:
-        """What is on a node is not asked for more often than this; and is still known when the checks have answered."""
+        """Minimum interval of reading a node's contents, longer than the checks take."""
         return 2 * self.period_seconds + self.fence_timeout_seconds
 
     @property

@@ -22,7 +22,7 @@ class FencedNodeMetadata(Metadata):
 
     def __post_init__(self) -> None:
         Metadata.__post_init__(self)
-        # Of the others nothing is asked here, and they weigh more than the rest of the node.
+        # Other conditions are not needed and would be larger than the rest of the node.
         self.labels = {key: self.labels[key] for key in (_CONTROL_PLANE,) if key in self.labels}
         self.annotations = {key: self.annotations[key] for key in (ANNOTATION,) if key in self.annotations}
 
@@ -69,7 +69,7 @@ class FencedNode(msgspec.Struct, gc=False):
 
     @property
     def internal_ips(self) -> tuple[str, ...]:
-        """An agent writes there what it likes: only what is an address is one."""
+        """Untrusted: only valid addresses are kept."""
         addresses = (each.address for each in self.status.addresses if each.type == "InternalIP")
         return tuple(each for each in addresses if _is_address(each))
 

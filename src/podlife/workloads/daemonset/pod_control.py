@@ -61,7 +61,7 @@ class DaemonPodControl:
             try:
                 await self._control.create_pods(owner.namespace, pod, owner, reference)
             except NamespaceTerminatingError:
-                # Nobody needs to be told, and nothing will come of it however often it is tried: pods that are
+                # The namespace is terminating: no event is needed and retries cannot succeed; pods that are
                 # expected and do not come keep each pod's end from being answered with another try.
                 is_in_vain = True
 

@@ -202,7 +202,7 @@ class StatefulSetController:
     async def _take(
         self, key: Key, plan: StatefulSetPlan, state: StatefulSetState, selector: LabelSelector
     ) -> PodlifeError | None:
-        """Do what is planned; what went wrong, if something did."""
+        """Execute the plan and return the error, if any."""
         going = [pod.metadata for pod in plan.deletions()]
         self._deletions.expect_deletions(key, [metadata.uid for metadata in going])
         try:
@@ -211,7 +211,7 @@ class StatefulSetController:
                 validate_selector(selector, state.update.template)
             await self._steps.take(plan, state.owner, is_ordered=state.stateful_set.is_ordered)
         except PodlifeError as error:
-            # What was not asked for will not come, and what was is deleted by its UID should it be asked for again.
+            # Requests that were not sent are not expected; a repeated delete carries the UID.
             self._deletions.forget(key)
             return error
         for metadata in going:

@@ -25,7 +25,7 @@ def pod_name(set_name: str, ordinal: int) -> str:
 
 
 def ordinal_of(pod: WorkloadPod) -> int:
-    """The number at the end of its name; -1 if there is none."""
+    """The ordinal at the end of its name; -1 if there is none."""
     found = _ORDINAL.search(pod.metadata.name)
     ordinal = int(found[1]) if found else -1
     return ordinal if ordinal <= _MOST else -1

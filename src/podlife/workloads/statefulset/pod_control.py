@@ -41,7 +41,7 @@ class _Silence:
 
 
 class StatefulPodControl:
-    """`on_pod` and `on_claim` are told of what was written."""
+    """`on_pod` and `on_claim` are called with each written object."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class StatefulPodControl:
         try:
             await self.control.delete_pod(owner.namespace, name, owner, uid=uid)
         except NotFoundError:
-            # As good as deleted, and told so.
+            # Already deleted: recorded as success.
             pass
         except PodlifeError as error:
             self._tell_pod(owner, "Delete", name, error.cause if isinstance(error, PodDeleteError) else error)
@@ -168,7 +168,7 @@ class StatefulPodControl:
     async def _telling(
         self, verb: str, pod_name: str, owner: Owner, act: Callable[[], Awaitable[None]]
     ) -> None:
-        """Act, and tell of a failure that is worth it."""
+        """Execute an action and record its failure as an event."""
         try:
             await act()
         except (NamespaceTerminatingError, AlreadyExistsError):

@@ -30,7 +30,7 @@ class RevisionChange(Enum):
 def find_revision(
     stateful_set: StatefulSet, revisions: Sequence[ControllerRevision]
 ) -> tuple[ControllerRevision | None, RevisionChange]:
-    """The revision of the set's template among those known, which come in order; and what is to be done with it."""
+    """The revision of the set's template among the known ones, in order, and how it has to change."""
     template = stateful_set.spec.template
     patch = template_patch(template)
     newest = revisions[-1] if revisions else None
@@ -57,7 +57,7 @@ def draft_revision(stateful_set: StatefulSet, revisions: Sequence[ControllerRevi
 def current_revision(
     stateful_set: StatefulSet, revisions: Sequence[ControllerRevision], update: ControllerRevision
 ) -> ControllerRevision:
-    """The one that pods are of which are not updated yet: the update's where there is no other."""
+    """The revision of pods that are not updated yet, or the update revision."""
     name = stateful_set.status.get("currentRevision")
     return next((each for each in revisions if each.metadata.name == name), update)
 

@@ -15,11 +15,11 @@ from podlife.workloads.views import LabelSelectorDict, Status, Template, Workloa
 
 
 class VolumeClaim(MetadataOnly, gc=False):
-    """Of a PersistentVolumeClaim it matters that it is there, whose it is, and whether it goes."""
+    """A PersistentVolumeClaim: its owners and whether it is being deleted."""
 
 
 class RollingUpdateStatefulSet(msgspec.Struct, rename="camel"):
-    # What stands in maxUnavailable is not read: 1.36 goes one by one unless a feature gate is opened.
+    # maxUnavailable is ignored: 1.36 updates one pod at a time unless a feature gate is enabled.
     partition: int = 0
 
 

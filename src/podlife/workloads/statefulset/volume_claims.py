@@ -51,10 +51,10 @@ class ClaimChange:
 
 @dataclass(frozen=True, slots=True)
 class ClaimWork:
-    """What there is to do about the claims of one pod."""
+    """Pending changes of the claims of one pod."""
 
     create: tuple[Object, ...] = ()
-    # Those that stand in the way since they are going themselves.
+    # Claims that are being deleted and block the pod.
     going: tuple[str, ...] = ()
     changes: tuple[ClaimChange, ...] = ()
     # Claims with another controller.
@@ -67,7 +67,7 @@ class ClaimWork:
 def claim_work(
     stateful_set: StatefulSet, pod: Claimant, owner: Owner, lookup: Lookup, *, make: bool
 ) -> ClaimWork:
-    """What is to be done for the pod's claims; `make` says whether those that are missing are made."""
+    """The changes of the pod's claims; with `make`, missing ones are created."""
     create, going, changes, conflicting = [], [], [], []
     for template in stateful_set.spec.volume_claim_templates:
         name = claim_name(template, owner.name, pod.ordinal)
@@ -120,7 +120,7 @@ def has_stale_claim(stateful_set: StatefulSet, pod: Claimant, set_name: str, loo
 def reference_change(
     stateful_set: StatefulSet, pod: Claimant, owner: Owner, claim: VolumeClaim
 ) -> ClaimChange | None:
-    """What has to change so that the claim goes when the policy says so; None if nothing."""
+    """The owner reference change that the retention policy requires; None if none."""
     references = claim.metadata.owner_references
     set_ref, pod_ref = owner.controller_ref(), _pod_ref(pod)
     if _is_stale(references, set_ref) or _is_stale(references, pod_ref):

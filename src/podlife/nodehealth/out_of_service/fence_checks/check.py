@@ -36,7 +36,7 @@ class FenceSubject:
 
 
 class FenceCheck(Protocol):
-    """`kind` stands in metrics, `name` is for people."""
+    """`kind` is the metric label, `name` is for messages."""
 
     @property
     def kind(self) -> str: ...
