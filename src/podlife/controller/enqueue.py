@@ -29,7 +29,7 @@ class Enqueue:
 
     def on_update(self, old: HasMetadata, new: HasMetadata) -> None:
         if old.metadata.uid != new.metadata.uid:
-            # One was deleted and another made under its name, with nothing seen in between.
+            # Deleted and recreated under its name, with no event in between.
             self.on_delete(old)
         self._queue.add((new.metadata.namespace, new.metadata.name))
 

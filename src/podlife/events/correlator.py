@@ -65,11 +65,11 @@ class Correlator:
         self._buckets: LruCache[Key, TokenBucket] = LruCache(self._settings.remembered)
 
     def correlate(self, event: Object, now: datetime) -> Correlated | None:
-        """What to send for this event; None when too much has been told about its object."""
+        """What to send for this event; None if its object exceeds the rate limit."""
         about = object_key(event["source"].get("component", ""), event["involvedObject"], event["type"])
         event, key = self._combine(event, about, now)
         correlated = self._count(event, key)
-        # After counting, so that what is not told is in the count of what is told next.
+        # After counting, so that dropped events are in the count of the next one.
         return correlated if self._may_tell(about, now) else None
 
     def counts_only(self, about: Key, what: tuple[str, str, str], now: datetime) -> bool:
@@ -106,7 +106,7 @@ class Correlator:
         if len(similar.messages) < self._settings.similar_events:
             field_path = str(event["involvedObject"].get("fieldPath", ""))
             return event, (*about, field_path, event["reason"], event["message"])
-        # One goes, so that the next new message is the one too many again, and the set stays as small as it is.
+        # Remove one, so that the next new message exceeds the limit again and the set stays small.
         del similar.messages[next(iter(similar.messages))]
         moment = format_time(now)
         combined = {
@@ -146,7 +146,7 @@ class Correlator:
 
 
 def object_key(component: str, about: Mapping[str, Any], type_: str) -> Key:
-    """Who tells, about what, and whether it is a warning."""
+    """Source, object and type."""
     return (
         component,
         "",

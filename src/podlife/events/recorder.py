@@ -29,13 +29,13 @@ _MOST_WAITING = 1000
 
 @dataclass(slots=True)
 class RecorderCounts:
-    """What has become of events so far."""
+    """Counters of events."""
 
     # On the server, as new events or as counts of old ones.
     sent: int = 0
     # Too many were waiting.
     dropped: int = 0
-    # Too much was told about one object.
+    # Over the rate limit of one object.
     filtered: int = 0
     # Not events at all, refused by the server, or not delivered in all tries.
     failed: int = 0
@@ -52,7 +52,7 @@ class Recorder:
         most_waiting: int = _MOST_WAITING,
         on_event: Callable[[Mapping[str, Any], str, str], None] | None = None,
     ) -> None:
-        """`on_event` is told of each event, with what it regards, its reason and its message, sent or not."""
+        """`on_event` is called with object, reason and message of each event, sent or not."""
         self.counts = RecorderCounts()
         self._component = component
         self._on_event = on_event
@@ -88,7 +88,7 @@ class Recorder:
         self._enqueue(event)
 
     async def run(self) -> None:
-        """Send what is told, until it is cancelled."""
+        """Send events until cancelled."""
         while True:
             event = await self._queue.get()
             self._is_sending = True

@@ -134,7 +134,7 @@ class Informer(Generic[T]):
         return self._cache.revision
 
     def add_handler(self, handler: Handler[T]) -> None:
-        """From now on the handler is told of everything; first, here and now, of all that is in the cache."""
+        """Deliver the current cache to the handler immediately, and all changes from now on."""
         for obj in self._cache.list():
             handler.on_add(obj)
         self._handlers = (*self._handlers, handler)
@@ -174,12 +174,12 @@ class Informer(Generic[T]):
             await asyncio.sleep(delay)
 
     async def _follow(self) -> None:
-        """One list and the watch that goes on from it, until it cannot go on."""
+        """One list and its watch, until it fails."""
         options = WatchOptions(
             label_selector=self._selection.label_selector,
             field_selector=self._selection.field_selector,
             read_seconds=self._read_seconds,
-            # The revision is worth keeping for as long as the server knows it: no list is made before it says no.
+            # Keep the revision as long as the server has it: list again only after it refuses.
             resume_seconds=math.inf,
             streams_list=self._streams_list,
             page_limit=self._page_limit,
@@ -204,12 +204,12 @@ class Informer(Generic[T]):
                         await asyncio.sleep(0)
         except ExpiredError:
             if not self._is_following:
-                # The pages of the list grow old faster than they are read: the next one is asked for in one piece.
+                # The list expires faster than its pages are read: request the next one without pages.
                 self._page_limit = 0
             raise
 
     def _change(self, change: Callable[..., Sequence[Notification[T]]], *arguments: Any) -> None:
-        """Make the change and tell all handlers of it. One that is added meanwhile has seen the change already."""
+        """Apply the change and notify all handlers. One added meanwhile has seen it already."""
         handlers = self._handlers
         try:
             for notification in change(*arguments):
@@ -278,7 +278,7 @@ class Informer(Generic[T]):
             await asyncio.sleep(_CHECK_SECONDS)
 
     async def _resync_for_ever(self) -> None:
-        """Tell of everything again each time the interval has passed, changed or not."""
+        """Deliver all objects again at the resync interval, changed or not."""
         if self._resync_seconds <= 0:
             return
         while True:
@@ -289,7 +289,7 @@ class Informer(Generic[T]):
                 if position % _BATCH == 0:
                     await asyncio.sleep(0)
                 metadata = obj.metadata
-                # What has changed since was told already.
+                # Later changes were already delivered.
                 if self._cache.get(metadata.namespace, metadata.name) is obj:
                     self._change(_as_it_is, obj)
 

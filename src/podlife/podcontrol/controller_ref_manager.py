@@ -111,7 +111,7 @@ class ControllerRefManager(Generic[T]):
                 if await self._claim(obj, filters):
                     claimed.append(obj)
             except NotFoundError:
-                # Gone or replaced meanwhile: nothing to own, and an event will tell (CR-12).
+                # Gone or replaced meanwhile: nothing to own, and an event follows (CR-12).
                 continue
             except PodlifeError as error:
                 errors.append(error)
@@ -160,7 +160,7 @@ class ControllerRefManager(Generic[T]):
             await self._can_adopt()
         except PodlifeError as error:
             self._refusal = error
-        # Not before: who is cancelled while it asks has no answer.
+        # Not before: a cancelled request has no result.
         self._was_asked = True
 
 

@@ -53,7 +53,7 @@ class EnqueueOwner:
 
     def on_update(self, old: OwnedPod, new: OwnedPod) -> None:
         if old.metadata.uid != new.metadata.uid:
-            # One was deleted and another made under its name, with nothing seen in between.
+            # Deleted and recreated under its name, with no event in between.
             self.on_delete(old)
             self.on_add(new)
             return

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from podlife.errors import ApiError, ForbiddenError, NotFoundError, PodlifeError, TerminalError
 
-# How many of several errors are told in full.
+# How many errors are shown in full.
 _MOST_TOLD = 10
 
 
 class InvalidInputError(TerminalError):
-    """What was asked for can never work; nothing was sent."""
+    """Invalid input; nothing was sent."""
 
 
 class InvalidControllerRefError(InvalidInputError):
@@ -25,7 +25,7 @@ class InvalidOwnerError(InvalidInputError):
 
 
 class InvalidTemplateError(InvalidInputError):
-    """No pod can be made of the template."""
+    """The template is invalid."""
 
 
 class SelectorMismatchError(InvalidTemplateError):

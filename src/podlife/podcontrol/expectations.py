@@ -41,7 +41,7 @@ def _loop_time() -> float:
 
 
 class Expectations:
-    """`seconds` tells the time; the event loop's unless given."""
+    """`seconds` returns the time; by default the event loop's."""
 
     def __init__(
         self, *, timeout_seconds: float = _TIMEOUT_SECONDS, seconds: Callable[[], float] = _loop_time
@@ -55,7 +55,7 @@ class Expectations:
         return self._expected.get(key)
 
     def expect(self, key: Hashable, *, creations: int = 0, deletions: int = 0) -> None:
-        """From now on exactly this is expected: what was before is forgotten, and the clock starts again."""
+        """Replace the expectations of the key and restart its timeout."""
         expectation = Expectation(creations, deletions, self._seconds())
         with self._lock:
             self._expected[key] = expectation
@@ -120,7 +120,7 @@ class UidTrackedExpectations:
         return self._counts.get(key)
 
     def uids(self, key: Hashable) -> frozenset[str] | None:
-        """The pods that are still to go; None where no deletions were ever expected."""
+        """The pods whose deletion is expected; None if none was ever expected."""
         with self._lock:
             pending = self._uids.get(key)
             return None if pending is None else frozenset(pending)
@@ -129,11 +129,11 @@ class UidTrackedExpectations:
         self._counts.expect_creations(key, count)
 
     def expect_deletions(self, key: Hashable, uids: Iterable[str]) -> None:
-        """These pods are to go, and no creations are expected. Those that were to go before are forgotten."""
+        """Expect the deletion of these pods and no creations, replacing earlier expectations."""
         self.expect(key, deletions=uids)
 
     def expect(self, key: Hashable, *, creations: int = 0, deletions: Iterable[str] = ()) -> None:
-        """From now on exactly this is expected: so many pods to come, and these to go."""
+        """Expect exactly these creations and deletions."""
         wanted = set(deletions)
         with self._lock:
             if pending := self._uids.get(key):
@@ -149,7 +149,7 @@ class UidTrackedExpectations:
         self._counts.observe_creation(key)
 
     def observe_deletion(self, key: Hashable, uid: str) -> None:
-        """It goes, or will not since the request for it failed. One that is not expected changes nothing."""
+        """The pod is deleted, or its deletion failed. No effect if it is not expected."""
         with self._lock:
             pending = self._uids.get(key)
             if pending is not None and uid in pending:

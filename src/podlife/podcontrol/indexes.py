@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 def controller_index_key(namespace: str, ref: ControllerRef | Owner | OwnerReference | None) -> str:
-    """Where the pods of this controller stand; None: those in the namespace that have none."""
+    """The index key of a controller's pods; None for pods of the namespace without one."""
     return namespace if ref is None else f"{namespace}/{ref.kind}/{ref.name}/{ref.uid}"
 
 

@@ -18,7 +18,7 @@ from podlife.podcontrol.errors import InvalidControllerRefError, InvalidOwnerErr
 
 @dataclass(frozen=True, slots=True)
 class ControllerRef:
-    """An entry of `metadata.ownerReferences`; as it stands by default, that of a controller."""
+    """An entry of `metadata.ownerReferences`; by default a controller's."""
 
     api_version: str
     kind: str

@@ -47,7 +47,7 @@ async def delete_expected(
     pods: Iterable[P],
     delete: Callable[[P], Awaitable[object]],
 ) -> None:
-    """Delete these, all at once. Raises the first failure when all were tried; one that is gone already is none."""
+    """Delete these concurrently. Raises the first failure after all were tried; a missing pod is no failure."""
     pods = tuple(pods)
     expectations.expect_deletions(key, [pod.metadata.uid for pod in pods])
 

@@ -36,11 +36,11 @@ from podlife.podcontrol.template import Template, pod_from_template
 log = logging.getLogger(__name__)
 
 WriteHook = Callable[[Object, ControllerRef | None], None]
-"""Told of a pod as the server has just written it, and of its controller."""
+"""Called with a pod as the server has written it, and its controller."""
 
 
 class EventRecorder(Protocol):
-    """What is needed of `podlife.events.Recorder`."""
+    """The part of `podlife.events.Recorder` that pod control uses."""
 
     def event(self, regarding: dict[str, str], type_: str, reason: str, message: str, /) -> None: ...
 
@@ -86,7 +86,7 @@ class PodControl:
     async def create_pods_with_controller_ref(
         self, namespace: str, template: Template, parent: Parent, controller_ref: ControllerRef | None
     ) -> Object:
-        """The older name of `create_pods`, from when that made pods without an owner too."""
+        """Upstream's former name of `create_pods`."""
         return await self.create_pods(namespace, template, parent, controller_ref)
 
     async def create_pods_with_generate_name(
@@ -120,7 +120,7 @@ class PodControl:
     async def create_pod(
         self, namespace: str, pod: Object, parent: Parent, controller_ref: ControllerRef | None = None
     ) -> Object:
-        """Send a pod that is made already. Raises as `create_pods`."""
+        """Create this pod. Raises as `create_pods`."""
         if not pod.get("metadata", {}).get("labels"):
             # No selector could ever find it again.
             raise InvalidTemplateError("unable to create pods, no labels")

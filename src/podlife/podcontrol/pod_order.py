@@ -33,7 +33,7 @@ class _Facts(Generic[P]):
     """What the comparison needs of a pod, worked out once."""
 
     pod: P
-    # Decides before the times do: smaller goes first.
+    # Compared before the times: smaller is deleted first.
     before: tuple[int, ...]
     ready_at: datetime | None
     restarts: tuple[int, int]

@@ -19,12 +19,12 @@ def is_terminal(pod: OwnedPod) -> bool:
 
 
 def is_active(pod: OwnedPod) -> bool:
-    """It counts as one that is wanted: neither at its end nor asked to go (AP-01)."""
+    """Neither finished nor being deleted (AP-01)."""
     return not is_terminal(pod) and pod.metadata.deletion_timestamp is None
 
 
 def is_terminating(pod: OwnedPod) -> bool:
-    """It was asked to go and has not come to its end (AP-02)."""
+    """Being deleted and not finished (AP-02)."""
     return not is_terminal(pod) and pod.metadata.deletion_timestamp is not None
 
 

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 INITIAL_BATCH = 1
-# How many of a batch are under way at once: more would only stand in line before the server.
+# Concurrency within a batch: more requests would only queue at the limiter.
 _AT_ONCE = 32
 
 

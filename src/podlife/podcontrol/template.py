@@ -15,7 +15,7 @@ from podlife.podcontrol.errors import InvalidOwnerError, InvalidTemplateError, S
 from podlife.podcontrol.owner import ControllerRef, Owner, Parent, owner_of
 
 Template = Mapping[str, Any]
-"""A PodTemplateSpec: `metadata` and `spec`, as they stand in the API."""
+"""A PodTemplateSpec: `metadata` and `spec` as in the API."""
 
 
 def pod_from_template(

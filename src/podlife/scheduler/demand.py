@@ -16,7 +16,7 @@ from podlife.scheduler.views import SchedulerContainer, SchedulerPod, SchedulerT
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
-# The taint that a node has while it is cordoned, which some pods bear.
+# The taint of a cordoned node, which some pods tolerate.
 _UNSCHEDULABLE = SchedulerTaint("node.kubernetes.io/unschedulable", "", "NoSchedule")
 
 
@@ -46,7 +46,7 @@ class Demand:
 
     @cached_property
     def is_placing(self) -> bool:
-        """Whether other pods, not only nodes, decide where it goes."""
+        """Whether other pods affect its placement."""
         return bool(self.spread or self.affinity.get("podAffinity") or self.affinity.get("podAntiAffinity"))
 
     @cached_property

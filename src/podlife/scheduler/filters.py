@@ -15,7 +15,7 @@ how full, and the name, so that nothing is left to chance."""
 
 
 def obstacles(demand: Demand, state: NodeInfo) -> tuple[str, ...]:
-    """Why not; empty if it can. The first filter that refuses speaks alone."""
+    """Why the node is unsuitable; empty if it is not. Only the first failing filter counts."""
     node = state.node
     assert node is not None
     if node.spec.unschedulable and not demand.bears_cordon:

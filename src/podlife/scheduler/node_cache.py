@@ -15,7 +15,7 @@ _MOST_CHANGES = 20_000
 
 
 class NodeInfo:
-    """One node and the pods on it, by UID. `node` is None while only pods of it are known."""
+    """One node and its pods by UID. `node` is None while only its pods are known."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -45,13 +45,13 @@ class NodeInfo:
         self.used.subtract(demand.requests)
         self.ports.subtract(demand.ports)
         self.owners[demand.owner] -= 1
-        # Owners come and go by the thousand, and a count of nothing is nothing.
+        # Zero counts are removed, because owners come and go.
         for counter in (self.ports, self.owners):
             for key in [key for key, count in counter.items() if count <= 0]:
                 del counter[key]
 
     def pod_share(self) -> float:
-        """How much of the node is taken, of what is taken most."""
+        """The utilization of the node's scarcest resource."""
         most = len(self.pods) / (self.allocatable["pods"] or 110)
         for key in ("cpu", "memory"):
             if self.allocatable[key]:
@@ -65,9 +65,9 @@ class NodeCache:
     def __init__(self) -> None:
         self._states: dict[str, NodeInfo] = {}
         self._where: dict[str, str] = {}
-        # Pods that keep others away from where they are: few, and everybody has to ask for them.
+        # Pods with required anti-affinity: few, and every decision has to check them.
         self.keepers: dict[str, tuple[Demand, NodeInfo]] = {}
-        # Names in the order in which they changed, bounded: who is further behind looks at all of them.
+        # Names in order of change, bounded: a reader further behind evaluates all nodes.
         self._changed: list[str] = []
         self._forgotten = 0
 

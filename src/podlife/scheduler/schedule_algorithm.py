@@ -22,7 +22,7 @@ _MOST_KINDS = 128
 
 
 def no_room(nodes: int, reasons: Counter[str]) -> str:
-    """What a pod that fits nowhere is told, in kube-scheduler's words."""
+    """kube-scheduler's message for an unschedulable pod."""
     if not nodes:
         return "no nodes available to schedule pods"
     counted = ", ".join(sorted(f"{count} {reason}" for reason, count in reasons.items()))
@@ -30,7 +30,7 @@ def no_room(nodes: int, reasons: Counter[str]) -> str:
 
 
 class _Kind:
-    """What is known for pods that demand the same. Scores in the heap may be old: those that count are in `scores`."""
+    """Results for pods with equal demands. Scores in the heap may be stale: `scores` has the valid ones."""
 
     def __init__(self) -> None:
         self.position = -1

@@ -29,9 +29,9 @@ log = logging.getLogger(__name__)
 
 DEFAULT_SCHEDULER = "default-scheduler"
 
-# Bindings, and what unschedulable pods are told, under way at once.
+# Concurrent bindings and status updates.
 _AT_ONCE = 32
-# Decisions between two looks at what else there is to do: thousands in one go would hold up the whole process.
+# Decisions before other tasks get a turn: thousands at once would block the process.
 _IN_ONE_GO = 50
 _CATCH_UP_SECONDS = 1.0
 _ASK_AGAIN_SECONDS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
@@ -76,7 +76,7 @@ class Scheduler:
                 task.cancel()
             await asyncio.gather(*self._acting, return_exceptions=True)
 
-    # What is told
+    # Informer events
 
     def see(self, pod: SchedulerPod, old: SchedulerPod | None = None) -> None:
         uid = pod.metadata.uid
@@ -136,7 +136,7 @@ class Scheduler:
         self._news.clear()
 
     async def _decide_all(self) -> None:
-        """Everybody whose turn it is."""
+        """Schedule all pods that are due."""
         for number in count(1):
             if not (self._pod_cache.is_live and self._node_cache.is_live):
                 await asyncio.sleep(_CATCH_UP_SECONDS)

@@ -42,7 +42,7 @@ class SchedulingQueue:
         self._let_in(entry, now)
 
     def refresh(self, pod: SchedulerPod) -> None:
-        """Only what is told of it has changed."""
+        """Only its status has changed."""
         if entry := self._entries.get(pod.metadata.uid):
             entry.pod = pod
 

@@ -23,7 +23,7 @@ class _Term:
         self._selector = _selector(term.get("labelSelector"), term.get("matchLabelKeys"), demand)
         namespaces = set(term.get("namespaces") or ())
         every = term.get("namespaceSelector")
-        # An empty selector of namespaces stands for all; without one it is the pod's own, unless some are named.
+        # An empty namespace selector means all; without one the pod's own, unless some are named.
         self._is_everywhere = every is not None and not (
             every.get("matchLabels") or every.get("matchExpressions")
         )
@@ -53,7 +53,7 @@ def _terms(demand: Demand, kind: str) -> list[_Term]:
 
 
 class TopologyFilter:
-    """What the other pods say about one pod. Made for one decision."""
+    """Constraints between one pod and all others, for one decision."""
 
     def __init__(self, demand: Demand, nodes: NodeCache) -> None:
         self._demand = demand

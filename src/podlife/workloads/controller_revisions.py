@@ -34,7 +34,7 @@ _BY_CONTROLLER = "controller"
 _MOST_OF_OWNER_NAME = 223
 _SAFE_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 _LONG_NUMBER = re.compile(rb"\d{16}")
-# Go reads no such number at all; whatever is written of it, it is no template's.
+# Go cannot parse such a number, so no template has it.
 _BEYOND_FLOATS = 10**308
 _BEGINNING = datetime.min.replace(tzinfo=UTC)
 
@@ -42,7 +42,7 @@ _BEGINNING = datetime.min.replace(tzinfo=UTC)
 class ControllerRevision(msgspec.Struct):
     metadata: WorkloadMetadata
     revision: int = 0
-    # Any JSON at all may stand here: whose revision it is knows what to make of it.
+    # Any JSON: its owner interprets it.
     data: Any = None
 
 
@@ -77,7 +77,7 @@ def _through_floats(value: object) -> object:
 
 
 def template_patch(template: Template) -> bytes:
-    """The patch that restores this template, as it stands in a revision's data."""
+    """The patch that restores this template, as in a revision's data."""
     return canonical_json({"spec": {"template": {**template, "$patch": "replace"}}})
 
 
@@ -157,7 +157,7 @@ def surplus(
 
 @dataclass(frozen=True, slots=True)
 class RevisionDraft:
-    """A revision to be made."""
+    """A revision to create."""
 
     data: bytes
     number: int
@@ -185,7 +185,7 @@ class RevisionDraft:
 
 
 class History:
-    """The revisions of the workloads of one kind. `on_write` is told what the server has answered to each write."""
+    """The revisions of workloads of one kind. `on_write` is called with the result of each write."""
 
     def __init__(
         self,

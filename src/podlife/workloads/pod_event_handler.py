@@ -85,7 +85,7 @@ class PodEventHandler(Generic[W]):
 
     def on_update(self, old: Owned, new: Owned) -> None:
         if old.metadata.uid != new.metadata.uid:
-            # One was deleted and another made under its name, with nothing seen in between.
+            # Deleted and recreated under its name, with no event in between.
             self.on_delete(old)
             self.on_add(new)
             return

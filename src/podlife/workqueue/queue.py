@@ -27,7 +27,7 @@ class Queue(Generic[K]):
         self.name = name
         self.metrics = QueueMetrics()
         self._order: deque[K] = deque()
-        # Everything that needs work, and since when; client-go's dirty set.
+        # Keys that need processing, and since when; client-go's dirty set.
         self._waiting_since: dict[K, float] = {}
         self._working_since: dict[K, float] = {}
         self._getters: deque[asyncio.Future[None]] = deque()

@@ -65,7 +65,7 @@ class BucketLimiter(Generic[K]):
 
 
 class LongestLimiter(Generic[K]):
-    """All of them are asked, and the longest wait counts."""
+    """The longest delay of all limiters."""
 
     def __init__(self, *limiters: RateLimiter[K]) -> None:
         self._limiters = limiters

@@ -52,7 +52,7 @@ from podlife.workloads.status import write_status
 from podlife.workloads.views import WorkloadPod
 from podlife.workqueue import RateLimitedQueue
 
-# How many pods are created, and how many deleted, for one DaemonSet before it is looked at again.
+# Maximum number of creations and of deletions per reconcile.
 _BURST = 250
 # How soon a key comes again that had to wait for its caches.
 _CATCH_UP_SECONDS = 1.0
@@ -60,7 +60,7 @@ _CATCH_UP_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class _Situation:
-    """A DaemonSet and what there is of it, as one pass sees it."""
+    """A DaemonSet with its nodes and pods, as one reconcile sees them."""
 
     key: Key
     daemon_set: DaemonSet
@@ -141,7 +141,7 @@ class DaemonSetController:
             # Its history may be gone before its pods: nothing could be said about them any more.
             return None
         await self._uncertain.settle(key, owner)
-        # Asked before anything is looked at: what comes later is not in what was seen.
+        # Checked before the caches are read: later changes are not in what was read.
         may_act = self._expectations.is_satisfied(key)
         found = await self._look(key, daemon_set, owner)
         return await self._bring_about(found, may_act=may_act)
@@ -160,7 +160,7 @@ class DaemonSetController:
     # Looking
 
     async def _look(self, key: Key, daemon_set: DaemonSet, owner: Owner) -> _Situation:
-        """What there is, after adopting and releasing, and with the history brought up to date."""
+        """The current state, after adoption and release, with an up-to-date history."""
         try:
             selector = selector_of(daemon_set)
         except ValueError as error:
@@ -216,7 +216,7 @@ class DaemonSetController:
         return None if soonest is None else Again.by_clock(soonest)
 
     async def _act(self, found: _Situation) -> float | None:
-        """Do what is to be done now; in how many seconds there may be more, if that is known."""
+        """Act on the state; returns the seconds until the next check, if known."""
         daemon_set = found.daemon_set
         plan = plan_nodes(found.pods, found.fits, found.revision, found.now)
         ended, wait = self._end_of_pods(found, plan.failed, plan.succeeded)
@@ -237,7 +237,7 @@ class DaemonSetController:
         failed: Sequence[tuple[str, WorkloadPod]],
         succeeded: Sequence[tuple[str, WorkloadPod]],
     ) -> tuple[list[WorkloadPod], float | None]:
-        """Those of the pods that are deleted now, and when the next may be; the owner is told of each."""
+        """The failed pods to delete now, and when the next is due; each is recorded as an event."""
         about, namespace = found.owner.object_reference(), found.owner.namespace
         now = asyncio.get_running_loop().time()
         ended, waits = [], []

@@ -19,10 +19,10 @@ class _Wait:
 
 
 class FailedPodsBackoff:
-    """By node and by what is run there; times are the caller's, in seconds."""
+    """Keyed by node and DaemonSet; times are the caller's, in seconds."""
 
     def __init__(self) -> None:
-        # In the order of their times, so that what is over stands in front.
+        # Ordered by time, so that expired entries come first.
         self._waits: dict[Hashable, _Wait] = {}
 
     def seconds_left(self, key: Hashable, now: float) -> float:

@@ -29,7 +29,7 @@ class NodeFit(Enum):
     """How a node suits the daemon."""
 
     SHOULD_RUN = "should run"
-    # Nothing new comes here, and what is here may stay.
+    # No new pods, but running ones may stay.
     MAY_STAY = "may stay"
     MUST_NOT = "must not"
 

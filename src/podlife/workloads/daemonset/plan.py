@@ -37,7 +37,7 @@ def plan_nodes(
         plan.delete += change.delete
         plan.failed += [(name, pod) for pod in change.failed]
         plan.succeeded += [(name, pod) for pod in change.succeeded]
-    # No scheduler will ever bind them, and no collector looks at what is on no node.
+    # The scheduler will never bind them, and nothing else deletes them.
     plan.delete += [
         pod
         for name, found in pods.items()

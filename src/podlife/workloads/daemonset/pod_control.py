@@ -66,7 +66,7 @@ class DaemonPodControl:
                 is_in_vain = True
 
         made = await slow_start(len(nodes), create)
-        # What was refused, or not tried after that, is not waited for.
+        # Refused and skipped requests are not expected.
         self.expectations.add(_key(owner), creations=made.succeeded - len(nodes))
         if made.errors and self.on_failures is not None:
             self.on_failures(_key(owner), made.errors)

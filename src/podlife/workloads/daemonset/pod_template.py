@@ -18,7 +18,7 @@ _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 def daemon_template(template: Template, generation: str, hash_: str) -> Template:
-    """The template with what every daemon pod has: labels that tell its revision, and its tolerations."""
+    """The template with the revision labels and tolerations of daemon pods."""
     metadata, spec = template.get("metadata") or {}, template.get("spec") or {}
     labels = dict(metadata.get("labels") or {})
     if generation:
@@ -57,7 +57,7 @@ def target_node(pod: WorkloadPod) -> str:
 
 
 def is_updated(pod: WorkloadPod, generation: str, hash_: str) -> bool:
-    """Whether it was made of the template as it is now: by its revision or, for pods of long ago, by its number."""
+    """Whether it was created from the current template: by revision or, for old pods, by template generation."""
     labels = pod.metadata.labels
     if hash_ and labels.get(HASH_LABEL) == hash_:
         return True

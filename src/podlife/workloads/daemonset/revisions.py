@@ -46,7 +46,7 @@ class DaemonSetRevisions:
 
     current: ControllerRevision
     old: Sequence[ControllerRevision] = ()
-    # False for one that still belongs to a DaemonSet of before with the same name, and will go with it.
+    # False if it belongs to an earlier DaemonSet of the same name and is deleted with it.
     is_own: bool = True
 
     @property
@@ -55,7 +55,7 @@ class DaemonSetRevisions:
 
 
 class DaemonSetHistory:
-    """`own_writes` is told of all that is written here."""
+    """All writes are recorded in `own_writes`."""
 
     def __init__(
         self,
@@ -132,7 +132,7 @@ class DaemonSetHistory:
             self._own_writes.note(key_of(daemon_set), DAEMON_SETS, written)
 
     async def _with_hash(self, owner: Owner, revision: ControllerRevision) -> ControllerRevision:
-        """With its name for a hash where it has none: revisions of long ago were made so."""
+        """Its hash, or its name for old revisions without one."""
         metadata = revision.metadata
         if HASH_LABEL in metadata.labels:
             return revision
@@ -173,13 +173,13 @@ def split(
     """Those of the template and the others, each from the oldest to the newest."""
     ordered = in_order(revisions)
     current = [each for each in ordered if template_of(each) == template]
-    # Only where none is written as ours: to compare what is written in another way takes much longer.
+    # Only if none is byte-identical: comparing other encodings is much slower.
     current = current or [each for each in ordered if is_revision_of(each, template)]
     names = {each.metadata.name for each in current}
     return current, [each for each in ordered if each.metadata.name not in names]
 
 
 def surplus(old: Sequence[ControllerRevision], live: Collection[str], limit: int) -> list[ControllerRevision]:
-    """The oldest that are more than the limit, but for those that pods were made of."""
+    """The oldest revisions beyond the limit, except those that pods were created from."""
     unused = [each for each in old if each.metadata.labels.get(HASH_LABEL, "") not in live]
     return unused[: max(0, len(old) - limit)]

@@ -102,7 +102,7 @@ def _replace_beside(
         elif name in fits:
             (misplaced if serves else replacement.delete).append(pair.old)
     desired = sum(1 for fit in fits.values() if fit is NodeFit.SHOULD_RUN)
-    # Who surges wants to be served all the time: a pod where none should be goes once enough serve elsewhere.
+    # With surge, a pod on a node that should not run one is deleted once enough others are available.
     replacement.delete += misplaced[: max(0, available - desired)]
     replacement.create_on += candidates[: max(0, max_surge - surging)]
     return replacement

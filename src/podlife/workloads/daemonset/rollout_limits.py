@@ -18,7 +18,7 @@ class RolloutLimits:
 
 
 def limits_of(daemon_set: DaemonSet, desired: int) -> RolloutLimits:
-    """Raises InvalidInputError for what is neither a number nor a percentage."""
+    """Raises InvalidInputError for values that are neither numbers nor percentages."""
     strategy = daemon_set.spec.update_strategy
     rolling = strategy.rolling_update
     if strategy.type != ROLLING_UPDATE or rolling is None:

@@ -42,7 +42,7 @@ def size_annotations(deployment: Deployment) -> dict[str, str]:
 
 
 def revision_of(replica_set: ReplicaSet) -> int | None:
-    """0 where there is none yet, None for one that cannot be read."""
+    """0 if there is none, None if it is invalid."""
     return _read_revision(replica_set.metadata.annotations.get(REVISION))
 
 

@@ -107,7 +107,7 @@ class DeploymentController:
         known = self._replica_sets.cache.by_index(BY_NAMESPACE, deployment.metadata.namespace)
         claimed = await self._writes.claim(deployment, selector, known)
         if not self._own_writes.is_seen(key):
-            # What was adopted or released has changed, and cannot be written as it stands here.
+            # Adopted and released objects have changed: the cached version cannot be written.
             return Again(_CATCH_UP_SECONDS)
         rollout = await self._mark_new(self._with_pods(deployment, claimed))
         revision = rollback_revision(deployment)
@@ -144,7 +144,7 @@ class DeploymentController:
         return replace(rollout, new=marked)
 
     async def _take(self, rollout: Rollout, step: RolloutStep) -> Again | None:
-        """Take the step, and write down how it stands then."""
+        """Execute the step and write the status."""
         deployment, now = rollout.deployment, self._clock.now()
         conditions = conditions_before(rollout, now)
         if step.create is not None:
@@ -162,7 +162,7 @@ class DeploymentController:
         return None if seconds is None else Again.by_clock(seconds)
 
     async def _create(self, rollout: Rollout, replicas: int) -> ReplicaSet:
-        """Where it cannot be made, the Deployment says why, and so does what is raised."""
+        """Create the ReplicaSet; a failure is written to the status and raised."""
         deployment = rollout.deployment
         revision = highest_revision(rollout.old) + 1
         annotations = annotations_of_new(deployment, size_annotations(deployment), revision)
@@ -197,7 +197,7 @@ class DeploymentController:
 
 
 def _revision(rollout: Rollout) -> dict[str, str]:
-    """The annotation that tells a user which of the revisions is the current one."""
+    """Write the annotation with the current revision."""
     revision = rollout.new.metadata.annotations.get(REVISION) if rollout.new is not None else None
     return {} if revision is None else {REVISION: revision}
 

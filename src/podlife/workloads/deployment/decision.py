@@ -14,7 +14,7 @@ from podlife.workloads.deployment.views import RECREATE
 
 
 def next_step(rollout: Rollout) -> RolloutStep:
-    """Raises InvalidInputError for a strategy that is none."""
+    """Raises InvalidInputError for an unknown strategy."""
     deployment = rollout.deployment
     if deployment.metadata.deletion_timestamp is not None:
         return RolloutStep(tells_progress=False)

@@ -14,7 +14,7 @@ from podlife.workqueue import Queue
 
 
 class PodsGoneHandler:
-    """A handler for the informer of pods. The ReplicaSets' own events tell everything else."""
+    """A pod event handler. Events of the ReplicaSets cover everything else."""
 
     def __init__(
         self,

@@ -112,7 +112,7 @@ def seconds_to_deadline(deployment: Deployment, status: Status, now: datetime) -
 
 
 def _was_complete(status: Status, current: dict[str, object] | None) -> bool:
-    """Whether the last rollout is over: pods that come and go afterwards are no progress."""
+    """Whether the last rollout is complete: later changes of pods are no progress."""
     is_over = current is not None and current.get("reason") == _NEW_AVAILABLE
     return is_over and status.get("replicas", 0) == status.get("updatedReplicas", 0)
 

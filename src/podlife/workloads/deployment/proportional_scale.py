@@ -28,7 +28,7 @@ def is_being_scaled(rollout: Rollout) -> bool:
 
 
 def scale(rollout: Rollout) -> tuple[Scale, ...]:
-    """What has to change for the size that the Deployment has now."""
+    """The changes for the Deployment's current size."""
     deployment = rollout.deployment
     if not rollout.replica_sets:
         return ()
@@ -41,7 +41,7 @@ def scale(rollout: Rollout) -> tuple[Scale, ...]:
         return tuple(Scale(each, 0) for each in active(rollout.old))
     if deployment.spec.strategy.type != ROLLING_UPDATE:
         return ()
-    # The shares of the next time are reckoned by what is written now, so all of them are written.
+    # Later proportions are computed from these annotations, so all are written.
     marks = size_annotations(deployment).items()
     return tuple(
         Scale(each, size)

@@ -21,7 +21,7 @@ _INT64 = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Rollback:
-    """What is told; and whose template comes back, None if everything stays."""
+    """The event to record, and the template to restore; None if nothing changes."""
 
     event: tuple[str, str, str]
     target: ReplicaSet | None = None
@@ -38,7 +38,7 @@ class Rollback:
 
 
 def rollback_revision(deployment: Deployment) -> int | None:
-    """Which revision is asked for, 0 for the one before; None if none is."""
+    """The requested revision, 0 for the previous one; None if there is no request."""
     text = deployment.metadata.annotations.get(ROLLBACK_TO, "")
     return int(text) if _INT64.fullmatch(text) else None
 
@@ -70,7 +70,7 @@ def _last_revision(rollout: Rollout) -> int:
 
 
 def _annotations_from(target: ReplicaSet, annotations: Mapping[str, str]) -> dict[str, str]:
-    # With its annotations the ReplicaSet gets back what was said of it, like why it was made.
+    # The annotations are restored too, for example the change cause.
     own = {key: text for key, text in annotations.items() if key in OF_ITS_OWN}
     theirs = target.metadata.annotations.items()
     return own | {key: text for key, text in theirs if key not in OF_ITS_OWN}

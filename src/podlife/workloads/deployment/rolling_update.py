@@ -66,5 +66,5 @@ def _without_unhealthy(old: Sequence[ReplicaSet], most: int) -> list[int]:
 
 
 def _available(replica_set: ReplicaSet) -> int:
-    """Those it has been told to give up are as good as gone, though its status may count them still."""
+    """Pods it is scaling down count as gone, even if its status still includes them."""
     return min(replica_set.status.get("availableReplicas") or 0, replica_set.spec.replicas)

@@ -45,7 +45,7 @@ class RolloutStep:
     scale: tuple[Scale, ...] = ()
     # Old ReplicaSets that are not kept any longer.
     remove: tuple[ReplicaSet, ...] = ()
-    # Whether it is said how the rollout gets on, and whether it is late. Not while it is scaled or paused.
+    # Whether progress and deadline are reported: not while it is scaled or paused.
     tells_progress: bool = True
 
 

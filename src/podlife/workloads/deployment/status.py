@@ -17,7 +17,7 @@ def set_condition(conditions: Conditions, condition: ConditionDict, now: datetim
 
 
 def new_status(rollout: Rollout, conditions: Conditions, now: datetime) -> Status:
-    """The counts, and whether the Deployment is available; what is known of its rollout stays."""
+    """Counts and the Available condition; progress conditions are kept."""
     deployment, replica_sets = rollout.deployment, rollout.replica_sets
     available = total(replica_sets, "availableReplicas")
     updated = () if rollout.new is None else (rollout.new,)

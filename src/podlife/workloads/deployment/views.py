@@ -15,7 +15,7 @@ from podlife.workloads.views import LabelSelectorDict, Status, Template, Workloa
 RECREATE = "Recreate"
 ROLLING_UPDATE = "RollingUpdate"
 
-# What the API writes where there is no limit.
+# The API's value for no limit.
 _NO_LIMIT = 2**31 - 1
 
 

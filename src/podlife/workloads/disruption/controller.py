@@ -38,7 +38,7 @@ from podlife.workqueue import RateLimitedQueue
 
 # How soon a key comes again that had to wait for its caches.
 _CATCH_UP_SECONDS = 1.0
-# The name under which kube-controller-manager tells its events.
+# The component name of kube-controller-manager's events.
 _COMPONENT = "controllermanager"
 
 
@@ -241,6 +241,6 @@ def _selects(budget: Budget, pod: WorkloadPod) -> bool:
 
 
 def _worth(pod: WorkloadPod) -> tuple[bool, bool, str]:
-    """All of a pod that a budget goes by, but its labels."""
+    """The fields of a pod that affect a budget, except labels."""
     owner = controller_of(pod.metadata)
     return is_ready(pod), pod.metadata.deletion_timestamp is not None, owner.uid if owner else ""

@@ -27,7 +27,7 @@ DISRUPTION_ALLOWED = "DisruptionAllowed"
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """How many pods there should be, how many of them healthy, and whose number nobody knows."""
+    """Expected pods, required healthy pods, and pods whose scale is unknown."""
 
     pods: int
     healthy: int
@@ -41,7 +41,7 @@ def needs_scale(spec: BudgetSpec) -> bool:
 
 
 def expected_of(spec: BudgetSpec, pods: int, unmanaged: tuple[str, ...] = ()) -> Expected:
-    """Raises InvalidInputError for what is neither a number nor a percentage."""
+    """Raises InvalidInputError for values that are neither numbers nor percentages."""
     if spec.max_unavailable is not None:
         unavailable = scaled(spec.max_unavailable, pods, round_up=True, what="maxUnavailable")
         return Expected(pods, max(0, pods - unavailable), unmanaged)
@@ -52,7 +52,7 @@ def expected_of(spec: BudgetSpec, pods: int, unmanaged: tuple[str, ...] = ()) ->
 
 @dataclass(frozen=True, slots=True)
 class Disrupted:
-    """What stays recorded as evicted, what was not deleted in time, and when to look again."""
+    """Pods still recorded as evicted, pods not deleted in time, and when to check again."""
 
     recorded: Mapping[str, str]
     overdue: tuple[WorkloadPod, ...] = ()
@@ -70,7 +70,7 @@ def disrupted_of(budget: Budget, pods: Collection[WorkloadPod], now: datetime) -
         if name not in known or pod.metadata.deletion_timestamp is not None:
             continue
         expiry = _expiry(known[name])
-        # At the very moment too: it would have to be looked at again at once.
+        # Inclusive: otherwise it would be checked again immediately.
         if expiry is None or expiry <= now:
             overdue.append(pod)
         else:
@@ -152,7 +152,7 @@ def _with_condition(known: Conditions | None, condition: dict[str, Any]) -> Cond
 
 
 def patch_of(old: Status, new: Status) -> Status:
-    """The merge patch from one status to the other, in which what is no longer recorded as evicted is taken away."""
+    """The merge patch between two statuses, which removes entries of disruptedPods."""
     patch = changed_fields(old, new)
     before, after = old.get("disruptedPods") or {}, patch.get("disruptedPods")
     if after:
@@ -161,7 +161,7 @@ def patch_of(old: Status, new: Status) -> Status:
 
 
 def selector_text(budget: Budget) -> str:
-    """As Go prints it, and as it stands in the events of kube-controller-manager."""
+    """As Go prints it in the events of kube-controller-manager."""
     selector = budget.spec.selector
     if selector is None:
         return "nil"

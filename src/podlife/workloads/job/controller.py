@@ -97,12 +97,12 @@ class JobController:
             self._recorder.event(about, "Warning", "UnknownCompletionMode", message)
             return None
         await self._uncertain.settle(key, owner_of_job(job))
-        # Asked before pods are looked at: what is seen in between is in the cache then.
+        # Checked before pods are read: later events are in the cache then.
         is_settled = self._expectations.is_satisfied(key)
         try:
             return await self._sync.run(key, Sight(job, await self._claim(job), is_settled))
         except NotFoundError:
-            # Deleted meanwhile: its pods are let go one by one.
+            # Deleted meanwhile: its pods are released one by one.
             return None
 
     async def _claim(self, job: Job) -> list[WorkloadPod]:
@@ -157,7 +157,7 @@ class JobController:
             self.stranded_queue.add(key_of(pod))
 
     def _on_gone(self, job: Job) -> None:
-        # Another one of its name may be there before this key is looked at.
+        # A new Job of the same name may exist before this key is handled.
         self._expectations.forget(key_of(job))
         self._uncertain.forget(key_of(job))
         self._stranded.note_gone(job.metadata.uid)

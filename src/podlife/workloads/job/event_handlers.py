@@ -23,7 +23,7 @@ BATCH_SECONDS = 1.0
 
 
 class Batched:
-    """Passes keys on to the queue a second later: what comes meanwhile is looked at together."""
+    """Adds keys to the queue after a second, so that events in between are handled together."""
 
     def __init__(self, queue: DelayingQueue[Key]) -> None:
         self._queue = queue
@@ -33,7 +33,7 @@ class Batched:
 
 
 class JobEventHandler:
-    """`on_finish` is told of each Job that has finished, `on_gone` of each that is not there any more."""
+    """`on_finish` is called for each finished Job, `on_gone` for each deleted one."""
 
     def __init__(
         self, queue: DelayingQueue[Key], on_finish: Callable[[Job], None], on_gone: Callable[[Job], None]

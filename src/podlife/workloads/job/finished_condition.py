@@ -47,7 +47,7 @@ def final_condition(verdict: ConditionDict) -> ConditionDict:
 
 
 def time_to_deadline(context: SyncContext) -> timedelta | None:
-    """How long the Job may still be active; None where there is no such bound."""
+    """Seconds until activeDeadlineSeconds; None if there is none."""
     seconds = context.spec.active_deadline_seconds
     if seconds is None or context.spec.suspend:
         return None

@@ -60,7 +60,7 @@ class IndexRanges:
         return both
 
     def missing_below(self, count: int) -> Iterator[int]:
-        """What is below `count` and not among them, in order."""
+        """The indexes below `count` that are missing, in order."""
         candidate = 0
         for first, last in self.ranges:
             yield from range(candidate, min(first, count))

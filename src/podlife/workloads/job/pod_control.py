@@ -64,13 +64,13 @@ class JobPodControl:
 
         made = await slow_start(wanted.create, create)
         created = made.succeeded - unmade
-        # What was not made is not waited for.
+        # Failed creations are not expected.
         self._expectations.add(key, creations=created - wanted.create)
         self._uncertain.note(key, made.errors)
         return Done(created=created, error=made.errors[0] if made.errors else None)
 
     async def take_back(self, key: Key, owner: Owner, pods: Sequence[WorkloadPod]) -> Done:
-        """Delete pods that are too many: they count as nothing, so the finalizer goes first."""
+        """Delete surplus pods: they are not counted, so the finalizer is removed first."""
         self._expectations.expect_deletions(key, [pod.metadata.uid for pod in pods])
 
         async def take_back(pod: WorkloadPod) -> None:

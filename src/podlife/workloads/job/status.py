@@ -30,7 +30,7 @@ _LEFT_OUT = ("active", "succeeded", "failed", "completedIndexes")
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """What is at work after this pass has created and deleted."""
+    """Active pods after this sync's creations and deletions."""
 
     active: int
     ready: int
@@ -74,7 +74,7 @@ def account(
 def _collect(
     context: SyncContext, verdict: ConditionDict | None, named: dict[str, list[str]]
 ) -> tuple[list[WorkloadPod], bool]:
-    """Which pods may lose their finalizer; their UIDs go into `named`. And whether these are all."""
+    """Pods whose finalizer can be removed; their UIDs are added to `named`. And whether these are all."""
     release: list[WorkloadPod] = []
     new_indexes = 0
     for pod in _in_order(context):
@@ -121,7 +121,7 @@ def with_verdict(status: Status, verdict: ConditionDict, now: datetime) -> Statu
 
 
 def with_start(status: Status, *, is_suspended: bool, now: datetime) -> Status:
-    """A Job starts when it is first looked at, unless it is suspended."""
+    """A Job starts with its first sync, unless it is suspended."""
     if is_suspended or status.get("startTime"):
         return status
     return {**status, "startTime": format_time(now)}

@@ -55,7 +55,7 @@ class Sight:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """What was done about pods, and the status that follows from it but for what is counted."""
+    """What was done to pods, and the resulting status without counts."""
 
     status: Status
     activity: Activity
@@ -103,7 +103,7 @@ class JobSync:
         else:
             step = await self._end(record, owner, context, verdict)
             if not sight.is_settled:
-                # Pods are still to be seen that have to go and be counted as well.
+                # More pods to delete and count are still to be observed.
                 step = replace(step, verdict=None)
         is_whole = await self._count(record, context, step)
         if step.error is not None:
@@ -143,7 +143,7 @@ class JobSync:
         return _Step(status, activity, verdict, wanted.wait, done.error)
 
     async def _count(self, record: JobStatusWriter, context: SyncContext, step: _Step) -> bool:
-        """Bring the status up to date and let counted pods go; says whether all that have finished are counted."""
+        """Update the status and release counted pods; returns whether all finished pods are counted."""
         job = context.job
         counted = account(context, step.status, step.activity, step.verdict)
         if await record.write(counted.status):
@@ -200,7 +200,7 @@ def _activity(context: SyncContext, done: Done) -> Activity:
 def _next_look(context: SyncContext, step: _Step, *, is_whole: bool) -> Again | None:
     waits = []
     if step.wait is not None:
-        # What else happens until then is looked at together.
+        # Other events until then are handled together.
         waits.append(max(BATCH_SECONDS, step.wait.total_seconds()))
     if step.verdict is None and (left := time_to_deadline(context)) is not None:
         # Past it the Job has been judged, and only waits for news of its pods.

@@ -29,7 +29,7 @@ from podlife.workloads.views import WorkloadPod
 
 
 class SyncContext:
-    """`backoff` is what was known of failures in a row before these pods."""
+    """`backoff` is the record of consecutive failures before these pods."""
 
     def __init__(self, job: Job, pods: Sequence[WorkloadPod], backoff: PodBackoff, now: datetime) -> None:
         self.job = job
@@ -44,14 +44,14 @@ class SyncContext:
 
     @cached_property
     def going(self) -> list[WorkloadPod]:
-        """Asked to go, and not at their end."""
+        """Being deleted and not finished."""
         return [pod for pod in self.pods if is_terminating(pod)]
 
     @cached_property
     def ready(self) -> int:
         return sum(1 for pod in self.active if is_ready(pod))
 
-    # What has finished
+    # Finished pods
 
     @cached_property
     def uncounted_succeeded(self) -> frozenset[str]:
@@ -141,7 +141,7 @@ class SyncContext:
         return latest
 
     def pending_indexes(self, count: int) -> list[int]:
-        """The first indexes of which there is no pod and which are not settled."""
+        """The first indexes without a pod that are not finished."""
         taken = self.succeeded_indexes | IndexRanges.of(indexes_of(self.active))
         if self.spec.replaces_only_failed:
             taken |= IndexRanges.of(indexes_of(self.going))
