@@ -145,7 +145,7 @@ async def test_one_of_two_works_and_the_other_takes_over_when_it_is_killed(
         await first.wait_for("first became leader of lease")
         async with controlling("--leader-elect-identity=second", *flags) as second:
             await second.wait_for(
-                "second waits for lease kube-system/podlife-controllers: first holds it since 20"
+                "second waiting for lease kube-system/podlife-controllers: held by first since 20"
             )
             await second.wait_for("each with a --leader-elect-resource-name of its own")
             await first.end(signal.SIGKILL)
