@@ -151,7 +151,7 @@ def test_in_a_cluster_it_answers_gives_the_lease_back_and_ends_at_sigterm(reader
                 assert answer.read() == b"ok"
             assert pools.end(signal.SIGTERM) == 0
         assert "Traceback" not in pools.log
-        assert "waits for lease" not in pools.log
+        assert "waiting for lease" not in pools.log
 
 
 def test_a_server_that_cannot_be_reached_is_told_without_any_setting_of_logs(reader: Reader) -> None:

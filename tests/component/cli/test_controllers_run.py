@@ -90,7 +90,7 @@ async def test_it_keeps_pods_tells_its_numbers_and_gives_the_lease_back(
         'leader_election_master_status{name="podlife-controllers"} 1.0',
         'podlife_controller_reconcile_total{controller="replicaset-controller",result="success"}',
         'podlife_informer_live{resource="replicasets.apps"',
-        'podlife_informer_objects{resource="pods",view="podlife.workloads.views.Pod"}',
+        'podlife_informer_objects{resource="pods",view="podlife.workloads.views.WorkloadPod"}',
         "podlife_client_limit ",
     ):
         assert line in metrics
