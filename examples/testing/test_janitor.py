@@ -39,6 +39,6 @@ async def test_it_goes_on_where_it_was_after_a_restart_and_an_outage(podlife_clu
     await podlife_cluster.controllers.restart("janitor")
     podlife_cluster.api.stall()
     await podlife_cluster.advance(seconds=20)
-    podlife_cluster.api.go_on()
+    podlife_cluster.api.resume()
     await podlife_cluster.advance(minutes=33)
     assert await names(podlife_cluster) == []

@@ -11,15 +11,13 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-__all__ = ["cancel_and_wait", "spawn", "wait_until_set"]
-
 T = TypeVar("T")
 
 
 def spawn(
     coroutine: Coroutine[Any, Any, T], *, name: str, on_failure: Callable[[BaseException], None]
 ) -> asyncio.Task[T]:
-    """Start a named task; `on_failure` is told if it ends with an exception other than cancellation."""
+    """Start a named task; `on_failure` is called if it ends with an exception other than cancellation."""
     task = asyncio.get_running_loop().create_task(coroutine, name=name)
 
     def ended(done: asyncio.Task[T]) -> None:

@@ -19,8 +19,6 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 from podlife.memory import give_back_soon
 
-__all__ = ["BoundedConnection", "UnauthenticatedConnections", "enable_keepalive"]
-
 log = logging.getLogger(__name__)
 
 _MOST_QUOTED = 256

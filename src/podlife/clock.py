@@ -9,15 +9,13 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
-__all__ = ["LAST_MOMENT", "Clock", "ManualClock", "SystemClock", "add_seconds"]
-
 _FIRST_MOMENT = datetime.min.replace(tzinfo=UTC)
 LAST_MOMENT = datetime.max.replace(microsecond=0, tzinfo=UTC)
 """The last second that RFC 3339 can write: 9999-12-31T23:59:59Z."""
 
 
 class Clock(Protocol):
-    """Tells the wall-clock time, always in UTC."""
+    """The wall-clock time, always in UTC."""
 
     def now(self) -> datetime: ...
 
@@ -30,7 +28,7 @@ class SystemClock:
 
 
 class ManualClock:
-    """A clock that stands still until it is turned."""
+    """A clock that only moves when it is set."""
 
     def __init__(self, start: datetime | None = None) -> None:
         self._now = start or datetime(2030, 1, 1, tzinfo=UTC)

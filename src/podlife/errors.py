@@ -9,24 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = [
-    "AlreadyExistsError",
-    "ApiError",
-    "ConfigError",
-    "ConflictError",
-    "ExpiredError",
-    "ForbiddenError",
-    "InvalidError",
-    "NoServerError",
-    "NotFoundError",
-    "PodlifeError",
-    "TerminalError",
-    "TooManyRequestsError",
-    "UnauthorizedError",
-    "UnreachableError",
-]
-
-# A header, or a proxy's mistake, does not keep anybody away for hours.
+# A wrong header must not delay retries for hours.
 _MOST_RETRY_SECONDS = 300
 
 
@@ -97,7 +80,7 @@ class NotFoundError(ApiError):
 
 
 class ConflictError(ApiError):
-    """The object changed, or is not the one that was meant: somebody else was faster."""
+    """The object has changed, or is not the expected one."""
 
     code, reason = 409, "Conflict"
 

@@ -1,12 +1,11 @@
-"""A dictionary that forgets what was used longest ago, so that what it remembers has a bound."""
+"""Bounded dictionaries: one that drops the least recently used entry, and one whose entries also expire."""
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import Hashable
 from typing import Generic, TypeVar
-
-__all__ = ["LruCache"]
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -31,3 +30,20 @@ class LruCache(Generic[K, V]):
         self._entries.move_to_end(key)
         if len(self._entries) > self._most:
             self._entries.popitem(last=False)
+
+    def pop(self, key: K) -> V | None:
+        return self._entries.pop(key, None)
+
+
+class TtlCache(Generic[K, V]):
+    """Times are the event loop's."""
+
+    def __init__(self, most: int = 2048) -> None:
+        self._entries = LruCache[K, tuple[V, float]](most)
+
+    def get(self, key: K) -> V | None:
+        value, until = self._entries.get(key) or (None, 0.0)
+        return value if asyncio.get_running_loop().time() < until else None
+
+    def keep(self, key: K, value: V, *, seconds: float) -> None:
+        self._entries.put(key, (value, asyncio.get_running_loop().time() + seconds))

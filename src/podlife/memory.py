@@ -12,8 +12,6 @@ import ctypes
 from collections.abc import Callable
 from weakref import WeakSet
 
-__all__ = ["CACHED_VALUES", "give_back_soon", "use_one_heap"]
-
 # Entries of a cache whose keys come from requests. Each entry keeps the page on which it was allocated, so that a burst
 # of distinct values leaves that many pages behind; the values that a cluster uses again and again are fewer than these.
 CACHED_VALUES = 256

@@ -14,27 +14,25 @@ from urllib.parse import parse_qsl
 
 from podlife.errors import ApiError
 
-__all__ = ["Body", "Channel", "Handler", "Headers", "Peer", "Query", "Request", "Response", "Upgrade"]
-
 Body = bytes | Sequence[bytes] | AsyncIterator[bytes]
 """Whole, in pieces that are joined on the wire (a list), or a stream (a watch, a log)."""
 
 
-# None of the parameters that there are stands more than a few times.
+# No parameter is repeated more than a few times.
 _MOST_PARAMETERS = 1_000
 
 Headers = Mapping[str, str] | Sequence[tuple[str, str]]
-"""Of an answer: pairs where a name may stand several times."""
+"""Response headers as pairs, because names may repeat."""
 
 
 class Query:
-    """The query of a request: every key may stand several times; the first value counts, as upstream."""
+    """The query of a request: keys may repeat; the first value counts, as upstream."""
 
     __slots__ = ("_parsed", "raw")
 
     def __init__(self, raw: str = "") -> None:
         self.raw = raw
-        # Not read before somebody asks: a client that nobody knows is refused without it.
+        # Read on demand: an unauthenticated client is refused without it.
         self._parsed: dict[str, list[str]] | None = None if raw else {}
 
     @property

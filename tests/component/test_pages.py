@@ -144,13 +144,13 @@ def test_in_a_cluster_it_answers_gives_the_lease_back_and_ends_at_sigterm(reader
     for _ in range(2):
         # The second one need not wait: the lease was given back.
         with started(reader, sys.executable, str(program)) as pools:
-            pools.wait_for("leads by lease kube-system/warm-pools")
+            pools.wait_for("became leader of lease kube-system/warm-pools")
             pools.wait_for("running: warm-pools")
             with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=SECONDS) as answer:
                 assert answer.read() == b"ok"
             assert pools.end(signal.SIGTERM) == 0
         assert "Traceback" not in pools.log
-        assert "waits for lease" not in pools.log
+        assert "waiting for lease" not in pools.log
 
 
 def test_a_server_that_cannot_be_reached_is_told_without_any_setting_of_logs(reader: Reader) -> None:
@@ -165,7 +165,7 @@ def test_a_server_that_cannot_be_reached_is_told_without_any_setting_of_logs(rea
     elsewhere.write_text(json.dumps({"apiVersion": "v1", "kind": "Config", **config}))
     with started(reader, "env", f"KUBECONFIG={elsewhere}", sys.executable, str(program)) as pools:
         pools.wait_for("cannot be reached")
-        assert "the server is not followed" in pools.log, pools.log
+        assert "API server unreachable" in pools.log, pools.log
         assert pools.end(signal.SIGINT) == 0
     assert "Traceback" not in pools.log
 

@@ -94,7 +94,7 @@ async def test_input_that_cannot_work_is_told_once_without_a_traceback(
     await client.close()
     [record] = [record for record in caplog.records if record.levelname != "INFO"]
     assert record.message.startswith(
-        "warm-pools gives up on default/ci: a pool needs an image, a command and a size"
+        "warm-pools: default/ci failed permanently, not retrying: a pool needs an image, a command and a size"
     )
     assert record.exc_info is None
 

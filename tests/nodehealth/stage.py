@@ -12,7 +12,7 @@ from typing import Any
 
 from podlife.client import NODES, PODS, Client
 from podlife.clock import Clock
-from podlife.nodehealth import Settings
+from podlife.nodehealth import NodeHealthSettings
 from tests.component.nodehealth.world import History, World, condition, is_terminating, taints
 from tests.workloads.runs import at_work
 
@@ -29,7 +29,7 @@ PATIENCE_SECONDS = 180.0
 # How long nothing has to change before a scenario is over: longer than a turn takes, and than what comes late.
 QUIET_SECONDS = 2.5
 
-SETTINGS = Settings(
+SETTINGS = NodeHealthSettings(
     monitor_period_seconds=PERIOD_SECONDS,
     monitor_grace_seconds=GRACE_SECONDS,
     startup_grace_seconds=GRACE_SECONDS,

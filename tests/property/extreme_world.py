@@ -22,7 +22,7 @@ from podlife.cli.commands.explain.rules import acting_rules
 from podlife.client import CONFIG_MAPS, DEPLOYMENTS, NAMESPACES, PODS, Client, Ref
 from podlife.controller import ControlPlane, Runnable
 from podlife.errors import NotFoundError, PodlifeError
-from podlife.explain import Reader, as_dict, explain_node, explain_pod
+from podlife.explain import SnapshotReader, as_dict, explain_node, explain_pod
 from podlife.nodehealth.out_of_service import OutOfServiceController, OutOfServiceSettings, Portion
 from podlife.podgc import Collector, Settings
 from podlife.podgc.policy.parse.document import load_policy
@@ -158,7 +158,7 @@ class ExtremeWorld:
         for row in STORED:
             for accept in ("application/json", _TABLE, "application/yaml"):
                 assert (await self._request("GET", _path(row, everywhere=True), accept=accept)).status == 200
-        reader = Reader(self._client, self._cluster.clock, acting_rules())
+        reader = SnapshotReader(self._client, self._cluster.clock, acting_rules())
         world = await reader.everything()
         for pod in world.pods:
             as_dict(explain_pod(world, pod))

@@ -8,27 +8,27 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from podlife.podcontrol import PodCondition, is_available
-from podlife.workloads.daemonset.node_pods import Revision, by_node
-from podlife.workloads.daemonset.placement import Fit
+from podlife.podcontrol import OwnedPodCondition, is_available
+from podlife.workloads.daemonset.node_pods import DaemonRevision, by_node
+from podlife.workloads.daemonset.placement import NodeFit
 from podlife.workloads.daemonset.plan import plan_nodes
 from podlife.workloads.daemonset.pod_template import HASH_LABEL
 from podlife.workloads.daemonset.rolling_update import replace_next
-from podlife.workloads.daemonset.rollout_limits import Limits
-from podlife.workloads.views import Pod, PodMetadata, PodSpec, PodStatus
+from podlife.workloads.daemonset.rollout_limits import RolloutLimits
+from podlife.workloads.views import PodMetadata, WorkloadPod, WorkloadPodSpec, WorkloadPodStatus
 
 BEGIN = datetime(2030, 1, 1, tzinfo=UTC)
 MIN_READY = 3
 
 
 class Cluster:
-    def __init__(self, nodes: int, limits: Limits) -> None:
+    def __init__(self, nodes: int, limits: RolloutLimits) -> None:
         self.names = [f"n{number}" for number in range(nodes)]
-        self.fits = dict.fromkeys(self.names, Fit.SHOULD_RUN)
+        self.fits = dict.fromkeys(self.names, NodeFit.SHOULD_RUN)
         self.limits = limits
         self.now = BEGIN
-        self.pods: dict[str, Pod] = {}
-        self.revision = Revision("1", min_ready_seconds=MIN_READY, is_surging=limits.max_surge > 0)
+        self.pods: dict[str, WorkloadPod] = {}
+        self.revision = DaemonRevision("1", min_ready_seconds=MIN_READY, is_surging=limits.max_surge > 0)
         self._made = 0
 
     # What the controller does
@@ -50,14 +50,14 @@ class Cluster:
             self.create(name)
         self.check_nodes()
 
-    def check_surplus(self, gone: Pod) -> None:
+    def check_surplus(self, gone: WorkloadPod) -> None:
         """A pod that serves goes only where another one serves."""
         if not self.serves(gone):
             return
         others = [pod for pod in self.on(gone.spec.node_name) if pod is not gone]
         assert any(self.serves(pod) for pod in others)
 
-    def check_update(self, gone: list[Pod], create_on: list[str]) -> None:
+    def check_update(self, gone: list[WorkloadPod], create_on: list[str]) -> None:
         serving = [pod for pod in gone if self.serves(pod)]
         assert all(pod.metadata.labels[HASH_LABEL] != self.revision.hash for pod in gone)
         if self.limits.max_surge == 0:
@@ -83,7 +83,9 @@ class Cluster:
             labels={HASH_LABEL: self.revision.hash},
             creation_timestamp=self.now,
         )
-        self.pods[metadata.uid] = Pod(metadata, PodSpec(node_name=name), PodStatus(phase="Running"))
+        self.pods[metadata.uid] = WorkloadPod(
+            metadata, WorkloadPodSpec(node_name=name), WorkloadPodStatus(phase="Running")
+        )
 
     # What nodes do
 
@@ -101,9 +103,9 @@ class Cluster:
             elif choice == 3:
                 pod.status.phase, pod.status.conditions = "Failed", ()
 
-    def ready(self, pod: Pod) -> None:
+    def ready(self, pod: WorkloadPod) -> None:
         if pod.status.phase == "Running" and not pod.status.conditions:
-            pod.status.conditions = (PodCondition("Ready", "True", self.now),)
+            pod.status.conditions = (OwnedPodCondition("Ready", "True", self.now),)
 
     def calm(self) -> None:
         """Nothing goes wrong any more: what is going goes, and what runs becomes ready."""
@@ -114,7 +116,7 @@ class Cluster:
             else:
                 self.ready(pod)
 
-    def on(self, name: str) -> list[Pod]:
+    def on(self, name: str) -> list[WorkloadPod]:
         """Those that are wanted there still."""
         return [
             pod
@@ -124,7 +126,7 @@ class Cluster:
             and pod.status.phase == "Running"
         ]
 
-    def serves(self, pod: Pod) -> bool:
+    def serves(self, pod: WorkloadPod) -> bool:
         return pod.metadata.deletion_timestamp is None and is_available(pod, MIN_READY, self.now)
 
     def is_done(self) -> bool:
@@ -135,8 +137,8 @@ class Cluster:
 
 
 limits = st.one_of(
-    st.integers(1, 4).map(lambda count: Limits(count, 0)),
-    st.integers(1, 4).map(lambda count: Limits(0, count)),
+    st.integers(1, 4).map(lambda count: RolloutLimits(count, 0)),
+    st.integers(1, 4).map(lambda count: RolloutLimits(0, count)),
 )
 steps = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 20)), max_size=60)
 
@@ -144,12 +146,12 @@ steps = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 20)), max_size=60)
 @settings(deadline=None)
 @given(nodes=st.integers(1, 6), limits=limits, before=steps, after=steps)
 def test_update_keeps_its_bounds_and_ends(
-    nodes: int, limits: Limits, before: list[tuple[int, int]], after: list[tuple[int, int]]
+    nodes: int, limits: RolloutLimits, before: list[tuple[int, int]], after: list[tuple[int, int]]
 ) -> None:
     cluster = Cluster(nodes, limits)
     for number, moves in enumerate((before, after), start=1):
         is_surging = limits.max_surge > 0
-        cluster.revision = Revision(str(number), min_ready_seconds=MIN_READY, is_surging=is_surging)
+        cluster.revision = DaemonRevision(str(number), min_ready_seconds=MIN_READY, is_surging=is_surging)
         for choice, which in moves:
             if choice > 3:
                 cluster.decide()

@@ -6,8 +6,8 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from podlife.ownergc.graph import Changes, Graph
-from podlife.ownergc.views import FOREGROUND, ORPHAN, Identity, Metadata, OwnerReference
+from podlife.ownergc.graph import Graph, GraphChanges
+from podlife.ownergc.views import FOREGROUND, ORPHAN, ObjectIdentity, PartialMetadata, PartialOwnerReference
 
 UIDS = ("a", "b", "c", "d", "e")
 NAMESPACES = {"a": "x", "b": "x", "c": "y", "d": "", "e": "x"}
@@ -16,7 +16,9 @@ uids = st.sampled_from(UIDS)
 # Mostly right: a wrong name now and then.
 references = st.lists(
     st.builds(
-        lambda uid, name, block: OwnerReference("v1", "Thing", name or uid, uid, block_owner_deletion=block),
+        lambda uid, name, block: PartialOwnerReference(
+            "v1", "Thing", name or uid, uid, block_owner_deletion=block
+        ),
         uids,
         st.sampled_from(("", "", "", "wrong")),
         st.sampled_from((None, True, False)),
@@ -27,24 +29,30 @@ references = st.lists(
 finalizers = st.sampled_from(((), (FOREGROUND,), (ORPHAN,)))
 
 
-def who(uid: str) -> Identity:
-    return Identity("Thing", "v1", NAMESPACES[uid], uid, uid)
+def who(uid: str) -> ObjectIdentity:
+    return ObjectIdentity("Thing", "v1", NAMESPACES[uid], uid, uid)
 
 
 class Following(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.graph = Graph()
-        self.seen: dict[str, Metadata] = {}
+        self.seen: dict[str, PartialMetadata] = {}
         # Who is known to depend on whom: an owner that went has no dependents, though they still name it.
         self.links: set[tuple[str, str]] = set()
 
     @rule(uid=uids, owners=references, finalizers=finalizers, is_deleted=st.booleans())
     def observe(
-        self, uid: str, owners: tuple[OwnerReference, ...], finalizers: tuple[str, ...], is_deleted: bool
+        self,
+        uid: str,
+        owners: tuple[PartialOwnerReference, ...],
+        finalizers: tuple[str, ...],
+        is_deleted: bool,
     ) -> None:
         before = self.seen.get(uid)
-        now = Metadata(uid, NAMESPACES[uid], uid, "1", "now" if is_deleted else None, finalizers, owners)
+        now = PartialMetadata(
+            uid, NAMESPACES[uid], uid, "1", "now" if is_deleted else None, finalizers, owners
+        )
         known = set(self.nodes())
         changes = self.graph.observe(who(uid), now)
         self.seen[uid] = now
@@ -55,7 +63,12 @@ class Following(RuleBasedStateMachine):
         self.check_looks(uid, before, now, known, changes)
 
     def check_looks(
-        self, uid: str, before: Metadata | None, now: Metadata, known: set[str], changes: Changes
+        self,
+        uid: str,
+        before: PartialMetadata | None,
+        now: PartialMetadata,
+        known: set[str],
+        changes: GraphChanges,
     ) -> None:
         old = {owner.uid: owner for owner in before.owner_references} if before else {}
         joined = {owner.uid for owner in now.owner_references if old.get(owner.uid) != owner}
@@ -107,7 +120,7 @@ class Following(RuleBasedStateMachine):
         assert waiting - {uid} <= {*changes.delete}
         assert not changes.absent, "nobody has seen it go"
 
-    def names(self, dependent: str, identity: Identity) -> bool:
+    def names(self, dependent: str, identity: ObjectIdentity) -> bool:
         is_elsewhere = identity.namespace not in ("", NAMESPACES[dependent])
         named = [owner for owner in self.seen[dependent].owner_references if owner.uid == identity.uid]
         return not is_elsewhere and all(owner.name == identity.name for owner in named)

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from podlife.workloads.statefulset.identity import ordinal_of, pod_name, revision_of
-from podlife.workloads.statefulset.plan import CreatePod, Plan, State, make_plan
+from podlife.workloads.statefulset.plan import CreatePod, StatefulSetPlan, StatefulSetState, make_plan
 from podlife.workloads.statefulset.views import StatefulSet
-from podlife.workloads.views import Pod
+from podlife.workloads.views import WorkloadPod
 from tests.unit.workloads.statefulset.objects import NEW, OLD, pod, state, stateful_set
 
 PHASES = st.sampled_from(["Running", "Running", "Running", "Pending", "Failed", "Succeeded", "Unknown"])
@@ -29,7 +29,7 @@ def sets(draw: st.DrawFn) -> StatefulSet:
 
 
 @st.composite
-def states(draw: st.DrawFn) -> State:
+def states(draw: st.DrawFn) -> StatefulSetState:
     of = draw(sets())
     pods = [
         pod(
@@ -46,12 +46,12 @@ def states(draw: st.DrawFn) -> State:
     return state(of, *pods, current=draw(st.sampled_from([OLD, NEW])))
 
 
-def created(plan: Plan) -> list[CreatePod]:
+def created(plan: StatefulSetPlan) -> list[CreatePod]:
     return [step for stage in plan.stages for step in stage if isinstance(step, CreatePod)]
 
 
 @given(states())
-def test_a_pod_is_only_made_for_an_ordinal_that_is_wanted_and_has_none(of: State) -> None:
+def test_a_pod_is_only_made_for_an_ordinal_that_is_wanted_and_has_none(of: StatefulSetState) -> None:
     names = [step.name for step in created(make_plan(of))]
     wanted = {pod_name("web", ordinal) for ordinal in of.stateful_set.wanted_ordinals}
     assert {*names} <= wanted - {each.metadata.name for each in of.pods}
@@ -59,14 +59,14 @@ def test_a_pod_is_only_made_for_an_ordinal_that_is_wanted_and_has_none(of: State
 
 
 @given(states())
-def test_an_ordered_set_touches_one_pod_at_a_time(of: State) -> None:
+def test_an_ordered_set_touches_one_pod_at_a_time(of: StatefulSetState) -> None:
     plan = make_plan(of)
     if of.stateful_set.is_ordered:
         assert len(created(plan)) + len(list(plan.deletions())) <= 1
 
 
 @given(states())
-def test_an_ordered_set_makes_a_pod_only_behind_pods_that_are_well(of: State) -> None:
+def test_an_ordered_set_makes_a_pod_only_behind_pods_that_are_well(of: StatefulSetState) -> None:
     if not of.stateful_set.is_ordered:
         return
     for step in created(make_plan(of)):
@@ -83,7 +83,7 @@ def test_an_ordered_set_makes_a_pod_only_behind_pods_that_are_well(of: State) ->
 
 
 @given(states())
-def test_a_pod_is_only_deleted_for_a_reason_and_once(of: State) -> None:
+def test_a_pod_is_only_deleted_for_a_reason_and_once(of: StatefulSetState) -> None:
     stateful_set, plan = of.stateful_set, make_plan(of)
     going = list(plan.deletions())
     assert len(going) == len({each.metadata.uid for each in going})
@@ -102,11 +102,11 @@ def test_a_pod_is_only_deleted_for_a_reason_and_once(of: State) -> None:
 
 @settings(max_examples=60)
 @given(states())
-def test_with_nodes_that_do_their_work_every_set_gets_where_it_should(of: State) -> None:
+def test_with_nodes_that_do_their_work_every_set_gets_where_it_should(of: StatefulSetState) -> None:
     """Pods that are made run, and those that are asked to go are gone by the next look."""
     pods = list(of.pods)
     for _ in range(60):
-        now = State(of.stateful_set, of.owner, pods, of.current, of.update, of.claims, of.now)
+        now = StatefulSetState(of.stateful_set, of.owner, pods, of.current, of.update, of.claims, of.now)
         plan = make_plan(now)
         gone = {each.metadata.uid for each in plan.deletions()} | {
             each.metadata.uid for each in pods if each.metadata.deletion_timestamp is not None
@@ -123,18 +123,18 @@ def test_with_nodes_that_do_their_work_every_set_gets_where_it_should(of: State)
         assert {revision_of(each) for each in pods if ordinal_of(each) in updated} <= {of.update.name}
 
 
-def _is_well(each: Pod) -> bool:
+def _is_well(each: WorkloadPod) -> bool:
     return (
         each.status.phase in ("Running", "Failed", "Succeeded") and each.status.conditions[0].status == "True"
     )
 
 
-def _run(of: StatefulSet, step: CreatePod) -> Pod:
+def _run(of: StatefulSet, step: CreatePod) -> WorkloadPod:
     revision = step.pod["metadata"]["labels"]["controller-revision-hash"]
     return pod(of, int(step.name.rpartition("-")[2]), revision=revision, uid=f"made-{step.name}-{revision}")
 
 
-def _heal(of: StatefulSet, each: Pod) -> Pod:
+def _heal(of: StatefulSet, each: WorkloadPod) -> WorkloadPod:
     if each.status.phase in ("Failed", "Succeeded"):
         return each
     how: dict[str, Any] = {"revision": revision_of(each), "uid": each.metadata.uid}

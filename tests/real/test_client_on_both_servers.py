@@ -248,7 +248,7 @@ async def test_a_streaming_list_hands_out_what_there_is_then_what_changes(
         await client.create(CONFIG_MAPS, config_map(name), namespace)
     async with (
         asyncio.timeout(PATIENCE_SECONDS),
-        aclosing(client.follow(CONFIG_MAPS, namespace, options=WatchOptions())) as events,
+        aclosing(client.list_watch(CONFIG_MAPS, namespace, options=WatchOptions())) as events,
     ):
         initial = []
         async for event in events:

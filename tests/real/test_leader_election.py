@@ -53,7 +53,7 @@ async def watching(client: Client, name: str) -> AsyncIterator[list[Object]]:
     states: list[Object] = []
 
     async def watch() -> None:
-        async for event in client.follow(LEASES, "kube-system"):
+        async for event in client.list_watch(LEASES, "kube-system"):
             if isinstance(event, WatchEvent) and event.type is not EventType.DELETED:
                 state: Object = event.object
                 if state["metadata"]["name"] == name:

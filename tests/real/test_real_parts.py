@@ -44,7 +44,7 @@ async def test_kube_controller_manager_runs_the_chosen_controllers(
         spec = {"replicas": 2, "selector": {"matchLabels": labels}, "template": template}
         await client.create(REPLICA_SETS, {"metadata": {"name": "r"}, "spec": spec}, namespace)
         seen: set[str] = set()
-        async with aclosing(client.follow(PODS, namespace)) as events:
+        async with aclosing(client.list_watch(PODS, namespace)) as events:
             while len(seen) < 2:
                 event = await anext(events)
                 if not isinstance(event, Bookmark):

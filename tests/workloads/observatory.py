@@ -87,7 +87,7 @@ class Observatory:
             news.set()
 
     async def _follow(self, ref: Ref) -> None:
-        async with aclosing(self._client.follow(ref)) as events:
+        async with aclosing(self._client.list_watch(ref)) as events:
             async for event in events:
                 if isinstance(event, Bookmark):
                     self._advance(ref, event.resource_version)

@@ -12,17 +12,6 @@ from typing import Any
 
 import msgspec
 
-__all__ = [
-    "Object",
-    "decode_object",
-    "encode",
-    "escape_as_go",
-    "format_micro_time",
-    "format_time",
-    "parse_time",
-    "why_unreadable",
-]
-
 Object = dict[str, Any]
 """An API object, whole and writable."""
 
@@ -35,7 +24,7 @@ _GO_ESCAPES = [(letter.encode(), b"\\u%04x" % ord(letter)) for letter in "<>&\u2
 
 
 def escape_as_go(data: bytes) -> bytes:
-    """The same JSON, with those letters escaped that Go escapes and we do not: where somebody compares bytes."""
+    """The same JSON with Go's additional escapes, for byte-wise comparison."""
     for plain, escaped in _GO_ESCAPES:
         data = data.replace(plain, escaped)
     return data
@@ -55,7 +44,7 @@ def decode_object(data: bytes) -> Object:
 
 
 def why_unreadable(error: Exception) -> str:
-    """What is wrong with JSON, in the words that people know from Kubernetes where there are some."""
+    """The error of invalid JSON, with Kubernetes' wording where it has one."""
     text = str(error)
     return "unexpected end of JSON input" if text == "Input data was truncated" else text
 

@@ -10,8 +10,6 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-__all__ = ["excerpt", "excerpt_json"]
-
 _CUT = "..."
 # No type of Kubernetes is as deep; free-form values can be.
 _DEEPEST = 64

@@ -12,21 +12,6 @@ from typing import Any
 from podlife.api.excerpt import excerpt, excerpt_json
 from podlife.errors import InvalidError
 
-__all__ = [
-    "FieldError",
-    "bad_value",
-    "duplicate",
-    "forbidden",
-    "invalid",
-    "not_found",
-    "not_supported",
-    "required",
-    "too_long",
-    "too_many",
-    "type_invalid",
-]
-
-
 # An object of three megabytes can have a million mistakes, each of which quotes all of it. So many are told, and so
 # much of each value and of all of them together.
 _MOST_TOLD = 1_000

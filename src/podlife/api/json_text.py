@@ -5,8 +5,6 @@ All of them are a few passes in C over valid JSON; what is counted stands outsid
 
 from __future__ import annotations
 
-__all__ = ["MOST_VALUES", "count_keys", "has_too_many_values"]
-
 MOST_VALUES = 50_000
 """The most fields and elements that one object may have. Kubernetes' own objects have some hundreds; checking each
 takes microseconds, and three megabytes have room for a million."""

@@ -12,14 +12,6 @@ from typing import Any
 from podlife.api.field_errors import FieldError, bad_value, forbidden, required, too_long
 from podlife.api.names import check_label_key, check_label_value
 
-__all__ = [
-    "is_empty_selector",
-    "selector_matches",
-    "validate_annotations",
-    "validate_label_selector",
-    "validate_labels",
-]
-
 _LARGEST_ANNOTATIONS = 256 * 1024
 
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-__all__ = ["field_setter", "finalizer_setter"]
-
 
 def finalizer_setter(metadata: dict[str, Any], finalizer: str) -> tuple[str, str]:
-    """The manager that set the finalizer and when it last wrote its fields, as written; "" where nobody knows."""
+    """The manager that set the finalizer and the time of its last write; "" if unknown."""
     # In managedFields a member of a set is its JSON after "v:".
     key = f"v:{json.dumps(finalizer, ensure_ascii=False)}"
     for entry in metadata.get("managedFields") or ():

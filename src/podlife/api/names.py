@@ -10,23 +10,6 @@ from __future__ import annotations
 import random
 import re
 
-__all__ = [
-    "check_c_identifier",
-    "check_config_key",
-    "check_dns1035_label",
-    "check_dns_label",
-    "check_dns_search",
-    "check_dns_subdomain",
-    "check_env_name",
-    "check_http_header_name",
-    "check_label_key",
-    "check_label_value",
-    "check_path_segment",
-    "check_percent",
-    "check_port_name",
-    "generate_name",
-]
-
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = _LABEL + r"(\." + _LABEL + ")*"
 _SEARCH_LABEL = "_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
@@ -123,7 +106,7 @@ def check_dns1035_label(name: str, *, prefix: bool = False) -> list[str]:
 
 
 def check_dns_search(name: str) -> list[str]:
-    """A search domain of a resolver: a subdomain in which underscores may stand."""
+    """A search domain of a resolver: a subdomain that may contain underscores."""
     problems = _too_long(name, 253)
     if not _is_search(name):
         problems.append(_rule(_SUBDOMAIN_RULE.replace("'-' or", "'_', '-' or"), _SEARCH, "example.com"))
@@ -131,7 +114,7 @@ def check_dns_search(name: str) -> list[str]:
 
 
 def check_path_segment(name: str, *, prefix: bool = False) -> list[str]:
-    """Names of kinds with no rule of their own: whatever can stand in a URL's path."""
+    """Names of kinds without their own rule: anything that is valid in a URL path."""
     if not prefix and name in (".", ".."):
         return [f"may not be '{name}'"]
     return [f"may not contain '{sign}'" for sign in "/%" if sign in name]

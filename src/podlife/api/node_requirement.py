@@ -11,8 +11,6 @@ from typing import Any
 
 from podlife.api.selectors import LabelRequirement, LabelSelector
 
-__all__ = ["NodeRequirement", "tolerates"]
-
 _OPERATORS = {
     "In": "in",
     "NotIn": "notin",

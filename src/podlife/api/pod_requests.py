@@ -8,8 +8,6 @@ from ipaddress import ip_address
 
 from podlife.api.quantity import parse_nanos
 
-__all__ = ["HostPort", "Quantities", "add_up", "amount", "amounts", "clash", "host_address"]
-
 Quantities = Mapping[str, str | int]
 HostPort = tuple[str, int, str]
 """Protocol, number, and address: empty for all addresses of the node."""

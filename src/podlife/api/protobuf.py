@@ -18,8 +18,6 @@ import msgspec
 from podlife.api.codec import Object, format_micro_time, format_time
 from podlife.api.schema import Type, type_named, type_of_kind
 
-__all__ = ["MEDIA_TYPE", "decode"]
-
 MEDIA_TYPE = "application/vnd.kubernetes.protobuf"
 
 _MAGIC = b"k8s\x00"

@@ -13,8 +13,6 @@ from typing import NamedTuple
 
 from podlife.memory import CACHED_VALUES
 
-__all__ = ["NANOS", "Quantity", "canonical_quantity", "parse_nanos", "parse_quantity"]
-
 NANOS = 10**9
 """Nanos in one."""
 
@@ -26,10 +24,10 @@ _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 _DECIMAL_SUFFIX = {exponent: suffix for suffix, exponent in _DECIMAL.items()}
 _BINARY_SUFFIX = {exponent // 10: suffix for suffix, exponent in _BINARY.items()}
 _EXPONENT = re.compile(r"[eE][-+]?[0-9]+").fullmatch
-# Far above what anybody means, and low enough that a hostile exponent costs nothing.
+# Far above realistic values, and low enough that a hostile exponent is cheap.
 _LARGEST_EXPONENT = 300
 _LARGEST_BINARY = (2**63 - 1) * NANOS
-# More digits than anybody means. Texts that were read are kept for a while, so that none may be long.
+# More digits than realistic values have; parsed texts are cached, so they must be short.
 _LONGEST = 1000
 
 

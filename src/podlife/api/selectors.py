@@ -15,19 +15,6 @@ from typing import Any
 from podlife.api.field_errors import FieldError, bad_value, not_supported
 from podlife.api.names import check_label_key, check_label_value
 
-__all__ = [
-    "EVERYTHING",
-    "NOTHING",
-    "FieldRequirement",
-    "FieldSelector",
-    "LabelRequirement",
-    "LabelSelector",
-    "escape_field_value",
-    "label_selector_from_dict",
-    "parse_field_selector",
-    "parse_label_selector",
-]
-
 Labels = Mapping[str, str]
 
 _BINARY = ("in", "notin", "=", "==", "!=", "gt", "lt")
@@ -300,7 +287,7 @@ class _LabelParser:
             raise ValueError(f"found '{self._peek()}', expected: ',', ')' or identifier")
         values: set[str] = set()
         while True:
-            # A comma or a parenthesis where a value could stand means the empty value.
+            # A comma or a parenthesis in place of a value means the empty value.
             if self._peek() in (",", ")"):
                 values.add("")
             else:
@@ -373,7 +360,7 @@ _ESCAPE = re.compile(r"[\\,=]")
 
 
 def escape_field_value(value: str) -> str:
-    """The value as it must stand in a field selector."""
+    """The value escaped for a field selector."""
     return _ESCAPE.sub(lambda found: "\\" + found[0], value)
 
 

@@ -18,8 +18,6 @@ from podlife.errors import (
     UnauthorizedError,
 )
 
-__all__ = ["failure", "from_status", "success"]
-
 T = TypeVar("T")
 
 # A message may quote what a client sent. Both are above what validation puts together (`field_errors`).
@@ -39,7 +37,7 @@ _BY_REASON: dict[str, type[ApiError]] = {
         UnauthorizedError,
     )
 }
-# A Status without a reason, or an answer that is no Status at all, is told by its code.
+# A Status without a reason, or a response that is not a Status, is classified by its code.
 _BY_CODE: dict[int, type[ApiError]] = {
     401: UnauthorizedError,
     403: ForbiddenError,
@@ -52,7 +50,7 @@ _BY_CODE: dict[int, type[ApiError]] = {
 
 
 def failure(error: ApiError) -> Object:
-    """The Status that tells of this error."""
+    """The Status of this error."""
     status: Object = {
         "kind": "Status",
         "apiVersion": "v1",

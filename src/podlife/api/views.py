@@ -13,21 +13,6 @@ from sys import intern
 
 import msgspec
 
-__all__ = [
-    "Condition",
-    "Metadata",
-    "MetadataOnly",
-    "Node",
-    "NodeSpec",
-    "NodeStatus",
-    "OwnerReference",
-    "Pod",
-    "PodSpec",
-    "PodStatus",
-    "Taint",
-    "controller_of",
-]
-
 
 class OwnerReference(msgspec.Struct, rename="camel", gc=False):
     api_version: str = ""

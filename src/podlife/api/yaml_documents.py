@@ -1,10 +1,8 @@
-"""YAML in, as the JSON that it means.
+"""Converts YAML to JSON.
 
-YAML can say more than JSON, and say it in ways that cost a reader everything: nesting that overflows the stack of
-a parser written in C, anchors that make a short document an endless one, and numbers of base 60, whose value takes
-quadratic time. A value takes a hundred times as long to read as in JSON. So the events of a document are looked at
-before anything is built from them: depth and number of values are bounded, and there are no aliases. What would be a
-number of base 60 (`12:30`) is text, as for Kubernetes' own parser.
+YAML allows input that is expensive to read: nesting that overflows the stack of a C parser, aliases that expand
+without end, base-60 numbers with quadratic cost. Parser events are therefore checked first: depth and number of
+values are bounded and aliases are refused. Base-60 numbers (`12:30`) are text, as in Kubernetes' own parser.
 """
 
 from __future__ import annotations
@@ -16,8 +14,6 @@ import msgspec
 
 from podlife.api.codec import encode
 from podlife.api.json_text import MOST_VALUES
-
-__all__ = ["safe_loader", "yaml_to_json"]
 
 # Deeper than any object of Kubernetes, and far from the end of any stack.
 _MOST_DEPTH = 256

@@ -16,6 +16,7 @@ from typing import Annotated, Any, TypeVar, get_type_hints
 import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
+from podlife.api.durations import MAX_SECONDS, NUMBER, parse_go_duration
 from podlife.cli.completions import one_of
 
 __all__ = [
@@ -23,7 +24,6 @@ __all__ = [
     "GoCommand",
     "ListenOption",
     "RootGroup",
-    "format_duration",
     "format_option",
     "parse_address",
     "parse_boolean",
@@ -40,12 +40,6 @@ R = TypeVar("R")
 # What can run the containers of a node.
 RUNTIMES = ("process", "containerd", "sim")
 
-_UNIT_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
-_NUMBER = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)"
-_PART = re.compile(rf"({_NUMBER})({'|'.join(_UNIT_SECONDS)})")
-_DURATION = re.compile(rf"([-+]?)((?:{_PART.pattern})+)")
-# What Go's durations can hold, some 292 years.
-_MOST_SECONDS = 2.0**63 / 1e9
 _BOOLEANS = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
 
 ListenOption = Annotated[
@@ -153,23 +147,20 @@ def parse_duration(text: str | float) -> float:
     """Seconds, from what Go reads as a duration: 40s, 1m30s, 500ms, 0."""
     if not isinstance(text, str):
         return text  # a default, which is in seconds already
-    if text == "0":
-        return 0.0
-    match = _DURATION.fullmatch(text)
-    if match is None:
+    seconds = parse_go_duration(text)
+    if seconds is None:
         # Policies have days; Go's durations end with hours.
         days = re.fullmatch(r"([0-9]{1,5})([dw])", text)
         hours = f"{int(days[1]) * (24 if days[2] == 'd' else 168)}h" if days else ""
         raise typer.BadParameter(f"{text!r} is not a duration: write {hours or 'it as 40s, 1m30s or 500ms'}")
-    seconds = sum(float(number) * _UNIT_SECONDS[unit] for number, unit in _PART.findall(match[2]))
-    if seconds >= _MOST_SECONDS:
+    if abs(seconds) >= MAX_SECONDS:
         raise typer.BadParameter(f"{text!r} is longer than anybody waits: write at most 2562047h")
-    return -seconds if match[1] == "-" else seconds
+    return seconds
 
 
 def parse_timeout(text: str | float) -> float:
     """As `parse_duration`; a bare number is seconds, as kubectl's --request-timeout has it."""
-    seconds = float(text) if isinstance(text, str) and re.fullmatch(_NUMBER, text) else parse_duration(text)
+    seconds = float(text) if isinstance(text, str) and re.fullmatch(NUMBER, text) else parse_duration(text)
     if seconds < 0:
         raise typer.BadParameter(f"{text!r} lies in the past: write how long to wait")
     return seconds
@@ -196,17 +187,6 @@ def whole_number(least: int | None = None, most: int | None = None) -> Callable[
         return number
 
     return parse
-
-
-def format_duration(seconds: float) -> str:
-    """A length of time as people read it, to two units: 3d4h, 2m5s, 40s."""
-    left = max(0, round(seconds))
-    parts = []
-    for unit, size in (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)):
-        count, left = divmod(left, size)
-        if count:
-            parts.append(f"{count}{unit}")
-    return "".join(parts[:2]) or "0s"
 
 
 def parse_boolean(text: str) -> bool | None:

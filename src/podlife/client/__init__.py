@@ -1,32 +1,35 @@
-"""A client for any Kubernetes API server: configuration and credentials, verbs, watches, adaptive flow control.
+"""Client for any Kubernetes API server: configuration, credentials, verbs, watches, adaptive flow control.
 
     async with Client.connect(load()) as client:
         pods = await client.list_all(PODS)
 
-It guarantees that no request is repeated which may have been executed, that every wait has a deadline, and
-that a watch loses nothing. What carries the requests is a seam: `HttpTransport`, or `InProcessTransport` into
-an API server in the same process. Caches and work queues belong to others.
+Guarantees:
+* A request that may have been executed is never sent again.
+* Every wait has a deadline.
+* A watch loses no event.
 
-A name is imported from its module when it is first used, so that `import podlife.client` costs nothing.
+Requests are carried by a `Transport`: `HttpTransport`, or `InProcessTransport` to an API server in the same process.
+Caches and work queues are in `informer` and `workqueue`.
+
+Names are imported from their modules on first use, so `import podlife.client` is cheap.
 """
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
+
+from podlife.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from podlife.client.client import Client
-    from podlife.client.config import (
+    from podlife.client.config import Flags, in_cluster, load
+    from podlife.client.connection import (
         BasicAuth,
         Connection,
         ExecAuth,
-        Flags,
         ProviderAuth,
         TokenAuth,
         TokenFileAuth,
-        in_cluster,
-        load,
     )
     from podlife.client.http_transport import HttpTransport
     from podlife.client.in_process import InProcessTransport
@@ -64,7 +67,7 @@ if TYPE_CHECKING:
         Ref,
     )
     from podlife.client.rest_client import Reply, WithdrawnError
-    from podlife.client.transport import Answer, DeadlineError, NotSentError, Transport
+    from podlife.client.transport import DeadlineError, NotSentError, Transport, TransportResponse
     from podlife.client.views import BadAnswerError, Page
     from podlife.client.watch import Bookmark, EventType, WatchEvent
 
@@ -90,7 +93,6 @@ __all__ = [
     "SERVICES",
     "SERVICE_ACCOUNTS",
     "STATEFUL_SETS",
-    "Answer",
     "BadAnswerError",
     "BasicAuth",
     "Bookmark",
@@ -117,6 +119,7 @@ __all__ = [
     "TokenAuth",
     "TokenFileAuth",
     "Transport",
+    "TransportResponse",
     "WatchEvent",
     "WatchOptions",
     "WithdrawnError",
@@ -125,30 +128,76 @@ __all__ = [
     "load",
 ]
 
-# Where to look, the cheapest first.
-_MODULES = (
-    "refs",
-    "transport",
-    "options",
-    "limiter",
-    "views",
-    "watch",
-    "rest_client",
-    "client",
-    "in_process",
-    "config",
-    "http_transport",
+__getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        "podlife.client.client": ("Client",),
+        "podlife.client.config": ("Flags", "in_cluster", "load"),
+        "podlife.client.connection": (
+            "BasicAuth",
+            "Connection",
+            "ExecAuth",
+            "ProviderAuth",
+            "TokenAuth",
+            "TokenFileAuth",
+        ),
+        "podlife.client.http_transport": ("HttpTransport",),
+        "podlife.client.in_process": ("InProcessTransport",),
+        "podlife.client.limiter": (
+            "Limiter",
+            "LimiterSettings",
+            "LimiterState",
+        ),
+        "podlife.client.options": (
+            "DeleteOptions",
+            "ListOptions",
+            "LogOptions",
+            "PatchType",
+            "WatchOptions",
+            "WriteOptions",
+        ),
+        "podlife.client.refs": (
+            "CONFIG_MAPS",
+            "CONTROLLER_REVISIONS",
+            "CRON_JOBS",
+            "DAEMON_SETS",
+            "DEPLOYMENTS",
+            "ENDPOINTS",
+            "EVENTS",
+            "JOBS",
+            "LEASES",
+            "NAMESPACES",
+            "NODES",
+            "PERSISTENT_VOLUME_CLAIMS",
+            "PERSISTENT_VOLUMES",
+            "POD_DISRUPTION_BUDGETS",
+            "PODS",
+            "REPLICA_SETS",
+            "REPLICATION_CONTROLLERS",
+            "SECRETS",
+            "SERVICE_ACCOUNTS",
+            "SERVICES",
+            "STATEFUL_SETS",
+            "Ref",
+        ),
+        "podlife.client.rest_client": (
+            "Reply",
+            "WithdrawnError",
+        ),
+        "podlife.client.transport": (
+            "TransportResponse",
+            "DeadlineError",
+            "NotSentError",
+            "Transport",
+        ),
+        "podlife.client.views": (
+            "BadAnswerError",
+            "Page",
+        ),
+        "podlife.client.watch": (
+            "Bookmark",
+            "EventType",
+            "WatchEvent",
+        ),
+    },
 )
-
-
-def __getattr__(name: str) -> object:
-    for module_name in _MODULES if name in __all__ else ():
-        module = importlib.import_module(f"podlife.client.{module_name}")
-        if name in module.__all__:
-            return globals().setdefault(name, getattr(module, name))
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    """Names that have not been used yet too, for completion and `help`."""
-    return sorted({*globals(), *__all__})

@@ -1,8 +1,8 @@
 """The verbs of the Kubernetes API over any transport.
 
-Objects come back as plain dictionaries, which may be written back, or as a `view` that declares just what its
-reader needs. Refusals are typed errors. Requests are let in by one limiter and have one deadline; what is safe
-to repeat is repeated within it (see `retry`), nothing else is.
+Objects are returned as plain dictionaries, which can be written back, or as a `view` that declares only the fields
+its reader needs. Error responses are typed exceptions. One limiter admits all requests; each has one deadline, within
+which only requests that are safe to repeat are retried (see `retry`).
 """
 
 from __future__ import annotations
@@ -25,18 +25,16 @@ from podlife.client.options import (
     WriteOptions,
 )
 from podlife.client.refs import PODS, Ref
-from podlife.client.rest_client import Calls, Reply
+from podlife.client.rest_client import Reply, RestClient
 from podlife.client.transport import NamedTransport
 from podlife.client.views import BadAnswerError, Page, T, decode, decode_page
-from podlife.client.watch import Bookmark, Target, WatchEvent, watch
+from podlife.client.watch import Bookmark, WatchEvent, WatchTarget, watch
 from podlife.errors import ExpiredError
 from podlife.wire import Query, Request
 
 if TYPE_CHECKING:
-    from podlife.client.config import Connection
+    from podlife.client.connection import Connection
     from podlife.client.transport import Transport
-
-__all__ = ["Client"]
 
 _PAGE = 500
 # A page that holds any list.
@@ -57,7 +55,7 @@ class Client:
     ) -> None:
         # The namespace that the configuration names: for callers to use, the verbs themselves never guess.
         self.namespace = namespace
-        self._calls = Calls(
+        self._calls = RestClient(
             transport, limiter or Limiter(), timeout_seconds=timeout_seconds, on_warning=on_warning
         )
         self._without_streaming: set[str] = set()
@@ -76,7 +74,7 @@ class Client:
         return self._copy(self._calls.transport, limiter or self._calls.limiter, seconds)
 
     def named(self, component: str) -> Client:
-        """The same client, whose requests carry this name in their User-Agent: an audit log tells who asked by it."""
+        """The same client with this User-Agent, which identifies it in an audit log."""
         transport = NamedTransport(self._calls.transport, component)
         return self._copy(transport, self._calls.limiter, self._calls.timeout_seconds)
 
@@ -92,7 +90,7 @@ class Client:
         return other
 
     def apart(self) -> Client:
-        """The same client in every way, for a caller who may withdraw from it by itself."""
+        """The same client for a caller that may withdraw independently."""
         return self.with_timeout(self._calls.timeout_seconds)
 
     def withdraw(self) -> None:
@@ -191,7 +189,7 @@ class Client:
         options: ListOptions | None = None,
         view: type[T] | None = None,
     ) -> Page[T]:
-        """The whole list, read in pages. One that expires on the way is read anew, at once and as a whole."""
+        """The whole list, read in pages. If it expires on the way it is read again in one request."""
         items: list[T] = []
         try:
             async for page in self.pages(ref, namespace, options=options, view=view):
@@ -213,10 +211,10 @@ class Client:
         view: type[T] | None = None,
     ) -> AsyncGenerator[WatchEvent[T] | Bookmark, None]:
         """Every change after `resource_version`; see `podlife.client.watch`. Close it with `aclosing`."""
-        target = Target(str(ref), ref.path(namespace), view, options or WatchOptions())
+        target = WatchTarget(str(ref), ref.path(namespace), view, options or WatchOptions())
         return watch(self._calls, target, resource_version)
 
-    def follow(
+    def list_watch(
         self,
         ref: Ref,
         namespace: str = "",
@@ -224,8 +222,8 @@ class Client:
         options: WatchOptions | None = None,
         view: type[T] | None = None,
     ) -> AsyncGenerator[WatchEvent[T] | Bookmark, None]:
-        """What there is, a synced Bookmark, then every change; see `podlife.client.list_watch`."""
-        from podlife.client.list_watch import follow
+        """The existing objects, a synced Bookmark, then every change; see `podlife.client.list_watch`."""
+        from podlife.client.list_watch import list_watch
 
         options = options or WatchOptions()
         selection = ListOptions(
@@ -238,13 +236,13 @@ class Client:
         def read_pages() -> AsyncGenerator[Page[T], None]:
             return self.pages(ref, namespace, options=selection, view=view, report=options.report)
 
-        target = Target(str(ref), ref.path(namespace), view, options)
-        return follow(self._calls, target, read_pages, self._without_streaming)
+        target = WatchTarget(str(ref), ref.path(namespace), view, options)
+        return list_watch(self._calls, target, read_pages, self._without_streaming)
 
     async def logs(
         self, name: str, namespace: str, options: LogOptions | None = None
     ) -> AsyncGenerator[bytes, None]:
-        """The log of a container, piece by piece; with `follow`, until the container ends."""
+        """The log of a container, piece by piece; with `list_watch`, until the container ends."""
         path = PODS.path(namespace, _required(name), "log")
         parameters = (options or LogOptions()).parameters()
         answer = await self._calls.open(_request("GET", path, parameters, None, {"Accept": "*/*"}))

@@ -1,158 +1,23 @@
-"""Where an API server is and how to prove who we are: one frozen value, whatever it was read from.
+"""Finds the API server to use, as kubectl does: flags, then kubeconfig files, then the pod's service account.
 
-`load` looks where kubectl looks: explicit flags, kubeconfig files, the pod's own service account. The result
-is plain data: nothing is connected to and no login is run before the first request. Secrets never show in a
-`repr`. What cannot be used raises ConfigError: one line that says what, in which file, and what to do.
+`load` returns a `Connection`; nothing is connected to. Invalid configuration raises ConfigError: one line with the
+file, the problem and what to do.
 """
 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from podlife.client.connection import Connection, TokenAuth, TokenFileAuth, is_this_machine, read_file
+from podlife.client.kubeconfig import Kubeconfig
 from podlife.errors import ConfigError, NoServerError
 
-__all__ = [
-    "Auth",
-    "BasicAuth",
-    "Connection",
-    "ExecAuth",
-    "Flags",
-    "ProviderAuth",
-    "TokenAuth",
-    "TokenFileAuth",
-    "in_cluster",
-    "is_in_cluster",
-    "is_this_machine",
-    "load",
-]
-
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-
-
-@dataclass(frozen=True, slots=True)
-class TokenAuth:
-    token: str = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class TokenFileAuth:
-    """A token that somebody else renews: the file is read again as time goes by."""
-
-    path: Path
-
-
-@dataclass(frozen=True, slots=True)
-class BasicAuth:
-    username: str
-    password: str = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class ExecAuth:
-    """A program that logs in. `origin` says where it was configured, for messages and for relative paths."""
-
-    command: str
-    api_version: str
-    origin: str
-    arguments: tuple[str, ...] = field(default=(), repr=False)
-    environment: tuple[tuple[str, str], ...] = field(default=(), repr=False)
-    interactive_mode: str = "IfAvailable"
-    install_hint: str = ""
-    # What the program is told of the cluster, where `provideClusterInfo` asks for it.
-    cluster: Mapping[str, Any] | None = field(default=None, repr=False)
-    timeout_seconds: float = 60.0
-
-
-@dataclass(frozen=True, slots=True)
-class ProviderAuth:
-    """A login of the old `auth-provider` kind, which kubernetes_asyncio knows how to do.
-
-    `kubeconfig` is the merged configuration, `context` the one to use of it."""
-
-    name: str
-    context: str
-    origin: str
-    kubeconfig: Mapping[str, Any] = field(repr=False)
-
-
-Auth = TokenAuth | TokenFileAuth | BasicAuth | ExecAuth | ProviderAuth
-
-
-@dataclass(frozen=True, slots=True)
-class Connection:
-    """Everything a transport needs to know. Certificates and keys are PEM."""
-
-    server: str
-    namespace: str = "default"
-    auth: Auth | None = None
-    certificate_authority: bytes = field(default=b"", repr=False)
-    client_certificate: bytes = field(default=b"", repr=False)
-    client_key: bytes = field(default=b"", repr=False)
-    is_insecure: bool = False
-    tls_server_name: str = ""
-    proxy_url: str = field(default="", repr=False)
-    # Header names and values, in order: a group may stand several times.
-    impersonation: tuple[tuple[str, str], ...] = ()
-    compression: bool = True
-    # Where it was read from, for messages: "context dev of /home/me/.kube/config".
-    origin: str = "the given server"
-
-    def __post_init__(self) -> None:
-        if not _is_address(self.server):
-            raise ConfigError(
-                f"{self.origin}: {_without_secrets(self.server)!r} is not the address of a server; "
-                "write https://HOST:PORT"
-            )
-        if "@" in urlsplit(self.server).netloc:
-            # It would stand in every message about the server.
-            raise ConfigError(
-                f"{self.origin}: the address {_without_secrets(self.server)!r} has a user in it; leave that out, "
-                "and configure a user"
-            )
-        if self.is_insecure and self.certificate_authority:
-            raise ConfigError(
-                f"{self.origin}: a certificate authority and insecure-skip-tls-verify exclude each other; "
-                "leave one out"
-            )
-        if self.tls_server_name and not _is_host(self.tls_server_name):
-            raise ConfigError(f"{self.origin}: tls-server-name is not the name of a host; correct it")
-        if bool(self.client_certificate) != bool(self.client_key):
-            missing, given = ("key", "certificate") if self.client_certificate else ("certificate", "key")
-            raise ConfigError(f"{self.origin}: there is a client {given} but no client {missing}; give both")
-        if self.proxy_url and not _is_address(self.proxy_url):
-            raise ConfigError(
-                f"{self.origin}: the proxy must be an http:// or https:// one; set proxy-url or HTTPS_PROXY"
-            )
-
-
-def _is_address(text: str) -> bool:
-    try:
-        url = urlsplit(text)
-        # Asked for, it is read: what is no number, or too large a one, raises.
-        is_complete = url.scheme in ("http", "https") and _is_host(url.hostname or "") and url.port != 0
-    except ValueError:
-        return False
-    return is_complete and not re.search(r"[\x00-\x1f\x7f]", text) and not re.search(r"\s", url.netloc)
-
-
-def _is_host(name: str) -> bool:
-    """Whether a name can be looked up at all: an address, or labels of a length that there is."""
-    try:
-        labels = (name if name.isascii() else name.encode("idna").decode()).removesuffix(".").split(".")
-    except UnicodeError:
-        return False
-    return name.isprintable() and (":" in name or all(0 < len(label) < 64 for label in labels))
-
-
-def _without_secrets(address: str) -> str:
-    return re.sub(r"//.*@", "//…@", address)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,8 +56,6 @@ def load(flags: Flags | None = None, environment: Mapping[str, str] | None = Non
 
 
 def _from_files(flags: Flags, environment: Mapping[str, str]) -> Connection:
-    from podlife.client.kubeconfig import Kubeconfig
-
     kubeconfig = Kubeconfig.find(flags.kubeconfig, environment)
     if kubeconfig is not None:
         return kubeconfig.connection(
@@ -281,23 +144,6 @@ def in_cluster(
         certificate_authority=read_file(service_account / "ca.crt", origin),
         origin=origin,
     )
-
-
-def read_file(path: Path, origin: str) -> bytes:
-    """The content of a file that a configuration names; raises ConfigError."""
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise ConfigError(f"{origin}: cannot read {path}: {reason}; check the path") from None
-
-
-def is_this_machine(host: str) -> bool:
-    """Whether what is sent there never leaves the machine. Names may lead anywhere, `127.example` too."""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def proxy_for(server: str, environment: Mapping[str, str]) -> str:

@@ -1,7 +1,7 @@
-"""Who we are, at the moment of a request: configured once, renewed when it is time or when a server says 401.
+"""Credential providers: static tokens, token files, basic auth, exec plugins, legacy auth providers.
 
-`Credentials.current()` is asked before every request, so it is cheap while nothing has changed. After a 401
-`renew(refused)` says whether asking again may bring something else. No `repr` shows a secret.
+`current()` is called before every request and is cheap while nothing has changed. After a 401, `renew(refused)`
+reports whether another attempt may use a different credential. No `repr` shows a secret.
 """
 
 from __future__ import annotations
@@ -9,10 +9,8 @@ from __future__ import annotations
 import asyncio
 import base64
 import importlib
-from dataclasses import dataclass, field
-from typing import Protocol
 
-from podlife.client.config import (
+from podlife.client.connection import (
     Auth,
     BasicAuth,
     ExecAuth,
@@ -21,32 +19,13 @@ from podlife.client.config import (
     TokenFileAuth,
     read_file,
 )
+from podlife.client.credential import Credential, Credentials
+from podlife.client.exec_plugin import ExecCredentials
 from podlife.clock import Clock, SystemClock
 from podlife.errors import ConfigError
 
-__all__ = ["Credential", "Credentials", "credentials_for"]
-
 # A projected service account token is renewed long before it ends; client-go looks as often.
 _TOKEN_FILE_SECONDS = 60.0
-
-
-@dataclass(frozen=True, slots=True)
-class Credential:
-    """What a request carries: an Authorization header, a client certificate, both or neither."""
-
-    authorization: str = field(default="", repr=False)
-    certificate: bytes = field(default=b"", repr=False)
-    key: bytes = field(default=b"", repr=False)
-
-
-class Credentials(Protocol):
-    async def current(self) -> Credential:
-        """The credential of now; raises ConfigError when there is none to be had."""
-        ...
-
-    async def renew(self, refused: Credential) -> bool:
-        """Forget the credential that a server has refused; says whether the next one may differ."""
-        ...
 
 
 def credentials_for(auth: Auth | None, clock: Clock | None = None) -> Credentials:
@@ -61,8 +40,6 @@ def credentials_for(auth: Auth | None, clock: Clock | None = None) -> Credential
         case TokenFileAuth():
             return _TokenFile(auth)
         case ExecAuth():
-            from podlife.client.exec_plugin import ExecCredentials
-
             return ExecCredentials(auth, clock or SystemClock())
         case ProviderAuth():
             return _Provider(auth)
@@ -70,7 +47,7 @@ def credentials_for(auth: Auth | None, clock: Clock | None = None) -> Credential
 
 def _bearer(token: str, origin: str) -> Credential:
     if not (token.isascii() and token.isprintable()):
-        raise ConfigError(f"{origin} has characters in it that no token has; write it anew")
+        raise ConfigError(f"{origin} contains characters that are invalid in a token; replace it")
     return Credential(f"Bearer {token}")
 
 
@@ -148,8 +125,8 @@ class _Provider:
                 dict(self._auth.kubeconfig), context=self._auth.context, client_configuration=configuration
             )
         except Exception as error:  # noqa: BLE001 - a foreign loader raises what it likes; the user gets one line
-            raise ConfigError(f"{what} failed: {' '.join(str(error).split())[:300]}; log in anew") from None
+            raise ConfigError(f"{what} failed: {' '.join(str(error).split())[:300]}; log in again") from None
         token = configuration.api_key.get("BearerToken") or configuration.api_key.get("authorization")
         if not token:
-            raise ConfigError(f"{what} gave no token; log in anew, or use an exec plugin")
+            raise ConfigError(f"{what} gave no token; log in again, or use an exec plugin")
         return Credential(token if " " in token else f"Bearer {token}")

@@ -1,7 +1,6 @@
-"""From an address to a connection: through TLS, and through a proxy where there is one.
+"""Opens connections: TCP, TLS, and through an HTTP proxy if one is configured.
 
-It guarantees that whatever goes wrong before a request is sent is a `NotSentError` of one line that says what, and
-whether trying again could help.
+Every failure before a request is sent is a `NotSentError` with a one-line reason that says whether a retry can help.
 """
 
 from __future__ import annotations
@@ -16,14 +15,12 @@ from dataclasses import dataclass
 from typing import cast
 from urllib.parse import quote, unquote, urlsplit
 
-from podlife.client.config import Connection
+from podlife.client.connection import Connection
 from podlife.client.http_connection import HttpConnection
 from podlife.client.transport import NotSentError
 
-__all__ = ["Target", "Tls", "connect", "target_of"]
-
 _MOST_PROXY_ANSWER = 1 << 14
-# What may stand in the path of an address; a percent sign, since it is written as it goes over the wire.
+# Valid characters of a path; a percent sign, because the path is already encoded.
 _PATH_SAFE = "/:@!$&'()*+,;=-._~%"
 
 
@@ -37,8 +34,8 @@ class Proxy:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
-    """Where requests go. `origin` is for messages; `prefix` is what stands before every path on the wire."""
+class DialTarget:
+    """The destination of requests. `origin` is for messages; `prefix` precedes every path."""
 
     origin: str
     host: str
@@ -57,20 +54,20 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """What is trusted, and who we are: towards the server and, where it is spoken to over TLS, towards the proxy."""
+    """TLS contexts for the server and, if it uses TLS, for the proxy."""
 
     server: ssl.SSLContext | None
     proxy: ssl.SSLContext | None
 
 
-def target_of(connection: Connection) -> Target:
+def target_of(connection: Connection) -> DialTarget:
     url = urlsplit(connection.server)
     is_tls = url.scheme == "https"
     host = url.hostname or ""
     path = quote(url.path.rstrip("/"), safe=_PATH_SAFE)
     origin = f"{url.scheme}://{url.netloc}{path}"
     proxy = _proxy_of(connection.proxy_url) if connection.proxy_url else None
-    return Target(
+    return DialTarget(
         origin=origin,
         host=host,
         port=url.port or (443 if is_tls else 80),
@@ -92,7 +89,7 @@ def _proxy_of(text: str) -> Proxy:
     return Proxy(url.hostname or "", url.port or (443 if is_tls else 80), is_tls, authorization)
 
 
-async def connect(target: Target, tls: Tls, most_buffered: int) -> HttpConnection:
+async def connect(target: DialTarget, tls: Tls, most_buffered: int) -> HttpConnection:
     """A connection that is ready for its first request. Raises NotSentError."""
     loop = asyncio.get_running_loop()
 
@@ -114,7 +111,7 @@ async def connect(target: Target, tls: Tls, most_buffered: int) -> HttpConnectio
     return await _connect_through(target.proxy, target, tls, most_buffered)
 
 
-async def _connect_through(proxy: Proxy, target: Target, tls: Tls, most_buffered: int) -> HttpConnection:
+async def _connect_through(proxy: Proxy, target: DialTarget, tls: Tls, most_buffered: int) -> HttpConnection:
     loop = asyncio.get_running_loop()
     make = _Tunnel if target.is_tunnelled else lambda: HttpConnection(most_buffered)
     try:
@@ -139,7 +136,7 @@ async def _connect_through(proxy: Proxy, target: Target, tls: Tls, most_buffered
 
 
 class _Tunnel(asyncio.Protocol):
-    """Asks a proxy for a tunnel; what comes after its answer belongs to somebody else."""
+    """Requests a tunnel from a proxy; data after its response belongs to the TLS layer."""
 
     def __init__(self) -> None:
         self._answer = b""
@@ -149,7 +146,7 @@ class _Tunnel(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
 
-    async def ask(self, target: Target, proxy: Proxy) -> None:
+    async def ask(self, target: DialTarget, proxy: Proxy) -> None:
         assert self._transport is not None
         host = f"[{target.host}]" if ":" in target.host else target.host
         lines = [f"CONNECT {host}:{target.port} HTTP/1.1", f"Host: {host}:{target.port}"]
@@ -163,7 +160,7 @@ class _Tunnel(asyncio.Protocol):
             raise _no_proxy(target, f"it answered {status[:100]!r}")
         if self._transport.is_closing():
             raise _no_proxy(target, "it closed the connection")
-        # Whoever speaks first in TLS is the client: what is there already is not the server's.
+        # The client speaks first in TLS: data that is there already is not the server's.
         if not end or rest:
             raise _no_proxy(target, "its answer has no end")
 
@@ -180,7 +177,7 @@ class _Tunnel(asyncio.Protocol):
             self._done.set_result(None)
 
 
-def _no_proxy(target: Target, why: str) -> NotSentError:
+def _no_proxy(target: DialTarget, why: str) -> NotSentError:
     return NotSentError(f"the proxy on the way to {target.origin} cannot be used: {why}")
 
 

@@ -1,7 +1,8 @@
-"""Which resources there are: those whose objects can be followed and deleted, and which resource a kind is.
+"""API discovery: the resources that a server has, and the resource of a kind.
 
-Reads the aggregated documents where the server offers them, else one document per group and version. A part that the
-server cannot answer for (an aggregated API that is down) is named in `unknown`: what was known of it still holds.
+Reads the aggregated discovery documents if the server has them, otherwise one document per group and version. A group
+version that the server cannot answer for (an aggregated API that is down) is listed in `unknown`: what was known of
+it remains valid.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from podlife.client import Client, Ref
+from podlife.api.names import check_dns_label, check_dns_subdomain
+from podlife.client.client import Client
+from podlife.client.refs import Ref
 from podlife.client.views import decode
 from podlife.errors import ApiError, PodlifeError
-
-__all__ = ["Catalogue", "discover"]
 
 log = logging.getLogger(__name__)
 
@@ -26,17 +27,17 @@ _NEEDED = frozenset(("delete", "list", "watch"))
 
 
 @dataclass(frozen=True, slots=True)
-class Catalogue:
-    # What is to be followed: each resource in the version its group prefers.
+class ServerResources:
+    # Resources to watch, each in the preferred version of its group.
     followed: frozenset[Ref] = frozenset()
-    # The resource of each apiVersion and kind, in any version that is served.
+    # The resource of each apiVersion and kind, in all served versions.
     kinds: Mapping[tuple[str, str], Ref] = field(default_factory=dict)
-    # The apiVersions of which nothing could be learned.
+    # apiVersions whose discovery failed.
     unknown: frozenset[str] = frozenset()
 
 
 class _Resource(msgspec.Struct, rename="camel"):
-    """Of one version's own document."""
+    """A resource of an unaggregated discovery document."""
 
     name: str
     kind: str = ""
@@ -85,7 +86,7 @@ class _AggregatedGroup(msgspec.Struct):
 
 
 class _Root(msgspec.Struct):
-    """The answer to /api or /apis, in whichever of its three forms."""
+    """The response to /api or /apis, in any of its three forms."""
 
     kind: str = ""
     items: tuple[_AggregatedGroup, ...] = ()
@@ -95,7 +96,7 @@ class _Root(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class _Version:
-    """One version of a group, those that the group prefers in front. Without resources nothing is known of it."""
+    """One version of a group, preferred versions first. Without resources its discovery failed."""
 
     group: str
     version: str
@@ -106,13 +107,13 @@ class _Version:
         return f"{self.group}/{self.version}" if self.group else self.version
 
 
-async def discover(client: Client) -> Catalogue:
-    """Raises ApiError or UnreachableError when the server says nothing at all about what it has."""
+async def discover(client: Client) -> ServerResources:
+    """Raises ApiError or UnreachableError if discovery fails as a whole."""
     core, others = await asyncio.gather(_read_root(client, "/api"), _read_root(client, "/apis"))
     return catalogue_of([*core, *others])
 
 
-def catalogue_of(versions: Iterable[_Version]) -> Catalogue:
+def catalogue_of(versions: Iterable[_Version]) -> ServerResources:
     followed: dict[tuple[str, str], Ref] = {}
     kinds: dict[tuple[str, str], Ref] = {}
     unknown = set()
@@ -128,11 +129,11 @@ def catalogue_of(versions: Iterable[_Version]) -> Catalogue:
             kinds.setdefault((ref.api_version, ref.kind), ref)
             if (ref.group, ref.plural) in chosen:
                 continue
-            # Also where it cannot be followed in this version: another one would show the same objects twice.
+            # Even if it cannot be watched in this version: another version would return the same objects again.
             chosen.add((ref.group, ref.plural))
             if _NEEDED.issubset(resource.verbs):
                 followed[ref.group, ref.plural] = ref
-    return Catalogue(frozenset(followed.values()), kinds, frozenset(unknown))
+    return ServerResources(frozenset(followed.values()), kinds, frozenset(unknown))
 
 
 async def _read_root(client: Client, path: str) -> list[_Version]:
@@ -161,14 +162,35 @@ def _from_aggregated(group: _AggregatedGroup, version: _AggregatedVersion) -> _V
 
 
 async def _read_version(client: Client, group: str, version: str) -> _Version:
-    path = f"/apis/{group}/{version}" if group else f"/api/{version}"
+    try:
+        return _Version(group, version, await _read_resources(client, group, version))
+    except PodlifeError as error:
+        log.info("discovery of %s failed: %s", _path(group, version), error)
+        return _Version(group, version, None)
+
+
+async def kinds_of(client: Client, api_version: str) -> dict[str, Ref]:
+    """The resources of one group version by kind; none if it is not served."""
+    group, _, version = api_version.rpartition("/")
+    if (group and check_dns_subdomain(group)) or check_dns_label(version):
+        # Anything else could change the meaning of the path.
+        return {}
+    found = await _read_resources(client, group, version)
+    own = (each for each in found if "/" not in each.name)
+    return {each.kind: Ref(group, version, each.name, each.namespaced, each.kind) for each in own}
+
+
+async def _read_resources(client: Client, group: str, version: str) -> tuple[_Resource, ...]:
+    """None are there if the group version is not served."""
+    path = _path(group, version)
     try:
         reply = await client.request("GET", path)
-        return _Version(group, version, decode(reply.body, _ResourceList, f"GET {path}").resources)
     except ApiError as error:
-        if error.code == 404:
-            return _Version(group, version, ())
-        log.info("the server cannot say what it has at %s: %s", path, error)
-    except PodlifeError as error:
-        log.info("the server cannot say what it has at %s: %s", path, error)
-    return _Version(group, version, None)
+        if error.code != 404:
+            raise
+        return ()
+    return decode(reply.body, _ResourceList, f"GET {path}").resources
+
+
+def _path(group: str, version: str) -> str:
+    return f"/apis/{group}/{version}" if group else f"/api/{version}"

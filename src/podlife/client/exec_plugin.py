@@ -1,7 +1,7 @@
-"""Credentials from a program (client.authentication.k8s.io/v1 and v1beta1).
+"""Exec credential plugins (client.authentication.k8s.io/v1 and v1beta1).
 
-The program runs when a credential is needed and there is none, it has expired or a server has refused it;
-however many requests wait, it runs once. It has a time limit, and every failure is one line that names it.
+The plugin runs if there is no credential, if it has expired or if a server has refused it; concurrent requests share
+one run. It has a timeout, and every failure is one line that names the plugin.
 """
 
 from __future__ import annotations
@@ -17,16 +17,14 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from podlife.api.codec import decode_object, parse_time
-from podlife.client.config import ExecAuth
-from podlife.client.credentials import Credential
+from podlife.client.connection import ExecAuth
+from podlife.client.credential import Credential
 from podlife.clock import Clock
 from podlife.errors import ConfigError
 
-__all__ = ["ExecCredentials"]
-
 # A credential that ends while the request is on its way is of no use.
 _LEEWAY = timedelta(seconds=5)
-# How much longer a login may take where somebody has to type, or to find a telephone.
+# Interactive logins get this many times the timeout.
 _PATIENCE_WITH_PEOPLE = 10
 
 
@@ -57,7 +55,7 @@ class ExecCredentials:
 
     async def renew(self, refused: Credential) -> bool:
         async with self._lock:
-            # Somebody else may have renewed it since: then there is something new to try already.
+            # Another request may have renewed it already.
             if self._issued is not None and self._issued.credential == refused:
                 self._issued = None
         return await self.current() != refused
@@ -83,7 +81,7 @@ def parse_credential(output: bytes, auth: ExecAuth) -> _Issued:
     )
     if bool(certificate) != bool(key) or not (token or certificate):
         raise ConfigError(
-            f"{auth.origin}: {auth.command} gave neither a token nor a certificate with its key; log in anew"
+            f"{auth.origin}: {auth.command} gave neither a token nor a certificate with its key; log in again"
         )
     expires = _text(status, "expirationTimestamp")
     try:
@@ -147,7 +145,7 @@ async def run_plugin(auth: ExecAuth) -> bytes:
         lines = (complaint or b"").decode(errors="replace").strip().splitlines()
         said = f": {lines[-1][:300]}" if lines else ""
         raise ConfigError(
-            f"{auth.origin}: {auth.command} failed with {process.returncode}{said}; log in anew"
+            f"{auth.origin}: {auth.command} failed with {process.returncode}{said}; log in again"
         )
     return output
 

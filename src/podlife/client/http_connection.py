@@ -1,9 +1,12 @@
-"""One connection of HTTP/1.1: a request goes out, an answer comes in, and then the next.
+"""One HTTP/1.1 connection: one request and its response at a time.
 
-It guarantees that at most one exchange is under way, that no more of a body is held than its reader has room for (the
-server waits then), that every wait has its deadline however the bytes drip in, and that a connection which has seen
-anything unexpected is not used again: what nobody asked for is never taken for an answer. The bytes are parsed by
-llhttp (httptools). Which connection to use, and what an answer means, is for others.
+Guarantees:
+* At most one exchange is in flight.
+* No more of a body is buffered than its reader has room for; the server is paused meanwhile.
+* Every wait has a deadline, however slowly bytes arrive.
+* A connection that received unexpected data is not reused, so stray bytes are never taken for a response.
+
+llhttp (httptools) parses the bytes. Pooling and the meaning of a response are left to `http_transport`.
 """
 
 from __future__ import annotations
@@ -18,8 +21,6 @@ import httptools
 from podlife.client.transport import NotSentError
 from podlife.errors import UnreachableError
 
-__all__ = ["CutOffError", "HttpConnection"]
-
 _MOST_HEADER_BYTES = 1 << 17
 # What a header costs us beside its letters: a flood of tiny ones is a flood too.
 _HEADER_OVERHEAD = 32
@@ -28,7 +29,7 @@ _MOST_UNPACKED = 1 << 20
 
 
 class CutOffError(UnreachableError):
-    """The connection ended, or what came over it is no HTTP, before the answer was complete."""
+    """The connection ended, or received invalid HTTP, before the response was complete."""
 
 
 class HttpConnection(asyncio.Protocol):
@@ -135,11 +136,11 @@ class HttpConnection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
-    # What the event loop tells
+    # Callbacks of the event loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        # Through a proxy's tunnel something may have come, or ended, before this is told.
+        # Data or an end may have arrived through a proxy's tunnel before this callback.
         self.is_open = self._failure is None
         if (connected := transport.get_extra_info("socket")) is not None:
             self._poll = select.poll()
@@ -149,7 +150,7 @@ class HttpConnection(asyncio.Protocol):
         if self._failure is not None:
             return
         if not self._is_awaited:
-            self._fail(CutOffError("something came that nobody had asked for"))
+            self._fail(CutOffError("unexpected data on an idle connection"))
             return
         self._barren_bytes += len(data)
         try:
@@ -178,11 +179,11 @@ class HttpConnection(asyncio.Protocol):
                 self._failure = self._failure or CutOffError(_words(error))
         self._wake()
 
-    # What the parser tells
+    # Callbacks of the parser
 
     def on_message_begin(self) -> None:
         if not self._is_awaited:
-            # Whoever takes it for the answer to the next request, or for more of this one, has been lied to.
+            # Reading it as the next response, or as more of this one, would be response splitting.
             raise ValueError("a second answer to one request")
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -190,7 +191,7 @@ class HttpConnection(asyncio.Protocol):
         if self._header_bytes > _MOST_HEADER_BYTES:
             raise ValueError("the head of the answer is too long")
         if self._has_head:
-            # What stands behind a body comes too late to say anything about it.
+            # Trailers are ignored.
             return
         key, text = name.decode("latin-1").lower(), value.decode("latin-1")
         self.headers[key] = f"{self.headers[key]}, {text}" if key in self.headers else text
@@ -206,7 +207,7 @@ class HttpConnection(asyncio.Protocol):
         if "content-encoding" in headers:
             self._unpacker = _unpacker(headers["content-encoding"])
         if self._is_head_only:
-            # The parser waits for a body now: it cannot be told otherwise, nor used again.
+            # The parser now expects a body and cannot be reset, so the connection is not reused.
             self._is_complete = True
             self._is_awaited = False
 
@@ -292,7 +293,7 @@ def _unpacker(encoding: str) -> Any:
     if encoding in ("gzip", "x-gzip"):
         return zlib.decompressobj(16 + zlib.MAX_WBITS)
     if encoding not in ("", "identity"):
-        raise ValueError(f"it is packed as {encoding[:20]!r}, which nobody asked for")
+        raise ValueError(f"unsupported content encoding {encoding[:20]!r}")
     return None
 
 

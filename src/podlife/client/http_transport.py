@@ -1,9 +1,9 @@
-"""The transport over HTTP/1.1.
+"""Transport over HTTP/1.1.
 
-Connections are pooled and bounded, streams apart from requests: a thousand watches take nothing away from
-a delete. Credentials are asked for before each request; after a 401, which executes nothing, the request goes
-out once more with renewed ones. Over plain HTTP no credential leaves this machine. A request that was sent is never
-sent again here: what may be repeated is decided in one place, `retry`.
+Connections are pooled and bounded, with separate pools for streams and requests: a thousand watches do not delay a
+delete. Credentials are requested before each request; after a 401, which executes nothing, the request is sent once
+more with renewed ones. Over plain HTTP credentials are sent to loopback addresses only. A request that was sent is
+never sent again here: `retry` decides what may be repeated.
 """
 
 from __future__ import annotations
@@ -14,25 +14,24 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from podlife.client.config import Connection, is_this_machine
-from podlife.client.credentials import Credential, Credentials, credentials_for
+from podlife.client.connection import Connection, is_this_machine
+from podlife.client.credential import Credential, Credentials
+from podlife.client.credentials import credentials_for
 from podlife.client.transport import USER_AGENT, DeadlineError, NotSentError, SilenceError
 from podlife.errors import UnreachableError
 from podlife.wire import Request
 
 if TYPE_CHECKING:
-    from podlife.client.dialer import Target, Tls
+    from podlife.client.dialer import DialTarget, Tls
     from podlife.client.http_connection import HttpConnection
-
-__all__ = ["HttpTransport"]
 
 _REQUEST_CONNECTIONS = 128
 _STREAM_CONNECTIONS = 2048
 # How much may come in before it is read.
 _REQUEST_BUFFER, _STREAM_BUFFER = 1 << 18, 1 << 19
-# A connection that nobody has used for so long is not used again: the server may be about to close it.
+# Idle connections older than this are not reused: the server may be about to close them.
 _IDLE_SECONDS = 15.0
-# What may stand in a path unquoted (RFC 3986); nearly every path is nothing else.
+# Unreserved characters of a path (RFC 3986); nearly every path has only these.
 _PATH_SAFE = "/:@!$&'()*+,;=-._~"
 _PLAIN_PATH = re.compile(r"[A-Za-z0-9/:@!$&'()*+,;=\-._~]*")
 
@@ -69,7 +68,9 @@ class HttpTransport:
     async def prepare(self) -> None:
         await self._credentials.current()
 
-    async def send(self, request: Request, *, seconds: float | None, is_stream: bool = False) -> HttpAnswer:
+    async def send(
+        self, request: Request, *, seconds: float | None, is_stream: bool = False
+    ) -> HttpTransportResponse:
         deadline = None if seconds is None else asyncio.get_running_loop().time() + seconds
         try:
             credential = await self._credentials.current()
@@ -83,7 +84,9 @@ class HttpTransport:
                 f"{self._target.origin} did not answer {request.method} {request.path}"
             ) from None
 
-    async def _has_renewed(self, refused: Credential, answer: HttpAnswer, deadline: float | None) -> bool:
+    async def _has_renewed(
+        self, refused: Credential, answer: HttpTransportResponse, deadline: float | None
+    ) -> bool:
         is_renewed = True
         try:
             async with asyncio.timeout_at(deadline):
@@ -96,7 +99,7 @@ class HttpTransport:
 
     async def _send(
         self, request: Request, credential: Credential, deadline: float | None, *, is_stream: bool
-    ) -> HttpAnswer:
+    ) -> HttpTransportResponse:
         message = self._message(request, credential)
         pool = self._pool_for(credential)
         line = pool.streams if is_stream else pool.requests
@@ -110,13 +113,13 @@ class HttpTransport:
                     f"{self._target.origin} closed the connection before the request was sent: {error}"
                 ) from None
             if isinstance(error, UnreachableError):
-                # What a server does that expects TLS and hears something else.
+                # How a TLS server reacts to plain HTTP.
                 hint = "" if self._target.is_tls else "; if the server expects TLS, write https://"
                 raise UnreachableError(
                     f"{self._target.origin} closed the connection before it answered: {error}{hint}"
                 ) from None
             raise
-        return HttpAnswer(connection, line)
+        return HttpTransportResponse(connection, line)
 
     def _message(self, request: Request, credential: Credential) -> bytes:
         path = request.path if _PLAIN_PATH.fullmatch(request.path) else quote(request.path, safe=_PATH_SAFE)
@@ -130,7 +133,7 @@ class HttpTransport:
         if request.body or request.method in ("POST", "PUT", "PATCH"):
             lines.append(f"Content-Length: {len(request.body)}")
         head = "\r\n".join(lines)
-        # A line break within a value would begin a header, or a request, of somebody else's choice.
+        # A line break within a value would allow header or request injection.
         expected = len(lines) - 1 + self._common_head.count("\n")
         if head.count("\n") != expected or head.count("\r") != expected:
             raise ValueError("a header of the request has a line break in it")
@@ -154,14 +157,14 @@ class HttpTransport:
         for pool in self._retired if self._pool is None else (*self._retired, self._pool):
             pool.close()
         self._pool, self._retired = None, []
-        # What was broken off a moment ago is closed by the loop in its next turn: it may be the last one.
+        # Aborted connections are closed in the loop's next iteration, which may be the last.
         await asyncio.sleep(0)
 
 
 class _Pool:
     """The connections made under one identity; after it has been replaced they end with their last user."""
 
-    def __init__(self, connection: Connection, target: Target, identity: tuple[bytes, bytes]) -> None:
+    def __init__(self, connection: Connection, target: DialTarget, identity: tuple[bytes, bytes]) -> None:
         self.identity = identity
         tls = _tls(connection, target, identity)
         self.requests = _Line(target, tls, _REQUEST_CONNECTIONS, _REQUEST_BUFFER)
@@ -180,7 +183,7 @@ class _Pool:
         self.streams.close()
 
 
-def _tls(connection: Connection, target: Target, identity: tuple[bytes, bytes]) -> Tls:
+def _tls(connection: Connection, target: DialTarget, identity: tuple[bytes, bytes]) -> Tls:
     import ssl
 
     from podlife.client.dialer import Tls
@@ -194,9 +197,9 @@ def _tls(connection: Connection, target: Target, identity: tuple[bytes, bytes]) 
 
 
 class _Line:
-    """Connections of one kind: taken by who has something to send, and given back."""
+    """A pool of connections of one kind."""
 
-    def __init__(self, target: Target, tls: Tls, most: int, buffer_bytes: int) -> None:
+    def __init__(self, target: DialTarget, tls: Tls, most: int, buffer_bytes: int) -> None:
         self._target = target
         self._tls = tls
         self._buffer_bytes = buffer_bytes
@@ -277,7 +280,7 @@ class _Line:
             connection.abort()
 
 
-class HttpAnswer:
+class HttpTransportResponse:
     def __init__(self, connection: HttpConnection, line: _Line) -> None:
         self._connection = connection
         self._line: _Line | None = line

@@ -1,7 +1,7 @@
-"""A transport with no socket: requests go straight to an API server's handler in the same process.
+"""Transport without a socket: requests go to an API server's handler in the same process.
 
-Everything above it behaves as over HTTP. A stream that its reader closes, or that stays silent for too long,
-is closed at the server's side too, as a broken connection would.
+Everything above it behaves as over HTTP. A stream that its reader closes, or that is silent for too long, is closed
+on the server's side as well.
 """
 
 from __future__ import annotations
@@ -13,11 +13,9 @@ from podlife.client.transport import DeadlineError, NotSentError, SilenceError
 from podlife.errors import UnreachableError
 from podlife.wire import Body, Handler, Peer, Request
 
-__all__ = ["InProcessTransport"]
-
 
 class InProcessTransport:
-    """`headers` and `peer` stand for what a connection would prove: a bearer token, a client certificate."""
+    """`headers` and `peer` replace what a connection would prove: a bearer token, a client certificate."""
 
     def __init__(
         self, handler: Handler, *, headers: Mapping[str, str] | None = None, peer: Peer | None = None
@@ -28,11 +26,11 @@ class InProcessTransport:
         self._is_closed = False
 
     async def prepare(self) -> None:
-        """There is nobody to log in."""
+        """No login is needed."""
 
     async def send(
         self, request: Request, *, seconds: float | None, is_stream: bool = False
-    ) -> InProcessAnswer:
+    ) -> InProcessResponse:
         if self._is_closed:
             raise NotSentError("the transport is closed", is_lasting=True)
         sent = Request(
@@ -54,13 +52,13 @@ class InProcessTransport:
             known = headers.get(name.lower())
             headers[name.lower()] = value if known is None else f"{known}, {value}"
         headers.setdefault("content-type", response.content_type)
-        return InProcessAnswer(response.status, headers, response.body)
+        return InProcessResponse(response.status, headers, response.body)
 
     async def close(self) -> None:
         self._is_closed = True
 
 
-class InProcessAnswer:
+class InProcessResponse:
     def __init__(self, status: int, headers: Mapping[str, str], body: Body) -> None:
         self.status = status
         self.headers = headers

@@ -1,7 +1,7 @@
-"""Reading kubeconfig files as kubectl does.
+"""Reads kubeconfig files, as kubectl does.
 
-Several files are merged: the first that says something about a name wins, and so does the first
-current-context. Paths in a file are relative to that file. Why this is ours: `docs/adr/0002-kubeconfig.md`.
+Several files are merged: the first definition of a name wins, and the first current-context. Paths are relative to
+the file they are in. `docs/adr/0002-kubeconfig.md` says why this is not a library.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from podlife.api.yaml_documents import safe_loader
-from podlife.client.config import (
+from podlife.client.connection import (
     Auth,
     BasicAuth,
     Connection,
@@ -27,14 +27,12 @@ from podlife.client.config import (
 )
 from podlife.errors import ConfigError
 
-__all__ = ["Kubeconfig"]
-
 _EXEC_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """One named cluster, user or context, and the file that it stands in."""
+    """One named cluster, user or context, and its file."""
 
     name: str
     values: Mapping[str, Any] = field(repr=False)
@@ -53,12 +51,12 @@ class _Entry:
         return value
 
     def data(self, key: str) -> bytes:
-        """What stands inline under `KEY-data`, in base64, or in the file named by `KEY`; inline wins."""
+        """Inline data under `KEY-data`, in base64, or the file named by `KEY`; inline wins."""
         if inline := self.text(f"{key}-data"):
             try:
                 return base64.b64decode(inline, validate=True)
             except (binascii.Error, ValueError):
-                raise ConfigError(f"{self.origin}: {key}-data is not base64; encode it anew") from None
+                raise ConfigError(f"{self.origin}: {key}-data is not valid base64; encode it again") from None
         path = self.text(key)
         return read_file(self.path.parent / path, f"{key} of {self.origin}") if path else b""
 

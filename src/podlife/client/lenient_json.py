@@ -1,9 +1,9 @@
-"""JSON that kube-apiserver sends and that cannot be read here as it is, made so that it can. Pure.
+"""Decodes JSON that kube-apiserver sends and that strict decoders reject. Pure.
 
-Where any JSON may stand (ControllerRevisions) a server passes on what a user has written: halves of surrogate pairs,
-bytes that are no UTF-8, ten thousand levels. One such object must not keep anybody from a whole list. Letters that are
-none become the one that Go puts in their place. What is nested too deeply, and could not even be passed over, becomes a
-number that nobody can hold: who looks at it is refused, and who does not look at it reads the rest.
+Where the API allows arbitrary JSON (ControllerRevisions), a server passes on what users wrote: unpaired surrogates,
+invalid UTF-8, ten thousand levels of nesting. One such object must not make a whole list unreadable. Invalid
+characters become U+FFFD, as in Go. A value that is nested too deeply becomes a number that no type can hold: a view
+that needs the value is refused, all others decode.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ import re
 from typing import TypeVar
 
 import msgspec
-
-__all__ = ["decode_mended", "shallow", "with_letters"]
 
 T = TypeVar("T")
 
@@ -28,8 +26,8 @@ _ESCAPE = re.compile(
 _NO_LETTER = b"\\ufffd"
 
 
-def decode_mended(decoder: msgspec.json.Decoder[T], data: bytes) -> T:
-    """What could not be decoded as it is. Raises as a decoder does where it is no better than it was."""
+def decode_lenient(decoder: msgspec.json.Decoder[T], data: bytes) -> T:
+    """Decode what the strict decoder rejected. Raises as a decoder if it is still invalid."""
     data = with_letters(data)
     try:
         return decoder.decode(data)
@@ -38,13 +36,13 @@ def decode_mended(decoder: msgspec.json.Decoder[T], data: bytes) -> T:
 
 
 def with_letters(data: bytes) -> bytes:
-    """The same JSON with a letter wherever there is none."""
+    """The same JSON with invalid characters replaced."""
     data = data.decode(errors="replace").encode()
     return _ESCAPE.sub(lambda escape: _NO_LETTER if escape[1] else escape[0], data)
 
 
 def shallow(data: bytes, most_levels: int = _MOST_LEVELS) -> bytes:
-    """The same JSON without what is nested more deeply. What is no JSON is none afterwards either."""
+    """The same JSON without values that are nested too deeply. Invalid JSON stays invalid."""
     kept: list[bytes] = []
     level = start = 0
     for token in _TOKEN.finditer(data):

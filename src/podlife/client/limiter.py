@@ -1,13 +1,13 @@
-"""How many requests may be under way at one API server: more while it is quick, half when it is in trouble.
+"""Adaptive limit on the number of requests in flight at one API server.
 
-The core is pure: `step(state, event, now)` gives the next state and knows no clock, no task and no queue.
-`Limiter` is the thin shell that lets callers in, first come first served, in the event loop's own time.
+The core is pure: `step(state, event, now)` returns the next state. `Limiter` is the shell that admits callers in FIFO
+order, in the event loop's time.
 
-* The limit grows by one for every round of quick answers, and only while it is really used.
-* It halves on 429, 5xx and time-outs, at most once per round: requests that were already under way when it
-  halved say nothing new.
-* A Retry-After holds everybody back, not only the request that was told.
-* A stream (a watch, a log) gives its slot back once it has begun.
+* The limit grows by one for every round of fast responses, and only while it is fully used.
+* It halves on 429, 5xx and timeouts, at most once per round: requests that were in flight when it halved carry no new
+  information.
+* A Retry-After delays all requests, not only the one that received it.
+* A stream (watch, log) releases its slot once it has started.
 """
 
 from __future__ import annotations
@@ -16,15 +16,13 @@ import asyncio
 from collections import deque
 from dataclasses import dataclass
 
-__all__ = ["Finished", "Limiter", "LimiterSettings", "LimiterState", "Slot", "Started", "may_start", "step"]
-
 
 @dataclass(frozen=True, slots=True)
 class LimiterSettings:
     initial: int = 16
     least: int = 1
     most: int = 128
-    # An answer that takes longer does not speak for more at once. It is no trouble either: a large list may.
+    # A slower response does not raise the limit. It is not an error either: a large list may be slow.
     quick_seconds: float = 0.25
 
 
@@ -43,7 +41,7 @@ class LimiterState:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A request has been let in."""
+    """A request was admitted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +52,7 @@ class Finished:
     seconds: float = 0.0
     is_trouble: bool = False
     retry_after: float = 0.0
-    # Given up by its caller before the server said anything: it tells nothing.
+    # Cancelled before the server responded: no information.
     is_silent: bool = False
 
 
@@ -102,7 +100,7 @@ class Slot:
 
 
 class Limiter:
-    """One per API server, shared by everybody who talks to it."""
+    """One per API server, shared by all its clients."""
 
     def __init__(self, settings: LimiterSettings | None = None) -> None:
         self._settings = settings or LimiterSettings()
@@ -116,11 +114,11 @@ class Limiter:
 
     @property
     def waiting(self) -> int:
-        """How many callers wait to be let in."""
+        """Number of waiting callers."""
         return len(self._waiters)
 
     def enter_at_once(self) -> Slot | None:
-        """A slot, if there is one and nobody is in line. Whoever was let in must `leave`."""
+        """A slot, if one is free and no caller is waiting. The caller must `leave` it."""
         now = asyncio.get_running_loop().time()
         if self._waiters or not may_start(self._state, now):
             return None
@@ -128,7 +126,7 @@ class Limiter:
         return Slot(self._state.round, now)
 
     async def enter(self) -> Slot:
-        """Wait to be let in. Whoever was let in must `leave`."""
+        """Wait for a slot. The caller must `leave` it."""
         return Slot(await self._let_me_in(), asyncio.get_running_loop().time())
 
     def leave(self, slot: Slot) -> None:
@@ -153,7 +151,7 @@ class Limiter:
             return await waiter
         except asyncio.CancelledError:
             if waiter.done() and not waiter.cancelled():
-                # It was let in at the very moment it gave up: the slot goes to the next in line.
+                # Admitted and cancelled at the same time: the slot goes to the next caller.
                 given_up = Finished(waiter.result(), is_silent=True)
                 now = asyncio.get_running_loop().time()
                 self._state = step(self._state, given_up, now, self._settings)

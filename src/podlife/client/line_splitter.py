@@ -1,10 +1,8 @@
-"""Cutting a stream of bytes into lines: in linear time however long a line is, and never without a bound."""
+"""Splits a byte stream into lines: in linear time however long a line is, and with a bound on its length."""
 
 from __future__ import annotations
 
 from podlife.errors import PodlifeError
-
-__all__ = ["LineSplitter", "LineTooLongError"]
 
 
 class LineTooLongError(PodlifeError):
@@ -35,7 +33,7 @@ class LineSplitter:
         return [line for line in lines if line and not line.isspace()]
 
     def rest(self) -> bytes:
-        """What was begun and never ended."""
+        """The incomplete last line."""
         return b"".join(self._begun).strip()
 
     def _keep(self, part: bytes) -> None:

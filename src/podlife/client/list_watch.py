@@ -1,9 +1,8 @@
-"""What there is and everything that changes: an initial list and the watch that goes on from it.
+"""Lists a resource and watches it from there, as client-go's ListWatch.
 
-Where the server offers streaming lists (`sendInitialEvents`), the list comes as events over the connection of
-the watch itself, and neither side ever holds it whole. Where it does not, quietly, or where the caller would rather
-have it so, pages are read first. Either way the caller sees the same: an ADDED for each object, a synced Bookmark,
-then changes.
+If the server supports streaming lists (`sendInitialEvents`), the initial list arrives as events on the watch
+connection and is never held in memory as a whole. Otherwise, or if the caller prefers it, pages are read first. The
+caller sees the same in both cases: an ADDED event per object, a synced Bookmark, then changes.
 """
 
 from __future__ import annotations
@@ -11,15 +10,13 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 
-from podlife.client.rest_client import Calls
+from podlife.client.rest_client import RestClient
 from podlife.client.transport import SilenceError
 from podlife.client.views import BadAnswerError, Page, T
-from podlife.client.watch import Bookmark, EventType, Target, WatchEvent, connect, watch
+from podlife.client.watch import Bookmark, EventType, WatchEvent, WatchTarget, connect, watch
 from podlife.errors import ApiError, ExpiredError, UnreachableError
 
-__all__ = ["follow"]
-
-Follow = AsyncGenerator[WatchEvent[T] | Bookmark, None]
+ListWatch = AsyncGenerator[WatchEvent[T] | Bookmark, None]
 
 # How servers say that they know no streaming lists: forbidden by validation, or not understood; and, as the first
 # event of a stream, what kube-apiserver says whose etcd is too old for them.
@@ -31,12 +28,12 @@ class _NotOfferedError(UnreachableError):
     """This server has no streaming lists for this resource; nothing was handed out yet."""
 
 
-async def follow(
-    calls: Calls,
-    target: Target[T],
+async def list_watch(
+    calls: RestClient,
+    target: WatchTarget[T],
     read_pages: Callable[[], AsyncGenerator[Page[T], None]],
     without_streaming: set[str],
-) -> Follow[T]:
+) -> ListWatch[T]:
     """See the module. `without_streaming` remembers the resources for which the server has no streaming lists.
 
     A failure before the synced Bookmark is raised, since what was handed out by then is of no use: start over.
@@ -53,14 +50,14 @@ async def follow(
             without_streaming.add(target.resource)
         except (ApiError, UnreachableError) as error:
             if not resource_version and isinstance(error, SilenceError):
-                # A server that took no notice of the parameter would have us wait for ever, each time.
+                # A server that ignores the parameter would make every list wait until the deadline.
                 without_streaming.add(target.resource)
             if not resource_version or isinstance(error, ExpiredError):
                 raise
             if target.options.report is not None:
                 target.options.report(error)
     if not resource_version:
-        # Handed out page by page: nobody holds the list whole.
+        # Yielded page by page: the list is never held as a whole.
         async with aclosing(read_pages()) as pages:
             async for page in pages:
                 for item in page.items:
@@ -72,7 +69,7 @@ async def follow(
             yield event
 
 
-async def _streamed(calls: Calls, target: Target[T]) -> Follow[T]:
+async def _streamed(calls: RestClient, target: WatchTarget[T]) -> ListWatch[T]:
     """One connection that begins with the list. Revisions are given from the synced Bookmark on."""
     parameters = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
     is_synced = False

@@ -1,4 +1,4 @@
-"""What a request may ask for besides the object it is about; everything left out is the server's default."""
+"""Options of requests; an option that is not set means the server's default."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ from podlife.api.codec import Object
 from podlife.api.selectors import FieldSelector, LabelSelector
 from podlife.errors import PodlifeError
 
-__all__ = ["DeleteOptions", "ListOptions", "LogOptions", "PatchType", "WatchOptions", "WriteOptions"]
-
-# The plain form comes second: whoever does not know the first gives that, and no second request is needed.
+# The plain form comes second: servers without the first return it, and no second request is needed.
 METADATA_ONLY = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1, application/json"
 METADATA_ONLY_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1, application/json"
 
@@ -54,7 +52,7 @@ class ListOptions:
 class WatchOptions:
     label_selector: LabelSelector | str = ""
     field_selector: FieldSelector | str = ""
-    # A server with bookmarks speaks about once a minute: silence for longer than this is a dead connection.
+    # A server sends bookmarks about once a minute: a longer silence means a dead connection.
     read_seconds: float = 150.0
     # How long a watch tries to get its stream back before it raises why it cannot.
     resume_seconds: float = 60.0
@@ -67,7 +65,7 @@ class WatchOptions:
     page_limit: int = 500
     # A server that can leaves out everything else of the objects; one that cannot sends them whole.
     metadata_only: bool = False
-    # Told of every sign of life of the stream: that the server has opened it, and each piece that comes of it.
+    # Called when the stream is opened and for each chunk received.
     on_alive: Callable[[], None] | None = None
     # Told of everything that a watch got over: a cut, a silence, an object that did not fit its view. Without
     # it such an object ends the watch.

@@ -1,34 +1,8 @@
-"""Which resource a request is about: group, version and plural name, and the path that follows from them."""
+"""Resources: group, version and plural name, and the URL path that follows from them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-__all__ = [
-    "CONFIG_MAPS",
-    "CONTROLLER_REVISIONS",
-    "CRON_JOBS",
-    "DAEMON_SETS",
-    "DEPLOYMENTS",
-    "ENDPOINTS",
-    "EVENTS",
-    "JOBS",
-    "LEASES",
-    "NAMESPACES",
-    "NODES",
-    "PERSISTENT_VOLUMES",
-    "PERSISTENT_VOLUME_CLAIMS",
-    "PODS",
-    "POD_DISRUPTION_BUDGETS",
-    "REPLICATION_CONTROLLERS",
-    "REPLICA_SETS",
-    "SECRETS",
-    "SERVICES",
-    "SERVICE_ACCOUNTS",
-    "STATEFUL_SETS",
-    "Ref",
-]
-
 
 # Names that lead elsewhere in a path.
 _DOTS = (".", "..")

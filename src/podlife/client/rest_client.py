@@ -1,7 +1,7 @@
-"""One request from beginning to end: let in by the limiter, sent, answered, repeated where that is safe.
+"""One API request: admitted by the limiter, sent, decoded, retried where that is safe.
 
-Every call has one deadline for everything it does: waiting, sending, reading and trying again. An answer that
-is no success is raised as the typed error that its Status describes.
+A call has one deadline that covers waiting, sending, reading and retries. An unsuccessful response is raised as the
+typed error that its Status describes.
 """
 
 from __future__ import annotations
@@ -15,13 +15,11 @@ from podlife.api.codec import decode_object
 from podlife.api.status import from_status
 from podlife.client.limiter import Limiter, Slot
 from podlife.client.retry import is_trouble, retry_seconds
-from podlife.client.transport import Answer, DeadlineError, Transport, read_all
+from podlife.client.transport import DeadlineError, Transport, TransportResponse, read_all
 from podlife.errors import ApiError, PodlifeError, UnreachableError
 from podlife.wire import Request
 
-__all__ = ["Calls", "Reply", "WithdrawnError"]
-
-# So many digits are for ever already, and Python refuses to read thousands of them.
+# More digits mean forever, and Python refuses to parse thousands of them.
 _MOST_DIGITS = 9
 _WARNING = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
 
@@ -39,7 +37,7 @@ class Reply:
     body: bytes
 
 
-class Calls:
+class RestClient:
     def __init__(
         self,
         transport: Transport,
@@ -54,7 +52,7 @@ class Calls:
         self.on_warning = on_warning
         self._heard_at: float | None = None
         self._is_withdrawn = False
-        # Those who stand in line, or wait to try again.
+        # Calls that wait for a slot or for a retry.
         self._waits: set[asyncio.Timeout] = set()
 
     def note_life(self) -> None:
@@ -70,7 +68,7 @@ class Calls:
         return asyncio.get_running_loop().time() - self._heard_at
 
     def withdraw(self) -> None:
-        """Send nothing more. What is on the wire is finished; whoever waits gets WithdrawnError, at once."""
+        """Send no more requests. Those in flight complete; waiting callers get WithdrawnError immediately."""
         self._is_withdrawn = True
         now = asyncio.get_running_loop().time()
         for wait in self._waits:
@@ -93,7 +91,7 @@ class Calls:
                     raise
             await self._pause(delay)
 
-    async def open(self, request: Request) -> Answer:
+    async def open(self, request: Request) -> TransportResponse:
         """Begin a stream, which has no deadline as a whole. One attempt; the slot is free once it has begun."""
         await self.transport.prepare()
         deadline = asyncio.get_running_loop().time() + self.timeout_seconds
@@ -145,7 +143,7 @@ class Calls:
                 f"the request was held back for {self.timeout_seconds:g} s: the server is overloaded"
             ) from None
         if self._is_withdrawn:
-            # It was let in at the very moment it withdrew.
+            # Admitted and withdrawn at the same time.
             self.limiter.leave(slot)
             raise _withdrawn()
         return slot
@@ -161,7 +159,9 @@ class Calls:
         except TimeoutError:
             raise _withdrawn() from None
 
-    async def _send(self, request: Request, slot: Slot, deadline: float, *, is_stream: bool) -> Answer:
+    async def _send(
+        self, request: Request, slot: Slot, deadline: float, *, is_stream: bool
+    ) -> TransportResponse:
         try:
             answer = await self.transport.send(request, seconds=_left(deadline), is_stream=is_stream)
         except UnreachableError as error:
@@ -171,7 +171,7 @@ class Calls:
         self.note_life()
         return answer
 
-    async def _read(self, answer: Answer, slot: Slot, deadline: float) -> bytes:
+    async def _read(self, answer: TransportResponse, slot: Slot, deadline: float) -> bytes:
         try:
             return await read_all(answer, seconds=_left(deadline))
         except UnreachableError as error:
@@ -185,7 +185,7 @@ class Calls:
             return DeadlineError(f"{error} in {self.timeout_seconds:g} s")
         return error
 
-    async def _refuse(self, answer: Answer, slot: Slot, deadline: float) -> None:
+    async def _refuse(self, answer: TransportResponse, slot: Slot, deadline: float) -> None:
         error = error_of(answer, await self._read(answer, slot, deadline))
         if is_trouble(error):
             slot.report_trouble(retry_after=float(_retry_after(error) or 0))
@@ -209,8 +209,8 @@ def _retry_after(error: PodlifeError) -> int | None:
     return error.retry_after_seconds if isinstance(error, ApiError) and error.code in (429, 503) else None
 
 
-def error_of(answer: Answer, body: bytes) -> ApiError:
-    """The typed error of an answer; what stands in Retry-After is among its details."""
+def error_of(answer: TransportResponse, body: bytes) -> ApiError:
+    """The typed error of a response; Retry-After is in its details."""
     try:
         error = from_status(decode_object(body), answer.status)
     except ValueError:

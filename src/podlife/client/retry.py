@@ -1,8 +1,8 @@
-"""Whether a request that failed may be sent again, and when. Pure: it decides, `calls` acts.
+"""Whether and when a failed request may be sent again. Pure: `rest_client` acts on it.
 
-Only what cannot have been executed twice is repeated: reads, requests that never left, and requests that the
-server has refused with a time to come back. A 429 that speaks of a disruption budget is an answer, not
-overload: it is neither repeated nor held against the server.
+Only requests that cannot be executed twice are repeated: reads, requests that were never sent, and requests that the
+server refused with a Retry-After. A 429 caused by a disruption budget is a response and not overload: it is neither
+repeated nor counted against the server.
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ import random
 
 from podlife.client.transport import DeadlineError, NotSentError
 from podlife.errors import ApiError, PodlifeError, UnreachableError
-
-__all__ = ["backoff_seconds", "is_passing", "is_trouble", "retry_seconds"]
 
 _OVERLOAD = frozenset((429, 500, 502, 503, 504))
 _MOST_ATTEMPTS = 4

@@ -1,7 +1,7 @@
-"""The TLS side of a connection: one context, built once, from PEM that never lies around.
+"""TLS contexts.
 
-Python can load a client's key from a file only. So an inline key goes through a file that nobody else can
-read and that is gone before this returns.
+Python loads a client's key from files only, so an inline key passes through a private temporary file that is removed
+before `tls_context` returns.
 """
 
 from __future__ import annotations
@@ -10,13 +10,11 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from podlife.client.config import Connection
+from podlife.client.connection import Connection
 from podlife.errors import ConfigError
 
 if TYPE_CHECKING:
     import ssl
-
-__all__ = ["tls_context"]
 
 
 def tls_context(connection: Connection, *, certificate: bytes = b"", key: bytes = b"") -> ssl.SSLContext:
@@ -34,7 +32,7 @@ def tls_context(connection: Connection, *, certificate: bytes = b"", key: bytes 
     # themselves need not have every extension that Python 3.13 asks for.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
-    # As Go does: nobody begins a handshake anew within a connection.
+    # As Go: no renegotiation.
     context.options |= ssl.OP_NO_RENEGOTIATION
     context.set_alpn_protocols(["http/1.1"])
     if connection.is_insecure:
@@ -52,7 +50,7 @@ def _load_identity(context: ssl.SSLContext, certificate: bytes, key: bytes, orig
     def no_password() -> str:
         raise ConfigError(f"{origin}: the client key is encrypted; decrypt it first")
 
-    # The folder has mode 0700 and the file 0600: there is no moment at which another user could open it.
+    # The directory has mode 0700 and the file 0600, so other users can never open it.
     with tempfile.TemporaryDirectory(prefix="podlife-") as folder:
         path = Path(folder) / "identity.pem"
         path.touch(mode=0o600)

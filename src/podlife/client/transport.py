@@ -1,9 +1,8 @@
-"""The seam between the verbs and whatever carries them to an API server.
+"""Interface between the verbs and what carries requests to an API server.
 
-A transport sends one `wire.Request` and hands back an `Answer` as soon as status and headers are there; the
-body is read piece by piece, each with a deadline, or whole. It tells apart what a caller must know before it
-tries again: a request that surely never left (`NotSentError`) and one that may have been executed
-(any other `UnreachableError`). What the status means is for the caller.
+A transport sends one `wire.Request` and returns a response once status and headers have arrived; the body is read in
+chunks, each with a deadline, or as a whole. It distinguishes a request that was certainly not sent (`NotSentError`)
+from one that may have been executed (any other `UnreachableError`). The meaning of the status is left to the caller.
 """
 
 from __future__ import annotations
@@ -16,17 +15,6 @@ from typing import Protocol
 from podlife import __version__
 from podlife.errors import UnreachableError
 from podlife.wire import Request
-
-__all__ = [
-    "USER_AGENT",
-    "Answer",
-    "DeadlineError",
-    "NamedTransport",
-    "NotSentError",
-    "SilenceError",
-    "Transport",
-    "read_all",
-]
 
 USER_AGENT = f"podlife/{__version__}"
 
@@ -47,7 +35,7 @@ class SilenceError(DeadlineError):
     """The server had begun its answer when it went silent."""
 
 
-class Answer(Protocol):
+class TransportResponse(Protocol):
     """What a server answers. Header names are in lower case; a header sent twice is joined with a comma."""
 
     @property
@@ -62,7 +50,7 @@ class Answer(Protocol):
         ...
 
     async def close(self) -> None:
-        """Let go of the answer; what has not been read of it is dropped."""
+        """Release the response; unread data is discarded."""
         ...
 
 
@@ -72,7 +60,9 @@ class Transport(Protocol):
         have to log in; raises ConfigError when that fails."""
         ...
 
-    async def send(self, request: Request, *, seconds: float | None, is_stream: bool = False) -> Answer:
+    async def send(
+        self, request: Request, *, seconds: float | None, is_stream: bool = False
+    ) -> TransportResponse:
         """Send the request and wait no longer than `seconds` for the headers of the answer. Raises
         NotSentError, DeadlineError or another UnreachableError."""
         ...
@@ -80,7 +70,7 @@ class Transport(Protocol):
     async def close(self) -> None: ...
 
 
-async def read_all(answer: Answer, *, seconds: float) -> bytes:
+async def read_all(answer: TransportResponse, *, seconds: float) -> bytes:
     """The whole body within `seconds`; the answer is closed then, however it ended."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + seconds
@@ -108,7 +98,9 @@ class NamedTransport:
     async def prepare(self) -> None:
         await self._transport.prepare()
 
-    async def send(self, request: Request, *, seconds: float | None, is_stream: bool = False) -> Answer:
+    async def send(
+        self, request: Request, *, seconds: float | None, is_stream: bool = False
+    ) -> TransportResponse:
         named = replace(request, headers={**request.headers, "User-Agent": self._agent})
         return await self._transport.send(named, seconds=seconds, is_stream=is_stream)
 

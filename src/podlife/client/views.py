@@ -1,7 +1,7 @@
-"""From the bytes of an answer to what the caller asked for: a plain dictionary, or a view of its own.
+"""Decodes response bodies: into plain dictionaries, or into a view of the caller's.
 
-A view is a `msgspec.Struct` that declares only the fields its reader needs; it is decoded straight from the
-bytes. Decoders are made once per view.
+A view is a `msgspec.Struct` that declares only the fields its reader needs and is decoded directly from the bytes.
+Decoders are created once per view.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 
-from podlife.client.lenient_json import decode_mended
+from podlife.client.lenient_json import decode_lenient
 from podlife.errors import PodlifeError
 
 if TYPE_CHECKING:
@@ -25,18 +25,6 @@ if TYPE_CHECKING:
     T = TypeVarWithDefault("T", default=Object)
 else:
     T = TypeVar("T")
-
-__all__ = [
-    "BadAnswerError",
-    "EnvelopeMetadata",
-    "Page",
-    "T",
-    "decode",
-    "decode_page",
-    "decoder_of",
-    "envelope_decoder",
-    "misfit",
-]
 
 V = TypeVar("V")
 
@@ -97,7 +85,7 @@ class EnvelopeMetadata(msgspec.Struct, rename="camel"):
 
 
 class Envelope(msgspec.Struct):
-    """What is read of an object of any kind, before its view or instead of it."""
+    """Fields of any object, read before its view or instead of it."""
 
     metadata: EnvelopeMetadata
 
@@ -168,7 +156,7 @@ def _decode(data: bytes | msgspec.Raw, type_: Any, what: str) -> Any:
         except msgspec.ValidationError:
             raise
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return decode_mended(decoder, bytes(data))
+            return decode_lenient(decoder, bytes(data))
     except RecursionError:
         raise BadAnswerError(f"the answer to {what} is nested too deeply") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

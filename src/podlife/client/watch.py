@@ -1,9 +1,8 @@
-"""Watching a resource: every change after a revision, once and in order, over as many connections as it takes.
+"""Watches a resource: every change after a revision, once and in order, over as many connections as needed.
 
-A stream that ends, is cut off, breaks within a line or stays silent for too long is taken up again at the last
-revision seen, so nothing is lost and nothing comes twice. What a watch cannot get over it raises: ExpiredError
-when the revision is no longer known (list again), any other refusal at once, and an outage that lasts longer
-than the caller allows.
+A stream that ends, breaks or is silent for too long resumes at the last revision seen, so no event is lost or
+repeated. The watch raises ExpiredError if the server no longer has that revision (list again), any other refusal
+immediately, and an outage that lasts longer than the caller allows.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from podlife.api.status import from_status
-from podlife.client.lenient_json import decode_mended
+from podlife.client.lenient_json import decode_lenient
 from podlife.client.line_splitter import LineSplitter, LineTooLongError
 from podlife.client.options import METADATA_ONLY
 from podlife.client.retry import backoff_seconds, is_passing
@@ -31,9 +30,7 @@ from podlife.wire import Query, Request
 
 if TYPE_CHECKING:
     from podlife.client.options import WatchOptions
-    from podlife.client.rest_client import Calls
-
-__all__ = ["Bookmark", "EventType", "WatchEvent", "connect", "watch"]
+    from podlife.client.rest_client import RestClient
 
 _INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 # A streaming list comes object by object. Waiting this long lets many of them gather, to be read at once: it takes
@@ -103,7 +100,7 @@ def decode_line(line: bytes, view: type[T] | None) -> WatchEvent[T] | Bookmark:
 
 
 def _decode_other_line(line: bytes, view: type[T] | None) -> WatchEvent[T] | Bookmark:
-    """A line that is no change, or none that fits its view, or whose view leaves the revision out."""
+    """A line that is not a change, does not fit the view, or whose view has no revision."""
     try:
         event = _split_line(line)
         if event.type == "ERROR":
@@ -126,12 +123,12 @@ def _split_line(line: bytes) -> _Line:
         return _line_decoder.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         # It would come again and again, and no event after it ever would.
-        return decode_mended(_line_decoder, line)
+        return decode_lenient(_line_decoder, line)
 
 
 @dataclass(frozen=True, slots=True)
-class Target(Generic[T]):
-    """What is watched: a resource, the path of a collection of it, as which view, and how."""
+class WatchTarget(Generic[T]):
+    """What is watched: resource, collection path, view and options."""
 
     resource: str
     path: str
@@ -140,7 +137,7 @@ class Target(Generic[T]):
 
 
 async def connect(
-    calls: Calls, target: Target[T], parameters: dict[str, str]
+    calls: RestClient, target: WatchTarget[T], parameters: dict[str, str]
 ) -> AsyncGenerator[WatchEvent[T] | Bookmark | BadAnswerError, None]:
     """The events of one connection, until the server ends it. An object that does not fit is handed out as the
     error it is: the stream goes on after it. Raises ApiError or UnreachableError."""
@@ -192,7 +189,7 @@ def _split(lines: LineSplitter, piece: bytes) -> list[bytes]:
         raise BadAnswerError(str(error)) from None
 
 
-class Outage:
+class WatchOutage:
     """How long a watch has been without its stream, and how long to wait before the next try."""
 
     def __init__(self, most_seconds: float) -> None:
@@ -215,14 +212,14 @@ class Outage:
 
 
 async def watch(
-    calls: Calls, target: Target[T], resource_version: str
+    calls: RestClient, target: WatchTarget[T], resource_version: str
 ) -> AsyncGenerator[WatchEvent[T] | Bookmark, None]:
     """Every change after `resource_version`, without end."""
     if resource_version in ("", "0"):
-        # Such a watch begins with what there is, in any order: cut off, it could not be taken up again.
+        # Such a watch starts with the existing objects in any order, so it could not be resumed.
         raise ValueError("a watch starts from the resourceVersion of a list")
     loop = asyncio.get_running_loop()
-    outage = Outage(target.options.resume_seconds)
+    outage = WatchOutage(target.options.resume_seconds)
     report = target.options.report
     while True:
         began_at, ended = loop.time(), None

@@ -1,19 +1,20 @@
-"""What every controller needs around its own decisions: the reconcile loop, leader election, health and metrics.
+"""What controllers share: the reconcile loop, the control plane, leader election, health and metrics.
 
-A name is imported from its module when it is first used: a controller that asks for no metrics loads none.
+Names are imported from their modules on first use: a controller without metrics loads no metrics library.
 """
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
+
+from podlife.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from podlife.controller.control_plane import ControlPlane, Followed, Runnable
     from podlife.controller.enqueue import Enqueue
     from podlife.controller.health import Health, HealthServer
     from podlife.controller.leader_election import LeaderElector, LeaseLostError, make_identity
-    from podlife.controller.liveness_check import Pulse
+    from podlife.controller.liveness_check import LivenessCheck
     from podlife.controller.metrics import (
         export_client,
         export_controllers,
@@ -35,8 +36,8 @@ __all__ = [
     "HealthServer",
     "LeaderElector",
     "LeaseLostError",
+    "LivenessCheck",
     "OwnWrites",
-    "Pulse",
     "Runnable",
     "export_client",
     "export_controllers",
@@ -46,22 +47,37 @@ __all__ = [
     "make_identity",
 ]
 
-# Where to look, the cheapest first.
-_MODULES = (
-    "reconcile",
-    "enqueue",
-    "own_writes",
-    "control_plane",
-    "health",
-    "liveness_check",
-    "leader_election",
-    "metrics",
+__getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        "podlife.controller.control_plane": (
+            "ControlPlane",
+            "Followed",
+            "Runnable",
+        ),
+        "podlife.controller.enqueue": ("Enqueue",),
+        "podlife.controller.health": (
+            "Health",
+            "HealthServer",
+        ),
+        "podlife.controller.leader_election": (
+            "LeaderElector",
+            "LeaseLostError",
+            "make_identity",
+        ),
+        "podlife.controller.liveness_check": ("LivenessCheck",),
+        "podlife.controller.metrics": (
+            "export_client",
+            "export_controllers",
+            "export_election",
+            "export_informers",
+            "export_queues",
+        ),
+        "podlife.controller.own_writes": ("OwnWrites",),
+        "podlife.controller.reconcile": (
+            "Again",
+            "Controller",
+            "ControllerMetrics",
+        ),
+    },
 )
-
-
-def __getattr__(name: str) -> object:
-    for module_name in _MODULES if name in __all__ else ():
-        module = importlib.import_module(f"podlife.controller.{module_name}")
-        if name in module.__all__:
-            return globals().setdefault(name, getattr(module, name))
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

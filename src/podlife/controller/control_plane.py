@@ -1,13 +1,12 @@
-"""Several controllers in one process, with the informers and recorders they share.
+"""Runs several controllers in one process, with shared informers and recorders.
 
     plane = ControlPlane(client, clock=SystemClock())
     plane.add(ReplicaSetController(plane))
     await plane.run()
 
-Controllers that ask for the same view of the same resource get the same informer: one watch, one cache. No controller
-begins before every cache has synced. Whatever ends unexpectedly ends all of it with its reason. A server that is away
-is told of once for all of them. Who may run at all (leader election) and what is told about it (health, metrics) is
-for whoever starts it.
+Controllers that use the same view of a resource share one informer: one watch, one cache. No controller starts before
+all caches have synced. A part that ends unexpectedly ends the control plane with its error. An unreachable server is
+reported once for all of them. Leader election, health and metrics are left to the caller.
 """
 
 from __future__ import annotations
@@ -20,21 +19,19 @@ from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from podlife.client import Client, Ref
 from podlife.clock import Clock, SystemClock
-from podlife.controller.action_log import Acts
-from podlife.controller.outages import tell_of_outages
+from podlife.controller.action_log import ActionLog
+from podlife.controller.outages import log_outages
 from podlife.errors import PodlifeError
 from podlife.events import Recorder
 from podlife.informer import Informer
 from podlife.informer.cache import HasMetadata
 from podlife.informer.indexes import Indexer
 
-__all__ = ["ControlPlane", "Followed", "Runnable"]
-
 log = logging.getLogger(__name__)
 
 T = TypeVar("T", bound=HasMetadata)
 
-# How often it is said that a cache is still being waited for.
+# Interval of the log line about a cache that has not synced.
 _PATIENCE_SECONDS = 30.0
 _FLUSH_SECONDS = 3.0
 
@@ -74,7 +71,7 @@ class ControlPlane:
     ) -> None:
         self.client = client
         self.clock: Clock = clock or SystemClock()
-        self.acts = Acts()
+        self.action_log = ActionLog()
         self._flush_seconds = flush_seconds
         self._informers: dict[Followed, Informer[Any]] = {}
         self._indexers: dict[Followed, Mapping[str, Indexer[Any]]] = {}
@@ -114,10 +111,10 @@ class ControlPlane:
         return self._informers[key]
 
     def recorder(self, component: str) -> Recorder:
-        """The recorder of the events of this component. They are told in the log as well, the same ones together."""
+        """The event recorder of this component. Events are also logged, aggregated."""
         if component not in self._recorders:
             self._recorders[component] = Recorder(
-                self.client, component, clock=self.clock, on_event=self.acts.note_event
+                self.client, component, clock=self.clock, on_event=self.action_log.note_event
             )
         return self._recorders[component]
 
@@ -168,7 +165,7 @@ class ControlPlane:
                 beside.create_task(recorder.run(), name=f"events of {component}")
                 for component, recorder in self._recorders.items()
             ]
-            telling = beside.create_task(self.acts.tell_for_ever(), name="acts")
+            telling = beside.create_task(self.action_log.run(), name="action log")
             try:
                 await self._run_controllers()
             finally:
@@ -180,7 +177,7 @@ class ControlPlane:
         async with asyncio.TaskGroup() as group:
             for followed, informer in self._informers.items():
                 group.create_task(_follow(followed.ref, informer), name=f"informer of {followed.ref}")
-            group.create_task(tell_of_outages(self._lost), name="outages")
+            group.create_task(log_outages(self._lost), name="outages")
             await self._wait_for_caches()
             for controller in self._controllers:
                 group.create_task(controller.run(), name=controller.name)
@@ -193,7 +190,7 @@ class ControlPlane:
                 # has its turn.
                 await asyncio.sleep(0)
                 if informer.trouble is None:
-                    log.info("still waiting for the first list of %s", followed.ref)
+                    log.info("waiting for the initial list of %s", followed.ref)
 
     def _lost(self) -> str:
         """What keeps an informer from following the server, if anything does. A first list that only takes its time is
@@ -206,7 +203,7 @@ class ControlPlane:
         return ""
 
     async def _flush(self) -> None:
-        """What was told by then is sent, within a bound for all of them together."""
+        """Send the queued events of all recorders, with one deadline."""
         async with asyncio.TaskGroup() as group:
             for recorder in self._recorders.values():
                 group.create_task(recorder.flush(seconds=self._flush_seconds))

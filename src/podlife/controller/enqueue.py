@@ -1,11 +1,11 @@
-"""An object's event enqueues the object itself, in one line:
+"""Event handler that enqueues the object of the event:
 
     informer.add_handler(Enqueue(queue))
 
-Who keeps something by key (expectations, own writes) gives `forget`: it is called when an object is gone, before its
-key is enqueued, so that another one made under its name does not have to wait for what was the first one's.
+`forget` is called when an object is deleted, before its key is enqueued: state kept by key (expectations, own writes)
+must not delay a new object of the same name.
 
-For the owner of an object see `podlife.podcontrol.EnqueueOwner`.
+For an object's owner use `podlife.podcontrol.EnqueueOwner`.
 """
 
 from __future__ import annotations
@@ -15,8 +15,6 @@ from collections.abc import Callable
 from podlife.informer.cache import HasMetadata
 from podlife.informer.indexes import Key
 from podlife.workqueue import Queue
-
-__all__ = ["Enqueue"]
 
 
 class Enqueue:
@@ -31,7 +29,7 @@ class Enqueue:
 
     def on_update(self, old: HasMetadata, new: HasMetadata) -> None:
         if old.metadata.uid != new.metadata.uid:
-            # One was deleted and another made under its name, with nothing seen in between.
+            # Deleted and recreated under its name, with no event in between.
             self.on_delete(old)
         self._queue.add((new.metadata.namespace, new.metadata.name))
 

@@ -1,7 +1,7 @@
-"""What a controller says about itself over HTTP: `/healthz` (alive), `/readyz` (at work), `/metrics`.
+"""Health endpoints of a controller: `/healthz` (alive), `/readyz` (working), `/metrics`.
 
-`Health` is the checks by name, and knows no network; `HealthServer` answers from it. A check that fails says which
-and why, in the shape of Kubernetes' own health endpoints. Nothing here is secret and nothing can be changed.
+`Health` holds the named checks and does no I/O; `HealthServer` serves them. A failing check reports its name and the
+reason in the format of Kubernetes' health endpoints. Nothing served here is secret or writable.
 """
 
 from __future__ import annotations
@@ -18,8 +18,6 @@ from podlife.errors import ConfigError
 if TYPE_CHECKING:
     from aiohttp import web
     from prometheus_client import CollectorRegistry
-
-__all__ = ["Check", "Health", "HealthServer"]
 
 Check = Callable[[], str]
 """Says why not; empty is well. Asked at every probe: it looks, and does not wait."""
@@ -41,7 +39,7 @@ class Health:
         self._checks[name] = (check, liveness)
 
     def failures(self, *, liveness: bool) -> dict[str, str]:
-        """What is wrong, by the name of its check. Readiness asks all checks, liveness its own."""
+        """Failures by check name. Readiness runs all checks, liveness only its own."""
         return {name: why for name, why in self._ask(liveness).items() if why}
 
     def report(self, endpoint: str, *, liveness: bool) -> tuple[bool, str]:

@@ -1,12 +1,12 @@
-"""Leader election on a Lease, compatible with client-go's: at most one of many does the work.
+"""Leader election on a Lease, compatible with client-go: at most one of several candidates works.
 
-How it stays one: a leader counts its time from when it began to ask for the renewal that succeeded, others count
-theirs from when they saw the change. So a leader that could not renew for `renew_seconds` cancels its work, and
-the work has until `lease_seconds` to end, before anybody else may begin. Clocks of other machines play no
-part. (client-go counts from the answer: one that comes late leaves it two leaders.)
+A leader measures its lease from the moment it sent the renewal that succeeded; candidates measure from the moment
+they saw the change. A leader that cannot renew for `renew_seconds` cancels its work, which has until `lease_seconds`
+to end before another candidate can start. Clocks of other machines are not used. (client-go measures from the
+response: a late one allows two leaders.)
 
-Its requests stand in a line of their own, so that a controller which is busy never loses its lease for it.
-What happens when the lease is lost is for the caller: `run` raises LeaseLostError, and may be called again.
+The elector's requests bypass the controller's limiter, so a busy controller does not lose its lease. `run` raises
+LeaseLostError when the lease is lost and can be called again.
 """
 
 from __future__ import annotations
@@ -26,8 +26,6 @@ from podlife.controller import lease as leases
 from podlife.errors import ConfigError, ConflictError, NotFoundError, PodlifeError
 from podlife.events import Recorder
 
-__all__ = ["LeaderElector", "LeaseLostError", "make_identity"]
-
 log = logging.getLogger(__name__)
 
 # Those who wait come at different times; client-go's factor.
@@ -37,11 +35,11 @@ Work = Callable[[], Awaitable[None]]
 
 
 class LeaseLostError(PodlifeError):
-    """We led, and do not any more: the lease could not be renewed in time, or somebody else has it."""
+    """The leader lost its lease: it was not renewed in time, or another candidate holds it."""
 
 
 def make_identity() -> str:
-    """A name for this process that no other has, and that tells people where it runs."""
+    """A unique name for this process that includes the host name."""
     return f"{socket.gethostname()}_{uuid.uuid4()}"
 
 
@@ -74,7 +72,7 @@ class LeaderElector:
         self._clock = clock
         self._recorder = recorder
         self._on_new_leader = on_new_leader
-        self._seen: leases.Observation | None = None
+        self._seen: leases.LeaseObservation | None = None
         self._leader = ""
         # The lease as we last wrote it, and when we began to; None while we do not hold it.
         self._held: Object | None = None
@@ -86,7 +84,7 @@ class LeaderElector:
 
     @property
     def leader(self) -> str:
-        """Who leads, as far as we have seen; empty when nobody does."""
+        """The observed leader; empty if there is none."""
         return self._leader
 
     @property
@@ -129,12 +127,12 @@ class LeaderElector:
                 left = self._renewed_at + self._lease_seconds - asyncio.get_running_loop().time()
                 await asyncio.wait((leading,), timeout=max(0.0, left))
             if not leading.done():
-                log.error("%s is lost, and the work it was for does not end", self)
+                log.error("%s lost, but its work does not stop", self)
             elif not renewing.done():
                 await cancel_and_wait(renewing)
                 await self._release()
         finally:
-            # Who is cancelled while it stops leaves nothing running either.
+            # Nothing is left running if the stop itself is cancelled.
             renewing.cancel()
             self._held = None
             self._is_leading = False
@@ -144,11 +142,11 @@ class LeaderElector:
 
     async def _acquire(self) -> None:
         while not await self._try():  # noqa: ASYNC110 - what is waited for happens on another machine
-            # In this distance as upstream: no lease is taken faster because somebody asks all the time.
+            # Upstream's interval: asking more often does not acquire a lease faster.
             await asyncio.sleep(self._retry_seconds * (1 + _JITTER * random.random()))  # noqa: S311 - spreads load
         self._is_leading = True
         self._waits_for = None
-        log.info("%s leads by %s", self.identity, self)
+        log.info("%s became leader of %s", self.identity, self)
         self._tell("became leader")
 
     async def _keep(self) -> None:
@@ -183,7 +181,7 @@ class LeaderElector:
         return is_held and asyncio.get_running_loop().time() < self._renewed_at + self._renew_seconds
 
     async def _renew(self) -> bool:
-        """Renew what we hold, if nobody has touched it since."""
+        """Renew the held lease if it is unchanged."""
         if self._held is None:
             return False
         try:
@@ -227,7 +225,7 @@ class LeaderElector:
                 await self._give_back()
         except (PodlifeError, TimeoutError) as error:
             log.warning(
-                "%s was not given back, others wait until it runs out: %s", self, str(error) or "no answer"
+                "%s not released, other candidates wait until it expires: %s", self, str(error) or "no answer"
             )
 
     async def _give_back(self) -> None:
@@ -252,14 +250,14 @@ class LeaderElector:
         if leader and self._on_new_leader is not None:
             self._on_new_leader(leader)
 
-    def _tell_of_waiting(self, seen: leases.Observation) -> None:
+    def _tell_of_waiting(self, seen: leases.LeaseObservation) -> None:
         """Once for each holder."""
         holder, since = leases.holder_of(seen.spec), str(seen.spec.get("acquireTime") or "an unknown time")
         if self._is_leading or self._waits_for == (holder, since):
             return
         self._waits_for = holder, since
         log.info(
-            "%s waits for %s: %s holds it since %s, and loses it when it is not renewed for %g s",
+            "%s waiting for %s: held by %s since %s, expires if not renewed for %g s",
             self.identity,
             self,
             holder,
@@ -290,9 +288,9 @@ async def _do(work: Work) -> None:
 
 
 def _log_failure(leading: asyncio.Task[None]) -> None:
-    """What the work failed with when it was told to end: who told it has another thing to say."""
+    """Log a failure of the work during shutdown; the caller raises another error."""
     if leading.done() and not leading.cancelled() and (failure := leading.exception()) is not None:
-        log.error("the work failed when it was to end", exc_info=failure)
+        log.error("work failed during shutdown", exc_info=failure)
 
 
 def _is_awaited(_: BaseException) -> None:

@@ -1,7 +1,7 @@
-"""The Lease as client-go's leader election writes it, and who may take it. Pure.
+"""The Lease object of client-go's leader election, and who may acquire it. Pure.
 
-Nobody's clock is trusted but one's own: the times in a Lease are for people. That its holder is alive is told by
-the Lease changing, and how long it has not is measured by whoever looks.
+Times in a Lease are informative: no clock but one's own is trusted. A holder is alive as long as the Lease changes,
+and each observer measures how long it has not.
 """
 
 from __future__ import annotations
@@ -14,38 +14,26 @@ from podlife.api.codec import Object, format_micro_time, parse_time
 from podlife.client import LEASES
 from podlife.clock import add_seconds
 
-__all__ = [
-    "Observation",
-    "claim",
-    "holder_of",
-    "is_free",
-    "make_lease",
-    "observe",
-    "promised_seconds",
-    "release",
-    "renew",
-]
-
 
 @dataclass(frozen=True, slots=True)
-class Observation:
+class LeaseObservation:
     """A Lease's spec, and when (by our own clock) it was first seen so."""
 
     spec: Object
     at: float
 
 
-def observe(seen: Observation | None, lease: Object, now: float) -> Observation:
-    """What is known after reading the lease: one that has not changed goes on ageing."""
+def observe(seen: LeaseObservation | None, lease: Object, now: float) -> LeaseObservation:
+    """The observation after reading the lease: an unchanged lease keeps its age."""
     spec = lease.get("spec") or {}
-    return seen if seen is not None and seen.spec == spec else Observation(spec, now)
+    return seen if seen is not None and seen.spec == spec else LeaseObservation(spec, now)
 
 
 def holder_of(spec: Object) -> str:
     return str(spec.get("holderIdentity") or "")
 
 
-def is_free(seen: Observation, identity: str, now: float, lease_seconds: float) -> bool:
+def is_free(seen: LeaseObservation, identity: str, now: float, lease_seconds: float) -> bool:
     """Whether `identity` may write itself into the lease: it is nobody's, its own, or has not changed for as
     long as its holder has promised to renew it within. A holder that promised nothing gets our own time."""
     holder = holder_of(seen.spec)
@@ -93,7 +81,7 @@ def renew(spec: Object, now: datetime) -> Object:
 
 
 def release(spec: Object, now: datetime) -> Object:
-    """The spec of a lease that anybody may take at once."""
+    """The spec of a released lease, which any candidate may acquire immediately."""
     moment = format_micro_time(now)
     nobody = {"holderIdentity": "", "leaseDurationSeconds": 1, "acquireTime": moment, "renewTime": moment}
     return {**spec, **nobody}

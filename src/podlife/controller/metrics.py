@@ -1,6 +1,6 @@
-"""Queues, controllers and elections as Prometheus sees them, under the names that dashboards know.
+"""Prometheus metrics of queues, controllers, elections, informers and clients, under their upstream names.
 
-The parts count by themselves; here their numbers are read when somebody asks, and nothing is counted twice.
+Components count for themselves; their numbers are read when the registry is scraped.
 """
 
 from __future__ import annotations
@@ -19,15 +19,6 @@ from podlife.controller.leader_election import LeaderElector
 from podlife.controller.reconcile import Controller
 from podlife.events import Recorder
 from podlife.workqueue import Distribution, Queue
-
-__all__ = [
-    "export_client",
-    "export_controllers",
-    "export_election",
-    "export_informers",
-    "export_queues",
-    "histogram",
-]
 
 K = TypeVar("K", bound=Hashable)
 
@@ -60,7 +51,7 @@ def export_informers(registry: CollectorRegistry, plane: ControlPlane) -> None:
 
 
 def export_client(registry: CollectorRegistry, limiter: Limiter, *recorders: Recorder) -> None:
-    """What is asked of the server, and what has become of events."""
+    """Client requests and event counters."""
     registry.register(_Families(lambda: _client_families(limiter, recorders)))
 
 
@@ -161,7 +152,7 @@ def _informer_families(plane: ControlPlane) -> Iterable[Metric]:
 
 
 def _view_name(followed: Followed) -> str:
-    """Whose view it is tells one from another: many have the same name."""
+    """With the module of the view, because names repeat."""
     selection = "".join(f" {part}" for part in (followed.namespace, followed.label_selector) if part)
     return f"{followed.view.__module__}.{followed.view.__qualname__}{selection}"
 

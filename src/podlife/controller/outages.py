@@ -1,8 +1,8 @@
-"""What people are told of a server that cannot be followed: once when it is lost, ever more rarely while it stays away,
-once when it is followed again.
+"""Logs that the API server cannot be watched: once when the connection is lost, at growing intervals while it stays
+lost, once when it is restored.
 
-Informers get over interruptions by themselves, and there are many of them: each says at debug what it meets, and this
-says it for all. One that is over at the next look is not worth a line.
+Informers recover on their own and log interruptions at debug level; this reports for all of them. An interruption
+shorter than one check is not logged.
 """
 
 from __future__ import annotations
@@ -11,18 +11,16 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-__all__ = ["Outage", "tell_of_outages"]
-
 log = logging.getLogger(__name__)
 
-# How often it is looked.
+# Check interval.
 _LOOK_SECONDS = 1.0
-# After this time comes the first reminder, and each further one after twice the time.
+# Delay of the first reminder; it doubles with each one.
 _REMIND_SECONDS = 60.0
 
 
-class Outage:
-    """`look` is given what is wrong, or nothing, and says what there is to tell of it."""
+class OutageLog:
+    """`look` takes the current complaint, or "", and returns what to log."""
 
     def __init__(self) -> None:
         self._since: float | None = None
@@ -30,7 +28,7 @@ class Outage:
         self._remind_after = _REMIND_SECONDS
 
     def look(self, complaint: str, now: float) -> tuple[int, str] | None:
-        """The level and the text of what is to be told now, if there is anything."""
+        """Level and text to log now, if any."""
         if not complaint:
             return self._end(now)
         if self._since is None:
@@ -41,11 +39,11 @@ class Outage:
             self._is_told = True
             return (
                 logging.WARNING,
-                f"the server is not followed, and nothing is decided until it is: {complaint}",
+                f"API server unreachable, controllers paused: {complaint}",
             )
         if seconds >= self._remind_after:
             self._remind_after *= 2
-            return logging.WARNING, f"the server is not followed for {seconds:.0f} s now: {complaint}"
+            return logging.WARNING, f"API server unreachable for {seconds:.0f} s: {complaint}"
         return None
 
     def _end(self, now: float) -> tuple[int, str] | None:
@@ -53,13 +51,13 @@ class Outage:
         self._since, self._is_told, self._remind_after = None, False, _REMIND_SECONDS
         if since is None or not is_told:
             return None
-        return logging.INFO, f"the server is followed again, after {now - since:.0f} s"
+        return logging.INFO, f"API server reachable again after {now - since:.0f} s"
 
 
-async def tell_of_outages(complaint: Callable[[], str]) -> None:
-    """Look again and again, and log what there is to tell, until cancelled."""
+async def log_outages(complaint: Callable[[], str]) -> None:
+    """Check and log periodically until cancelled."""
     loop = asyncio.get_running_loop()
-    outage = Outage()
+    outage = OutageLog()
     while True:
         if told := outage.look(complaint(), loop.time()):
             log.log(*told)

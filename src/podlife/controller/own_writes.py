@@ -1,10 +1,10 @@
-"""Whether a cache has caught up with what its controller wrote itself.
+"""Whether a cache has caught up with the writes of its own controller.
 
-A controller that decides from a cache older than its own last write would decide the same again. So each write notes
-the revision that the server gave it, and a key is left alone until the cache of that resource has come so far: a watch
-brings every change in order, and bookmarks where there is none. Revisions that are no numbers are not waited for. A
-list that was begun after the write has it too, whatever its revision: a server that was restored from a backup begins
-again with smaller ones, and no key may wait for those that are gone.
+A controller that decides from a cache older than its last write would repeat the decision. Each write therefore
+records the resourceVersion that the server returned, and its key is not reconciled until the cache has reached it: a
+watch delivers changes in order, and bookmarks in between. Versions that are not numbers are not waited for. A list
+that started after the write contains it whatever its version: a server restored from a backup continues with lower
+versions, and no key may wait for the lost ones.
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from podlife.client import Ref
-
-__all__ = ["OwnWrites"]
 
 
 class _Stats(Protocol):

@@ -1,8 +1,7 @@
-"""The reconcile loop: takes keys from a queue, and lets a function bring each to where it should be.
+"""The reconcile loop: takes keys from a queue and calls a function for each.
 
-What becomes of a key is decided in one place: done (the function returned nothing), again after a time (it returned
-`Again`), again with growing distance (it raised), or not again until something changes (TerminalError).
-A key is with one worker at a time. Where the keys come from, and what is done about them, is for others.
+The outcome of a key is decided in one place: done (the function returned None), again after a delay (`Again`), again
+with backoff (it raised), or not until the object changes (TerminalError). A key is handled by one worker at a time.
 """
 
 from __future__ import annotations
@@ -18,8 +17,6 @@ from podlife.aio import cancel_and_wait, spawn
 from podlife.errors import PodlifeError, TerminalError
 from podlife.workqueue import Distribution, RateLimitedQueue, ShutDownError
 from podlife.workqueue.queue import K
-
-__all__ = ["Again", "Controller", "ControllerMetrics", "show_key"]
 
 log = logging.getLogger(__name__)
 
@@ -115,7 +112,7 @@ class Controller(Generic[K]):
         try:
             outcome = await self._reconcile(key)
         except TerminalError as error:
-            log.error("%s gives up on %s: %s", self.name, show_key(key), error)
+            log.error("%s: %s failed permanently, not retrying: %s", self.name, show_key(key), error)
             self.queue.forget(key)
             return "terminal_error"
         except Exception as error:  # noqa: BLE001 - whatever failed for one key, the others go on
@@ -134,9 +131,9 @@ def _is_awaited(_: BaseException) -> None:
 
 
 def _log_failure(name: str, key: object, error: Exception) -> None:
-    # What is raised on purpose says all there is to say in a line; anything else is a bug, to be found.
+    # Expected errors are one line; anything else is a bug and logged with its traceback.
     trace = None if isinstance(error, PodlifeError) else error
-    log.warning("%s failed for %s, and tries again: %s", name, show_key(key), error, exc_info=trace)
+    log.warning("%s: reconcile of %s failed, retrying: %s", name, show_key(key), error, exc_info=trace)
 
 
 def show_key(key: object) -> str:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from podlife.cli.connection import ConnectionOptions, connected, load_connection
 from podlife.client import LEASES, Client, Connection
 from podlife.clock import Clock, SystemClock
-from podlife.controller import Health, HealthServer, LeaderElector, Pulse
+from podlife.controller import Health, HealthServer, LeaderElector, LivenessCheck
 from podlife.daemons import event_loop as loop
 from podlife.daemons.election import ElectionOptions, lease_of, make_elector
 from podlife.daemons.logs import set_up_logs
@@ -107,11 +107,11 @@ async def _run(service: Service, options: Options, connection: Connection) -> No
             beside = [group.create_task(recorder.run(), name="events")]
             if options.address is not None:
                 registry = _registry(service.name, client, parts)
-                pulse = Pulse(client)
-                server = HealthServer(*options.address, _checks(parts, pulse), registry=registry)
+                liveness = LivenessCheck(client)
+                server = HealthServer(*options.address, _checks(parts, liveness), registry=registry)
                 beside.append(group.create_task(server.run(), name="health"))
                 if elector is None:
-                    beside.append(group.create_task(pulse.run(), name="pulse"))
+                    beside.append(group.create_task(liveness.run(), name="liveness check"))
                 log.info("health and metrics are on %s", ", ".join(await server.addresses()))
             log.info("watching over %s", connection.server, extra=dict(service.told))
             has_led = await _until_signal(group.create_task(parts.run(), name=service.name), elector)
@@ -150,7 +150,7 @@ async def _until_signal(work: asyncio.Task[None], elector: LeaderElector | None)
     return has_led
 
 
-def _checks(parts: _Parts, pulse: Pulse) -> Health:
+def _checks(parts: _Parts, liveness: LivenessCheck) -> Health:
     health = Health()
     elector, work = parts.elector, parts.work
 
@@ -160,7 +160,7 @@ def _checks(parts: _Parts, pulse: Pulse) -> Health:
     health.add("caches", check_caches)
     if elector is None:
         # Whoever has to renew a lease notices without that a server has frozen.
-        health.add("server", lambda: pulse.complaint)
+        health.add("server", lambda: liveness.complaint)
     else:
         health.add("lease", lambda: elector.complaint)
     return health

@@ -15,6 +15,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from podlife.aio import wait_until_set
+from podlife.api.durations import format_duration
 from podlife.cli.commands.sim.app import SimOptions
 from podlife.cli.commands.sim.output import (
     CLEAR,
@@ -24,7 +25,6 @@ from podlife.cli.commands.sim.output import (
     summary_of,
 )
 from podlife.cli.connection import ConnectionOptions, connected, load_connection
-from podlife.cli.options import format_duration
 from podlife.client import Client, Connection, Limiter
 from podlife.clock import SystemClock
 from podlife.daemons import event_loop as loop

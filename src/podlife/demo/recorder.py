@@ -67,7 +67,7 @@ class Record:
     async def _follow(self, ref: Ref, namespace: str = "") -> None:
         seen = self._seen[ref.plural] = deque(maxlen=_MOST)
         now = self._now[ref.plural] = {}
-        async with aclosing(self._client.follow(ref, namespace)) as changes:
+        async with aclosing(self._client.list_watch(ref, namespace)) as changes:
             async for change in changes:
                 if not isinstance(change, WatchEvent):
                     continue

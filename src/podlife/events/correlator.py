@@ -1,14 +1,13 @@
-"""Which events are sent, and which become one. Pure: events and the time go in, what to send comes out.
+"""Decides which events are sent and which are combined. Pure.
 
 The rules are client-go's, in its order:
 
-* Similar events, which differ in their message only, are combined into one once ten different messages have come,
-  each within ten minutes of the one before.
-* The same event again is not a new one: the first is patched with its count, its last time and its message.
-* About one object a source may tell 25 things at once, then one every five minutes; the rest is not sent,
-  but counted.
+* Events that differ only in their message are combined into one after ten different messages, each within ten minutes
+  of the one before.
+* A repeated event patches the first one with its count, last time and message.
+* A source may send 25 events about one object at once, then one every five minutes; the rest is counted and not sent.
 
-What is remembered has a bound; what falls out of it begins anew.
+The memory is bounded; an entry that falls out of it starts over.
 """
 
 from __future__ import annotations
@@ -21,8 +20,6 @@ from typing import Any
 from podlife.api.codec import Object, format_time
 from podlife.lru import LruCache
 from podlife.workqueue import TokenBucket
-
-__all__ = ["Correlated", "Correlator", "CorrelatorSettings", "object_key"]
 
 _COMBINED = "(combined from similar events): "
 
@@ -68,11 +65,11 @@ class Correlator:
         self._buckets: LruCache[Key, TokenBucket] = LruCache(self._settings.remembered)
 
     def correlate(self, event: Object, now: datetime) -> Correlated | None:
-        """What to send for this event; None when too much has been told about its object."""
+        """What to send for this event; None if its object exceeds the rate limit."""
         about = object_key(event["source"].get("component", ""), event["involvedObject"], event["type"])
         event, key = self._combine(event, about, now)
         correlated = self._count(event, key)
-        # After counting, so that what is not told is in the count of what is told next.
+        # After counting, so that dropped events are in the count of the next one.
         return correlated if self._may_tell(about, now) else None
 
     def counts_only(self, about: Key, what: tuple[str, str, str], now: datetime) -> bool:
@@ -109,7 +106,7 @@ class Correlator:
         if len(similar.messages) < self._settings.similar_events:
             field_path = str(event["involvedObject"].get("fieldPath", ""))
             return event, (*about, field_path, event["reason"], event["message"])
-        # One goes, so that the next new message is the one too many again, and the set stays as small as it is.
+        # Remove one, so that the next new message exceeds the limit again and the set stays small.
         del similar.messages[next(iter(similar.messages))]
         moment = format_time(now)
         combined = {
@@ -149,7 +146,7 @@ class Correlator:
 
 
 def object_key(component: str, about: Mapping[str, Any], type_: str) -> Key:
-    """Who tells, about what, and whether it is a warning."""
+    """Source, object and type."""
     return (
         component,
         "",

@@ -1,4 +1,4 @@
-"""A new Event, from what happened to whom. Pure."""
+"""Creates Event objects. Pure."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from typing import Any
 
 from podlife.api.codec import Object, format_time
 from podlife.api.names import check_dns_subdomain
-
-__all__ = ["TYPES", "Namer", "make_event"]
 
 TYPES = frozenset({"Normal", "Warning"})
 # An event about what lives in no namespace has to live in one all the same.

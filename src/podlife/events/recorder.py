@@ -1,8 +1,9 @@
-"""The recorder that controllers hold: takes events without waiting, sends them in the background.
+"""The recorder that controllers use: accepts events without waiting and sends them in the background.
 
-It guarantees that `event` never waits and never raises, that at most so many events wait to be sent (what comes
-on top is dropped and counted), that at most one request is under way, and that nothing which goes wrong with
-an event ends `run`.
+Guarantees:
+* `event` never waits and never raises.
+* The queue is bounded; events that do not fit are dropped and counted.
+* At most one request is in flight, and no failure of an event ends `run`.
 """
 
 from __future__ import annotations
@@ -19,9 +20,7 @@ from podlife.client import Client
 from podlife.clock import Clock
 from podlife.events.correlator import Correlator, CorrelatorSettings, object_key
 from podlife.events.event import TYPES, Namer, make_event
-from podlife.events.sink import Refusal, Sink
-
-__all__ = ["Recorder", "RecorderCounts"]
+from podlife.events.sink import EventRejection, Sink
 
 log = logging.getLogger(__name__)
 
@@ -30,13 +29,13 @@ _MOST_WAITING = 1000
 
 @dataclass(slots=True)
 class RecorderCounts:
-    """What has become of events so far."""
+    """Counters of events."""
 
     # On the server, as new events or as counts of old ones.
     sent: int = 0
     # Too many were waiting.
     dropped: int = 0
-    # Too much was told about one object.
+    # Over the rate limit of one object.
     filtered: int = 0
     # Not events at all, refused by the server, or not delivered in all tries.
     failed: int = 0
@@ -53,7 +52,7 @@ class Recorder:
         most_waiting: int = _MOST_WAITING,
         on_event: Callable[[Mapping[str, Any], str, str], None] | None = None,
     ) -> None:
-        """`on_event` is told of each event, with what it regards, its reason and its message, sent or not."""
+        """`on_event` is called with object, reason and message of each event, sent or not."""
         self.counts = RecorderCounts()
         self._component = component
         self._on_event = on_event
@@ -84,12 +83,12 @@ class Recorder:
             event = make_event(regarding, (type_, reason, message), self._component, now, self._namer)
         except Exception as error:  # noqa: BLE001 - a mistake in telling of the work must not end the work
             self.counts.failed += 1
-            log.warning("no event %s: %r", reason, error)
+            log.warning("event %s dropped: %r", reason, error)
             return
         self._enqueue(event)
 
     async def run(self) -> None:
-        """Send what is told, until it is cancelled."""
+        """Send events until cancelled."""
         while True:
             event = await self._queue.get()
             self._is_sending = True
@@ -98,7 +97,7 @@ class Recorder:
             except Exception:
                 # Whatever it was, it was about this event: the next one may do better.
                 self.counts.failed += 1
-                log.exception("an event could not be sent")
+                log.exception("event not sent")
             finally:
                 self._is_sending = False
                 self._queue.task_done()
@@ -128,7 +127,7 @@ class Recorder:
         except asyncio.QueueFull:
             self.counts.dropped += 1
             if not self._is_overrun:
-                log.warning("%d events wait to be sent: more of them are dropped", self._queue.qsize())
+                log.warning("%d events queued, dropping more", self._queue.qsize())
             self._is_overrun = True
         else:
             self._is_overrun = False
@@ -139,8 +138,8 @@ class Recorder:
             self.counts.filtered += 1
             return
         answer = await self._sink.send(correlated)
-        if isinstance(answer, Refusal):
-            self.counts.failed += answer is Refusal.FAILED
+        if isinstance(answer, EventRejection):
+            self.counts.failed += answer is EventRejection.FAILED
             return
         self.counts.sent += 1
         self._correlator.update(correlated, answer)

@@ -1,8 +1,8 @@
-"""Sends one correlated event, with patience but not for ever.
+"""Sends one correlated event, with a bounded number of retries.
 
-An event has its name before it is sent and its count is absolute, so sending it twice does no harm: what may or may
-not have arrived is sent again. What the server refuses (4xx) is given up; what a full or ill server, or none
-at all, keeps from arriving is tried again, twelve times in all as upstream.
+An event has its name before it is sent and its count is absolute, so it is safe to send twice: if it is unknown
+whether it arrived it is sent again. A refusal (4xx) is final; overload and outages are retried, up to twelve attempts
+as upstream.
 """
 
 from __future__ import annotations
@@ -17,15 +17,13 @@ from podlife.client.retry import backoff_seconds, is_passing
 from podlife.errors import AlreadyExistsError, ApiError, NotFoundError, PodlifeError
 from podlife.events.correlator import Correlated
 
-__all__ = ["Refusal", "Sink"]
-
 log = logging.getLogger(__name__)
 
 _MOST_TRIES = 12
 
 
-class Refusal(Enum):
-    """Why an event was not taken: because its namespace goes or has gone, which is nobody's fault, or else."""
+class EventRejection(Enum):
+    """Why an event was refused: its namespace is terminating or gone, which is no error, or another reason."""
 
     NAMESPACE_GONE = auto()
     FAILED = auto()
@@ -37,7 +35,7 @@ class Sink:
         # Said once and not for each event, until one gets through or another thing is wrong.
         self._complaint = ""
 
-    async def send(self, correlated: Correlated) -> Object | Refusal:
+    async def send(self, correlated: Correlated) -> Object | EventRejection:
         """The event as the server holds it now, or why it does not."""
         tries = 0
         while True:
@@ -68,16 +66,16 @@ class Sink:
                 pass
         return await self._client.create(EVENTS, event)
 
-    def _refuse(self, event: Object, error: PodlifeError) -> Refusal:
+    def _refuse(self, event: Object, error: PodlifeError) -> EventRejection:
         if _is_namespace_gone(error):
-            log.debug("no event in a namespace that goes: %s", error)
-            return Refusal.NAMESPACE_GONE
+            log.debug("event dropped, namespace is terminating: %s", error)
+            return EventRejection.NAMESPACE_GONE
         complaint = f"{type(error).__name__} {error.code}" if isinstance(error, ApiError) else str(error)
         level = logging.DEBUG if complaint == self._complaint else logging.WARNING
         self._complaint = complaint
         about = event["involvedObject"]
         log.log(level, "no event about %s %s: %s", about.get("kind", ""), about.get("name", ""), error)
-        return Refusal.FAILED
+        return EventRejection.FAILED
 
 
 def _is_namespace_gone(error: PodlifeError) -> bool:

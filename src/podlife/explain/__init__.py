@@ -2,47 +2,47 @@
 
 `reading` reads and never writes; everything else is pure: what was read and the time go in, an `Explanation` comes out.
 It guarantees that nothing is concluded from what could not be read, and that commands which destroy name the UID they
-mean. When collectors and evictions act is decided by their own rules, which are handed in (`Rules`).
+mean. When collectors and evictions act is decided by their own rules, which are handed in (`ActionRules`).
 """
 
 from podlife.explain.audit_deletion import PodIdentity, find_deletion
-from podlife.explain.audit_log import AuditedRequest, Collection
+from podlife.explain.audit_log import AuditCollection, AuditedRequest
 from podlife.explain.audit_text import phrase
 from podlife.explain.cluster_snapshot import (
-    Collecting,
-    Held,
-    Rules,
-    Standing,
-    World,
+    ActionRules,
+    ClusterSnapshot,
+    CollectorRule,
+    PolicyHold,
+    PolicyStatus,
 )
 from podlife.explain.explanation import (
     Cause,
     Explanation,
     Happening,
     Remedy,
-    Upcoming,
+    UpcomingAction,
     as_dict,
 )
 from podlife.explain.missing_pods import explain_absent
 from podlife.explain.nodes import explain_gone_node, explain_node
 from podlife.explain.pods import explain_pod, pod_causes
-from podlife.explain.reader import Reader
+from podlife.explain.reader import SnapshotReader
 
 __all__ = [
+    "ActionRules",
+    "AuditCollection",
     "AuditedRequest",
     "Cause",
-    "Collecting",
-    "Collection",
+    "ClusterSnapshot",
+    "CollectorRule",
     "Explanation",
     "Happening",
-    "Held",
     "PodIdentity",
-    "Reader",
+    "PolicyHold",
+    "PolicyStatus",
     "Remedy",
-    "Rules",
-    "Standing",
-    "Upcoming",
-    "World",
+    "SnapshotReader",
+    "UpcomingAction",
     "as_dict",
     "explain_absent",
     "explain_gone_node",

@@ -1,7 +1,7 @@
 """Who asked the API server for what, from its audit log: the requests that may have ended a pod. Pure.
 
-`Collection` takes the lines of a log one by one and keeps only what concerns one pod or namespace, in bounded memory.
-Which of them ended a pod is decided in `audit_deletion`.
+`AuditCollection` reads a log line by line and keeps what concerns one pod or namespace, in bounded memory.
+`audit_deletion` decides which request deleted the pod.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class AuditedRequest:
         return "its node" if self.agent.startswith("podlife/") and self.agent.endswith("/kubelet") else ""
 
 
-class Collection:
+class AuditCollection:
     """What a log tells of one namespace, and of one pod in it if it is named. Feed it lines, in any order."""
 
     def __init__(self, namespace: str = "", pod: str = "") -> None:

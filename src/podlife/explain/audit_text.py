@@ -1,4 +1,4 @@
-"""Who ended a pod, in words: a line for `explain`, and a few words for a table. Pure."""
+"""Who deleted a pod, in words: a line for `explain`, and a phrase for a table. Pure."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What was read of a cluster for a diagnosis, and the rules of the parts that act by themselves.
+"""What was read of a cluster for a diagnosis, and the rules of components that act on their own.
 
-A mapping that is None was not read: nothing is concluded from what is not in it. What decides when a collector or an
-eviction acts belongs to others, who hand it in (`Rules`): what is told here is what they will do.
+A mapping that is None was not read: nothing is concluded from what is missing in it. When a collector or an eviction
+acts is decided by the code passed in as rules, so the explanation matches what that code will do.
 """
 
 from __future__ import annotations
@@ -14,15 +14,13 @@ from podlife.api.codec import Object
 from podlife.explain.audit_log import AuditedRequest
 from podlife.explain.objects import condition, controller_of, items, metadata, moment, spec, text
 
-__all__ = ["Collecting", "Held", "Rules", "Standing", "World"]
-
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 # A lease is renewed every ten seconds; after forty the node monitor does not believe in the node any more.
 SILENT_SECONDS = 40.0
 
 
 @dataclass(frozen=True, slots=True)
-class Collecting:
+class CollectorRule:
     """The pod collector's decision about a pod: why, and in how many seconds from now at the latest."""
 
     reason: str
@@ -31,7 +29,7 @@ class Collecting:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class PolicyHold:
     """Something that keeps a pod which is due: in words, until when at the latest or by itself, the command of a person
     that lifts it, and whether nobody but a person does."""
 
@@ -42,7 +40,7 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class PolicyStatus:
     """How a pod stands with the policy of podlife's collector.
 
     `rule` is the one that the pod has. `reason` and `due_at` are why and from when on it goes; without them nothing
@@ -55,8 +53,8 @@ class Standing:
     why: str = ""
     due_at: datetime | None = None
     # What keeps it although it is due: a guard, or that its owner has not seen the end.
-    guard: Held | None = None
-    owner: Held | None = None
+    guard: PolicyHold | None = None
+    owner: PolicyHold | None = None
     # Whether its rule waits for owners.
     waits_for_owner: bool = False
 
@@ -67,11 +65,11 @@ class Standing:
         return bool(self.protected_by) or is_excluded or self.guard is not None or self.owner is not None
 
 
-def _never(pod: Object, node: Object | None) -> Collecting | None:
+def _never(pod: Object, node: Object | None) -> CollectorRule | None:
     return None
 
 
-def _no_policy(pod: Object) -> Standing | None:
+def _no_policy(pod: Object) -> PolicyStatus | None:
     return None
 
 
@@ -80,20 +78,20 @@ def _not_at_all(pod: Object, node: Object) -> float | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class ActionRules:
     """`collect` decides about a pod whose node is this, or is not there; `bears` is how many seconds it bears the
     taints of its node: None is not at all, infinity for ever. `standing` is how a pod stands with a policy, where there
     is one."""
 
-    collect: Callable[[Object, Object | None], Collecting | None] = _never
+    collect: Callable[[Object, Object | None], CollectorRule | None] = _never
     bears: Callable[[Object, Object], float | None] = _not_at_all
-    standing: Callable[[Object], Standing | None] = _no_policy
+    standing: Callable[[Object], PolicyStatus | None] = _no_policy
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class ClusterSnapshot:
     now: datetime
-    rules: Rules = field(default_factory=Rules)
+    rules: ActionRules = field(default_factory=ActionRules)
     nodes: Mapping[str, Object] | None = None
     leases: Mapping[str, Object] | None = None
     # By namespace and name.

@@ -1,7 +1,7 @@
-"""Why a pod on its node does not run, or runs and is not ready. Pure.
+"""Why a pod on its node does not run, or is not ready. Pure.
 
-Containers are looked at in the order of starting, and only the first that holds the pod up: the others wait for it, or
-suffer from the same.
+Containers are examined in start order, and only the first that blocks the pod is reported: the others wait for it or
+fail for the same reason.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from datetime import datetime, timedelta
 
 from podlife.api.codec import Object
 from podlife.explain import kubectl_commands as commands
-from podlife.explain.cluster_snapshot import World
-from podlife.explain.explanation import Cause, Remedy, Upcoming
+from podlife.explain.cluster_snapshot import ClusterSnapshot
+from podlife.explain.explanation import Cause, Remedy, UpcomingAction
 from podlife.explain.objects import (
     all_statuses,
     condition,
@@ -26,8 +26,6 @@ from podlife.explain.objects import (
     text,
 )
 from podlife.explain.volumes import attached_elsewhere, claim_causes, missing_object
-
-__all__ = ["container_causes"]
 
 _IMAGE = (
     "ErrImagePull",
@@ -56,7 +54,7 @@ _NEW_IMAGE = "What runs is replaced by another version of the program."
 _ANOTHER = "This pod ends; only with a controller does another one take its place."
 
 
-def container_causes(world: World, pod: Object) -> Iterator[Cause]:
+def container_causes(world: ClusterSnapshot, pod: Object) -> Iterator[Cause]:
     found = next(_of_containers(world, pod), None)
     if found is not None:
         yield found
@@ -67,7 +65,7 @@ def container_causes(world: World, pod: Object) -> Iterator[Cause]:
         yield from _not_ready(world, pod)
 
 
-def _of_containers(world: World, pod: Object) -> Iterator[Cause]:
+def _of_containers(world: ClusterSnapshot, pod: Object) -> Iterator[Cause]:
     for each, is_init in all_statuses(pod):
         waiting = (each.get("state") or {}).get("waiting") or {}
         if (cause := _waiting(world, pod, each, waiting, _title(each, is_init))) is not None:
@@ -87,19 +85,21 @@ def _is_sidecar(pod: Object, each: Object) -> bool:
     return container_spec(pod, text(each, "name")).get("restartPolicy") == "Always"
 
 
-def _waiting(world: World, pod: Object, each: Object, waiting: Object, title: str) -> Cause | None:
+def _waiting(world: ClusterSnapshot, pod: Object, each: Object, waiting: Object, title: str) -> Cause | None:
     reason, message = text(waiting, "reason"), text(waiting, "message")
     since = condition_since(pod, "Initialized" if title.startswith("init") else "ContainersReady")
     new_image = _new_image(world, pod, text(each, "name"))
     if reason in _IMAGE:
         said = f"the image {text(each, 'image')} of {title} cannot be had ({reason}): {message}"
         again = (
-            Upcoming("the node's agent", "tries to pull it again, at most 5 minutes after the last time"),
+            UpcomingAction(
+                "the node's agent", "tries to pull it again, at most 5 minutes after the last time"
+            ),
         )
         return Cause("image", said, since, (new_image,), again)
     if reason == "CreateContainerConfigError":
         remedy = missing_object(pod, message)
-        again = (Upcoming("the node's agent", "tries again within about a minute"),)
+        again = (UpcomingAction("the node's agent", "tries again within about a minute"),)
         said = f"{title} cannot be configured: {message}"
         return Cause("configuration", said, since, (remedy,) if remedy else (), again)
     if reason == "CrashLoopBackOff":
@@ -110,11 +110,13 @@ def _waiting(world: World, pod: Object, each: Object, waiting: Object, title: st
     return None
 
 
-def _crash_loop(world: World, pod: Object, each: Object, title: str) -> Cause:
+def _crash_loop(world: ClusterSnapshot, pod: Object, each: Object, title: str) -> Cause:
     name, last = text(each, "name"), (each.get("lastState") or {}).get("terminated") or {}
     ended = moment(last.get("finishedAt"))
     count, code = each.get("restartCount") or 0, last.get("exitCode")
-    again = Upcoming("the node's agent", "starts it again, at the latest", ended and ended + _MOST_BACKOFF)
+    again = UpcomingAction(
+        "the node's agent", "starts it again, at the latest", ended and ended + _MOST_BACKOFF
+    )
     logs = commands.kubectl(
         "logs", text(metadata(pod), "name"), *commands.namespace_flag(pod), "-c", name, "--previous"
     )
@@ -131,18 +133,18 @@ def _crash_loop(world: World, pod: Object, each: Object, title: str) -> Cause:
     return Cause("crash-loop", f"{said}{why}; `{logs}` shows what it said", ended, (image,), (again,))
 
 
-def _unhealthy(world: World, pod: Object) -> str:
+def _unhealthy(world: ClusterSnapshot, pod: Object) -> str:
     """Whether its node ended it for a probe, and not it itself."""
     told = (text(event, "message") for event in _reversed(world, pod, "Unhealthy"))
     probe = next((message for message in told if message.startswith(("Liveness", "Startup"))), "")
     return f"; its node ends it for a probe: {probe}" if probe else ""
 
 
-def _new_image(world: World, pod: Object, container: str) -> Remedy:
+def _new_image(world: ClusterSnapshot, pod: Object, container: str) -> Remedy:
     return Remedy(commands.set_image(pod, container, world.workload_of(pod)), _NEW_IMAGE)
 
 
-def _a_command(world: World, pod: Object) -> Remedy:
+def _a_command(world: ClusterSnapshot, pod: Object) -> Remedy:
     """For a container that has none: no image would give it one."""
     target = commands.workload_target(pod, world.workload_of(pod))
     if target.startswith("pod/"):
@@ -153,7 +155,7 @@ def _a_command(world: World, pod: Object) -> Remedy:
     )
 
 
-def _more_memory(world: World, pod: Object, container: str) -> str:
+def _more_memory(world: ClusterSnapshot, pod: Object, container: str) -> str:
     target = commands.workload_target(pod, world.workload_of(pod))
     if not target.startswith("pod/"):
         words = ["set", "resources", target, *commands.namespace_flag(pod), "-c", container]
@@ -163,14 +165,14 @@ def _more_memory(world: World, pod: Object, container: str) -> str:
     return commands.patch("pod", pod, body, subresource="resize")
 
 
-def _still_initialising(world: World, pod: Object, each: Object, began: datetime | None) -> Cause:
+def _still_initialising(world: ClusterSnapshot, pod: Object, each: Object, began: datetime | None) -> Cause:
     name = text(each, "name")
     logs = commands.kubectl("logs", text(metadata(pod), "name"), *commands.namespace_flag(pod), "-c", name)
     said = f"init container {name} has not ended yet, and nothing else starts before; `{logs}` shows what it waits for"
     return Cause("init-container", said, began, (Remedy(commands.delete(pod), _ANOTHER),))
 
 
-def is_held_before_starting(world: World, pod: Object) -> bool:
+def is_held_before_starting(world: ClusterSnapshot, pod: Object) -> bool:
     started = _got_node_at(pod)
     reasons = {
         text((each.get("state") or {}).get("waiting") or {}, "reason") for each, _ in all_statuses(pod)
@@ -183,12 +185,12 @@ def is_held_before_starting(world: World, pod: Object) -> bool:
     )
 
 
-def _before_starting(world: World, pod: Object) -> Iterator[Cause]:
+def _before_starting(world: ClusterSnapshot, pod: Object) -> Iterator[Cause]:
     claims = list(claim_causes(world, pod))
     yield from claims
     failed = next(_reversed(world, pod, "FailedMount", "FailedAttachVolume"), None)
     since = moment(status(pod).get("startTime"))
-    again = (Upcoming("the node's agent", "tries again within about two minutes"),)
+    again = (UpcomingAction("the node's agent", "tries again within about two minutes"),)
     if (elsewhere := attached_elsewhere(world, pod)) is not None:
         yield elsewhere
     elif failed is not None and not claims:
@@ -220,7 +222,7 @@ def _got_node_at(pod: Object) -> datetime | None:
     )
 
 
-def _not_ready(world: World, pod: Object) -> Iterator[Cause]:
+def _not_ready(world: ClusterSnapshot, pod: Object) -> Iterator[Cause]:
     since = condition_since(pod, "Ready")
     if world.seconds_since(since) <= _PATIENCE_SECONDS:
         return
@@ -241,12 +243,12 @@ def _gate(pod: Object, type_: str, since: datetime | None) -> Cause:
     return Cause("readiness-gate", said, since, (remedy,))
 
 
-def _probe(world: World, pod: Object, each: Object, since: datetime | None) -> Cause:
+def _probe(world: ClusterSnapshot, pod: Object, each: Object, since: datetime | None) -> Cause:
     name = text(each, "name")
     kind = "startup" if each.get("started") is False else "readiness"
     failed = next((text(event, "message") for event in _reversed(world, pod, "Unhealthy")), "")
     said = f"container {name} runs, and its {kind} probe does not succeed{f': {failed}' if failed else ''}"
-    again = (Upcoming("the node's agent", "asks again after every period of the probe"),)
+    again = (UpcomingAction("the node's agent", "asks again after every period of the probe"),)
     remedies = (
         _new_image(world, pod, name),
         Remedy(commands.delete(pod), _ANOTHER),
@@ -254,6 +256,6 @@ def _probe(world: World, pod: Object, each: Object, since: datetime | None) -> C
     return Cause(f"{kind}-probe", said, since, remedies, again)
 
 
-def _reversed(world: World, pod: Object, *reasons: str) -> Iterator[Object]:
+def _reversed(world: ClusterSnapshot, pod: Object, *reasons: str) -> Iterator[Object]:
     """The last first."""
     return (event for event in reversed(world.events_of(pod)) if text(event, "reason") in reasons)

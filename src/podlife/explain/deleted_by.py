@@ -1,4 +1,4 @@
-"""Who deleted a pod, and why, from what is written down: on it, in events about it, and in its owner's. Pure."""
+"""Who deleted a pod, and why: from the pod, its events and its owner's events. Pure."""
 
 from __future__ import annotations
 
@@ -21,8 +21,6 @@ from podlife.explain.objects import (
     text,
     updated,
 )
-
-__all__ = ["events_of_last", "identity_of", "is_about", "is_its_own", "last_uid", "who_deleted", "why_gone"]
 
 _TARGETS = {
     "DeletionByPodGC": "pod GC (the collector of the cluster)",

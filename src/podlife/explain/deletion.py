@@ -1,7 +1,7 @@
-"""Why a pod that was deleted is still there. Pure.
+"""Why a deleted pod still exists. Pure.
 
-Somebody has to say that nothing of it runs any more: the agent of its node, or, when there is none, the collector.
-After that only finalizers hold it.
+The node's agent, or the pod garbage collector if there is no agent, must confirm that nothing of the pod runs. After
+that only finalizers keep it.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 from podlife.api.codec import Object
 from podlife.explain import kubectl_commands as commands
-from podlife.explain.cluster_snapshot import World, is_out_of_service, is_ready
-from podlife.explain.explanation import Cause, Remedy, Upcoming
+from podlife.explain.cluster_snapshot import ClusterSnapshot, is_out_of_service, is_ready
+from podlife.explain.explanation import Cause, Remedy, UpcomingAction
 from podlife.explain.finalizers import causes_of_finalizers
 from podlife.explain.node_state import collecting, describe_unready, silent
 from podlife.explain.objects import (
@@ -27,13 +27,11 @@ from podlife.explain.objects import (
 )
 from podlife.explain.risks import FORCED, TAINTED
 
-__all__ = ["deletion_causes"]
-
 # What an agent may need after the grace to kill, to clean up and to say so.
 _AFTER_GRACE_SECONDS = 30.0
 
 
-def deletion_causes(world: World, pod: Object) -> Iterator[Cause]:
+def deletion_causes(world: ClusterSnapshot, pod: Object) -> Iterator[Cause]:
     if not is_only_held(pod):
         yield from _unfinished(world, pod)
     yield from causes_of_finalizers("pod", pod)
@@ -47,7 +45,7 @@ def is_only_held(pod: Object) -> bool:
     )
 
 
-def _unfinished(world: World, pod: Object) -> Iterator[Cause]:
+def _unfinished(world: ClusterSnapshot, pod: Object) -> Iterator[Cause]:
     node = world.node_of(pod)
     if not text(spec(pod), "nodeName"):
         yield _never_scheduled(world, pod)
@@ -65,13 +63,13 @@ def _unfinished(world: World, pod: Object) -> Iterator[Cause]:
         yield _not_ended(pod)
 
 
-def _never_scheduled(world: World, pod: Object) -> Cause:
+def _never_scheduled(world: ClusterSnapshot, pod: Object) -> Cause:
     remedy = Remedy(commands.delete(pod, 0), "None: nothing of it has ever run.")
     said = "deleted before it had a node: no agent will end it"
     return Cause("never-scheduled", said, deleted_at(pod), (remedy,), collecting(world, pod))
 
 
-def _node_gone(world: World, pod: Object) -> Cause:
+def _node_gone(world: ClusterSnapshot, pod: Object) -> Cause:
     name = text(spec(pod), "nodeName")
     remedy = Remedy(commands.delete(pod, 0), f"None if the machine of {name} is gone for good. {FORCED}")
     said = f"its node {name} does not exist any more: no agent will end it"
@@ -84,7 +82,7 @@ def _unknown_node(pod: Object) -> Cause:
     return Cause("node-unread", said, deleted_at(pod), (Remedy(commands.delete(pod, 0), FORCED),))
 
 
-def _node_down(world: World, pod: Object, node: Object) -> Cause:
+def _node_down(world: ClusterSnapshot, pod: Object, node: Object) -> Cause:
     name, down = text(metadata(node), "name"), describe_unready(world, node)
     force = Remedy(commands.delete(pod, 0), FORCED)
     # Two things had to come together: the later of them began it.
@@ -95,11 +93,11 @@ def _node_down(world: World, pod: Object, node: Object) -> Cause:
         return Cause("out-of-service", said, since, (force,), collecting(world, pod))
     said = f"{down}: nobody there says that the pod has ended, and no taint says that the machine is off"
     remedies = (Remedy(commands.out_of_service(name), TAINTED), force)
-    wait = Upcoming("the node's agent", "ends the pod, when it is back")
+    wait = UpcomingAction("the node's agent", "ends the pod, when it is back")
     return Cause("taint-missing", said, since, remedies, (wait,))
 
 
-def _within_grace(world: World, pod: Object) -> Cause:
+def _within_grace(world: ClusterSnapshot, pod: Object) -> Cause:
     ends_at, running = grace_ends_at(pod), _running(pod)
     hooks = [name for name in running if _pre_stop(container_spec(pod, name))]
     grace = metadata(pod).get("deletionGracePeriodSeconds")
@@ -108,7 +106,7 @@ def _within_grace(world: World, pod: Object) -> Cause:
         if hooks
         else f"{', '.join(running) or 'its containers'} may still end by themselves"
     )
-    kill = Upcoming("the node's agent", "kills what still runs", ends_at)
+    kill = UpcomingAction("the node's agent", "kills what still runs", ends_at)
     remedy = Remedy(
         commands.delete(pod, 1), "What runs is killed a second from now, in the middle of what it does."
     )

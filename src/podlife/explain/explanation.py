@@ -1,4 +1,4 @@
-"""What a diagnosis comes to: where an object is in its life, what holds it up, what will act, and what can be done.
+"""The result of a diagnosis: stage, causes, upcoming actions and remedies.
 
 Plain data, the same for a terminal and for programs (`as_dict`).
 """
@@ -11,8 +11,6 @@ from typing import Any
 
 from podlife.api.codec import format_time
 
-__all__ = ["Cause", "Explanation", "Happening", "Remedy", "Upcoming", "as_dict"]
-
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
@@ -23,7 +21,7 @@ class Remedy:
 
 
 @dataclass(frozen=True, slots=True)
-class Upcoming:
+class UpcomingAction:
     """Who will act by itself, on what, and when; without `at` not before something else happens."""
 
     who: str
@@ -39,7 +37,7 @@ class Cause:
     text: str
     since: datetime | None = None
     remedies: tuple[Remedy, ...] = ()
-    upcoming: tuple[Upcoming, ...] = ()
+    upcoming: tuple[UpcomingAction, ...] = ()
     is_stuck: bool = True
 
 
@@ -62,7 +60,7 @@ class Explanation:
     deletion: str = ""
     causes: tuple[Cause, ...] = ()
     timeline: tuple[Happening, ...] = ()
-    upcoming: tuple[Upcoming, ...] = ()
+    upcoming: tuple[UpcomingAction, ...] = ()
     unread: tuple[str, ...] = ()
 
     @property
@@ -99,5 +97,5 @@ def _cause(cause: Cause) -> dict[str, Any]:
     }
 
 
-def _upcoming(each: Upcoming) -> dict[str, Any]:
+def _upcoming(each: UpcomingAction) -> dict[str, Any]:
     return {"who": each.who, "what": each.what, "at": None if each.at is None else format_time(each.at)}

@@ -1,6 +1,6 @@
-"""Who holds an object by a finalizer, since when, and how to take it off. Pure.
+"""Which component holds an object with a finalizer, since when, and how to remove the finalizer. Pure.
 
-Who set it is in managedFields, where the server keeps them; who is known to take a well-known one off is in a table.
+managedFields say who set it, if the server has them; a table names the components that remove well-known finalizers.
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ from podlife.api.managed_fields import finalizer_setter
 from podlife.explain import kubectl_commands as commands
 from podlife.explain.explanation import Cause, Remedy
 from podlife.explain.objects import deleted_at, items, metadata, moment
-
-__all__ = ["causes_of_finalizers", "owner_of"]
 
 _KNOWN = {
     "batch.kubernetes.io/job-tracking": ("the Job controller", "the Job may count this pod wrongly"),

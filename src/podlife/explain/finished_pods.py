@@ -1,4 +1,4 @@
-"""Pods that have ended and lie about, and pods that nobody may take away. Pure."""
+"""Pods that have finished and are still there, and pods that must not be evicted. Pure."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ from datetime import datetime
 from podlife.api.codec import Object
 from podlife.api.selectors import label_selector_from_dict
 from podlife.explain import kubectl_commands as commands
-from podlife.explain.cluster_snapshot import World
-from podlife.explain.explanation import Cause, Remedy, Upcoming
+from podlife.explain.cluster_snapshot import ClusterSnapshot
+from podlife.explain.explanation import Cause, Remedy, UpcomingAction
 from podlife.explain.node_state import collecting
 from podlife.explain.objects import all_statuses, condition, items, metadata, moment, spec, status, text
-
-__all__ = ["budget_causes", "ended_at", "finished_causes", "protection_causes"]
 
 # Of podlife's own collector: until when, or for ever.
 KEEP_UNTIL = "podlife.dev/keep-until"
@@ -30,7 +28,7 @@ def ended_at(pod: Object) -> datetime | None:
     return found or moment(condition(pod, "DisruptionTarget").get("lastTransitionTime"))
 
 
-def finished_causes(world: World, pod: Object) -> Iterator[Cause]:
+def finished_causes(world: ClusterSnapshot, pod: Object) -> Iterator[Cause]:
     yield from _not_counted(world, pod)
     reason, standing = text(status(pod), "reason"), world.rules.standing(pod)
     # What a policy keeps is told by that, with the command that lifts it: nobody has left it behind.
@@ -39,7 +37,7 @@ def finished_causes(world: World, pod: Object) -> Iterator[Cause]:
         yield _left_behind(world, pod, reason)
 
 
-def _not_counted(world: World, pod: Object) -> Iterator[Cause]:
+def _not_counted(world: ClusterSnapshot, pod: Object) -> Iterator[Cause]:
     """Its Job has to see the end before anybody may take the pod away."""
     finalizers, since = items(metadata(pod), "finalizers"), ended_at(pod)
     if _TRACKING in finalizers and world.seconds_since(since) > _NOT_COUNTED_SECONDS:
@@ -51,7 +49,7 @@ def _not_counted(world: World, pod: Object) -> Iterator[Cause]:
         yield Cause("job-not-counted", "it has ended, and its Job has not counted it", since, (remedy,))
 
 
-def _left_behind(world: World, pod: Object, reason: str) -> Cause:
+def _left_behind(world: ClusterSnapshot, pod: Object, reason: str) -> Cause:
     """Evicted, refused by its node, shut down with it: kept for whoever wants to know, and by nobody cleared away."""
     message = text(status(pod), "message")
     said = (
@@ -65,7 +63,7 @@ def _left_behind(world: World, pod: Object, reason: str) -> Cause:
     return Cause("left-behind", said, since, (remedy,), coming)
 
 
-def protection_causes(world: World, pod: Object) -> Iterator[Cause]:
+def protection_causes(world: ClusterSnapshot, pod: Object) -> Iterator[Cause]:
     """A note for podlife's collector; nobody else heeds it."""
     noted = (metadata(pod).get("annotations") or {}).get(KEEP_UNTIL)
     if noted is None:
@@ -75,12 +73,12 @@ def protection_causes(world: World, pod: Object) -> Iterator[Cause]:
         return
     words = ["annotate", "pod", text(metadata(pod), "name"), *commands.namespace_flag(pod), f"{KEEP_UNTIL}-"]
     remedy = Remedy(commands.kubectl(*words), "The collector may delete it from then on.")
-    wait = Upcoming("podlife gc", "may collect it from then on", until)
+    wait = UpcomingAction("podlife gc", "may collect it from then on", until)
     said = f"protected from podlife's collector by its annotation {KEEP_UNTIL}: {noted}"
     yield Cause("protected", said, None, (remedy,), (wait,), is_stuck=False)
 
 
-def budget_causes(world: World, pod: Object) -> Iterator[Cause]:
+def budget_causes(world: ClusterSnapshot, pod: Object) -> Iterator[Cause]:
     """On a node that is to be emptied, a budget that allows nothing holds the pod where it is."""
     node = world.node_of(pod)
     if node is None or not spec(node).get("unschedulable"):

@@ -1,7 +1,7 @@
-"""The commands that unblock something, exactly as they are to be typed.
+"""Commands that unblock an object, ready to be typed.
 
-What destroys names the UID it means: a pod that was made again under the name lives. kubectl has no flag for that, so a
-deletion is sent with its options as they are, and a patch tests the UID first.
+Destructive commands carry the UID: a pod recreated under the same name is not affected. kubectl has no flag for that,
+so a deletion is sent with its options as a raw request.
 """
 
 from __future__ import annotations
@@ -14,20 +14,6 @@ from typing import Any
 from podlife.api.codec import Object
 from podlife.explain.cluster_snapshot import OUT_OF_SERVICE
 from podlife.explain.objects import metadata, text
-
-__all__ = [
-    "bind",
-    "create",
-    "delete",
-    "kubectl",
-    "namespace_flag",
-    "out_of_service",
-    "patch",
-    "remove_from_list",
-    "remove_taint",
-    "set_image",
-    "workload_target",
-]
 
 _TO_FILL_IN = re.compile(r"[\w./=:-]*<[A-Z-]+>")
 _TEMPLATED = ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet")

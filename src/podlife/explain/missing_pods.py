@@ -1,4 +1,4 @@
-"""A pod that is not there: what its events still tell, and whether somebody tries to make it and cannot. Pure."""
+"""A pod that does not exist: what its events say, and whether its owner fails to create it. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from podlife.api.codec import Object
 from podlife.explain import kubectl_commands as commands
 from podlife.explain.audit_deletion import PodIdentity, find_deletion
 from podlife.explain.audit_text import sentence
-from podlife.explain.cluster_snapshot import World
+from podlife.explain.cluster_snapshot import ClusterSnapshot
 from podlife.explain.deleted_by import (
     AUDIT_HINT,
     events_of_last,
@@ -20,12 +20,10 @@ from podlife.explain.explanation import (
     Cause,
     Explanation,
     Remedy,
-    Upcoming,
+    UpcomingAction,
 )
 from podlife.explain.objects import text, updated
 from podlife.explain.timeline import told_by, told_by_audit
-
-__all__ = ["explain_absent"]
 
 _QUOTA = re.compile(
     r"exceeded quota: (?P<quota>[^,\s]+), requested: (?P<requested>\S+), used: \S+, limited: (?P<limited>\S+)"
@@ -33,7 +31,9 @@ _QUOTA = re.compile(
 _ORDINAL = re.compile(r"-\d+$")
 
 
-def explain_absent(world: World, namespace: str, name: str, events: Sequence[Object]) -> Explanation:
+def explain_absent(
+    world: ClusterSnapshot, namespace: str, name: str, events: Sequence[Object]
+) -> Explanation:
     """`events` are all of its namespace."""
     ours = events_of_last(events, name)
     pod = PodIdentity(namespace, name, last_uid(ours, name))
@@ -85,7 +85,7 @@ def _is_owner_refused(event: Object, name: str) -> bool:
 def _refused(namespace: str, event: Object) -> Iterator[Cause]:
     message, about = " ".join(text(event, "message").split()), event.get("involvedObject") or {}
     who = f"{text(about, 'kind')} {text(about, 'name')}"
-    again = (Upcoming(who, "tries again, at growing intervals of up to about 16 minutes"),)
+    again = (UpcomingAction(who, "tries again, at growing intervals of up to about 16 minutes"),)
     if (match := _QUOTA.search(message)) is None:
         yield Cause("creation-refused", f"{who} cannot make it: {message}", updated(event), (), again)
         return

@@ -1,4 +1,4 @@
-"""What a pod's node has to do with it: whether anybody is there to run or end it, and when it has to leave. Pure."""
+"""The effect of a pod's node on it: whether an agent runs or terminates it, and when it is evicted. Pure."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from podlife.clock import add_seconds
 from podlife.explain import kubectl_commands as commands
 from podlife.explain.cluster_snapshot import (
     OUT_OF_SERVICE,
-    World,
+    ClusterSnapshot,
     is_out_of_service,
     is_ready,
     taints_of,
 )
-from podlife.explain.explanation import Cause, Remedy, Upcoming
+from podlife.explain.explanation import Cause, Remedy, UpcomingAction
 from podlife.explain.objects import (
     condition,
     condition_since,
@@ -29,13 +29,11 @@ from podlife.explain.objects import (
 )
 from podlife.explain.risks import FORCED, TAINTED
 
-__all__ = ["collecting", "describe_unready", "eviction", "live_pod_causes"]
-
 _COLLECTOR = "pod GC"
 _EVICTION = "taint eviction"
 
 
-def describe_unready(world: World, node: Object) -> str:
+def describe_unready(world: ClusterSnapshot, node: Object) -> str:
     ready = condition(node, "Ready")
     name, state = text(metadata(node), "name"), text(ready, "status") or "not told"
     heard_at = world.heard_at(node)
@@ -44,7 +42,7 @@ def describe_unready(world: World, node: Object) -> str:
     return f"node {name} is not ready: Ready is {state}{why}{heard}"
 
 
-def collecting(world: World, pod: Object) -> tuple[Upcoming, ...]:
+def collecting(world: ClusterSnapshot, pod: Object) -> tuple[UpcomingAction, ...]:
     """What the pod collector will do about it, by its own rules."""
     if text(spec(pod), "nodeName") and world.nodes is None:
         return ()
@@ -54,14 +52,14 @@ def collecting(world: World, pod: Object) -> tuple[Upcoming, ...]:
         if standing is not None and (standing.rule or standing.protected_by or standing.reason):
             # The threshold does not count it: what its rule does is told with the rule.
             return ()
-        return (Upcoming(_COLLECTOR, "keeps it until there are more ended pods than its threshold"),)
+        return (UpcomingAction(_COLLECTOR, "keeps it until there are more ended pods than its threshold"),)
     if found is None:
         return ()
     at = add_seconds(world.now, found.seconds)
-    return (Upcoming(_COLLECTOR, f"deletes it ({found.reason}): {found.why}", at),)
+    return (UpcomingAction(_COLLECTOR, f"deletes it ({found.reason}): {found.why}", at),)
 
 
-def eviction(world: World, pod: Object, node: Object) -> tuple[Upcoming, ...]:
+def eviction(world: ClusterSnapshot, pod: Object, node: Object) -> tuple[UpcomingAction, ...]:
     """When it has to leave for the taints of its node; nothing where there are none or it bears them."""
     taints = taints_of(node, "NoExecute")
     if not taints:
@@ -69,15 +67,15 @@ def eviction(world: World, pod: Object, node: Object) -> tuple[Upcoming, ...]:
     names = ", ".join(text(taint, "key") for taint in taints)
     seconds = world.rules.bears(pod, node)
     if seconds is not None and math.isinf(seconds):
-        return (Upcoming(_EVICTION, f"leaves it: it tolerates {names} for ever"),)
+        return (UpcomingAction(_EVICTION, f"leaves it: it tolerates {names} for ever"),)
     added = [moment(taint.get("timeAdded")) for taint in taints]
     began = max((each for each in added if each is not None), default=world.now)
     at = add_seconds(began, seconds or 0.0)
     borne = "it does not tolerate" if seconds is None else f"it tolerates for {seconds:g} s"
-    return (Upcoming(_EVICTION, f"deletes it: {borne} {names}", max(at, world.now)),)
+    return (UpcomingAction(_EVICTION, f"deletes it: {borne} {names}", max(at, world.now)),)
 
 
-def live_pod_causes(world: World, pod: Object) -> Iterator[Cause]:
+def live_pod_causes(world: ClusterSnapshot, pod: Object) -> Iterator[Cause]:
     """Of a pod that nobody has deleted yet."""
     if world.is_node_gone(pod):
         yield _gone(world, pod)
@@ -90,7 +88,7 @@ def live_pod_causes(world: World, pod: Object) -> Iterator[Cause]:
             yield from _tainted(pod, node, moved)
 
 
-def _gone(world: World, pod: Object) -> Cause:
+def _gone(world: ClusterSnapshot, pod: Object) -> Cause:
     name = text(spec(pod), "nodeName")
     remedy = Remedy(commands.delete(pod, 0), f"None if the machine of {name} is gone for good. {FORCED}")
     return Cause(
@@ -98,7 +96,7 @@ def _gone(world: World, pod: Object) -> Cause:
     )
 
 
-def _unready(world: World, pod: Object, node: Object) -> Cause:
+def _unready(world: ClusterSnapshot, pod: Object, node: Object) -> Cause:
     moved = eviction(world, pod, node)
     then = (
         ""
@@ -114,7 +112,7 @@ def _unready(world: World, pod: Object, node: Object) -> Cause:
     )
 
 
-def _ways_out(world: World, pod: Object, node: Object) -> tuple[Remedy, ...]:
+def _ways_out(world: ClusterSnapshot, pod: Object, node: Object) -> tuple[Remedy, ...]:
     """The taint moves only a pod that does not bear it: one that bears every taint would stay for ever."""
     taint = Remedy(commands.out_of_service(text(metadata(node), "name")), TAINTED)
     force = Remedy(commands.delete(pod, 0), FORCED)
@@ -125,7 +123,7 @@ def _ways_out(world: World, pod: Object, node: Object) -> tuple[Remedy, ...]:
     return (taint, force) if seconds is None or not math.isinf(seconds) else (force,)
 
 
-def silent(world: World, pod: Object, node: Object) -> Cause:
+def silent(world: ClusterSnapshot, pod: Object, node: Object) -> Cause:
     name, heard_at = text(metadata(node), "name"), world.heard_at(node)
     heard = "never" if heard_at is None else f"{heard_at:%Y-%m-%d %H:%M:%SZ}"
     return Cause(
@@ -137,13 +135,13 @@ def silent(world: World, pod: Object, node: Object) -> Cause:
     )
 
 
-def _marking(world: World, heard_at: datetime | None) -> Upcoming:
+def _marking(world: ClusterSnapshot, heard_at: datetime | None) -> UpcomingAction:
     what = "marks the node not ready, which taints it; its pods go when their toleration ends"
     at = None if heard_at is None else max(world.now, add_seconds(heard_at, 60))
-    return Upcoming("node monitor", what, at)
+    return UpcomingAction("node monitor", what, at)
 
 
-def _tainted(pod: Object, node: Object, moved: tuple[Upcoming, ...]) -> Iterator[Cause]:
+def _tainted(pod: Object, node: Object, moved: tuple[UpcomingAction, ...]) -> Iterator[Cause]:
     """On a node that is well: somebody wants it empty."""
     taints, at = taints_of(node, "NoExecute"), moved[0].at
     if at is None:

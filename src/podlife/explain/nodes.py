@@ -1,4 +1,4 @@
-"""A node explained: is it alive, does it take pods, what becomes of those it has, and what holds it. Pure."""
+"""Explains a node: is it alive, does it accept pods, what happens to its pods, what blocks it. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from podlife.clock import add_seconds
 from podlife.explain import kubectl_commands as commands
 from podlife.explain.cluster_snapshot import (
     OUT_OF_SERVICE,
-    World,
+    ClusterSnapshot,
     is_out_of_service,
     is_ready,
     taints_of,
@@ -19,7 +19,7 @@ from podlife.explain.explanation import (
     Cause,
     Explanation,
     Remedy,
-    Upcoming,
+    UpcomingAction,
 )
 from podlife.explain.finalizers import causes_of_finalizers
 from podlife.explain.node_state import describe_unready, eviction
@@ -41,13 +41,11 @@ from podlife.explain.pods import pod_causes
 from podlife.explain.risks import TAINTED
 from podlife.explain.timeline import timeline_of
 
-__all__ = ["explain_gone_node", "explain_node"]
-
 _PRESSURES = ("MemoryPressure", "DiskPressure", "PIDPressure")
 _UNINITIALIZED = "node.cloudprovider.kubernetes.io/uninitialized"
 
 
-def explain_node(world: World, node: Object) -> Explanation:
+def explain_node(world: ClusterSnapshot, node: Object) -> Explanation:
     """`world.pods` are those that are on it."""
     found = metadata(node)
     return Explanation(
@@ -62,7 +60,7 @@ def explain_node(world: World, node: Object) -> Explanation:
     )
 
 
-def explain_gone_node(world: World, name: str, events: Sequence[Object]) -> Explanation:
+def explain_gone_node(world: ClusterSnapshot, name: str, events: Sequence[Object]) -> Explanation:
     """Nobody has a node of this name; pods may still say that they are on it."""
     causes = tuple(_pods_held(world))
     return Explanation(
@@ -70,7 +68,7 @@ def explain_gone_node(world: World, name: str, events: Sequence[Object]) -> Expl
     )
 
 
-def _stage(world: World, node: Object) -> str:
+def _stage(world: ClusterSnapshot, node: Object) -> str:
     parts = [
         "ready" if is_ready(node) else f"not ready ({text(condition(node, 'Ready'), 'status') or 'not told'})"
     ]
@@ -85,7 +83,7 @@ def _stage(world: World, node: Object) -> str:
     return ", ".join(parts)
 
 
-def _causes(world: World, node: Object) -> Iterator[Cause]:
+def _causes(world: ClusterSnapshot, node: Object) -> Iterator[Cause]:
     if is_terminating(node):
         yield from causes_of_finalizers("node", node)
     if not is_ready(node):
@@ -100,11 +98,11 @@ def _causes(world: World, node: Object) -> Iterator[Cause]:
         yield _cordoned(world, node)
 
 
-def _not_ready(world: World, node: Object) -> Cause:
+def _not_ready(world: ClusterSnapshot, node: Object) -> Cause:
     name = text(metadata(node), "name")
     message = text(condition(node, "Ready"), "message")
     said = f"{describe_unready(world, node)}{f': {message}' if message else ''}"
-    back = Upcoming("the node's agent", "makes it ready again when it is back; its pods go on")
+    back = UpcomingAction("the node's agent", "makes it ready again when it is back; its pods go on")
     if is_out_of_service(node):
         said += f"; it was set out of service by {who_tainted(node)}"
         drop = commands.remove_taint(name, _taint(node, OUT_OF_SERVICE))
@@ -114,11 +112,11 @@ def _not_ready(world: World, node: Object) -> Cause:
     return Cause("not-ready", said, condition_since(node, "Ready"), (remedy,), (back,))
 
 
-def _silent(world: World, node: Object) -> Cause:
+def _silent(world: ClusterSnapshot, node: Object) -> Cause:
     heard_at = world.heard_at(node)
     heard = "never" if heard_at is None else f"{heard_at:%Y-%m-%d %H:%M:%SZ}"
     at = None if heard_at is None else max(world.now, add_seconds(heard_at, 60))
-    marks = Upcoming("node monitor", "marks it not ready", at)
+    marks = UpcomingAction("node monitor", "marks it not ready", at)
     said = f"its agent is silent: its lease was last renewed at {heard}, and it still counts as ready"
     name = text(metadata(node), "name")
     remedy = Remedy(
@@ -168,7 +166,7 @@ def _pressed(node: Object) -> Iterator[Cause]:
             yield Cause("pressure", said, condition_since(node, type_), (Remedy(drain, risk),))
 
 
-def _cordoned(world: World, node: Object) -> Cause:
+def _cordoned(world: ClusterSnapshot, node: Object) -> Cause:
     name = text(metadata(node), "name")
     left = [label(pod) for pod in world.pods if not has_ended(pod) and not _stays(pod)]
     many = f"; {len(left)} of its pods would still have to go, first {left[0]}" if left else ""
@@ -185,7 +183,7 @@ def _stays(pod: Object) -> bool:
     return bool(kinds & {"DaemonSet", "Node"})
 
 
-def _pods_held(world: World) -> Iterator[Cause]:
+def _pods_held(world: ClusterSnapshot) -> Iterator[Cause]:
     for pod in world.pods:
         first = next((cause for cause in pod_causes(world, pod) if cause.is_stuck), None)
         if first is not None:
@@ -193,7 +191,7 @@ def _pods_held(world: World) -> Iterator[Cause]:
             yield Cause(f"pod-{first.name}", said, first.since, first.remedies, first.upcoming)
 
 
-def _leaving(world: World, node: Object) -> Iterator[Upcoming]:
+def _leaving(world: ClusterSnapshot, node: Object) -> Iterator[UpcomingAction]:
     """The next pod that has to go for the node's taints, and how many there are."""
     going = [
         each
@@ -204,9 +202,9 @@ def _leaving(world: World, node: Object) -> Iterator[Upcoming]:
     ]
     if going:
         first = min(going, key=lambda each: each.at or world.now)
-        yield Upcoming(first.who, f"deletes {len(going)} of its pods, the first then", first.at)
+        yield UpcomingAction(first.who, f"deletes {len(going)} of its pods, the first then", first.at)
     if status(node).get("conditions") and not taints_of(node) and not is_ready(node):
-        yield Upcoming(
+        yield UpcomingAction(
             "node monitor", "taints it, at the rate of its zone; its pods go when their toleration ends"
         )
 

@@ -9,27 +9,6 @@ from typing import Any
 from podlife.api.codec import Object, parse_time
 from podlife.clock import add_seconds
 
-__all__ = [
-    "all_statuses",
-    "condition",
-    "condition_since",
-    "container_spec",
-    "controller_of",
-    "deleted_at",
-    "grace_ends_at",
-    "has_ended",
-    "is_terminating",
-    "items",
-    "label",
-    "metadata",
-    "moment",
-    "spec",
-    "status",
-    "text",
-    "title",
-    "updated",
-]
-
 
 def metadata(obj: Object) -> Object:
     return obj.get("metadata") or {}

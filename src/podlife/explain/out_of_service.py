@@ -1,7 +1,7 @@
-"""What podlife's out-of-service controller has written onto a node: that it set the taint, and when. Pure.
+"""What podlife's out-of-service controller recorded on a node: that it set the taint, and when. Pure.
 
-Anybody may write an annotation: it is believed only for the node with the UID that it names, and the taint is the
-controller's only if it was added at the moment that it names.
+Annotations can be written by anyone: the record counts only for the node with the UID in it, and the taint is the
+controller's only if it was added at the time in it.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ from podlife.api.codec import Object, decode_object
 from podlife.explain.cluster_snapshot import OUT_OF_SERVICE, taints_of
 from podlife.explain.explanation import Happening
 from podlife.explain.objects import metadata, moment, text
-
-__all__ = ["out_of_service_history", "who_tainted"]
 
 _ANNOTATION = "podlife.dev/out-of-service"
 _BY = "podlife-out-of-service"

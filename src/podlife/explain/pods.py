@@ -1,4 +1,4 @@
-"""A pod explained: its stage, what holds it up, what will act on it, and what happened. Pure."""
+"""Explains a pod: stage, causes, upcoming actions and history. Pure."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from podlife.api.codec import Object
 from podlife.explain.audit_deletion import find_deletion
-from podlife.explain.cluster_snapshot import World, is_ready
+from podlife.explain.cluster_snapshot import ClusterSnapshot, is_ready
 from podlife.explain.containers import container_causes
 from podlife.explain.deleted_by import identity_of, who_deleted
 from podlife.explain.deletion import deletion_causes, is_only_held
-from podlife.explain.explanation import Cause, Explanation, Upcoming
+from podlife.explain.explanation import Cause, Explanation, UpcomingAction
 from podlife.explain.finished_pods import budget_causes, finished_causes
 from podlife.explain.node_state import collecting, eviction, live_pod_causes
 from podlife.explain.objects import condition, has_ended, is_terminating, items, metadata, spec, status, text
@@ -18,10 +18,8 @@ from podlife.explain.policy import policy_causes, policy_upcoming
 from podlife.explain.timeline import timeline_of, told_by_audit
 from podlife.explain.unschedulable_pods import scheduling_causes
 
-__all__ = ["explain_pod", "pod_causes", "stage_of"]
 
-
-def explain_pod(world: World, pod: Object) -> Explanation:
+def explain_pod(world: ClusterSnapshot, pod: Object) -> Explanation:
     found = metadata(pod)
     events, identity = world.events_of(pod), identity_of(pod)
     causes = tuple(pod_causes(world, pod))
@@ -46,7 +44,7 @@ def explain_pod(world: World, pod: Object) -> Explanation:
     )
 
 
-def pod_causes(world: World, pod: Object) -> Iterator[Cause]:
+def pod_causes(world: ClusterSnapshot, pod: Object) -> Iterator[Cause]:
     """All that hold it up, the one to begin with first."""
     if is_terminating(pod):
         yield from deletion_causes(world, pod)
@@ -59,7 +57,7 @@ def pod_causes(world: World, pod: Object) -> Iterator[Cause]:
     yield from policy_causes(world, pod)
 
 
-def _on_a_node(world: World, pod: Object) -> Iterator[Cause]:
+def _on_a_node(world: ClusterSnapshot, pod: Object) -> Iterator[Cause]:
     node = world.node_of(pod)
     of_node = list(live_pod_causes(world, pod))
     yield from of_node
@@ -84,7 +82,7 @@ def stage_of(pod: Object) -> str:
     return "running and ready" if text(condition(pod, "Ready"), "status") == "True" else "running, not ready"
 
 
-def _upcoming(world: World, pod: Object) -> Iterator[Upcoming]:
+def _upcoming(world: ClusterSnapshot, pod: Object) -> Iterator[UpcomingAction]:
     """What acts on it even where nothing holds it up."""
     yield from collecting(world, pod)
     yield from policy_upcoming(world, pod)

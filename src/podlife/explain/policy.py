@@ -1,6 +1,6 @@
-"""What the policy of podlife's collector has to do with a pod: which rule it has, when it goes, what keeps it. Pure.
+"""What the collector's policy means for a pod: its rule, when it is deleted, what keeps it. Pure.
 
-How the pod stands is decided by the collector's own code, which is handed in; here it gets its words and its commands.
+The collector's own code, which is passed in, decides; this module adds words and commands.
 """
 
 from __future__ import annotations
@@ -11,13 +11,11 @@ from datetime import datetime
 from podlife.api.codec import Object
 from podlife.api.selectors import parse_label_selector
 from podlife.explain import kubectl_commands as commands
-from podlife.explain.cluster_snapshot import Held, Standing, World
-from podlife.explain.explanation import Cause, Remedy, Upcoming
+from podlife.explain.cluster_snapshot import ClusterSnapshot, PolicyHold, PolicyStatus
+from podlife.explain.explanation import Cause, Remedy, UpcomingAction
 from podlife.explain.finished_pods import KEEP_UNTIL, ended_at, protection_causes
 from podlife.explain.objects import deleted_at, has_ended, is_terminating, metadata, moment, spec, text
 from podlife.explain.risks import FORCED
-
-__all__ = ["policy_causes", "policy_upcoming"]
 
 _COLLECTOR = "podlife gc"
 _OWNER_HAS_SEEN = "podlife.dev/owner-has-seen"
@@ -26,7 +24,7 @@ _TOLD = ("out-of-service", "orphaned", "unscheduled")
 _BY_HAND = "Somebody wanted it to stay: what it was and what it said is gone with it."
 
 
-def policy_causes(world: World, pod: Object) -> Iterator[Cause]:
+def policy_causes(world: ClusterSnapshot, pod: Object) -> Iterator[Cause]:
     """What keeps a pod that is for the collector; without a policy, its own annotation."""
     standing = world.rules.standing(pod)
     if standing is None:
@@ -45,25 +43,25 @@ def policy_causes(world: World, pod: Object) -> Iterator[Cause]:
         yield _waiting(pod, standing, standing.owner)
 
 
-def policy_upcoming(world: World, pod: Object) -> Iterator[Upcoming]:
+def policy_upcoming(world: ClusterSnapshot, pod: Object) -> Iterator[UpcomingAction]:
     standing = world.rules.standing(pod)
     if standing is None:
         return
     if standing.protected_by:
-        yield Upcoming(_COLLECTOR, f"leaves it alone: protected by {standing.protected_by}")
+        yield UpcomingAction(_COLLECTOR, f"leaves it alone: protected by {standing.protected_by}")
     elif standing.reason and standing.reason not in _TOLD:
         yield _goes(world, standing)
     elif _is_upstreams(world, pod):
         return
     elif standing.excluded_by and not standing.reason:
-        yield Upcoming(_COLLECTOR, f"leaves it alone: {standing.excluded_by}")
+        yield UpcomingAction(_COLLECTOR, f"leaves it alone: {standing.excluded_by}")
     elif standing.rule:
-        yield Upcoming(
+        yield UpcomingAction(
             _COLLECTOR, f"has it under rule {standing.rule}, which lets it go at no time as things are"
         )
 
 
-def _goes(world: World, standing: Standing) -> Upcoming:
+def _goes(world: ClusterSnapshot, standing: PolicyStatus) -> UpcomingAction:
     by = f"by rule {standing.rule}" if standing.rule else "by upstream's policy"
     # A moment long past is now.
     at = max(standing.due_at, world.now) if standing.due_at is not None else world.now
@@ -74,36 +72,36 @@ def _goes(world: World, standing: Standing) -> Upcoming:
         unless, at = ", sooner if its owner has seen the end", standing.owner.until or at
     elif standing.waits_for_owner:
         unless = ", unless its owner has not seen the end by then"
-    return Upcoming(_COLLECTOR, f"deletes it {by} ({standing.reason}: {standing.why}){unless}", at)
+    return UpcomingAction(_COLLECTOR, f"deletes it {by} ({standing.reason}: {standing.why}){unless}", at)
 
 
-def _is_upstreams(world: World, pod: Object) -> bool:
+def _is_upstreams(world: ClusterSnapshot, pod: Object) -> bool:
     """Whether it goes by one of upstream's reasons, now or soon: only a protection keeps a pod from those, and no rule
     and no exclude. That it does is told where they are asked."""
     is_known = world.nodes is not None or not text(spec(pod), "nodeName")
     return is_known and world.rules.collect(pod, world.node_of(pod)) is not None
 
 
-def _is_for_collector(world: World, pod: Object) -> bool:
+def _is_for_collector(world: ClusterSnapshot, pod: Object) -> bool:
     return has_ended(pod) or is_terminating(pod) or world.is_node_gone(pod)
 
 
-def _deleted(world: World, pod: Object, risk: str) -> Remedy:
+def _deleted(world: ClusterSnapshot, pod: Object, risk: str) -> Remedy:
     """By hand. One that was asked to end already, or has nobody who would end it, only goes without a grace."""
     if is_terminating(pod) or (world.is_node_gone(pod) and not has_ended(pod)):
         return Remedy(commands.delete(pod, 0), f"{risk} {FORCED}")
     return Remedy(commands.delete(pod), risk)
 
 
-def _protected(world: World, pod: Object, by: str) -> Cause:
+def _protected(world: ClusterSnapshot, pod: Object, by: str) -> Cause:
     # From the text, not from the annotation: a policy may limit it (maxKeepUntil).
     until = moment(by.rpartition("until ")[2]) if KEEP_UNTIL in by else None
-    wait = (Upcoming(_COLLECTOR, "may collect it from then on", until),) if until is not None else ()
+    wait = (UpcomingAction(_COLLECTOR, "may collect it from then on", until),) if until is not None else ()
     said = f"protected from podlife's collector by {by}"
     return Cause("protected", said, _since(pod), (_unprotect(world, pod, by),), wait, is_stuck=False)
 
 
-def _unprotect(world: World, pod: Object, by: str) -> Remedy:
+def _unprotect(world: ClusterSnapshot, pod: Object, by: str) -> Remedy:
     """Taken off where it is the pod's own; what the policy says of others is not changed by a command."""
     what, _, rest = by.partition(" ")
     words = [text(metadata(pod), "name"), *commands.namespace_flag(pod)]
@@ -134,24 +132,24 @@ def _label_to_take(selector: str, labels: dict[str, str]) -> str:
     return ""
 
 
-def _excluded(world: World, pod: Object, by: str) -> Cause:
+def _excluded(world: ClusterSnapshot, pod: Object, by: str) -> Cause:
     said = f"left alone by podlife's collector: {by} takes it out"
     return Cause("excluded", said, _since(pod), (_deleted(world, pod, _BY_HAND),), is_stuck=False)
 
 
-def _guarded(world: World, pod: Object, standing: Standing, guard: Held) -> Cause:
+def _guarded(world: ClusterSnapshot, pod: Object, standing: PolicyStatus, guard: PolicyHold) -> Cause:
     said = f"podlife's collector would delete it ({_named(standing)}), and is held back: {guard.why}"
     remedies = [Remedy(guard.lifted_by, "All that is held back by it goes, and not this pod alone.")]
     remedies = remedies if guard.lifted_by else []
     remedies.append(_deleted(world, pod, "Past the guard, which is there for a reason."))
-    wait = Upcoming(_COLLECTOR, "goes on", guard.until)
+    wait = UpcomingAction(_COLLECTOR, "goes on", guard.until)
     upcoming = () if guard.until is None else (wait,)
     return Cause(
         "held-by-guard", said, _since(pod), tuple(remedies), upcoming, is_stuck=guard.is_for_a_person
     )
 
 
-def _waiting(pod: Object, standing: Standing, owner: Held) -> Cause:
+def _waiting(pod: Object, standing: PolicyStatus, owner: PolicyHold) -> Cause:
     found = metadata(pod)
     # With the UID: a pod that was made anew under the name has not been seen by anybody.
     body = {"metadata": {"uid": text(found, "uid"), "annotations": {_OWNER_HAS_SEEN: "true"}}}
@@ -160,11 +158,11 @@ def _waiting(pod: Object, standing: Standing, owner: Held) -> Cause:
         "What the owner has not seen of the pod it will never see: it may count wrongly, or run the work again.",
     )
     said = f"podlife's collector would delete it ({_named(standing)}), and waits for its owner: {owner.why}"
-    wait = Upcoming(_COLLECTOR, "deletes it whether its owner has seen the end or not", owner.until)
+    wait = UpcomingAction(_COLLECTOR, "deletes it whether its owner has seen the end or not", owner.until)
     return Cause("waits-for-owner", said, _since(pod), (remedy,), (wait,), is_stuck=False)
 
 
-def _named(standing: Standing) -> str:
+def _named(standing: PolicyStatus) -> str:
     return f"rule {standing.rule}, {standing.reason}" if standing.rule else standing.reason
 
 

@@ -1,7 +1,7 @@
-"""Reads what a diagnosis needs, and nothing else: gets and lists, never a write.
+"""Reads what a diagnosis needs: gets and lists, never writes.
 
-What may not be read, or is not served, is left out and named in `World.unread`: the rest is explained without it. Only
-the object that was asked for must be readable.
+What may not be read, or is not served, is skipped and listed in `ClusterSnapshot.unread`; the rest is explained
+without it. Only the object asked for must be readable.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from podlife.client import (
 )
 from podlife.clock import Clock
 from podlife.errors import ApiError, ExpiredError, NotFoundError
-from podlife.explain.cluster_snapshot import Rules, World
+from podlife.explain.cluster_snapshot import ActionRules, ClusterSnapshot
 from podlife.explain.deleted_by import is_its_own
 from podlife.explain.objects import (
     condition,
@@ -46,8 +46,6 @@ from podlife.explain.objects import (
 )
 from podlife.explain.volumes import claims_of
 
-__all__ = ["Reader"]
-
 T = TypeVar("T")
 
 _LEASE_NAMESPACE = "kube-node-lease"
@@ -59,17 +57,17 @@ _PAGE = 500
 _MOST_EVENTS = 20_000
 
 
-class Reader:
-    def __init__(self, client: Client, clock: Clock, rules: Rules) -> None:
+class SnapshotReader:
+    def __init__(self, client: Client, clock: Clock, rules: ActionRules) -> None:
         self._client = client
         self._clock = clock
         self._rules = rules
         self._unread: dict[str, None] = {}
 
-    async def pod(self, namespace: str, name: str) -> tuple[World, Object]:
+    async def pod(self, namespace: str, name: str) -> tuple[ClusterSnapshot, Object]:
         """The pod with what matters to it. Raises NotFoundError where there is none."""
         pod: Object = await self._client.get(PODS, name, namespace)
-        world = World(self._clock.now(), self._rules, claims=await self._claims_of(pod))
+        world = ClusterSnapshot(self._clock.now(), self._rules, claims=await self._claims_of(pod))
         world = replace(world, events=await self._events_of(namespace, pod))
         if node := text(spec(pod), "nodeName"):
             world = await self._with_node(world, node)
@@ -88,14 +86,14 @@ class Reader:
             )
         return self._finished(world), pod
 
-    async def absent_pod(self, namespace: str) -> tuple[World, Sequence[Object]]:
+    async def absent_pod(self, namespace: str) -> tuple[ClusterSnapshot, Sequence[Object]]:
         """What there is where a pod is not: the events of its namespace."""
         events = await self._list(EVENTS, namespace, most=_MOST_EVENTS) or []
-        return self._finished(World(self._clock.now(), self._rules)), events
+        return self._finished(ClusterSnapshot(self._clock.now(), self._rules)), events
 
-    async def node(self, name: str) -> tuple[World, Object | None]:
+    async def node(self, name: str) -> tuple[ClusterSnapshot, Object | None]:
         """The node, None where there is none, and the pods that say that they are on it."""
-        world = await self._with_node(World(self._clock.now(), self._rules), name)
+        world = await self._with_node(ClusterSnapshot(self._clock.now(), self._rules), name)
         node = (world.nodes or {}).get(name)
         if world.nodes is None:
             # Here it is what was asked for: why it cannot be read is the answer.
@@ -108,14 +106,14 @@ class Reader:
                 world = replace(world, budgets=await self._list(POD_DISRUPTION_BUDGETS) or ())
         return self._finished(world), node
 
-    async def everything(self, namespace: str = "") -> World:
+    async def everything(self, namespace: str = "") -> ClusterSnapshot:
         """All pods of a namespace, or of all, with what their diagnosis needs. Pods are read before nodes: a pod's node
         was there before it. Raises ApiError when not even the pods may be read."""
         pods = await self._pods(namespace)
         nodes = await self._list(NODES)
         leases = await self._list(LEASES, _LEASE_NAMESPACE)
         claims = await self._list(PERSISTENT_VOLUME_CLAIMS, namespace)
-        world = World(
+        world = ClusterSnapshot(
             self._clock.now(),
             self._rules,
             nodes=None if nodes is None else _by_name(nodes),
@@ -140,19 +138,19 @@ class Reader:
 
     # Parts of it
 
-    async def _with_node(self, world: World, name: str) -> World:
+    async def _with_node(self, world: ClusterSnapshot, name: str) -> ClusterSnapshot:
         nodes = await self._one(NODES, name)
         lease = await self._one(LEASES, name, _LEASE_NAMESPACE)
         return replace(world, nodes=nodes, leases=lease)
 
-    async def _with_all_nodes(self, world: World, pod: Object) -> World:
+    async def _with_all_nodes(self, world: ClusterSnapshot, pod: Object) -> ClusterSnapshot:
         nodes = await self._list(NODES)
         world = replace(world, nodes=None if nodes is None else _by_name(nodes))
         if "free ports" in text(condition(pod, "PodScheduled"), "message"):
             world = replace(world, pods=await self._list(PODS) or ())
         return world
 
-    async def _with_attachments(self, world: World) -> World:
+    async def _with_attachments(self, world: ClusterSnapshot) -> ClusterSnapshot:
         """Only where an event tells that a volume could not be attached: in a cluster that is well nobody asks."""
         every = (event for events in world.events.values() for event in events)
         if not any(text(event, "reason") == "FailedAttachVolume" for event in every):
@@ -198,7 +196,7 @@ class Reader:
             return ""
         return f"by the garbage collector: its {text(owner, 'kind')} {text(owner, 'name')} was deleted"
 
-    async def _replicas_set_by(self, world: World, pod: Object) -> str:
+    async def _replicas_set_by(self, world: ClusterSnapshot, pod: Object) -> str:
         """Who last set how many pods its workload has, from the managers of its fields; "" where nobody knows."""
         kind, name = world.workload_of(pod) or ("", "")
         ref = _SCALED.get(kind)
@@ -264,7 +262,7 @@ class Reader:
             self._unread[f"{ref}{where} ({error.code} {error.reason})"] = None
             return None
 
-    def _finished(self, world: World) -> World:
+    def _finished(self, world: ClusterSnapshot) -> ClusterSnapshot:
         return replace(world, unread=tuple(self._unread))
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["FORCED", "TAINTED"]
-
 FORCED = (
     "The object goes, whatever still runs of it on the node goes on: with a StatefulSet or a volume that one pod may "
     "write, two may run at once."

@@ -1,6 +1,6 @@
-"""What happened to an object, in order, from what is still written down about it. Pure.
+"""The history of an object from what is still recorded about it. Pure.
 
-Conditions keep only their last change and events are kept for an hour: what is not told may have happened all the same.
+Conditions keep their last change only and events expire after an hour, so the history may be incomplete.
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ from podlife.explain.audit_log import AuditedRequest
 from podlife.explain.audit_text import who_asked
 from podlife.explain.explanation import Happening
 from podlife.explain.objects import all_statuses, deleted_at, items, metadata, moment, status, text, updated
-
-__all__ = ["MOST_HAPPENINGS", "timeline_of", "told_by", "told_by_audit"]
 
 MOST_HAPPENINGS = 200
 

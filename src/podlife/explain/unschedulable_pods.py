@@ -1,4 +1,4 @@
-"""Why a pod has no node. Pure: what the scheduler told is taken apart, and each part has its own way out."""
+"""Why a pod has no node: parses the scheduler's message; each reason has its own remedy. Pure."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from datetime import datetime
 from podlife.api.codec import Object
 from podlife.api.node_requirement import NodeRequirement, tolerates
 from podlife.explain import kubectl_commands as commands
-from podlife.explain.cluster_snapshot import World, is_ready, taints_of
-from podlife.explain.explanation import Cause, Remedy, Upcoming
+from podlife.explain.cluster_snapshot import ClusterSnapshot, is_ready, taints_of
+from podlife.explain.explanation import Cause, Remedy, UpcomingAction
 from podlife.explain.objects import (
     condition,
     condition_since,
@@ -24,16 +24,14 @@ from podlife.explain.objects import (
 )
 from podlife.explain.volumes import claim_causes
 
-__all__ = ["scheduling_causes"]
-
 # A scheduler says something about every pod within seconds.
 _SILENCE_SECONDS = 15.0
-_AGAIN = Upcoming("the scheduler", "tries again when a node or a pod changes, and every few minutes")
+_AGAIN = UpcomingAction("the scheduler", "tries again when a node or a pod changes, and every few minutes")
 # Of the cluster itself: they go when the state goes that they tell of.
 _OF_STATES = "node.kubernetes.io/"
 
 
-def scheduling_causes(world: World, pod: Object) -> Iterator[Cause]:
+def scheduling_causes(world: ClusterSnapshot, pod: Object) -> Iterator[Cause]:
     told = condition(pod, "PodScheduled")
     if gates := items(spec(pod), "schedulingGates"):
         yield from _gates(pod, gates)
@@ -56,7 +54,7 @@ def _gates(pod: Object, gates: Sequence[Object]) -> Iterator[Cause]:
         yield Cause("scheduling-gate", said, _created_at(pod), (Remedy(command, risk),))
 
 
-def _no_scheduler(world: World, pod: Object) -> Cause:
+def _no_scheduler(world: ClusterSnapshot, pod: Object) -> Cause:
     name = text(spec(pod), "schedulerName") or "default-scheduler"
     said = f"no scheduler has said anything about it: does {name}, which it asks for, run?"
     fitting = [_name(node) for node in _nodes(world) if is_ready(node) and not _refusals(pod, node)]
@@ -66,10 +64,10 @@ def _no_scheduler(world: World, pod: Object) -> Cause:
 
 
 # Why not, in the words of kube-scheduler's filters, and what is found out about it.
-_Look = Callable[[World, Object], Iterator[tuple[str, str, tuple[Remedy, ...]]]]
+_Look = Callable[[ClusterSnapshot, Object], Iterator[tuple[str, str, tuple[Remedy, ...]]]]
 
 
-def _unschedulable(world: World, pod: Object, message: str) -> Iterator[Cause]:
+def _unschedulable(world: ClusterSnapshot, pod: Object, message: str) -> Iterator[Cause]:
     since = condition_since(pod, "PodScheduled")
     if nominated := text(status(pod), "nominatedNodeName"):
         said = f"node {nominated} makes room for it: pods of lower priority are ending there"
@@ -85,7 +83,7 @@ def _unschedulable(world: World, pod: Object, message: str) -> Iterator[Cause]:
     yield from found or [Cause("unschedulable", message or "no node can take it", since, (), (_AGAIN,))]
 
 
-def _cordoned(world: World, pod: Object) -> Iterator[tuple[str, str, tuple[Remedy, ...]]]:
+def _cordoned(world: ClusterSnapshot, pod: Object) -> Iterator[tuple[str, str, tuple[Remedy, ...]]]:
     names = [_name(node) for node in _nodes(world) if spec(node).get("unschedulable")]
     risk = "Other pods may come to the node as well: look first why it was cordoned."
     remedies = tuple(Remedy(commands.kubectl("uncordon", name), risk) for name in names)
@@ -93,7 +91,7 @@ def _cordoned(world: World, pod: Object) -> Iterator[tuple[str, str, tuple[Remed
         yield "cordoned", f"cordoned: {_some(names)}", remedies[:3]
 
 
-def _tainted(world: World, pod: Object) -> Iterator[tuple[str, str, tuple[Remedy, ...]]]:
+def _tainted(world: ClusterSnapshot, pod: Object) -> Iterator[tuple[str, str, tuple[Remedy, ...]]]:
     found = [
         (_name(node), taint)
         for node in _nodes(world)
@@ -119,7 +117,7 @@ def _tells_the_truth(taint: Object, node: Object) -> bool:
     return key.startswith(_OF_STATES) and not is_stale
 
 
-def _mismatched(world: World, pod: Object) -> Iterator[tuple[str, str, tuple[Remedy, ...]]]:
+def _mismatched(world: ClusterSnapshot, pod: Object) -> Iterator[tuple[str, str, tuple[Remedy, ...]]]:
     wanted = spec(pod).get("nodeSelector") or {}
     ready = [node for node in _nodes(world) if is_ready(node) and not _not_borne(pod, node)]
     if not wanted:
@@ -133,7 +131,7 @@ def _mismatched(world: World, pod: Object) -> Iterator[tuple[str, str, tuple[Rem
     yield "node-selector", f"no node it could go to has the labels {', '.join(labels)}", remedies[:1]
 
 
-def _ports(world: World, pod: Object) -> Iterator[tuple[str, str, tuple[Remedy, ...]]]:
+def _ports(world: ClusterSnapshot, pod: Object) -> Iterator[tuple[str, str, tuple[Remedy, ...]]]:
     wanted = _host_ports(pod)
     holders = [each for each in world.pods if not is_terminating(each) and wanted & _host_ports(each)]
     risk = "Its containers end; a controller may make it again on the same node, and faster."
@@ -143,7 +141,7 @@ def _ports(world: World, pod: Object) -> Iterator[tuple[str, str, tuple[Remedy, 
     yield "host-port", f"host port {ports} is taken on every node it could go to{whose}", remedies[:3]
 
 
-def _insufficient(world: World, pod: Object) -> Iterator[tuple[str, str, tuple[Remedy, ...]]]:
+def _insufficient(world: ClusterSnapshot, pod: Object) -> Iterator[tuple[str, str, tuple[Remedy, ...]]]:
     message = text(condition(pod, "PodScheduled"), "message")
     # cpu, memory, or a device by its whole name.
     words = message.split("Insufficient ")[1:]
@@ -164,7 +162,7 @@ def _most_wanting(pod: Object, resource: str) -> tuple[str, str]:
     return text(next(iter(items(spec(pod), "containers")), {}), "name"), ""
 
 
-def _smaller(world: World, pod: Object, container: str, resource: str) -> Remedy:
+def _smaller(world: ClusterSnapshot, pod: Object, container: str, resource: str) -> Remedy:
     target = commands.workload_target(pod, world.workload_of(pod))
     if target.startswith("pod/"):
         resources = {"requests": {resource: "<AMOUNT>"}}
@@ -176,7 +174,7 @@ def _smaller(world: World, pod: Object, container: str, resource: str) -> Remedy
     return Remedy(command, "It may get less than it needs. Or add a node, or make room on one.")
 
 
-def _no_nodes(world: World, pod: Object) -> Iterator[tuple[str, str, tuple[Remedy, ...]]]:
+def _no_nodes(world: ClusterSnapshot, pod: Object) -> Iterator[tuple[str, str, tuple[Remedy, ...]]]:
     yield "no-nodes", "there is no node in the cluster: add one", ()
 
 
@@ -190,7 +188,7 @@ _LOOKS: tuple[tuple[str, _Look], ...] = (
 )
 
 
-def _nodes(world: World) -> Sequence[Object]:
+def _nodes(world: ClusterSnapshot) -> Sequence[Object]:
     return list((world.nodes or {}).values())
 
 

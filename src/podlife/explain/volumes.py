@@ -1,4 +1,4 @@
-"""The claims that a pod waits for, and objects that its volumes show. Pure."""
+"""Volume claims that a pod waits for, and objects mounted as volumes. Pure."""
 
 from __future__ import annotations
 
@@ -7,12 +7,10 @@ from collections.abc import Iterator
 
 from podlife.api.codec import Object
 from podlife.explain import kubectl_commands as commands
-from podlife.explain.cluster_snapshot import World, is_ready
-from podlife.explain.explanation import Cause, Remedy, Upcoming
+from podlife.explain.cluster_snapshot import ClusterSnapshot, is_ready
+from podlife.explain.explanation import Cause, Remedy, UpcomingAction
 from podlife.explain.objects import is_terminating, items, metadata, moment, spec, status, text
 from podlife.explain.risks import TAINTED
-
-__all__ = ["attached_elsewhere", "claim_causes", "claims_of", "missing_object"]
 
 _NOT_FOUND = re.compile(r'(?P<kind>configmap|secret)s? "(?P<name>[^"]+)" not found')
 _NO_KEY = re.compile(
@@ -31,7 +29,7 @@ def claims_of(pod: Object) -> list[str]:
     return found
 
 
-def claim_causes(world: World, pod: Object) -> Iterator[Cause]:
+def claim_causes(world: ClusterSnapshot, pod: Object) -> Iterator[Cause]:
     if world.claims is None:
         return
     namespace = text(metadata(pod), "namespace")
@@ -77,11 +75,11 @@ def _unbound(claim: Object) -> Cause:
     said = f"its claim {name}{asked} is {phase or 'not bound'}{going}: does a provisioner run for it?"
     since = moment(metadata(claim).get("creationTimestamp"))
     remedy = Remedy(commands.create(volume), "A folder of one node: the data stays there if the pod moves.")
-    wait = Upcoming("the volume controller", "binds the claim when a volume fits it or is provisioned")
+    wait = UpcomingAction("the volume controller", "binds the claim when a volume fits it or is provisioned")
     return Cause("claim-unbound", said, since, (remedy,), (wait,))
 
 
-def attached_elsewhere(world: World, pod: Object) -> Cause | None:
+def attached_elsewhere(world: ClusterSnapshot, pod: Object) -> Cause | None:
     """A volume that only one node may have, and another has it: it is let go of when that node is out of service."""
     here, namespace = text(spec(pod), "nodeName"), text(metadata(pod), "namespace")
     claims = [(world.claims or {}).get((namespace, name)) or {} for name in claims_of(pod)]
@@ -97,7 +95,7 @@ def attached_elsewhere(world: World, pod: Object) -> Cause | None:
         known = "" if there is None else " (ready)" if is_ready(there) else " (not ready)"
         said = f"its volume {volume} is still attached to node {node}{known}"
         remedy = Remedy(commands.out_of_service(node), TAINTED)
-        wait = Upcoming(
+        wait = UpcomingAction(
             "the attach-detach controller", "detaches it when no pod of that node uses it any more"
         )
         since = moment(metadata(each).get("creationTimestamp"))

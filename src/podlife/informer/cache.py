@@ -1,11 +1,11 @@
-"""The pure core of an informer: events in, the state they add up to, and what handlers are to be told of it.
+"""The pure core of an informer: applies events to a cache and returns the notifications for handlers.
 
-It knows no clock, no task and no server. `apply` takes the events of `client.follow` as they come. A list is merged
-into what is there by mark and sweep: each object that the list names is compared and marked, and what is unmarked at
-its end has gone. So no second list is ever held, and a list that breaks off halfway has done no harm.
+`apply` takes the events of `client.list_watch`. A list is merged by mark and sweep: each listed object is compared
+and marked, and objects left unmarked at the end are deleted. No second copy of a list is held, and a list that breaks
+off has no effect on the rest.
 
-A watch never takes an object back to an older revision: what comes twice, or late, changes nothing. A list may, since
-a server that was restored from a backup says the truth too.
+A watch event never replaces an object with an older revision, so repeated and late events change nothing. A list may,
+because a server restored from a backup is authoritative as well.
 """
 
 from __future__ import annotations
@@ -18,11 +18,9 @@ import msgspec
 from podlife.client.watch import Bookmark, EventType, WatchEvent
 from podlife.informer.indexes import Indexer, Indexes, Key
 
-__all__ = ["Added", "Cache", "CacheReader", "Deleted", "HasMetadata", "Notification", "Updated"]
-
 
 class Identity(Protocol):
-    """What must be known of an object to tell it from others and its states from each other."""
+    """The metadata that identifies an object and its versions."""
 
     @property
     def name(self) -> str: ...
@@ -64,7 +62,7 @@ Notification = Added[T] | Updated[T] | Deleted[T]
 
 
 class CacheReader(Protocol[T_co]):
-    """What everybody but the informer itself does with a cache. Collections are copies: they stay as they are."""
+    """Read access to a cache. Returned collections are copies."""
 
     def get(self, namespace: str, name: str) -> T_co | None: ...
     def list(self) -> Collection[T_co]: ...
@@ -90,7 +88,7 @@ class Cache(Generic[T]):
         return tuple(self._objects.values())
 
     def by_index(self, index: str, value: str) -> Collection[T]:
-        """The objects that have this value in this index; raises KeyError if there is no such index."""
+        """The objects with this value in the index; raises KeyError for an unknown index."""
         return tuple(self._objects[key] for key in self._indexes.keys(index, value))
 
     def __len__(self) -> int:
@@ -102,7 +100,7 @@ class Cache(Generic[T]):
         self.revision = 0
 
     def apply(self, event: WatchEvent[T] | Bookmark) -> Sequence[Notification[T]]:
-        """Change the state by one event; says what has changed, in order."""
+        """Apply one event and return the changes, in order."""
         if isinstance(event, Bookmark):
             return self._pass_bookmark(event)
         metadata = event.object.metadata
@@ -117,7 +115,7 @@ class Cache(Generic[T]):
         return self._put(key, event.object)
 
     def keep(self, namespace: str, name: str) -> None:
-        """There is an object of this name, but its state cannot be read: what is known of it stays."""
+        """An object of this name exists but cannot be decoded: its last known state is kept."""
         if self._unmarked is not None:
             self._unmarked.discard((namespace, name))
 

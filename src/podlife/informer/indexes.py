@@ -1,7 +1,7 @@
-"""Which objects have a value in common: kept up to date with each change, at a cost that follows the change.
+"""Indexes of a cache: objects by the values that indexers return, updated at a cost proportional to the change.
 
-An indexer is a pure function of the object: it is asked again about the old object when that is replaced, so that
-nothing needs to be remembered of it. Values that no object has any more are forgotten.
+An indexer is a pure function of the object: it is called again with the old object when that is replaced, so nothing
+else is stored. Values without objects are removed.
 """
 
 from __future__ import annotations
@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Generic, TypeVar
 
-__all__ = ["Indexer", "Indexes", "Key"]
-
 T = TypeVar("T")
 
 Key = tuple[str, str]
-"""Namespace and name; the namespace of what has none is empty."""
+"""Namespace and name; the namespace is empty for cluster-scoped objects."""
 
 Indexer = Callable[[T], Iterable[str]]
 
@@ -32,7 +30,7 @@ class Indexes(Generic[T]):
         return self._buckets[index].get(value, ())
 
     def replace(self, key: Key, old: T | None, new: T | None) -> None:
-        """Take the old object out and put the new one in; None is no object."""
+        """Replace the old object by the new one; either may be None."""
         changes = [
             (self._buckets[name], _values(indexer, old), _values(indexer, new))
             for name, indexer in self._indexers.items()

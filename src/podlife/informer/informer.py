@@ -1,8 +1,8 @@
-"""The async shell of an informer: keeps a follow going for as long as it runs, and tells the handlers.
+"""The async shell of an informer: keeps a list-watch running and notifies handlers.
 
-Everything happens in order on one task: an event is applied to the cache and told to all handlers before the next
-one is read. Beside it stand two others: the resync, and the check that a server which was away for a while has
-come back with the history that was followed.
+One task does everything in order: an event is applied to the cache and delivered to all handlers before the next is
+read. Two more tasks do the resync and verify, after an outage, that the server still has the history that was
+watched.
 """
 
 from __future__ import annotations
@@ -21,9 +21,7 @@ from podlife.client import BadAnswerError, Bookmark, Client, ListOptions, Ref, W
 from podlife.errors import ApiError, ConfigError, ExpiredError, PodlifeError, UnreachableError
 from podlife.informer.cache import Added, Cache, CacheReader, HasMetadata, Notification, Updated
 from podlife.informer.indexes import Indexer
-from podlife.informer.retry_policy import Patience
-
-__all__ = ["Handler", "Informer", "Stats"]
+from podlife.informer.retry_policy import RetryPolicy
 
 _log = logging.getLogger(__name__)
 
@@ -31,14 +29,14 @@ T = TypeVar("T", bound=HasMetadata)
 T_contra = TypeVar("T_contra", contravariant=True)
 
 _DEFAULTS = WatchOptions()
-# How many objects are told of in one go before others on the loop have their turn.
+# Number of notifications before other tasks get a turn.
 _BATCH = 500
 # The least time between two looks at the server's history.
 _CHECK_SECONDS = 1.0
 
 
 class Handler(Protocol[T_contra]):
-    """Told of every change, on the event loop; so it only notes what is to be done, and wakes who does it."""
+    """Called for every change on the event loop, so it must only enqueue work."""
 
     def on_add(self, obj: T_contra, /) -> None: ...
     def on_update(self, old: T_contra, new: T_contra, /) -> None: ...
@@ -47,12 +45,12 @@ class Handler(Protocol[T_contra]):
 
 @dataclass(slots=True)
 class Stats:
-    """What has happened so far, for whoever exports it."""
+    """Counters for exporters."""
 
     events: int = 0
     lists: int = 0
     interruptions: int = 0
-    # Objects that did not fit their view: what was known of them is kept.
+    # Objects that did not fit their view; their last known state is kept.
     misfits: int = 0
     resyncs: int = 0
 
@@ -97,7 +95,7 @@ class Informer(Generic[T]):
         self._streams_list = streams_list
         self._metadata_only = metadata_only
         self.stats = Stats()
-        self._patience = Patience()
+        self._retry_policy = RetryPolicy()
         self._page_limit = _DEFAULTS.page_limit
         self._loop: asyncio.AbstractEventLoop | None = None
         self._has_synced = False
@@ -114,7 +112,7 @@ class Informer(Generic[T]):
 
     @property
     def has_synced(self) -> bool:
-        """Whether there was ever a whole list, told to all handlers. It does not fall back to false."""
+        """Whether an initial list has been delivered to all handlers. Never becomes false again."""
         return self._has_synced
 
     @property
@@ -136,7 +134,7 @@ class Informer(Generic[T]):
         return self._cache.revision
 
     def add_handler(self, handler: Handler[T]) -> None:
-        """From now on the handler is told of everything; first, here and now, of all that is in the cache."""
+        """Deliver the current cache to the handler immediately, and all changes from now on."""
         for obj in self._cache.list():
             handler.on_add(obj)
         self._handlers = (*self._handlers, handler)
@@ -167,21 +165,21 @@ class Informer(Generic[T]):
             try:
                 await _together(f"follow {self._ref}", self._follow, self._check_history)
             except (ApiError, UnreachableError, BadAnswerError, ConfigError) as error:
-                if self._patience.is_believed(error, self._now()):
+                if self._retry_policy.is_fatal(error, self._now()):
                     raise
                 self._note_trouble(error)
-                delay = self._patience.next_delay(error, self._now())
+                delay = self._retry_policy.next_delay(error, self._now())
             finally:
                 self._is_following = False
             await asyncio.sleep(delay)
 
     async def _follow(self) -> None:
-        """One list and the watch that goes on from it, until it cannot go on."""
+        """One list and its watch, until it fails."""
         options = WatchOptions(
             label_selector=self._selection.label_selector,
             field_selector=self._selection.field_selector,
             read_seconds=self._read_seconds,
-            # The revision is worth keeping for as long as the server knows it: no list is made before it says no.
+            # Keep the revision as long as the server has it: list again only after it refuses.
             resume_seconds=math.inf,
             streams_list=self._streams_list,
             page_limit=self._page_limit,
@@ -191,7 +189,7 @@ class Informer(Generic[T]):
         )
         self.stats.lists += 1
         self._cache.begin_list()
-        following = self._client.follow(self._ref, self._namespace, options=options, view=self._view)
+        following = self._client.list_watch(self._ref, self._namespace, options=options, view=self._view)
         try:
             async with aclosing(following) as events:
                 async for event in events:
@@ -206,12 +204,12 @@ class Informer(Generic[T]):
                         await asyncio.sleep(0)
         except ExpiredError:
             if not self._is_following:
-                # The pages of the list grow old faster than they are read: the next one is asked for in one piece.
+                # The list expires faster than its pages are read: request the next one without pages.
                 self._page_limit = 0
             raise
 
     def _change(self, change: Callable[..., Sequence[Notification[T]]], *arguments: Any) -> None:
-        """Make the change and tell all handlers of it. One that is added meanwhile has seen the change already."""
+        """Apply the change and notify all handlers. One added meanwhile has seen it already."""
         handlers = self._handlers
         try:
             for notification in change(*arguments):
@@ -222,7 +220,7 @@ class Informer(Generic[T]):
 
     def _note_sync(self) -> None:
         self._page_limit = _DEFAULTS.page_limit
-        self._patience.note_sync(self._now())
+        self._retry_policy.note_sync(self._now())
         self._is_following = True
         self._note_life()
         self._has_synced = True
@@ -237,8 +235,8 @@ class Informer(Generic[T]):
     def _note_trouble(self, error: PodlifeError) -> None:
         self.stats.interruptions += 1
         self._trouble = error
-        # Every try of every informer would be a line: whoever runs several tells of the server, once.
-        _log.debug("the watch of %s was interrupted: %s", self._ref, error)
+        # Logged at debug: the control plane reports an outage once for all informers.
+        _log.debug("watch of %s interrupted: %s", self._ref, error)
 
     def _take_report(self, error: PodlifeError) -> None:
         """What the watch got over by itself."""
@@ -246,7 +244,7 @@ class Informer(Generic[T]):
             self._note_trouble(error)
             return
         self.stats.misfits += 1
-        _log.warning("%s/%s of %s cannot be read: %s", error.namespace, error.name, self._ref, error)
+        _log.warning("cannot decode %s/%s of %s: %s", error.namespace, error.name, self._ref, error)
         if error.is_deleted:
             self._change(self._cache.drop, error.namespace, error.name, error.resource_version)
         else:
@@ -271,7 +269,7 @@ class Informer(Generic[T]):
                 page = await self._client.list(self._ref, self._namespace, options=options)
             except (ApiError, UnreachableError, BadAnswerError, ConfigError) as error:
                 # The watch will meet the same; if it does not, there is nothing to doubt with.
-                _log.debug("the history of %s cannot be checked: %s", self._ref, error)
+                _log.debug("cannot verify history of %s: %s", self._ref, error)
             else:
                 if page.resource_version.isdecimal() and int(page.resource_version) < seen:
                     raise ExpiredError(
@@ -280,7 +278,7 @@ class Informer(Generic[T]):
             await asyncio.sleep(_CHECK_SECONDS)
 
     async def _resync_for_ever(self) -> None:
-        """Tell of everything again each time the interval has passed, changed or not."""
+        """Deliver all objects again at the resync interval, changed or not."""
         if self._resync_seconds <= 0:
             return
         while True:
@@ -291,7 +289,7 @@ class Informer(Generic[T]):
                 if position % _BATCH == 0:
                     await asyncio.sleep(0)
                 metadata = obj.metadata
-                # What has changed since was told already.
+                # Later changes were already delivered.
                 if self._cache.get(metadata.namespace, metadata.name) is obj:
                     self._change(_as_it_is, obj)
 

@@ -1,8 +1,8 @@
-"""Which failures end an informer, and how long it waits after the others. Pure: it decides, the informer acts.
+"""Which failures end an informer, and the delay before the next attempt after all others. Pure.
 
-Before the first sync a refusal is believed at once: a wrong address, a missing right or a resource that does not exist
-is for the user to mend. Later the same words may be a server that has just been restarted and does not know its
-own roles yet, so they are believed only when they last. No outage, however long, ends an informer.
+Before the first sync a refusal is final: the user has to fix a wrong address, a missing permission or an unknown
+resource. Later the same response may come from a server that has just restarted and has not loaded its roles, so it
+is final only if it persists. No outage ends an informer, however long.
 """
 
 from __future__ import annotations
@@ -11,19 +11,17 @@ from podlife.client.retry import backoff_seconds, is_passing
 from podlife.client.views import BadAnswerError
 from podlife.errors import ApiError, ExpiredError, PodlifeError, UnreachableError
 
-__all__ = ["Patience"]
-
-# How long a refusal must last before it is believed, once the server had granted what it now refuses.
+# How long a refusal must persist to be final, after the server had granted the same request.
 _REFUSED_SECONDS = 60.0
-# A stream that lived for this long was a good one: what ends it is no further failure in a row.
+# A stream that lived this long resets the number of consecutive failures.
 _GOOD_SECONDS = 10.0
 
 
-class Patience:
+class RetryPolicy:
     def __init__(self) -> None:
         self._has_synced = False
         self._failures = 0
-        # Since when there is a stream; None between two of them.
+        # Start of the current stream; None between streams.
         self._synced_at: float | None = None
         self._refused_since: float | None = None
 
@@ -32,8 +30,8 @@ class Patience:
         self._synced_at = now
         self._refused_since = None
 
-    def is_believed(self, error: PodlifeError, now: float) -> bool:
-        """Whether the failure is to end the informer."""
+    def is_fatal(self, error: PodlifeError, now: float) -> bool:
+        """Whether the failure ends the informer."""
         if is_passing(error) or isinstance(error, ExpiredError | BadAnswerError):
             self._refused_since = None
             return False
@@ -47,7 +45,7 @@ class Patience:
         return now - self._refused_since >= _REFUSED_SECONDS
 
     def next_delay(self, error: PodlifeError, now: float) -> float:
-        """How long to wait before the next list."""
+        """Seconds to wait before the next list."""
         if self._synced_at is not None and now - self._synced_at >= _GOOD_SECONDS:
             self._failures = 0
         self._synced_at = None

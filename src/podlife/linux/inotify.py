@@ -1,7 +1,7 @@
-"""Tells when a file in one folder was closed by whoever had it open to write: a supervisor's end, however it ended; or,
-with `CHANGED`, that there may be other files in the folder than before, with `WRITTEN`, other contents.
+"""Notifies about files of one directory (inotify): that one was closed after writing, which is how a supervisor's end
+is seen; with `CHANGED`, that files may have been added or removed; with `WRITTEN`, that contents may have changed.
 
-The kernel says so by itself; nothing is asked while nothing happens, and one descriptor serves all containers.
+Nothing polls, and one descriptor serves all containers.
 """
 
 from __future__ import annotations
@@ -13,12 +13,10 @@ import struct
 from collections.abc import Callable
 from pathlib import Path
 
-__all__ = ["CHANGED", "CLOSED", "WRITTEN", "CloseWatch"]
-
 CLOSED = 0x8
-# Also moved away or here, or deleted; and the folder itself gone.
+# Moved, deleted, or the directory itself removed.
 CHANGED = CLOSED | 0x40 | 0x80 | 0x200 | 0x400 | 0x800
-# Also with every write to a file of it, and every new one.
+# Every write, and every new file.
 WRITTEN = CHANGED | 0x2 | 0x100
 _IN_Q_OVERFLOW = 0x4000
 _IN_NONBLOCK_CLOEXEC = os.O_NONBLOCK | os.O_CLOEXEC
@@ -26,7 +24,7 @@ _HEADER = struct.Struct("iIII")
 
 
 class CloseWatch:
-    """Calls `closed` with each name, and with None when names were lost and all must be looked at."""
+    """Calls `closed` with each name, or with None if names were lost and all files must be examined."""
 
     def __init__(self, folder: Path, closed: Callable[[str | None], None], *, kinds: int = CLOSED) -> None:
         self._folder = folder

@@ -9,7 +9,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from podlife.explain import AuditedRequest, Collection
+from podlife.explain import AuditCollection, AuditedRequest
 
 # More than this between two looks is skipped: a view shows the last pods, not all of them.
 _MOST_BYTES = 4 << 20
@@ -30,7 +30,7 @@ class AuditTail:
         self._look()
         if self._inode != inode or self._size < self._offset:
             self._offset, self._rest = 0, b""
-        found = Collection()
+        found = AuditCollection()
         *lines, self._rest = (self._rest + self._read()).split(b"\n")
         for line in lines:
             found.add(line + b"\n")

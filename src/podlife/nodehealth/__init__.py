@@ -12,7 +12,7 @@ server's; what the out-of-service taint does is the pod collector's, and who set
 """
 
 from podlife.nodehealth.node_lifecycle import NodeLifecycleController
-from podlife.nodehealth.settings import Settings
+from podlife.nodehealth.settings import NodeHealthSettings
 from podlife.nodehealth.taint_eviction import TaintEvictionController
 
-__all__ = ["NodeLifecycleController", "Settings", "TaintEvictionController"]
+__all__ = ["NodeHealthSettings", "NodeLifecycleController", "TaintEvictionController"]

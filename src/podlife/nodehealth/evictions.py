@@ -1,8 +1,9 @@
-"""Which pods are to go for the taints of their nodes, and when. Pure: it is told what time it is.
+"""Which pods are evicted because of taints, and when. Pure; times are parameters.
 
-The time runs from the moment at which taint and pod were first seen together (TE-10). What is set stays: neither a
-longer nor a shorter toleration moves it (TE-08, TE-09); only for ever, not at all, or the end of the taints does. Pods
-are known by their UID: one that is made anew under a name inherits nothing (upstream's does, TE-52).
+The time starts when taint and pod are first observed together (TE-10). A scheduled eviction does not move: neither a
+longer nor a shorter toleration changes it (TE-08, TE-09); it is cancelled if the pod tolerates the taints forever or
+they are removed. Pods are identified by UID: a pod recreated under the same name inherits nothing (unlike upstream,
+TE-52).
 """
 
 from __future__ import annotations
@@ -15,18 +16,16 @@ from enum import Enum
 from sortedcontainers import SortedDict
 
 from podlife.nodehealth.tolerations import evicting_taints, seconds_to_bear
-from podlife.nodehealth.views import Node, Pod, Taint
-
-__all__ = ["Eviction", "Evictions", "Outcome"]
+from podlife.nodehealth.views import MonitoredNode, MonitoredPod, NodeTaint
 
 
-class Outcome(Enum):
-    """What has become of a pod by a look at it."""
+class EvictionOutcome(Enum):
+    """The outcome for a pod."""
 
     UNCHANGED = "unchanged"
     SET = "an eviction is set"
     CANCELLED = "its eviction is cancelled"
-    # Not borne at all: it goes now.
+    # Not tolerated: evicted now.
     NOW = "it goes at once"
     # The same, and an eviction that was set for later is cancelled for it (TE-05).
     SOONER = "it goes at once instead of later"
@@ -48,12 +47,12 @@ class Eviction:
 
 class Evictions:
     def __init__(self) -> None:
-        self._taints: dict[str, tuple[Taint, ...]] = {}
+        self._taints: dict[str, tuple[NodeTaint, ...]] = {}
         # By UID: those whose time has not come, with their place, and those whose time has.
         self._waiting: dict[str, tuple[float, int]] = {}
         self._order: SortedDict[tuple[float, int], Eviction] = SortedDict()
         self._due: dict[str, Eviction] = {}
-        # Those that were evicted and are not gone yet: for a taint that is only written anew they do not go twice.
+        # Evicted and not gone yet: a taint that is written again must not evict them twice.
         self._done: set[str] = set()
         self._added = 0
 
@@ -67,10 +66,10 @@ class Evictions:
         """When the next one is due; infinity when none waits."""
         return self._order.peekitem(0)[0][0] if self._order else math.inf
 
-    def taints_of(self, node: str) -> tuple[Taint, ...]:
+    def taints_of(self, node: str) -> tuple[NodeTaint, ...]:
         return self._taints.get(node, ())
 
-    def set_taints(self, node: Node) -> bool:
+    def set_taints(self, node: MonitoredNode) -> bool:
         """Says whether any are there; its pods have to be looked at after this."""
         taints = evicting_taints(node.spec.taints)
         if taints:
@@ -80,30 +79,30 @@ class Evictions:
         return bool(taints)
 
     def forget_node(self, name: str) -> None:
-        """What is set stays set (TE-12)."""
+        """A scheduled eviction is kept (TE-12)."""
         self._taints.pop(name, None)
 
-    def look(self, pod: Pod, now: float) -> Outcome:
+    def look(self, pod: MonitoredPod, now: float) -> EvictionOutcome:
         """What the taints of its node mean for the pod, as it is."""
         taints = self._taints.get(pod.spec.node_name)
         if not taints:
-            return Outcome.UNCHANGED
+            return EvictionOutcome.UNCHANGED
         uid = pod.metadata.uid
         seconds = seconds_to_bear(taints, pod.spec.tolerations)
         if seconds is None:
             was_waiting = self.cancel(uid) if uid in self._waiting else False
             if uid not in self._due:
                 self._set(pod, now)
-            return Outcome.SOONER if was_waiting else Outcome.NOW
+            return EvictionOutcome.SOONER if was_waiting else EvictionOutcome.NOW
         if seconds == math.inf:
-            return Outcome.CANCELLED if self.cancel(uid) else Outcome.UNCHANGED
+            return EvictionOutcome.CANCELLED if self.cancel(uid) else EvictionOutcome.UNCHANGED
         if uid in self._waiting or uid in self._due or uid in self._done:
-            return Outcome.UNCHANGED
+            return EvictionOutcome.UNCHANGED
         self._set(pod, now + seconds)
-        return Outcome.SET
+        return EvictionOutcome.SET
 
     def cancel(self, uid: str) -> bool:
-        """Says whether it was still waiting: of one whose time had come nobody is told (TE-18)."""
+        """Whether it was still waiting: a cancellation after the due time records no event (TE-18)."""
         self._due.pop(uid, None)
         self._done.discard(uid)
         place = self._waiting.pop(uid, None)
@@ -130,7 +129,7 @@ class Evictions:
         if self._due.pop(uid, None) is not None:
             self._done.add(uid)
 
-    def _set(self, pod: Pod, at: float) -> None:
+    def _set(self, pod: MonitoredPod, at: float) -> None:
         metadata = pod.metadata
         self._added += 1
         place = (at, self._added)

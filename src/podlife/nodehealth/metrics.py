@@ -1,4 +1,4 @@
-"""What node health counts about itself: plain numbers that an exporter reads when it is asked."""
+"""Counters of node health, read by an exporter."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from collections.abc import Mapping
 
 from podlife.nodehealth.zones import ZoneCount
 from podlife.workqueue import Distribution
-
-__all__ = ["EvictionMetrics", "NodeMetrics"]
 
 _SECONDS = (0.001, 0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 
@@ -22,7 +20,7 @@ class NodeMetrics:
         self.pass_seconds = Distribution(_SECONDS)
 
     def set_zones(self, counts: Mapping[str, ZoneCount]) -> None:
-        """A zone that has gone is told as empty and well, so that no alarm about it goes on."""
+        """A zone without nodes is exported as empty and healthy, so that its alerts resolve."""
         gone = {zone: ZoneCount() for zone in self.zones if zone not in counts}
         self.zones = {**gone, **counts}
 

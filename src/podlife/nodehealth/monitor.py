@@ -1,9 +1,8 @@
-"""The monitor: looks at all nodes every few seconds, and sees to it that the silent ones are shown as such.
+"""Monitors the health of all nodes at a fixed interval, and marks unresponsive ones as such.
 
-It decides on caches, and before a node is declared silent the server is asked for its lease and for itself once more: a
-watch that is stuck must not make a dead node of a live one. Time in which nobody could be heard counts against nobody:
-neither that in which a cache was not live nor that in which the server did not answer. What a look costs
-follows the number of nodes, each of which speaks every few seconds anyway; pods are only touched when a node fails.
+It decides from caches; before a node is marked, its lease and the node are read from the server: a stuck watch must
+not make a live node look dead. Time during which a cache was stale or the server did not respond counts against no
+node. The cost of a pass is proportional to the number of nodes; pods are only touched when a node fails.
 """
 
 from __future__ import annotations
@@ -18,24 +17,22 @@ from podlife.clock import Clock
 from podlife.errors import NotFoundError, PodlifeError
 from podlife.events import Recorder
 from podlife.informer import CacheReader
-from podlife.nodehealth.decision import Todo, decide
+from podlife.nodehealth.decision import NodeAction, decide
 from podlife.nodehealth.metrics import NodeMetrics
-from podlife.nodehealth.no_execute_tainter import EvictionTainting
+from podlife.nodehealth.no_execute_tainter import NoExecuteTainter
 from podlife.nodehealth.node_health import (
+    ClockReading,
     Examination,
-    Health,
-    Moment,
+    NodeHealthData,
     examine,
 )
-from podlife.nodehealth.pods_not_ready import PodMarking
-from podlife.nodehealth.settings import Settings
+from podlife.nodehealth.pods_not_ready import PodsNotReadyMarker
+from podlife.nodehealth.settings import NodeHealthSettings
 from podlife.nodehealth.taint_writer import TaintWriter
 from podlife.nodehealth.taints import NOT_READY, UNREACHABLE
-from podlife.nodehealth.unknown_status import LEASE_NAMESPACE, Look, Silences
-from podlife.nodehealth.views import Lease, Node, Pod, node_reference
+from podlife.nodehealth.unknown_status import LEASE_NAMESPACE, Look, UnknownStatusWriter
+from podlife.nodehealth.views import Lease, MonitoredNode, MonitoredPod, node_reference
 from podlife.nodehealth.zones import Disruption, ZoneCount, is_counted, judge, zone_of
-
-__all__ = ["Caches", "NodeMonitor", "Parts"]
 
 log = logging.getLogger(__name__)
 
@@ -46,30 +43,30 @@ _BATCH = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Caches:
-    """What is known, and whether it can be believed at this moment."""
+class MonitorCaches:
+    """The caches, and whether they are live."""
 
-    nodes: CacheReader[Node]
+    nodes: CacheReader[MonitoredNode]
     leases: CacheReader[Lease]
-    pods: CacheReader[Pod]
+    pods: CacheReader[MonitoredPod]
     are_fit: Callable[[], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
-    """What the monitor acts through."""
+class MonitorParts:
+    """The components that carry out the monitor's decisions."""
 
     clock: Clock
     recorder: Recorder
-    silences: Silences
+    silences: UnknownStatusWriter
     writer: TaintWriter
-    tainting: EvictionTainting
-    marking: PodMarking
+    tainting: NoExecuteTainter
+    marking: PodsNotReadyMarker
     metrics: NodeMetrics
 
 
 class NodeMonitor:
-    def __init__(self, caches: Caches, settings: Settings, parts: Parts) -> None:
+    def __init__(self, caches: MonitorCaches, settings: NodeHealthSettings, parts: MonitorParts) -> None:
         self._caches = caches
         self._settings = settings
         self._clock = parts.clock
@@ -79,7 +76,7 @@ class NodeMonitor:
         self._tainting = parts.tainting
         self._marking = parts.marking
         self._metrics = parts.metrics
-        self._healths: dict[str, Health] = {}
+        self._healths: dict[str, NodeHealthData] = {}
         # Whose pods could not all be marked.
         self._owing: set[str] = set()
         self._disruption = Disruption()
@@ -100,7 +97,7 @@ class NodeMonitor:
         return not self._is_looking
 
     @property
-    def healths(self) -> Mapping[str, Health]:
+    def healths(self) -> Mapping[str, NodeHealthData]:
         return self._healths
 
     def is_not_ready(self, name: str) -> bool:
@@ -157,22 +154,22 @@ class NodeMonitor:
 
     # One node
 
-    def _examine(self, node: Node, lease: Lease | None) -> Examination:
+    def _examine(self, node: MonitoredNode, lease: Lease | None) -> Examination:
         return examine(node, lease, self._healths.get(node.metadata.name), self._now(), self._settings)
 
-    def _lease_of(self, node: Node) -> Lease | None:
+    def _lease_of(self, node: MonitoredNode) -> Lease | None:
         return self._caches.leases.get(LEASE_NAMESPACE, node.metadata.name)
 
-    def _decide(self, node: Node, seen: Examination) -> Todo:
+    def _decide(self, node: MonitoredNode, seen: Examination) -> NodeAction:
         return decide(node, seen, owes_marking=node.metadata.name in self._owing)
 
-    async def _see_to(self, node: Node) -> Look | None:
+    async def _see_to(self, node: MonitoredNode) -> Look | None:
         async with self._turns:
             seen = self._examine(node, self._lease_of(node))
             look: Look | None
             if seen.is_new:
                 await self._welcome(node)
-                # It is known from now on, also when the rest fails.
+                # It is known from now on, even if the rest fails.
                 self._healths[node.metadata.name] = seen.health
             look = Look(node, seen)
             if seen.must_write:
@@ -183,7 +180,7 @@ class NodeMonitor:
             await self._act(look.node, self._decide(look.node, look.seen))
             return look
 
-    async def _welcome(self, node: Node) -> None:
+    async def _welcome(self, node: MonitoredNode) -> None:
         """NL-58."""
         metadata = node.metadata
         self._tell(
@@ -194,7 +191,7 @@ class NodeMonitor:
 
     # What follows
 
-    def _queue(self, node: Node, todo: Todo) -> None:
+    def _queue(self, node: MonitoredNode, todo: NodeAction) -> None:
         """The part that asks nothing of the server."""
         if todo.waits:
             self._tainting.add(node, self._now().loop, lacks_taint=todo.lacks_taint)
@@ -203,7 +200,7 @@ class NodeMonitor:
         if not todo.marks_pods:
             self._owing.discard(node.metadata.name)
 
-    async def _act(self, node: Node, todo: Todo) -> None:
+    async def _act(self, node: MonitoredNode, todo: NodeAction) -> None:
         name = node.metadata.name
         if todo.swap is not None:
             await self._try(self._writer.swap(node, todo.swap[:1], todo.swap[1:]), f"taints of node {name}")
@@ -218,7 +215,7 @@ class NodeMonitor:
             if await self._marking.mark_all(self._caches.pods.by_index("node", name)):
                 self._owing.discard(name)
 
-    async def _take_taints_off(self, node: Node) -> bool:
+    async def _take_taints_off(self, node: MonitoredNode) -> bool:
         """Says whether neither of the two that evict is there any more; one after the other, as upstream."""
         for taint in (UNREACHABLE, NOT_READY):
             if not await self._try(
@@ -235,7 +232,7 @@ class NodeMonitor:
         except NotFoundError:
             return True
         except PodlifeError as error:
-            log.warning("%s could not be written, and are in the next pass: %s", what, error)
+            log.warning("%s not written, retrying in the next pass: %s", what, error)
             return False
         return True
 
@@ -263,13 +260,13 @@ class NodeMonitor:
         verdict = judge(self._disruption, zones, self._settings)
         self._disruption = verdict.disruption
         if verdict.stops:
-            log.warning("no node is ready in any zone: nobody is evicted until one is")
+            log.warning("no node is ready in any zone, evictions paused")
             await asyncio.gather(*(self._take_back(look.node) for look in looks))
         if verdict.resumes:
             self._forgive("nodes are ready again")
         self._tainting.set_rates(verdict.rates, self._now().loop)
 
-    async def _take_back(self, node: Node) -> None:
+    async def _take_back(self, node: MonitoredNode) -> None:
         async with self._turns:
             await self._take_taints_off(node)
 
@@ -278,7 +275,7 @@ class NodeMonitor:
         a whole grace after each gap, a watch that breaks every now and then would keep a dead node alive."""
         now = self._now().loop
         gap = 0.0 if self._looked_at is None else now - self._looked_at
-        log.info("the caches are live again: the last %.0f s count against no node", gap)
+        log.info("caches are live again, ignoring the last %.0f s for all nodes", gap)
         self._healths = {
             name: replace(health, heard_at=min(now, health.heard_at + gap))
             for name, health in self._healths.items()
@@ -286,12 +283,12 @@ class NodeMonitor:
 
     def _forgive(self, why: str) -> None:
         """Every node has its whole grace again (NL-74)."""
-        log.info("every node has its whole grace again: %s", why)
+        log.info("grace periods of all nodes reset: %s", why)
         now = self._now().loop
         self._healths = {name: replace(health, heard_at=now) for name, health in self._healths.items()}
 
     def _tell(self, name: str, uid: str, reason: str, message: str) -> None:
         self._recorder.event(node_reference(name, uid), "Normal", reason, f"Node {name} event: {message}")
 
-    def _now(self) -> Moment:
-        return Moment(self._clock.now(), asyncio.get_running_loop().time())
+    def _now(self) -> ClockReading:
+        return ClockReading(self._clock.now(), asyncio.get_running_loop().time())

@@ -1,7 +1,7 @@
-"""Nodes that are down get the taint that evicts, so many a second in each zone.
+"""Adds NoExecute taints to nodes that are down, at a limited rate per zone.
 
-The limit is on nodes: what is on a node that got its taint goes when its tolerations say. Each is looked at again
-at the last moment: a node that is ready by then, or gone, is left alone (NL-51).
+The rate limits nodes; pods of a tainted node leave according to their tolerations. Each node is read again before it
+is tainted: one that is ready by then, or gone, is skipped (NL-51).
 """
 
 from __future__ import annotations
@@ -13,28 +13,26 @@ from collections.abc import Callable, Mapping
 from podlife.errors import NotFoundError, PodlifeError
 from podlife.informer import CacheReader
 from podlife.nodehealth.metrics import NodeMetrics
-from podlife.nodehealth.rate_limited_timed_queue import TaintingQueue
+from podlife.nodehealth.rate_limited_timed_queue import RateLimitedTimedQueue
 from podlife.nodehealth.taint_writer import TaintWriter
 from podlife.nodehealth.taints import opposite_of
-from podlife.nodehealth.views import Node
+from podlife.nodehealth.views import MonitoredNode
 from podlife.nodehealth.zones import zone_of
-
-__all__ = ["EvictionTainting"]
 
 log = logging.getLogger(__name__)
 
-# How often the queues are looked at while somebody waits in one that gives turns (NL-02).
+# Interval at which non-empty queues are processed (NL-02).
 _PASS_SECONDS = 0.1
 # When a node without a Ready condition is looked at again.
 _RETRY_SECONDS = 0.05
 
 
-class EvictionTainting:
+class NoExecuteTainter:
     """`may_taint`: whether the caches, and the rates, can be believed at this moment."""
 
     def __init__(
         self,
-        nodes: CacheReader[Node],
+        nodes: CacheReader[MonitoredNode],
         writer: TaintWriter,
         metrics: NodeMetrics,
         may_taint: Callable[[], bool],
@@ -45,20 +43,20 @@ class EvictionTainting:
         self._metrics = metrics
         self._may_taint = may_taint
         self._rate = rate
-        self._queues: dict[str, TaintingQueue] = {}
+        self._queues: dict[str, RateLimitedTimedQueue] = {}
         self._news = asyncio.Event()
 
     @property
-    def queues(self) -> Mapping[str, TaintingQueue]:
+    def queues(self) -> Mapping[str, RateLimitedTimedQueue]:
         return self._queues
 
     def add_zone(self, zone: str) -> None:
         if zone not in self._queues:
-            self._queues[zone] = TaintingQueue(self._rate)
+            self._queues[zone] = RateLimitedTimedQueue(self._rate)
             # So that it is shown from the beginning (NL-57).
             self._metrics.evictions[zone] += 0
 
-    def add(self, node: Node, now: float, *, lacks_taint: bool) -> None:
+    def add(self, node: MonitoredNode, now: float, *, lacks_taint: bool) -> None:
         """The node waits for its turn. One that had it and lacks the taint all the same waits again, one that waits
         already keeps its place (upstream's goes to the end with each pass, NL-55)."""
         zone, name = zone_of(node.metadata.labels), node.metadata.name
@@ -81,7 +79,7 @@ class EvictionTainting:
         self._news.set()
 
     async def run(self) -> None:
-        """Until cancelled. Nothing runs while nobody waits, or nobody may be let through."""
+        """Run until cancelled. Idle while the queues are empty or their rate is zero."""
         while True:
             await self._news.wait()
             self._news.clear()
@@ -95,7 +93,7 @@ class EvictionTainting:
             while self._may_taint() and (name := queue.take(loop.time())) is not None:
                 wait = await self._taint(zone, name)
                 if wait is not None:
-                    # A hair later than it could be, so that it comes after whoever is due now.
+                    # Slightly later than possible, so that it follows the nodes that are due now.
                     queue.retry(name, loop.time() + wait)
 
     async def _taint(self, zone: str, name: str) -> float | None:
@@ -113,8 +111,8 @@ class EvictionTainting:
         except NotFoundError:
             return None
         except PodlifeError as error:
-            log.warning("node %s could not be tainted, and is tried again: %s", name, error)
+            log.warning("tainting node %s failed, retrying: %s", name, error)
             return _RETRY_SECONDS
         self._metrics.evictions[zone] += 1
-        log.info("node %s is tainted %s:%s", name, *pair[0])
+        log.info("tainted node %s with %s:%s", name, *pair[0])
         return None

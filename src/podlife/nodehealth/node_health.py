@@ -1,9 +1,8 @@
-"""Whether a node is alive: what it and its lease say now, beside what was known of it. Pure.
+"""Whether a node is alive, from its Ready condition, its lease and what was known before. Pure.
 
-A node is heard whenever its Ready condition has another heartbeat time than before, or its lease was renewed. What
-those times say is never held against a clock of ours, only that they changed: clocks of other machines may be off
-(NL-10).
-When a node was last heard is kept in the loop's time. What becomes of one that is silent is for others.
+A node is alive whenever the heartbeat time of its Ready condition changes or its lease is renewed. These times are
+only compared with each other and never with a local clock, because clocks of other machines may be off (NL-10). The
+time of the last change is kept in the event loop's time.
 """
 
 from __future__ import annotations
@@ -12,18 +11,16 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from podlife.api.codec import Object, format_time
-from podlife.nodehealth.settings import Settings
-from podlife.nodehealth.views import READY, Lease, Node, NodeCondition
+from podlife.nodehealth.settings import NodeHealthSettings
+from podlife.nodehealth.views import READY, Lease, MonitoredNode, MonitoredNodeCondition
 
-__all__ = ["EXPIRING", "Examination", "Health", "Moment", "examine", "expired_conditions"]
-
-# What the agent reports, and nobody else; NetworkUnavailable is for the network (NL-13).
+# Conditions that the node agent reports; NetworkUnavailable belongs to the network plugin (NL-13).
 EXPIRING = (READY, "MemoryPressure", "DiskPressure", "PIDPressure")
 UNKNOWN = "Unknown"
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class ClockReading:
     """One moment by the wall clock and by the loop's."""
 
     wall: datetime
@@ -31,25 +28,25 @@ class Moment:
 
 
 @dataclass(frozen=True, slots=True)
-class Health:
-    """What is known of one node."""
+class NodeHealthData:
+    """Health data of one node."""
 
     uid: str
     heard_at: float
-    # As it was when it was last looked at, with what was written then (NL-32).
-    ready: NodeCondition | None
+    # As last examined, including what was written then (NL-32).
+    ready: MonitoredNodeCondition | None
     renewed: datetime | None = None
     has_lease: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    health: Health
-    # Of the Ready condition, as the node has it: Unknown where there is none.
+    health: NodeHealthData
+    # Status of the Ready condition; Unknown if there is none.
     observed: str
-    # What it comes to, after the grace: nothing where there is none yet and it has time.
+    # Status after the grace period; None if there is none yet and the period has not passed.
     current: str | None
-    # Whether the node has to be told so: only when the Ready condition changes by it (NL-17).
+    # Whether to write it: only if the Ready condition changes (NL-17).
     must_write: bool
     is_new: bool
 
@@ -60,9 +57,13 @@ class Examination:
 
 
 def examine(
-    node: Node, lease: Lease | None, known: Health | None, now: Moment, settings: Settings
+    node: MonitoredNode,
+    lease: Lease | None,
+    known: NodeHealthData | None,
+    now: ClockReading,
+    settings: NodeHealthSettings,
 ) -> Examination:
-    """What is known of the node after this look at it, and whether its time is over."""
+    """The node's health data after this examination, and whether its grace period has passed."""
     ready = node.ready
     is_new = known is None or known.uid != node.metadata.uid
     health = _first_seen(node, now) if known is None or is_new else _heard(known, ready, now)
@@ -77,16 +78,16 @@ def examine(
     return Examination(health, observed, current, must_write, is_new)
 
 
-def _first_seen(node: Node, now: Moment) -> Health:
+def _first_seen(node: MonitoredNode, now: ClockReading) -> NodeHealthData:
     heard_at = now.loop
     created = node.metadata.creation_timestamp
     if node.ready is None and created is not None:
-        # Nobody has heard of it since it was made (NL-11).
+        # It has not reported since it was created (NL-11).
         heard_at -= (now.wall - created).total_seconds()
-    return Health(node.metadata.uid, heard_at, node.ready)
+    return NodeHealthData(node.metadata.uid, heard_at, node.ready)
 
 
-def _heard(known: Health, ready: NodeCondition | None, now: Moment) -> Health:
+def _heard(known: NodeHealthData, ready: MonitoredNodeCondition | None, now: ClockReading) -> NodeHealthData:
     """NL-10: it came, it went, or it has another heartbeat."""
     if (known.ready is None) != (ready is None) or (
         known.ready is not None

@@ -1,10 +1,9 @@
-"""The node lifecycle controller: the monitor, the evicting taints, the taints of conditions, and pods that come late.
+"""Node lifecycle controller: the monitor, NoExecute taints, condition taints, and pods that arrive late.
 
-    plane.add(NodeLifecycleController(plane, settings=Settings()))
+    plane.add(NodeLifecycleController(plane, settings=NodeHealthSettings()))
 
-It wires the parts to one set of caches and runs them; each part says what it guarantees. Nothing is decided while a
-cache is not synced or not live. Deleting pods is not its business: its taints say who is to go, and the taint eviction
-controller sees to it.
+Connects the parts to one set of caches and runs them. Nothing is decided while a cache is unsynced or stale. It does
+not delete pods: the taint eviction controller does, according to the taints.
 """
 
 from __future__ import annotations
@@ -16,25 +15,23 @@ from podlife.controller import Again, Controller, ControlPlane
 from podlife.errors import NotFoundError
 from podlife.informer.indexes import Key
 from podlife.nodehealth.metrics import NodeMetrics
-from podlife.nodehealth.monitor import Caches, NodeMonitor, Parts
-from podlife.nodehealth.no_execute_tainter import EvictionTainting
-from podlife.nodehealth.pods_not_ready import PodMarking
-from podlife.nodehealth.settings import Settings
+from podlife.nodehealth.monitor import MonitorCaches, MonitorParts, NodeMonitor
+from podlife.nodehealth.no_execute_tainter import NoExecuteTainter
+from podlife.nodehealth.pods_not_ready import PodsNotReadyMarker
+from podlife.nodehealth.settings import NodeHealthSettings
 from podlife.nodehealth.taint_writer import TaintWriter
 from podlife.nodehealth.taints import condition_taints, label_changes
-from podlife.nodehealth.unknown_status import LEASE_NAMESPACE, Silences
-from podlife.nodehealth.views import POD_INDEXERS, Lease, Node, Pod
+from podlife.nodehealth.unknown_status import LEASE_NAMESPACE, UnknownStatusWriter
+from podlife.nodehealth.views import POD_INDEXERS, Lease, MonitoredNode, MonitoredPod
 from podlife.workqueue import RateLimitedQueue
 
-__all__ = ["NodeLifecycleController"]
-
-# The name under which upstream tells its events.
+# The component name of upstream's events.
 _COMPONENT = "node-controller"
 # NL-04.
 _NODE_WORKERS, _POD_WORKERS = 8, 4
 # The deadline of a request: short beside the graces, so that one which hangs does not hold up the next pass.
 _REQUEST_SECONDS = 10.0
-# An answer that took longer says nothing about who was heard meanwhile.
+# A slower response says nothing about heartbeats meanwhile.
 _MOST_PATIENCE_SECONDS = 5.0
 _UNFIT_SECONDS = 1.0
 
@@ -44,30 +41,30 @@ class NodeLifecycleController:
 
     name = "node-lifecycle-controller"
 
-    def __init__(self, plane: ControlPlane, *, settings: Settings | None = None) -> None:
-        self.settings = settings or Settings()
+    def __init__(self, plane: ControlPlane, *, settings: NodeHealthSettings | None = None) -> None:
+        self.settings = settings or NodeHealthSettings()
         self.metrics = NodeMetrics()
-        self._nodes = plane.informer(NODES, view=Node)
-        self._pods = plane.informer(PODS, view=Pod, indexers=POD_INDEXERS)
+        self._nodes = plane.informer(NODES, view=MonitoredNode)
+        self._pods = plane.informer(PODS, view=MonitoredPod, indexers=POD_INDEXERS)
         self._leases = plane.informer(LEASES, view=Lease, namespace=LEASE_NAMESPACE)
         client = plane.client.with_timeout(_REQUEST_SECONDS)
         recorder = plane.recorder(_COMPONENT)
         self._writer = TaintWriter(client, plane.clock)
-        self._marking = PodMarking(client, plane.clock, recorder)
-        self.tainting = EvictionTainting(
+        self._marking = PodsNotReadyMarker(client, plane.clock, recorder)
+        self.tainting = NoExecuteTainter(
             self._nodes.cache, self._writer, self.metrics, self._may_taint, self.settings.eviction_rate
         )
         patience = min(_MOST_PATIENCE_SECONDS, self.settings.monitor_grace_seconds / 4)
-        parts = Parts(
+        parts = MonitorParts(
             clock=plane.clock,
             recorder=recorder,
-            silences=Silences(client, plane.clock, patience_seconds=patience),
+            silences=UnknownStatusWriter(client, plane.clock, patience_seconds=patience),
             writer=self._writer,
             tainting=self.tainting,
             marking=self._marking,
             metrics=self.metrics,
         )
-        caches = Caches(self._nodes.cache, self._leases.cache, self._pods.cache, self._is_fit)
+        caches = MonitorCaches(self._nodes.cache, self._leases.cache, self._pods.cache, self._is_fit)
         self.monitor = NodeMonitor(caches, self.settings, parts)
         self.queue: RateLimitedQueue[str] = RateLimitedQueue("node_lifecycle_controller")
         self.controller = Controller(self.name, self.queue, self.reconcile, workers=_NODE_WORKERS)
@@ -123,18 +120,18 @@ class _NodeEvents:
     def __init__(self, queue: RateLimitedQueue[str]) -> None:
         self._queue = queue
 
-    def on_add(self, node: Node) -> None:
+    def on_add(self, node: MonitoredNode) -> None:
         self._queue.add(node.metadata.name)
 
-    def on_update(self, old: Node, new: Node) -> None:
+    def on_update(self, old: MonitoredNode, new: MonitoredNode) -> None:
         if _followed(old) != _followed(new):
             self._queue.add(new.metadata.name)
 
-    def on_delete(self, node: Node) -> None:
+    def on_delete(self, node: MonitoredNode) -> None:
         self._queue.forget(node.metadata.name)
 
 
-def _followed(node: Node) -> tuple[object, ...]:
+def _followed(node: MonitoredNode) -> tuple[object, ...]:
     conditions = tuple((each.type, each.status) for each in node.status.conditions)
     return conditions, node.spec.taints, node.spec.unschedulable, label_changes(node.metadata.labels)
 
@@ -146,13 +143,13 @@ class _PodEvents:
         self._queue = queue
         self._monitor = monitor
 
-    def on_add(self, pod: Pod) -> None:
+    def on_add(self, pod: MonitoredPod) -> None:
         if pod.spec.node_name and self._monitor.is_not_ready(pod.spec.node_name):
             self._queue.add((pod.metadata.namespace, pod.metadata.name))
 
-    def on_update(self, old: Pod, new: Pod) -> None:
+    def on_update(self, old: MonitoredPod, new: MonitoredPod) -> None:
         if old.spec.node_name != new.spec.node_name:
             self.on_add(new)
 
-    def on_delete(self, pod: Pod) -> None:
+    def on_delete(self, pod: MonitoredPod) -> None:
         self._queue.forget((pod.metadata.namespace, pod.metadata.name))

@@ -1,7 +1,7 @@
-"""Pods of a node that is not ready are shown as not ready: nobody should send them anything.
+"""Marks the pods of a node that is not ready as not ready, so that they receive no traffic.
 
-Only the status of the Ready condition and its time are written (NL-41), onto the pod that was meant. A pod that is gone
-is not missed. Its node's agent says again how it is when it comes back.
+Only status and time of the Ready condition are written (NL-41), to the pod with that UID. A pod that is gone is
+ignored. The node's agent reports the condition again when it returns.
 """
 
 from __future__ import annotations
@@ -17,9 +17,7 @@ from podlife.client import PODS, Client, PatchType
 from podlife.clock import Clock
 from podlife.errors import InvalidError, NotFoundError, PodlifeError
 from podlife.events import Recorder
-from podlife.nodehealth.views import READY, Pod
-
-__all__ = ["PodMarking"]
+from podlife.nodehealth.views import READY, MonitoredPod
 
 log = logging.getLogger(__name__)
 
@@ -31,43 +29,43 @@ class _Nothing(msgspec.Struct):
     """Nothing of the answer is needed."""
 
 
-class PodMarking:
+class PodsNotReadyMarker:
     def __init__(self, client: Client, clock: Clock, recorder: Recorder) -> None:
         self._client = client
         self._clock = clock
         self._recorder = recorder
         self._turns = asyncio.Semaphore(_AT_ONCE)
 
-    async def mark_all(self, pods: Iterable[Pod]) -> bool:
+    async def mark_all(self, pods: Iterable[MonitoredPod]) -> bool:
         """Says whether all of them are marked; those that are shown as not ready already need nothing."""
         shown = [pod for pod in pods if pod.is_shown_ready]
         results = await asyncio.gather(*(self._try(pod) for pod in shown))
         return all(results)
 
-    async def mark(self, pod: Pod) -> None:
+    async def mark(self, pod: MonitoredPod) -> None:
         """Raises PodlifeError when the server would not."""
         if not pod.is_shown_ready:
             return
         try:
             await self._write(pod)
         except NotFoundError:
-            # NL-42: nobody is left to be told.
+            # NL-42: the pod is gone.
             return
         except PodlifeError:
             self._tell(pod)
             raise
         self._tell(pod)
 
-    async def _try(self, pod: Pod) -> bool:
+    async def _try(self, pod: MonitoredPod) -> bool:
         async with self._turns:
             try:
                 await self.mark(pod)
             except PodlifeError as error:
-                log.warning("pod %s is not marked as not ready yet: %s", pod.key, error)
+                log.warning("marking pod %s as not ready failed: %s", pod.key, error)
                 return False
         return True
 
-    async def _write(self, pod: Pod) -> None:
+    async def _write(self, pod: MonitoredPod) -> None:
         metadata = pod.metadata
         condition = {
             "type": READY,
@@ -91,5 +89,5 @@ class PodMarking:
                 raise NotFoundError(str(error)) from error
             raise
 
-    def _tell(self, pod: Pod) -> None:
+    def _tell(self, pod: MonitoredPod) -> None:
         self._recorder.event(pod.reference, "Warning", "NodeNotReady", "Node is not ready")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from podlife.nodehealth import NodeLifecycleController, TaintEvictionController
+from podlife.nodehealth.node_lifecycle import NodeLifecycleController
+from podlife.nodehealth.taint_eviction import TaintEvictionController
 from podlife.workqueue import Distribution
 
 if TYPE_CHECKING:

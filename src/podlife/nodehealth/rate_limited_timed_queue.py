@@ -1,7 +1,7 @@
-"""The nodes of one zone that are to be tainted: each once, in the order of their time, so many a second. Pure.
+"""Nodes of one zone to be tainted: each once, ordered by time, at a limited rate. Pure.
 
-A node stays known after its turn, so that it is not tainted again with every pass; only `remove` forgets it. A turn is
-taken only for a node that is due: one that has to wait costs the others nothing (upstream's does, RQ-06).
+A node remains known after it was handed out, so that it is not tainted again in every pass, until `remove`. Only a
+node that is due uses the rate limit: one that has to wait does not delay the others (unlike upstream, RQ-06).
 """
 
 from __future__ import annotations
@@ -10,12 +10,10 @@ from sortedcontainers import SortedDict
 
 from podlife.workqueue import TokenBucket
 
-__all__ = ["TaintingQueue"]
-
 _BURST = 1
 
 
-class TaintingQueue:
+class RateLimitedTimedQueue:
     def __init__(self, per_second: float) -> None:
         self._rate = per_second
         self._bucket = _bucket(per_second)

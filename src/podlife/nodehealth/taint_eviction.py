@@ -1,10 +1,9 @@
-"""The taint eviction controller: pods that do not bear the NoExecute taints of their node are deleted.
+"""Taint eviction controller: deletes pods that do not tolerate the NoExecute taints of their node.
 
-Every event is looked at as it comes, so what is set always follows the caches; cost follows the change: a node's new
-taints look at its pods, a pod's event at itself. When a time has come the caches must be live, and the server is asked
-for the node and the pod once more: the pod that goes is the one that was meant, by its UID, from a node that is tainted
-still. Before the deletion the pod is told why (DisruptionTarget). What fails is tried again, further and further apart,
-until the pod is gone or may stay.
+Every event is evaluated when it arrives: new taints of a node evaluate its pods, an event of a pod evaluates that
+pod. When an eviction is due the caches must be live, and node and pod are read from the server: the deleted pod has
+the expected UID and its node is still tainted. The pod gets a DisruptionTarget condition before it is deleted.
+Failures are retried with backoff until the pod is gone or tolerates the taints.
 """
 
 from __future__ import annotations
@@ -18,13 +17,11 @@ from podlife.api.patch import create_two_way_merge_patch
 from podlife.client import NODES, PODS, DeleteOptions, PatchType
 from podlife.controller import Again, Controller, ControlPlane
 from podlife.errors import ConflictError, NotFoundError
-from podlife.nodehealth.evictions import Eviction, Evictions, Outcome
+from podlife.nodehealth.evictions import Eviction, EvictionOutcome, Evictions
 from podlife.nodehealth.metrics import EvictionMetrics
 from podlife.nodehealth.tolerations import evicting_taints
-from podlife.nodehealth.views import POD_INDEXERS, Node, Pod
+from podlife.nodehealth.views import POD_INDEXERS, MonitoredNode, MonitoredPod
 from podlife.workqueue import ExponentialLimiter, RateLimitedQueue
-
-__all__ = ["TaintEvictionController", "with_disruption_target"]
 
 _WORKERS = 16
 _RETRY_SECONDS, _MOST_RETRY_SECONDS = 0.01, 60.0
@@ -45,8 +42,8 @@ class TaintEvictionController:
         self._client = plane.client
         self._clock = plane.clock
         self._recorder = plane.recorder(self.name)
-        self._nodes = plane.informer(NODES, view=Node)
-        self._pods = plane.informer(PODS, view=Pod, indexers=POD_INDEXERS)
+        self._nodes = plane.informer(NODES, view=MonitoredNode)
+        self._pods = plane.informer(PODS, view=MonitoredPod, indexers=POD_INDEXERS)
         limiter = ExponentialLimiter[str](_RETRY_SECONDS, _MOST_RETRY_SECONDS)
         # By UID.
         self.queue: RateLimitedQueue[str] = RateLimitedQueue("taint_eviction", limiter=limiter)
@@ -62,9 +59,9 @@ class TaintEvictionController:
             group.create_task(self.controller.run(), name=f"{self.name} deletions")
             group.create_task(self._watch_the_clock(), name=f"{self.name} clock")
 
-    # What the informers tell
+    # Informer events
 
-    def note_node(self, node: Node) -> None:
+    def note_node(self, node: MonitoredNode) -> None:
         is_tainted = self.evictions.set_taints(node)
         for pod in self._pods.cache.by_index("node", node.metadata.name):
             if is_tainted:
@@ -73,14 +70,14 @@ class TaintEvictionController:
                 # TE-11.
                 self.cancel(pod)
 
-    def note_pod(self, pod: Pod) -> None:
+    def note_pod(self, pod: MonitoredPod) -> None:
         outcome = self.evictions.look(pod, asyncio.get_running_loop().time())
-        if outcome in (Outcome.CANCELLED, Outcome.SOONER):
+        if outcome in (EvictionOutcome.CANCELLED, EvictionOutcome.SOONER):
             self._tell(pod.metadata.namespace, pod.metadata.name, "Cancelling deletion of Pod")
-        if outcome is not Outcome.UNCHANGED:
+        if outcome is not EvictionOutcome.UNCHANGED:
             self._news.set()
 
-    def cancel(self, pod: Pod) -> None:
+    def cancel(self, pod: MonitoredPod) -> None:
         if self.evictions.cancel(pod.metadata.uid):
             self._tell(pod.metadata.namespace, pod.metadata.name, "Cancelling deletion of Pod")
             self._news.set()
@@ -122,7 +119,7 @@ class TaintEvictionController:
         if was_same and now - asked_at < _CATCH_UP_SECONDS:
             return True
         try:
-            node = await self._client.get(NODES, name, view=Node)
+            node = await self._client.get(NODES, name, view=MonitoredNode)
         except NotFoundError:
             return True
         known = {(each.key, each.value) for each in self.evictions.taints_of(name)}
@@ -135,7 +132,7 @@ class TaintEvictionController:
         self._asked.pop(name, None)
 
     async def _evict(self, eviction: Eviction) -> None:
-        """The pod is told and deleted (TE-16); raises PodlifeError when the server would not."""
+        """Set DisruptionTarget and delete the pod (TE-16); raises PodlifeError on refusal."""
         name, namespace, uid = eviction.name, eviction.namespace, eviction.uid
         try:
             pod: Object = await self._client.get(PODS, name, namespace)
@@ -144,7 +141,7 @@ class TaintEvictionController:
             await self._mark(pod)
             await self._delete(eviction)
         except NotFoundError:
-            # Somebody was faster.
+            # Already deleted.
             return
         self.metrics.deletions += 1
         self.metrics.delay_seconds.observe(asyncio.get_running_loop().time() - eviction.due_at)
@@ -175,13 +172,13 @@ class TaintEvictionController:
             )
 
     def _tell(self, namespace: str, name: str, what: str) -> None:
-        # Without a UID, as upstream: the pod may be gone by then.
+        # Without a UID, as upstream: the pod may be gone.
         regarding = {"kind": "Pod", "namespace": namespace, "name": name, "apiVersion": "v1"}
         self._recorder.event(regarding, "Normal", _REASON, f"{what} {namespace}/{name}")
 
 
 def with_disruption_target(pod: Object, now: str) -> Object:
-    """The status of the pod with the condition that says why it goes; the time of one that is there already stays."""
+    """The pod's status with DisruptionTarget; an existing condition keeps its time."""
     status = pod.get("status") or {}
     conditions = list(status.get("conditions") or ())
     condition: Object = {
@@ -211,14 +208,14 @@ class _NodeEvents:
     def __init__(self, owner: TaintEvictionController) -> None:
         self._owner = owner
 
-    def on_add(self, node: Node) -> None:
+    def on_add(self, node: MonitoredNode) -> None:
         self._owner.note_node(node)
 
-    def on_update(self, old: Node, new: Node) -> None:
+    def on_update(self, old: MonitoredNode, new: MonitoredNode) -> None:
         if evicting_taints(old.spec.taints) != evicting_taints(new.spec.taints):
             self._owner.note_node(new)
 
-    def on_delete(self, node: Node) -> None:
+    def on_delete(self, node: MonitoredNode) -> None:
         self._owner.forget_node(node.metadata.name)
 
 
@@ -228,12 +225,12 @@ class _PodEvents:
     def __init__(self, owner: TaintEvictionController) -> None:
         self._owner = owner
 
-    def on_add(self, pod: Pod) -> None:
+    def on_add(self, pod: MonitoredPod) -> None:
         self._owner.note_pod(pod)
 
-    def on_update(self, old: Pod, new: Pod) -> None:
+    def on_update(self, old: MonitoredPod, new: MonitoredPod) -> None:
         if (old.spec.tolerations, old.spec.node_name) != (new.spec.tolerations, new.spec.node_name):
             self._owner.note_pod(new)
 
-    def on_delete(self, pod: Pod) -> None:
+    def on_delete(self, pod: MonitoredPod) -> None:
         self._owner.cancel(pod)

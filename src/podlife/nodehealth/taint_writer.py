@@ -1,7 +1,7 @@
-"""Taints and labels written onto nodes: read, edited, patched with the revision that was read.
+"""Writes taints and labels to nodes: read, edit, patch with the resourceVersion that was read.
 
-So an edit never undoes somebody else's: one that was overtaken is made again on what there is then (TN-03, TN-07). A
-node that is made anew under its name meanwhile is left alone: the UID is in the patch. Which taints, is for others.
+An edit never overwrites another: after a conflict it is made again on the newest state (TN-03, TN-07). A node
+recreated under the same name is left alone, because the patch carries the UID.
 """
 
 from __future__ import annotations
@@ -15,9 +15,7 @@ from podlife.client import NODES, Client
 from podlife.clock import Clock
 from podlife.errors import ConflictError, NotFoundError
 from podlife.nodehealth.taints import TaintKey, has_taint, made_taint, with_taints, without_taints
-from podlife.nodehealth.views import Node
-
-__all__ = ["TaintWriter"]
+from podlife.nodehealth.views import MonitoredNode
 
 _TRIES = 5
 _RETRY_SECONDS = 0.1
@@ -32,7 +30,7 @@ class TaintWriter:
         self._client = client
         self._clock = clock
 
-    async def add(self, node: Node, taints: Iterable[TaintKey]) -> None:
+    async def add(self, node: MonitoredNode, taints: Iterable[TaintKey]) -> None:
         """Raises NotFoundError for a node that is gone or is another one by now (TN-04), ConflictError when it was
         overtaken every time."""
         now = self._clock.now()
@@ -40,24 +38,24 @@ class TaintWriter:
         if added:
             await self._edit(node, lambda present: with_taints(present, added))
 
-    async def remove(self, node: Node, taints: Iterable[TaintKey]) -> bool:
+    async def remove(self, node: MonitoredNode, taints: Iterable[TaintKey]) -> bool:
         """As `add`; says whether the node, as it was given, had any: if not, the server is not asked (TN-06)."""
         removed = [each for each in taints if has_taint(node.spec.taints, each)]
         if removed:
             await self._edit(node, lambda present: without_taints(present, removed))
         return bool(removed)
 
-    async def swap(self, node: Node, added: Iterable[TaintKey], removed: Iterable[TaintKey]) -> None:
+    async def swap(self, node: MonitoredNode, added: Iterable[TaintKey], removed: Iterable[TaintKey]) -> None:
         """Added before removed: at no moment is there neither (NL-54)."""
         await self.add(node, added)
         await self.remove(node, removed)
 
-    async def set_labels(self, node: Node, labels: Mapping[str, str]) -> None:
+    async def set_labels(self, node: MonitoredNode, labels: Mapping[str, str]) -> None:
         if labels:
             patch = {"metadata": {"uid": node.metadata.uid, "labels": dict(labels)}}
             await self._client.patch(NODES, node.metadata.name, patch)
 
-    async def _edit(self, node: Node, edit: Edit) -> None:
+    async def _edit(self, node: MonitoredNode, edit: Edit) -> None:
         for number in range(_TRIES):
             if number:
                 # Two that overtook each other must not do so again.
@@ -70,7 +68,7 @@ class TaintWriter:
             else:
                 return
 
-    async def _edit_once(self, node: Node, edit: Edit, version: str) -> None:
+    async def _edit_once(self, node: MonitoredNode, edit: Edit, version: str) -> None:
         name, uid = node.metadata.name, node.metadata.uid
         found: Object = await self._client.get(NODES, name, resource_version=version)
         if found["metadata"]["uid"] != uid:

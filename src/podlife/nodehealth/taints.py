@@ -1,7 +1,7 @@
-"""Taints of nodes: their keys, which belong to which condition, and lists of them edited. Pure.
+"""Taints of nodes: keys, the conditions they stand for, and edits of taint lists. Pure.
 
-Two taints are the same when key and effect are; value and time do not matter (NL-06). Lists are of plain dictionaries,
-as the server has them, so that nothing in a taint of somebody else's is lost.
+Two taints are equal if key and effect are; value and time are ignored (NL-06). Lists hold plain dictionaries as the
+server has them, so that unknown fields of a taint are kept.
 """
 
 from __future__ import annotations
@@ -10,21 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from podlife.api.codec import Object, format_time
-from podlife.nodehealth.views import Node, Taint
-
-__all__ = [
-    "NOT_READY",
-    "NO_EXECUTE",
-    "UNREACHABLE",
-    "TaintKey",
-    "condition_taints",
-    "has_taint",
-    "label_changes",
-    "made_taint",
-    "opposite_of",
-    "with_taints",
-    "without_taints",
-]
+from podlife.nodehealth.views import MonitoredNode, NodeTaint
 
 TaintKey = tuple[str, str]
 """Key and effect: what makes a taint this one."""
@@ -64,11 +50,11 @@ def opposite_of(status: str) -> tuple[TaintKey, TaintKey] | None:
             return None
 
 
-def has_taint(taints: Iterable[Taint], wanted: TaintKey) -> bool:
+def has_taint(taints: Iterable[NodeTaint], wanted: TaintKey) -> bool:
     return any((taint.key, taint.effect) == wanted for taint in taints)
 
 
-def condition_taints(node: Node) -> tuple[list[TaintKey], list[TaintKey]]:
+def condition_taints(node: MonitoredNode) -> tuple[list[TaintKey], list[TaintKey]]:
     """The NoSchedule taints to add and to take off, by the node's conditions; those of others, and other effects, are
     nobody's business here (NL-60 to NL-62)."""
     wanted = [

@@ -1,4 +1,4 @@
-"""How long a pod bears the taints of its node. Pure."""
+"""How long a pod tolerates the taints of its node. Pure."""
 
 from __future__ import annotations
 
@@ -7,17 +7,15 @@ from collections.abc import Iterable, Sequence
 
 from podlife.api.node_requirement import tolerates
 from podlife.nodehealth.taints import NO_EXECUTE
-from podlife.nodehealth.views import Taint, Toleration
-
-__all__ = ["evicting_taints", "seconds_to_bear", "shortest"]
+from podlife.nodehealth.views import NodeTaint, Toleration
 
 
-def evicting_taints(taints: Iterable[Taint]) -> tuple[Taint, ...]:
+def evicting_taints(taints: Iterable[NodeTaint]) -> tuple[NodeTaint, ...]:
     """TE-01."""
     return tuple(taint for taint in taints if taint.effect == NO_EXECUTE)
 
 
-def seconds_to_bear(taints: Sequence[Taint], tolerations: Sequence[Toleration]) -> float | None:
+def seconds_to_bear(taints: Sequence[NodeTaint], tolerations: Sequence[Toleration]) -> float | None:
     """Infinity for ever, None when one of them is not borne at all. Of several tolerations that fit a taint the first
     counts, whatever the others say (TE-02)."""
     used = []
@@ -30,13 +28,13 @@ def seconds_to_bear(taints: Sequence[Taint], tolerations: Sequence[Toleration]) 
 
 
 def shortest(used: Sequence[Toleration]) -> float:
-    """The least time among them; none at all is no time (TE-03)."""
+    """The shortest of them; zero if there is none (TE-03)."""
     if not used:
         return 0.0
     times = (each.toleration_seconds for each in used if each.toleration_seconds is not None)
     return float(max(0, min(times, default=math.inf)))
 
 
-def _fits(toleration: Toleration, taint: Taint) -> bool:
+def _fits(toleration: Toleration, taint: NodeTaint) -> bool:
     """TE-04."""
     return tolerates(toleration.as_mapping, key=taint.key, effect=taint.effect, value=taint.value)

@@ -1,8 +1,8 @@
-"""The silence of a node, written onto it: its conditions become Unknown.
+"""Sets the conditions of an unresponsive node to Unknown.
 
-The server is asked for the lease and for the node itself first, and both are looked at once more: a watch that is stuck
-must not make a dead node of a live one. And a server that took long to answer has heard nobody meanwhile: then nothing
-is written, and everybody has more time. The write carries the UID and the revision that was looked at.
+The lease and the node are first read from the server and examined again: a stuck watch must not make a live node look
+dead. If the server took long to respond it has not received heartbeats either: then nothing is written and all nodes
+get more time. The write carries the UID and the revision that were examined.
 """
 
 from __future__ import annotations
@@ -20,9 +20,7 @@ from podlife.client import LEASES, NODES, BadAnswerError, Client, PatchType
 from podlife.clock import Clock
 from podlife.errors import NotFoundError, PodlifeError
 from podlife.nodehealth.node_health import Examination, expired_conditions
-from podlife.nodehealth.views import Lease, Node
-
-__all__ = ["LEASE_NAMESPACE", "Look", "Silences"]
+from podlife.nodehealth.views import Lease, MonitoredNode
 
 log = logging.getLogger(__name__)
 
@@ -34,16 +32,16 @@ _RETRY_SECONDS = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A node as it was looked at, and what was seen."""
+    """A node and the result of its examination."""
 
-    node: Node
+    node: MonitoredNode
     seen: Examination
 
 
-Examine = Callable[[Node, Lease | None], Examination]
+Examine = Callable[[MonitoredNode, Lease | None], Examination]
 
 
-class Silences:
+class UnknownStatusWriter:
     """`patience_seconds`: an answer that took longer than this says nothing about nodes. `took_long` is set then."""
 
     def __init__(self, client: Client, clock: Clock, *, patience_seconds: float) -> None:
@@ -52,7 +50,7 @@ class Silences:
         self._patience_seconds = patience_seconds
         self.took_long = False
 
-    async def write(self, node: Node, examine: Examine) -> Look | None:
+    async def write(self, node: MonitoredNode, examine: Examine) -> Look | None:
         """What a node is after its silence was written, or after it was heard at the last moment. None when it is gone,
         or when nothing can be said of it now: then nothing is done about it in this pass."""
         name = node.metadata.name
@@ -68,10 +66,10 @@ class Silences:
                 return None
             except PodlifeError as error:
                 failure = error
-        log.warning("node %s is silent, and that could not be written: %s", name, failure)
+        log.warning("node %s is unresponsive, status update failed: %s", name, failure)
         return None
 
-    async def _write_once(self, node: Node, examine: Examine) -> Look | None:
+    async def _write_once(self, node: MonitoredNode, examine: Examine) -> Look | None:
         name = node.metadata.name
         loop = asyncio.get_running_loop()
         started = loop.time()
@@ -88,7 +86,7 @@ class Silences:
         if not seen.must_write:
             return Look(fresh, seen)
         written = await self._write_status(found)
-        log.info("node %s has been silent for too long: it is shown as not ready", name)
+        log.info("node %s stopped reporting, marked as not ready", name)
         return Look(fresh, replace(seen, health=replace(seen.health, ready=written.ready)))
 
     async def _ask_for_lease(self, name: str) -> Lease | None:
@@ -97,7 +95,7 @@ class Silences:
         except NotFoundError:
             return None
 
-    async def _write_status(self, found: Object) -> Node:
+    async def _write_status(self, found: Object) -> MonitoredNode:
         old = (found.get("status") or {}).get("conditions") or []
         changed = {each["type"]: each for each in expired_conditions(found, self._clock.now())}
         new = [*(changed.pop(each.get("type"), each) for each in old), *changed.values()]
@@ -112,12 +110,12 @@ class Silences:
             {**patch, "metadata": about},
             type=PatchType.STRATEGIC,
             subresource="status",
-            view=Node,
+            view=MonitoredNode,
         )
 
 
-def _read(found: Object) -> Node:
+def _read(found: Object) -> MonitoredNode:
     try:
-        return msgspec.convert(found, Node)
+        return msgspec.convert(found, MonitoredNode)
     except msgspec.ValidationError as error:
         raise BadAnswerError(f"node {found['metadata']['name']} cannot be read: {error}") from error

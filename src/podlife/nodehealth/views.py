@@ -1,7 +1,7 @@
-"""What node health decodes of nodes, leases and pods, and nothing else of them.
+"""Views of nodes, leases and pods for node health.
 
-Both controllers share these views, so nodes and pods are watched and kept once for both. Of a pod only its tolerations
-and its Ready condition are kept; nearly all pods of a cluster have the same tolerations, which are held once.
+Both controllers share these views, so nodes and pods are watched and cached once. Of a pod only tolerations and the
+Ready condition are kept; nearly all pods have the same tolerations, which are stored once.
 """
 
 from __future__ import annotations
@@ -16,27 +16,15 @@ import msgspec
 
 from podlife.api.views import Metadata
 
-__all__ = [
-    "POD_INDEXERS",
-    "Lease",
-    "Node",
-    "NodeCondition",
-    "Pod",
-    "Taint",
-    "Toleration",
-    "node_reference",
-    "pods_on",
-]
-
 READY = "Ready"
 _ON_NODE = "node"
 
 
-class NodeMetadata(Metadata):
+class MonitoredNodeMetadata(Metadata):
     labels: dict[str, str] = {}
 
 
-class Taint(msgspec.Struct, rename="camel", gc=False, frozen=True):
+class NodeTaint(msgspec.Struct, rename="camel", gc=False, frozen=True):
     key: str = ""
     value: str = ""
     effect: str = ""
@@ -44,28 +32,28 @@ class Taint(msgspec.Struct, rename="camel", gc=False, frozen=True):
     time_added: str | None = None
 
 
-class NodeSpec(msgspec.Struct, gc=False):
-    taints: tuple[Taint, ...] = ()
+class MonitoredNodeSpec(msgspec.Struct, gc=False):
+    taints: tuple[NodeTaint, ...] = ()
     unschedulable: bool = False
 
 
-class NodeCondition(msgspec.Struct, rename="camel", gc=False, frozen=True):
+class MonitoredNodeCondition(msgspec.Struct, rename="camel", gc=False, frozen=True):
     type: str = ""
     status: str = ""
     last_heartbeat_time: str | None = None
 
 
-class NodeStatus(msgspec.Struct, gc=False):
-    conditions: tuple[NodeCondition, ...] = ()
+class MonitoredNodeStatus(msgspec.Struct, gc=False):
+    conditions: tuple[MonitoredNodeCondition, ...] = ()
 
 
-class Node(msgspec.Struct, gc=False):
-    metadata: NodeMetadata
-    spec: NodeSpec = msgspec.field(default_factory=NodeSpec)
-    status: NodeStatus = msgspec.field(default_factory=NodeStatus)
+class MonitoredNode(msgspec.Struct, gc=False):
+    metadata: MonitoredNodeMetadata
+    spec: MonitoredNodeSpec = msgspec.field(default_factory=MonitoredNodeSpec)
+    status: MonitoredNodeStatus = msgspec.field(default_factory=MonitoredNodeStatus)
 
     @property
-    def ready(self) -> NodeCondition | None:
+    def ready(self) -> MonitoredNodeCondition | None:
         return next((each for each in self.status.conditions if each.type == READY), None)
 
 
@@ -93,7 +81,7 @@ class Toleration(msgspec.Struct, rename="camel", gc=False, frozen=True):
         return {"key": self.key, "operator": self.operator, "value": self.value, "effect": self.effect}
 
 
-class PodMetadata(msgspec.Struct, rename="camel", gc=False):
+class MonitoredPodMetadata(msgspec.Struct, rename="camel", gc=False):
     name: str = ""
     namespace: str = ""
     uid: str = ""
@@ -103,7 +91,7 @@ class PodMetadata(msgspec.Struct, rename="camel", gc=False):
         self.namespace = intern(self.namespace)
 
 
-class PodSpec(msgspec.Struct, rename="camel", gc=False):
+class MonitoredPodSpec(msgspec.Struct, rename="camel", gc=False):
     node_name: str = ""
     tolerations: tuple[Toleration, ...] = ()
 
@@ -117,13 +105,13 @@ def _shared(tolerations: tuple[Toleration, ...]) -> tuple[Toleration, ...]:
     return tolerations
 
 
-class PodCondition(msgspec.Struct, gc=False, frozen=True):
+class MonitoredPodCondition(msgspec.Struct, gc=False, frozen=True):
     type: str = ""
     status: str = ""
 
 
-class PodStatus(msgspec.Struct, gc=False):
-    conditions: tuple[PodCondition, ...] = ()
+class MonitoredPodStatus(msgspec.Struct, gc=False):
+    conditions: tuple[MonitoredPodCondition, ...] = ()
 
     def __post_init__(self) -> None:
         # The others weigh more than the rest of the pod, and nothing here asks for them.
@@ -133,14 +121,14 @@ class PodStatus(msgspec.Struct, gc=False):
 
 
 @lru_cache(maxsize=16)
-def _shared_condition(type_: str, status: str) -> PodCondition:
-    return PodCondition(type_, status)
+def _shared_condition(type_: str, status: str) -> MonitoredPodCondition:
+    return MonitoredPodCondition(type_, status)
 
 
-class Pod(msgspec.Struct, gc=False):
-    metadata: PodMetadata
-    spec: PodSpec = msgspec.field(default_factory=PodSpec)
-    status: PodStatus = msgspec.field(default_factory=PodStatus)
+class MonitoredPod(msgspec.Struct, gc=False):
+    metadata: MonitoredPodMetadata
+    spec: MonitoredPodSpec = msgspec.field(default_factory=MonitoredPodSpec)
+    status: MonitoredPodStatus = msgspec.field(default_factory=MonitoredPodStatus)
 
     @property
     def key(self) -> str:
@@ -165,7 +153,7 @@ class Pod(msgspec.Struct, gc=False):
         }
 
 
-def pods_on(pod: Pod) -> Sequence[str]:
+def pods_on(pod: MonitoredPod) -> Sequence[str]:
     return (pod.spec.node_name,) if pod.spec.node_name else ()
 
 

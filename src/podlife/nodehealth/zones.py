@@ -1,8 +1,8 @@
-"""Zones: how many of their nodes are down, and how fast nodes may be tainted for it. Pure.
+"""Zones: how many nodes are down, and the rate at which nodes may be tainted. Pure.
 
-One broken zone is evicted at full speed, for the others can take its pods. Many nodes of a zone at once are more likely
-the network's fault than the nodes': slower, or not at all. And if no zone has a node that is ready, it is most likely
-us who cannot see them: everything stops, and what was tainted is taken back (NL-73).
+One broken zone is evicted at full rate, because the others can run its pods. If many nodes of a zone fail at once,
+the network is more likely at fault: the rate is reduced, or zero. If no zone has a ready node, the controller itself
+is most likely disconnected: evictions stop and taints are removed (NL-73).
 """
 
 from __future__ import annotations
@@ -11,9 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from podlife.nodehealth.settings import Settings
-
-__all__ = ["Disruption", "Verdict", "ZoneCount", "ZoneState", "is_counted", "judge", "state_of", "zone_of"]
+from podlife.nodehealth.settings import NodeHealthSettings
 
 _REGIONS = ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region")
 _ZONES = ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone")
@@ -49,18 +47,18 @@ class ZoneCount:
 
 @dataclass(frozen=True, slots=True)
 class Disruption:
-    """How it stood after the last pass. `is_stopped`: every zone was down, and nobody is tainted."""
+    """State after the last pass. `is_stopped`: all zones were down and nothing is tainted."""
 
     states: Mapping[str, ZoneState] = field(default_factory=dict)
     is_stopped: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ZoneVerdict:
     disruption: Disruption
     # For the zones whose rate is another from now on.
     rates: Mapping[str, float] = field(default_factory=dict)
-    # Everything goes down with this pass, or comes back with it.
+    # All zones fail or recover in this pass.
     stops: bool = False
     resumes: bool = False
 
@@ -78,7 +76,7 @@ def is_counted(labels: Mapping[str, str]) -> bool:
     return _EXCLUDED not in labels
 
 
-def state_of(count: ZoneCount, settings: Settings) -> ZoneState:
+def state_of(count: ZoneCount, settings: NodeHealthSettings) -> ZoneState:
     """NL-70."""
     if count.not_ready and not count.ready:
         return ZoneState.FULL
@@ -87,16 +85,16 @@ def state_of(count: ZoneCount, settings: Settings) -> ZoneState:
     return ZoneState.NORMAL
 
 
-def judge(before: Disruption, counts: Mapping[str, ZoneCount], settings: Settings) -> Verdict:
+def judge(before: Disruption, counts: Mapping[str, ZoneCount], settings: NodeHealthSettings) -> ZoneVerdict:
     """What follows from how many nodes are down. Zones that have no node any more are forgotten."""
     states = {zone: state_of(count, settings) for zone, count in counts.items()}
     if not states:
-        return Verdict(Disruption(is_stopped=before.is_stopped))
+        return ZoneVerdict(Disruption(is_stopped=before.is_stopped))
     is_stopped = all(state is ZoneState.FULL for state in states.values())
     if is_stopped:
         # A zone that is new is stopped with the others; all others are already (NL-75).
         changed = {zone for zone in states if not before.is_stopped or zone not in before.states}
-        return Verdict(
+        return ZoneVerdict(
             Disruption(states, is_stopped=True), dict.fromkeys(changed, 0.0), stops=not before.is_stopped
         )
     rates = {
@@ -104,10 +102,10 @@ def judge(before: Disruption, counts: Mapping[str, ZoneCount], settings: Setting
         for zone, state in states.items()
         if before.is_stopped or before.states.get(zone) is not state
     }
-    return Verdict(Disruption(states), rates, resumes=before.is_stopped)
+    return ZoneVerdict(Disruption(states), rates, resumes=before.is_stopped)
 
 
-def _rate(state: ZoneState, size: int, settings: Settings) -> float:
+def _rate(state: ZoneState, size: int, settings: NodeHealthSettings) -> float:
     """NL-72."""
     if state is not ZoneState.PARTIAL:
         return settings.eviction_rate

@@ -1,8 +1,9 @@
-"""What becomes of an object, given what became of its owners. Pure.
+"""What happens to an object, given the state of its owners. Pure.
 
-An owner is solid (it is there), absent (it is not, and its UID will not come back), or waiting (it is being deleted in
-the foreground and waits for this object). As long as one owner is solid the object lives, and loses its references to
-the others. Without one it goes: in the foreground where its own dependents must go first, else as its finalizers say.
+An owner is solid (it exists), dangling (it does not, and its UID will not return), or waiting (it is being deleted in
+the foreground and waits for this object). An object with a solid owner is kept and loses its references to the
+others. Without one it is deleted: in the foreground if its own dependents must go first, otherwise according to its
+finalizers.
 """
 
 from __future__ import annotations
@@ -11,12 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from podlife.ownergc.views import FOREGROUND, ORPHAN, Metadata
-
-__all__ = ["Action", "Delete", "DropReferences", "Family", "Leave", "Standing", "decide"]
+from podlife.ownergc.views import FOREGROUND, ORPHAN, PartialMetadata
 
 
-class Standing(Enum):
+class OwnerState(Enum):
     SOLID = auto()
     ABSENT = auto()
     WAITING = auto()
@@ -35,14 +34,14 @@ class DropReferences:
 
 
 @dataclass(frozen=True, slots=True)
-class Delete:
+class DeleteObject:
     """`unblocks` first lets its owners go without it: it may be part of a circle that waits for itself."""
 
     policy: str
     unblocks: bool = False
 
 
-Action = Leave | DropReferences | Delete
+Action = Leave | DropReferences | DeleteObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +52,7 @@ class Family:
     has_waiting_dependents: bool = False
 
 
-def decide(item: Metadata, standings: Sequence[Standing], family: Family) -> Action:
+def decide(item: PartialMetadata, standings: Sequence[OwnerState], family: Family) -> Action:
     """`standings` are those of the owners that the item refers to, in the order of its references."""
     if item.is_being_deleted or not item.owner_references:
         # Deletion is a one-way trip; its dependents are looked at when it has ended.
@@ -62,14 +61,14 @@ def decide(item: Metadata, standings: Sequence[Standing], family: Family) -> Act
         (reference.uid, standing)
         for reference, standing in zip(item.owner_references, standings, strict=True)
     ]
-    solid = {uid for uid, standing in found if standing is Standing.SOLID}
+    solid = {uid for uid, standing in found if standing is OwnerState.SOLID}
     if solid:
         # A waiting owner would wait for ever for an object that stays: its reference goes too. One that is named
         # twice, rightly and wrongly, keeps both: they cannot be told apart by their UID.
         others = tuple(dict.fromkeys(uid for uid, _ in found if uid not in solid))
         return DropReferences(others) if others else Leave()
-    if family.has_dependents and Standing.WAITING in standings:
-        return Delete("Foreground", unblocks=family.has_waiting_dependents)
+    if family.has_dependents and OwnerState.WAITING in standings:
+        return DeleteObject("Foreground", unblocks=family.has_waiting_dependents)
     if ORPHAN in item.finalizers:
-        return Delete("Orphan")
-    return Delete("Foreground" if FOREGROUND in item.finalizers else "Background")
+        return DeleteObject("Orphan")
+    return DeleteObject("Foreground" if FOREGROUND in item.finalizers else "Background")

@@ -1,12 +1,12 @@
-"""The owner garbage collector: deletes what has no owner left and what its owners wait for, and orphans on request.
+"""Garbage collector controller: deletes objects without owners, unblocks owners, orphans dependents on request.
 
-A thin shell: `monitors` feeds the graph, the graph says what needs a look, two queues carry the UIDs, `decision` says
-what is to be done. An object that is being followed is judged by its last known state and deleted with its UID and
-resourceVersion as preconditions; of owners that were not seen, or are not being followed at the moment, the server is
-asked. So nothing is deleted that changed since, and nothing whose owner merely was not noticed.
+`monitors` updates the graph, the graph returns the objects to examine, two queues carry their UIDs, and `decision`
+decides. A watched object is judged by its last known state and deleted with its UID and resourceVersion as
+preconditions; owners that were not observed, or are not watched at the moment, are read from the server. So nothing
+is deleted that changed meanwhile, or whose owner was merely not observed.
 
-Dependents are let go of, and finalizers removed, only while all resources are being followed: a dependent that was
-missed would be orphaned by nobody, and deleted as garbage once its owner is gone.
+Dependents are orphaned, and finalizers removed, only while all resources are watched: a dependent that was missed
+would not be orphaned, and would be deleted as garbage once its owner is gone.
 """
 
 from __future__ import annotations
@@ -17,15 +17,13 @@ from collections.abc import Collection
 
 from podlife.controller import Again, Controller, ControlPlane
 from podlife.errors import ConflictError, PodlifeError
-from podlife.ownergc.absent_owner_cache import AbsentOwners
-from podlife.ownergc.decision import Action, Delete, DropReferences, Family, Leave, Standing, decide
-from podlife.ownergc.graph import Changes, Graph, Node
+from podlife.ownergc.absent_owner_cache import AbsentOwnerCache
+from podlife.ownergc.decision import Action, DeleteObject, DropReferences, Family, Leave, OwnerState, decide
+from podlife.ownergc.graph import Graph, GraphChanges, GraphNode
 from podlife.ownergc.monitors import PATIENCE_SECONDS, Monitors
-from podlife.ownergc.operations import Objects
-from podlife.ownergc.views import FOREGROUND, ORPHAN, Identity, Metadata, OwnerReference
+from podlife.ownergc.operations import ObjectOperations
+from podlife.ownergc.views import FOREGROUND, ORPHAN, ObjectIdentity, PartialMetadata, PartialOwnerReference
 from podlife.workqueue import ExponentialLimiter, RateLimitedQueue
-
-__all__ = ["IGNORED", "OwnerGarbageCollector"]
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +32,7 @@ IGNORED: frozenset[tuple[str, str]] = frozenset((("", "events"), ("events.k8s.io
 
 # How soon it is looked again whether a resource is being followed.
 _CATCH_UP_SECONDS = 1.0
-# How often an object is judged anew that changes while it is being judged.
+# How often an object that changes meanwhile is judged again.
 _TRIES = 3
 
 
@@ -55,10 +53,10 @@ class OwnerGarbageCollector:
     ) -> None:
         self.graph = Graph()
         self.monitors = Monitors(plane.client, _Feed(self), ignored=ignored, period_seconds=discovery_seconds)
-        self._objects = Objects(plane.client, lambda: self.monitors.catalogue.kinds)
+        self._objects = ObjectOperations(plane.client, lambda: self.monitors.catalogue.kinds)
         self._recorder = plane.recorder(self.name)
-        self._acts = plane.acts
-        self._absent = AbsentOwners()
+        self._action_log = plane.action_log
+        self._absent = AbsentOwnerCache()
         # Owners that are there but were not seen yet are looked at again with growing distance.
         self._unseen: ExponentialLimiter[str] = ExponentialLimiter()
         # Since when an owner waits for resources to be followed again.
@@ -80,11 +78,11 @@ class OwnerGarbageCollector:
             group.create_task(self.monitors.run(), name="monitors of the owner collector")
             await self.monitors.wait_for_sync(seconds=PATIENCE_SECONDS)
             if why := self.complaint:
-                log.warning("the owner collector begins, though %s", why)
+                log.warning("garbage collector starting although %s", why)
             group.create_task(self.controller.run(), name=self.controller.name)
             group.create_task(self.orphan_controller.run(), name=self.orphan_controller.name)
 
-    def take(self, changes: Changes) -> None:
+    def take(self, changes: GraphChanges) -> None:
         """Let everything be looked at that a change of the graph calls for."""
         for identity in changes.absent:
             self._absent.add(identity)
@@ -95,10 +93,10 @@ class OwnerGarbageCollector:
         for dependent, reference in changes.invalid:
             self._report_invalid(dependent, reference)
 
-    def see_again(self, identity: Identity) -> None:
+    def see_again(self, identity: ObjectIdentity) -> None:
         self._absent.discard(identity)
 
-    def _report_invalid(self, dependent: Identity, reference: OwnerReference) -> None:
+    def _report_invalid(self, dependent: ObjectIdentity, reference: PartialOwnerReference) -> None:
         regarding = {
             "kind": dependent.kind,
             "apiVersion": dependent.api_version,
@@ -125,8 +123,8 @@ class OwnerGarbageCollector:
             await self._judge(node, node.seen)
         return None
 
-    async def _verify(self, node: Node) -> Again | None:
-        """Ask the server whether an owner exists that nobody has seen."""
+    async def _verify(self, node: GraphNode) -> Again | None:
+        """Ask the server whether an unobserved owner exists."""
         identity = self._objects.located(node.identity)
         latest = await self._objects.get(identity)
         if not node.is_virtual:
@@ -140,17 +138,17 @@ class OwnerGarbageCollector:
         # It may come and go without ever being seen, so it is not left to that alone.
         return Again(self._unseen.delay_seconds(identity.uid))
 
-    async def _judge(self, node: Node, item: Metadata | None) -> None:
+    async def _judge(self, node: GraphNode, item: PartialMetadata | None) -> None:
         identity = node.identity
         if not self.monitors.is_live(identity):
             item = await self._objects.get(identity)
-        owners: tuple[OwnerReference, ...] = ()
+        owners: tuple[PartialOwnerReference, ...] = ()
         for tries_left in reversed(range(_TRIES)):
             if item is None:
                 self.take(self.graph.disprove(identity))
                 return
             action = decide(item, await self._standings(identity, item), self._family(node))
-            # Changes that have nothing to do with its owners must not keep an object alive for ever.
+            # Unrelated changes must not keep an object alive forever.
             is_the_same = tries_left == 0 and item.owner_references == owners
             version = "" if is_the_same else item.resource_version
             owners = item.owner_references
@@ -161,11 +159,13 @@ class OwnerGarbageCollector:
                 item = await self._objects.get(identity)
         raise ConflictError(f"{identity} was overtaken {_TRIES} times")
 
-    async def _act(self, identity: Identity, item: Metadata, action: Action, version: str) -> None:
+    async def _act(
+        self, identity: ObjectIdentity, item: PartialMetadata, action: Action, version: str
+    ) -> None:
         is_there = True
         if isinstance(action, DropReferences):
             is_there = await self._objects.drop_references(identity, action.uids)
-        elif isinstance(action, Delete):
+        elif isinstance(action, DeleteObject):
             if action.unblocks:
                 blocking = [owner.uid for owner in item.owner_references if owner.block_owner_deletion]
                 await self._objects.unblock_owners(identity, tuple(blocking))
@@ -174,7 +174,7 @@ class OwnerGarbageCollector:
             is_there = await self._objects.delete(identity, action.policy, version)
             if is_there:
                 place = f"{identity.namespace}/{identity.name}".removeprefix("/")
-                self._acts.note(
+                self._action_log.note(
                     self.name, f"{identity.kind} {place} deleted", f"objects of kind {identity.kind} deleted"
                 )
         else:
@@ -182,29 +182,29 @@ class OwnerGarbageCollector:
         if not is_there:
             self.take(self.graph.disprove(identity))
 
-    def _family(self, node: Node) -> Family:
+    def _family(self, node: GraphNode) -> Family:
         dependents = self.graph.dependents(node)
         return Family(bool(dependents), any(each.is_deleting_dependents for each in dependents))
 
-    async def _standings(self, identity: Identity, item: Metadata) -> list[Standing]:
+    async def _standings(self, identity: ObjectIdentity, item: PartialMetadata) -> list[OwnerState]:
         if item.is_being_deleted:
             return []
         return [await self._standing(identity, owner) for owner in item.owner_references]
 
-    async def _standing(self, dependent: Identity, reference: OwnerReference) -> Standing:
+    async def _standing(self, dependent: ObjectIdentity, reference: PartialOwnerReference) -> OwnerState:
         namespace = dependent.namespace
         if self._absent.has(reference, namespace):
-            return Standing.ABSENT
+            return OwnerState.ABSENT
         owner = self._followed_owner(reference, namespace)
         if owner is None:
             meant = self._objects.located(reference.identity(namespace))
             owner = await self._objects.get(meant)
             if owner is None:
                 self._absent.add(meant)
-                return Standing.ABSENT
-        return Standing.WAITING if owner.is_deleting_dependents else Standing.SOLID
+                return OwnerState.ABSENT
+        return OwnerState.WAITING if owner.is_deleting_dependents else OwnerState.SOLID
 
-    def _followed_owner(self, reference: OwnerReference, namespace: str) -> Metadata | None:
+    def _followed_owner(self, reference: PartialOwnerReference, namespace: str) -> PartialMetadata | None:
         """The owner's state, if it is known to be just whom the reference means, and kept up to date."""
         owner = self.graph.get(reference.uid)
         if owner is None or not reference.names(owner.identity):
@@ -212,7 +212,7 @@ class OwnerGarbageCollector:
         is_there = owner.identity.namespace in ("", namespace) and self.monitors.is_live(owner.identity)
         return owner.seen if is_there else None
 
-    async def _finish_foreground(self, node: Node) -> Again | None:
+    async def _finish_foreground(self, node: GraphNode) -> Again | None:
         """Let go of an owner whose dependents have gone; see to those that have not."""
         blocking = self.graph.blocking_dependents(node)
         for dependent in blocking:
@@ -243,14 +243,14 @@ class OwnerGarbageCollector:
         await self._objects.remove_finalizer(node.identity, ORPHAN, node.seen)
         return None
 
-    async def _orphan(self, dependent: Identity, owner_uid: str) -> PodlifeError | None:
+    async def _orphan(self, dependent: ObjectIdentity, owner_uid: str) -> PodlifeError | None:
         try:
             await self._objects.drop_references(dependent, (owner_uid,))
         except PodlifeError as error:
             return error
         return None
 
-    def _must_wait(self, node: Node) -> bool:
+    def _must_wait(self, node: GraphNode) -> bool:
         """Whether dependents may be missing, since their resource is not being followed at the moment. No owner is
         held up by it for long: a resource may be broken for good."""
         uid, now = node.identity.uid, asyncio.get_running_loop().time()
@@ -258,22 +258,22 @@ class OwnerGarbageCollector:
         if monitor is not None and now - self._held_since.setdefault(uid, now) < PATIENCE_SECONDS:
             return True
         if monitor is not None:
-            log.warning("%s goes, though dependents among %s may be missing", node.identity, monitor.ref)
+            log.warning("deleting %s although dependents among %s may be missing", node.identity, monitor.ref)
         self._held_since.pop(uid, None)
         return False
 
 
 class _Feed:
-    """What the monitors tell, put into the graph."""
+    """Applies events of the monitors to the graph."""
 
     def __init__(self, collector: OwnerGarbageCollector) -> None:
         self._collector = collector
 
-    def observe(self, identity: Identity, seen: Metadata) -> None:
+    def observe(self, identity: ObjectIdentity, seen: PartialMetadata) -> None:
         self._collector.see_again(identity)
         self._collector.take(self._collector.graph.observe(identity, seen))
 
-    def lose(self, identity: Identity) -> None:
+    def lose(self, identity: ObjectIdentity) -> None:
         self._collector.take(self._collector.graph.lose(identity))
 
     def drop(self, uid: str) -> None:

@@ -1,11 +1,11 @@
-"""Who owns what: every object of the cluster by its UID, kept up to date by events. Pure.
+"""The ownership graph: every object of the cluster by UID, updated by events. Pure.
 
-An owner that is referred to but was never seen is in the graph as a virtual node, under the coordinates that its
-dependent gives it; it stays until it is seen or the server says that it is not there. Dependents may disagree about an
-owner's coordinates: what is disproved for some says nothing about the others.
+An owner that was referenced but never observed is a virtual node, under the coordinates that its dependent gives; it
+remains until it is observed or the server reports it missing. Dependents may disagree about an owner's coordinates:
+disproving one says nothing about the others.
 
-Each change says what now needs a look (`Changes`): whether anything is done about it is for `decision` to say. The
-cost of a change follows the dependents and owners of the one object that changed.
+Each change returns the objects to examine (`GraphChanges`); `decision` decides whether anything is done. The cost of
+a change is proportional to the owners and dependents of the changed object.
 """
 
 from __future__ import annotations
@@ -13,25 +13,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from podlife.ownergc.views import Identity, Metadata, OwnerReference
-
-__all__ = ["Changes", "Graph", "Node"]
+from podlife.ownergc.views import ObjectIdentity, PartialMetadata, PartialOwnerReference
 
 _NOBODY: dict[str, None] = {}
 
 
-class Node:
+class GraphNode:
     """`seen` is the object's last known state; None is a virtual node. `dependents` are UIDs, in order of coming."""
 
     __slots__ = ("dependents", "identity", "seen")
 
-    def __init__(self, identity: Identity, seen: Metadata | None = None) -> None:
+    def __init__(self, identity: ObjectIdentity, seen: PartialMetadata | None = None) -> None:
         self.identity = identity
         self.seen = seen
         self.dependents = _NOBODY
 
     @property
-    def owners(self) -> Sequence[OwnerReference]:
+    def owners(self) -> Sequence[PartialOwnerReference]:
         return self.seen.owner_references if self.seen is not None else ()
 
     @property
@@ -47,31 +45,31 @@ class Node:
 
 
 @dataclass(slots=True)
-class Changes:
-    """What needs a look after a change, by UID, and what is known by it. Duplicates are for the queues to collapse."""
+class GraphChanges:
+    """Objects to examine after a change, by UID. The queues remove duplicates."""
 
     delete: list[str] = field(default_factory=list)
     orphan: list[str] = field(default_factory=list)
     # Owners that are gone for good.
-    absent: list[Identity] = field(default_factory=list)
+    absent: list[ObjectIdentity] = field(default_factory=list)
     # Dependents whose owner is in another namespace, with the reference that says so.
-    invalid: list[tuple[Identity, OwnerReference]] = field(default_factory=list)
+    invalid: list[tuple[ObjectIdentity, PartialOwnerReference]] = field(default_factory=list)
 
 
 class Graph:
     def __init__(self) -> None:
-        self._nodes: dict[str, Node] = {}
+        self._nodes: dict[str, GraphNode] = {}
 
     def __len__(self) -> int:
         return len(self._nodes)
 
-    def get(self, uid: str) -> Node | None:
+    def get(self, uid: str) -> GraphNode | None:
         return self._nodes.get(uid)
 
-    def dependents(self, node: Node) -> list[Node]:
+    def dependents(self, node: GraphNode) -> list[GraphNode]:
         return [self._nodes[uid] for uid in node.dependents]
 
-    def blocking_dependents(self, node: Node) -> list[Node]:
+    def blocking_dependents(self, node: GraphNode) -> list[GraphNode]:
         """Those that ask their owner to wait for them in foreground deletion. Who is in another namespace cannot be
         owned by it, and has no say."""
         uid = node.identity.uid
@@ -84,12 +82,12 @@ class Graph:
 
     # Changes
 
-    def observe(self, identity: Identity, seen: Metadata) -> Changes:
+    def observe(self, identity: ObjectIdentity, seen: PartialMetadata) -> GraphChanges:
         """The object is there, in this state."""
-        changes = Changes()
+        changes = GraphChanges()
         node = self._nodes.get(identity.uid)
         if node is None:
-            node = self._nodes[identity.uid] = Node(identity)
+            node = self._nodes[identity.uid] = GraphNode(identity)
         elif node.is_virtual and node.identity != identity:
             self._doubt_dependents(node, identity, changes)
         before, node.seen, node.identity = node.seen, seen, identity
@@ -99,18 +97,18 @@ class Graph:
         self._begin_waiting(node, before, seen, changes)
         return changes
 
-    def lose(self, identity: Identity) -> Changes:
+    def lose(self, identity: ObjectIdentity) -> GraphChanges:
         """The object is gone: it was seen to go. Its UID will not come back, whatever name it is called by."""
-        changes = Changes()
+        changes = GraphChanges()
         node = self._nodes.get(identity.uid)
         if node is not None:
             node.identity = identity
             self._remove(node, changes)
         return changes
 
-    def disprove(self, identity: Identity) -> Changes:
-        """The server was asked, and there is no such object under these coordinates and this UID."""
-        changes = Changes()
+    def disprove(self, identity: ObjectIdentity) -> GraphChanges:
+        """The server has no object with these coordinates and UID."""
+        changes = GraphChanges()
         node = self._nodes.get(identity.uid)
         if node is None:
             return changes
@@ -128,9 +126,9 @@ class Graph:
                 node.identity = alternative
         return changes
 
-    def drop(self, uid: str) -> Changes:
+    def drop(self, uid: str) -> GraphChanges:
         """The object's resource is not served any more: nothing is known of it, not even that it is gone."""
-        changes = Changes()
+        changes = GraphChanges()
         node = self._nodes.get(uid)
         if node is None or node.is_virtual:
             return changes
@@ -146,10 +144,10 @@ class Graph:
 
     def _change_owners(
         self,
-        node: Node,
-        before: Sequence[OwnerReference],
-        after: Sequence[OwnerReference],
-        changes: Changes,
+        node: GraphNode,
+        before: Sequence[PartialOwnerReference],
+        after: Sequence[PartialOwnerReference],
+        changes: GraphChanges,
     ) -> None:
         old = {owner.uid: owner for owner in before}
         new = {owner.uid: owner for owner in after}
@@ -160,14 +158,16 @@ class Graph:
         self._join_owners(node, [owner for owner in after if old.get(owner.uid) != owner], changes)
         self._leave_owners(node, [owner for uid, owner in old.items() if uid not in new])
 
-    def _join_owners(self, node: Node, owners: Iterable[OwnerReference], changes: Changes) -> None:
+    def _join_owners(
+        self, node: GraphNode, owners: Iterable[PartialOwnerReference], changes: GraphChanges
+    ) -> None:
         uid, namespace = node.identity.uid, node.identity.namespace
         is_doubtful = False
         for reference in owners:
             owner = self._nodes.get(reference.uid)
             is_known = owner is not None
             if owner is None:
-                owner = self._nodes[reference.uid] = Node(reference.identity(namespace))
+                owner = self._nodes[reference.uid] = GraphNode(reference.identity(namespace))
                 changes.delete.append(reference.uid)
             if owner.dependents is _NOBODY:
                 owner.dependents = {}
@@ -181,7 +181,7 @@ class Graph:
             changes.delete.append(uid)
 
     def _leave_owners(
-        self, node: Node, owners: Iterable[OwnerReference], changes: Changes | None = None
+        self, node: GraphNode, owners: Iterable[PartialOwnerReference], changes: GraphChanges | None = None
     ) -> None:
         """With `changes`, the node is leaving altogether: an owner that waits for it is to look again."""
         for reference in owners:
@@ -194,14 +194,14 @@ class Graph:
             if changes is not None and owner.is_deleting_dependents:
                 changes.delete.append(reference.uid)
 
-    def _forget_if_unused(self, node: Node) -> None:
+    def _forget_if_unused(self, node: GraphNode) -> None:
         if not node.dependents:
             node.dependents = _NOBODY
             if node.is_virtual:
                 self._nodes.pop(node.identity.uid, None)
 
-    def _doubt_dependents(self, node: Node, identity: Identity, changes: Changes) -> None:
-        """A virtual node turns out to be somebody else than its dependents say."""
+    def _doubt_dependents(self, node: GraphNode, identity: ObjectIdentity, changes: GraphChanges) -> None:
+        """A virtual node has other coordinates than its dependents say."""
         _, others = self._partition(node, identity)
         for dependent in others:
             if _is_elsewhere(identity, dependent.identity.namespace):
@@ -209,7 +209,9 @@ class Graph:
                 changes.invalid.append((dependent.identity, reference))
             changes.delete.append(dependent.identity.uid)
 
-    def _begin_waiting(self, node: Node, before: Metadata | None, seen: Metadata, changes: Changes) -> None:
+    def _begin_waiting(
+        self, node: GraphNode, before: PartialMetadata | None, seen: PartialMetadata, changes: GraphChanges
+    ) -> None:
         uid = node.identity.uid
         if seen.is_orphaning_dependents and not (before is not None and before.is_orphaning_dependents):
             changes.orphan.append(uid)
@@ -217,14 +219,16 @@ class Graph:
             changes.delete += node.dependents
             changes.delete.append(uid)
 
-    def _remove(self, node: Node, changes: Changes) -> None:
+    def _remove(self, node: GraphNode, changes: GraphChanges) -> None:
         del self._nodes[node.identity.uid]
         if node.dependents:
             changes.absent.append(node.identity)
             changes.delete += node.dependents
         self._leave_owners(node, node.owners, changes)
 
-    def _partition(self, node: Node, identity: Identity) -> tuple[list[Node], list[Node]]:
+    def _partition(
+        self, node: GraphNode, identity: ObjectIdentity
+    ) -> tuple[list[GraphNode], list[GraphNode]]:
         """The dependents that refer to the node by this identity, and those that do so by another one; a dependent
         with several references may be both."""
         matching, others = [], []
@@ -239,11 +243,11 @@ class Graph:
         return matching, others
 
 
-def _is_elsewhere(owner: Identity, namespace: str) -> bool:
+def _is_elsewhere(owner: ObjectIdentity, namespace: str) -> bool:
     return owner.namespace not in ("", namespace)
 
 
-def _is_good(reference: OwnerReference, dependent: Identity, owner: Node) -> bool:
+def _is_good(reference: PartialOwnerReference, dependent: ObjectIdentity, owner: GraphNode) -> bool:
     """Whether the reference fits what is known of its owner. An unseen owner that a cluster-scoped object named may
     be of a namespaced kind, which nobody has noticed yet: then this dependent has to be looked at by itself."""
     if _is_elsewhere(owner.identity, dependent.namespace) or not reference.names(owner.identity):
@@ -251,7 +255,7 @@ def _is_good(reference: OwnerReference, dependent: Identity, owner: Node) -> boo
     return not (owner.is_virtual and owner.identity.namespace != dependent.namespace)
 
 
-def _next_identity(absent: Identity, dependents: Iterable[Node]) -> Identity | None:
+def _next_identity(absent: ObjectIdentity, dependents: Iterable[GraphNode]) -> ObjectIdentity | None:
     """The next coordinates by which dependents call an owner that is not where it was looked for: in order, and from
     the beginning after the last, so that each has its turn."""
     alternatives = set()

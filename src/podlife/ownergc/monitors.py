@@ -1,9 +1,9 @@
-"""An informer for each resource whose objects can be deleted, as resources come and go.
+"""One informer per deletable resource, added and removed as the server's resources change.
 
-The server is asked every half minute what it has. A resource that it will not let us follow is left out, which is said
-once, and asked for again the next time. One that is no longer served is forgotten, but not in a hurry: a server that
-begins does not name all it has at once. One that the server cannot answer for at the moment is kept. What went while
-nobody followed it is told when it is followed again.
+Discovery runs every 30 seconds. A resource that cannot be watched is skipped, logged once, and retried next time. One
+that is no longer served is removed after a delay: a starting server does not list everything at once. One whose
+discovery fails is kept. Objects that were deleted while a resource was not watched are reported when the watch is
+restored.
 """
 
 from __future__ import annotations
@@ -15,13 +15,11 @@ from dataclasses import replace
 from typing import Protocol
 
 from podlife.client import Client, Ref
-from podlife.client.discovery import Catalogue, discover
+from podlife.client.discovery import ServerResources, discover
 from podlife.client.retry import backoff_seconds
 from podlife.errors import PodlifeError
 from podlife.informer import Informer
-from podlife.ownergc.views import Identity, Metadata, Partial
-
-__all__ = ["PATIENCE_SECONDS", "Listener", "Monitor", "Monitors"]
+from podlife.ownergc.views import ObjectIdentity, Partial, PartialMetadata
 
 log = logging.getLogger(__name__)
 
@@ -32,17 +30,19 @@ _MOST_ABSENCES = 2
 
 
 class Listener(Protocol):
-    """Told of every object of every resource."""
+    """Receives the events of all resources."""
 
-    def observe(self, identity: Identity, seen: Metadata) -> None: ...
-    def lose(self, identity: Identity) -> None: ...
+    def observe(self, identity: ObjectIdentity, seen: PartialMetadata) -> None: ...
+    def lose(self, identity: ObjectIdentity) -> None: ...
     def drop(self, uid: str) -> None: ...
 
 
 class Monitor:
     """One resource. A handler of its own informers, of which there is one at a time."""
 
-    def __init__(self, client: Client, ref: Ref, listener: Listener, known: Mapping[str, Identity]) -> None:
+    def __init__(
+        self, client: Client, ref: Ref, listener: Listener, known: Mapping[str, ObjectIdentity]
+    ) -> None:
         self.ref = ref
         # Why the server does not let it be followed, if it does not.
         self.refusal: PodlifeError | None = None
@@ -78,15 +78,15 @@ class Monitor:
         return self.has_synced or waited < PATIENCE_SECONDS
 
     @property
-    def known(self) -> Mapping[str, Identity]:
-        """Everything it has told of that has not gone since, as far as it knows, by UID."""
+    def known(self) -> Mapping[str, ObjectIdentity]:
+        """All known objects by UID."""
         return self._known | {obj.metadata.uid: self._identity(obj) for obj in self._informer.cache.list()}
 
     async def wait_for_sync(self, *, seconds: float) -> bool:
         return await self._informer.wait_for_sync(seconds=seconds)
 
     def keep_going(self, group: asyncio.TaskGroup) -> None:
-        """Start it, or start it anew after a refusal."""
+        """Start it, or restart it after a refusal."""
         if self._task is None or self._task.done():
             if self._task is not None:
                 self._known = dict(self.known)
@@ -105,12 +105,12 @@ class Monitor:
             await self._informer.run()
         except PodlifeError as error:
             if self.refusal is None:
-                log.warning("%s are left out, since they cannot be followed: %s", self.ref, error)
+                log.warning("skipping %s, cannot watch: %s", self.ref, error)
             self.refusal = error
 
     def _catch_up(self) -> None:
         if self.refusal is not None:
-            log.info("%s can be followed again", self.ref)
+            log.info("watching %s again", self.ref)
         self.refusal = None
         if self._known:
             left = {obj.metadata.uid for obj in self._informer.cache.list()}
@@ -133,9 +133,11 @@ class Monitor:
     def on_delete(self, obj: Partial) -> None:
         self._listener.lose(self._identity(obj))
 
-    def _identity(self, obj: Partial) -> Identity:
+    def _identity(self, obj: Partial) -> ObjectIdentity:
         metadata = obj.metadata
-        return Identity(self.ref.kind, self.ref.api_version, metadata.namespace, metadata.name, metadata.uid)
+        return ObjectIdentity(
+            self.ref.kind, self.ref.api_version, metadata.namespace, metadata.name, metadata.uid
+        )
 
 
 class Monitors:
@@ -147,7 +149,7 @@ class Monitors:
         ignored: Collection[tuple[str, str]],
         period_seconds: float,
     ) -> None:
-        self.catalogue = Catalogue()
+        self.catalogue = ServerResources()
         self._client = client
         self._listener = listener
         self._ignored = frozenset(ignored)
@@ -160,17 +162,17 @@ class Monitors:
     def followed(self) -> Mapping[Ref, Monitor]:
         return self._monitors
 
-    def is_live(self, identity: Identity) -> bool:
-        """Whether what is known of this object is kept up to date at the moment."""
+    def is_live(self, identity: ObjectIdentity) -> bool:
+        """Whether the object is currently watched."""
         monitor = self._by_kind.get((identity.api_version, identity.kind))
         return monitor is not None and monitor.is_live
 
     def awaited(self) -> Monitor | None:
-        """A resource that is not being followed at this moment: who needs to know all dependents waits for it."""
+        """A resource that is currently not watched, so that dependents may be missing."""
         return next((monitor for monitor in self._monitors.values() if monitor.is_awaited), None)
 
     async def wait_for_sync(self, *, seconds: float) -> None:
-        """Until everything has been listed once, or refused; `seconds` after it is known what there is, at most."""
+        """Wait until every resource was listed or refused, at most `seconds` after discovery."""
         await self._is_known.wait()
         waits = [monitor.wait_for_sync(seconds=seconds) for monitor in self._monitors.values()]
         await asyncio.gather(*waits)
@@ -179,7 +181,7 @@ class Monitors:
     def complaint(self) -> str:
         """Why not everything is followed; empty when it is. What the server refuses is left out, and no complaint."""
         if not self._monitors:
-            return "the server has not said yet which resources it has"
+            return "API discovery has not completed"
         for ref, monitor in self._monitors.items():
             if monitor.refusal is None and not monitor.is_live:
                 why = f": {monitor.trouble}" if monitor.trouble else ""
@@ -199,15 +201,15 @@ class Monitors:
                     delay = min(delay, backoff_seconds(failures))
                     # Once and not at every try.
                     level = logging.WARNING if failures == 1 else logging.DEBUG
-                    log.log(level, "the server does not say which resources it has: %s", error)
+                    log.log(level, "API discovery failed, retrying: %s", error)
                 else:
                     if failures:
-                        log.info("the server says again which resources it has")
+                        log.info("API discovery works again")
                     failures = 0
                     self._follow(catalogue, group)
                 await asyncio.sleep(delay)
 
-    def _follow(self, catalogue: Catalogue, group: asyncio.TaskGroup) -> None:
+    def _follow(self, catalogue: ServerResources, group: asyncio.TaskGroup) -> None:
         if not catalogue.followed:
             # No server has nothing: it is one that has only just begun.
             return
@@ -222,7 +224,7 @@ class Monitors:
         self._is_known.set()
 
     def _replace(self, wanted: dict[tuple[str, str], Ref], unknown: Collection[str]) -> None:
-        known: dict[Ref, Mapping[str, Identity]] = {}
+        known: dict[Ref, Mapping[str, ObjectIdentity]] = {}
         for ref, monitor in [*self._monitors.items()]:
             successor = wanted.get((ref.group, ref.plural))
             if successor is None and self._is_kept(monitor, unknown):
@@ -235,7 +237,7 @@ class Monitors:
             if successor is not None:
                 known[successor] = monitor.known
                 continue
-            log.info("%s are not served any more", ref)
+            log.info("%s no longer served", ref)
             for uid in monitor.known:
                 self._listener.drop(uid)
         for ref in sorted(set(wanted.values()) - self._monitors.keys(), key=str):

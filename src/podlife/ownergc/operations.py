@@ -1,8 +1,8 @@
-"""What is asked of the server about single objects: metadata only, and never about another object of the same name.
+"""Requests about single objects: metadata only, and never about another object of the same name.
 
-An object is gone when the server says so of its name, and when another UID has the name. A 404 that speaks of no object
-means that its resource is not served just now, and says nothing. A strategic patch says only what is to change; where
-a resource knows none (custom resources), a merge patch of the fresh state does the same.
+An object is gone if the server has no object of its name, or one with another UID. A 404 that names no object means
+that the resource is not served at the moment, and decides nothing. A strategic merge patch carries only the change;
+for resources without it (custom resources) a merge patch of the fresh state is sent.
 """
 
 from __future__ import annotations
@@ -15,9 +15,7 @@ from podlife.client import Client, DeleteOptions, PatchType, Ref
 from podlife.client.options import METADATA_ONLY
 from podlife.client.views import decode
 from podlife.errors import ApiError, ConflictError, NotFoundError, PodlifeError, TerminalError
-from podlife.ownergc.views import Identity, Metadata, Partial
-
-__all__ = ["Objects", "UnknownKindError"]
+from podlife.ownergc.views import ObjectIdentity, Partial, PartialMetadata
 
 # How often a write is tried that others overtake.
 _TRIES = 4
@@ -29,23 +27,23 @@ _UNFIT = frozenset("/%")
 References = list[dict[str, Any]]
 
 
-class UnknownKindError(PodlifeError):
+class RestMappingError(PodlifeError):
     """The server has no such kind, or does not yet: what refers to it is left alone."""
 
 
-class Objects:
+class ObjectOperations:
     """`kinds` says which resource an apiVersion and kind are."""
 
     def __init__(self, client: Client, kinds: Callable[[], Mapping[tuple[str, str], Ref]]) -> None:
         self._client = client
         self._kinds = kinds
 
-    def ref(self, identity: Identity) -> Ref:
+    def ref(self, identity: ObjectIdentity) -> Ref:
         """Raises UnknownKindError, and TerminalError for a namespaced kind without a namespace to look in: only a
         cluster-scoped object that names a namespaced owner leads there."""
         ref = self._kinds().get((identity.api_version, identity.kind))
         if ref is None:
-            raise UnknownKindError(f"{identity} cannot be looked for: the server knows no such kind")
+            raise RestMappingError(f"{identity} cannot be looked for: the server knows no such kind")
         if ref.namespaced and not identity.namespace:
             raise TerminalError(
                 f"a cluster-scoped object names {identity} as its owner, which has a namespace"
@@ -55,11 +53,11 @@ class Objects:
             raise TerminalError(f"no object can have the name of {identity}")
         return ref
 
-    def located(self, identity: Identity) -> Identity:
+    def located(self, identity: ObjectIdentity) -> ObjectIdentity:
         """The same without a namespace, if its kind has none: a reference does not say. Raises UnknownKindError."""
         return identity if self.ref(identity).namespaced else identity._replace(namespace="")
 
-    async def get(self, identity: Identity) -> Metadata | None:
+    async def get(self, identity: ObjectIdentity) -> PartialMetadata | None:
         """The object as it is now; None when it is gone."""
         ref = self.ref(identity)
         path = ref.path(_namespace(ref, identity), identity.name)
@@ -71,7 +69,7 @@ class Objects:
         metadata = decode(reply.body, Partial, f"GET {path}").metadata
         return metadata if metadata.uid == identity.uid else None
 
-    async def delete(self, identity: Identity, policy: str, resource_version: str = "") -> bool:
+    async def delete(self, identity: ObjectIdentity, policy: str, resource_version: str = "") -> bool:
         """Whether it was there to be deleted. Raises ConflictError when it has changed since `resource_version`."""
         ref = self.ref(identity)
         options = DeleteOptions(
@@ -86,7 +84,7 @@ class Objects:
             return False
         return True
 
-    async def drop_references(self, identity: Identity, uids: tuple[str, ...]) -> bool:
+    async def drop_references(self, identity: ObjectIdentity, uids: tuple[str, ...]) -> bool:
         """Take these owners out of the object's references; whether it was there."""
         strategic = [{"$patch": "delete", "uid": uid} for uid in uids]
         return await self._patch_references(
@@ -95,7 +93,7 @@ class Objects:
             lambda references: [each for each in references if each.get("uid") not in uids],
         )
 
-    async def unblock_owners(self, identity: Identity, uids: tuple[str, ...]) -> bool:
+    async def unblock_owners(self, identity: ObjectIdentity, uids: tuple[str, ...]) -> bool:
         """Let these owners go without the object; whether it was there."""
         strategic: References = [{"uid": uid, "blockOwnerDeletion": False} for uid in uids]
         return await self._patch_references(
@@ -107,7 +105,9 @@ class Objects:
             ],
         )
 
-    async def remove_finalizer(self, identity: Identity, finalizer: str, seen: Metadata | None) -> None:
+    async def remove_finalizer(
+        self, identity: ObjectIdentity, finalizer: str, seen: PartialMetadata | None
+    ) -> None:
         """Beginning with the state that was seen; where it is out of date, with a fresh one."""
         for _ in range(_TRIES):
             latest = seen or await self.get(identity)
@@ -127,7 +127,7 @@ class Objects:
         raise ConflictError(f"the finalizer {finalizer} of {identity} was overtaken {_TRIES} times")
 
     async def _patch_references(
-        self, identity: Identity, strategic: References, change: Callable[[References], References]
+        self, identity: ObjectIdentity, strategic: References, change: Callable[[References], References]
     ) -> bool:
         about = {"uid": identity.uid, "ownerReferences": strategic}
         try:
@@ -146,7 +146,7 @@ class Objects:
         return True
 
     async def _replace_references(
-        self, identity: Identity, change: Callable[[References], References]
+        self, identity: ObjectIdentity, change: Callable[[References], References]
     ) -> bool:
         ref = self.ref(identity)
         for _ in range(_TRIES):
@@ -169,7 +169,7 @@ class Objects:
             return True
         raise ConflictError(f"the owners of {identity} were overtaken {_TRIES} times")
 
-    async def _patch(self, identity: Identity, metadata: Object, type_: PatchType) -> None:
+    async def _patch(self, identity: ObjectIdentity, metadata: Object, type_: PatchType) -> None:
         ref = self.ref(identity)
         await self._client.request(
             "PATCH",
@@ -179,14 +179,14 @@ class Objects:
         )
 
 
-def _check_gone(error: NotFoundError, identity: Identity) -> None:
+def _check_gone(error: NotFoundError, identity: ObjectIdentity) -> None:
     """Raises UnknownKindError when it is not this object that was not found, but all of its kind."""
     if error.details.get("name") != identity.name:
-        raise UnknownKindError(
+        raise RestMappingError(
             f"the server does not serve {identity.kind} of {identity.api_version}: {error}"
         )
 
 
-def _namespace(ref: Ref, identity: Identity) -> str:
+def _namespace(ref: Ref, identity: ObjectIdentity) -> str:
     # An owner that was never seen has its dependent's namespace, whether or not its kind has any.
     return identity.namespace if ref.namespaced else ""

@@ -1,6 +1,6 @@
-"""What is read of any object at all: who it is, whom it belongs to, and whether it is on its way out.
+"""The metadata of any object: identity, owners, and whether it is being deleted.
 
-There is one of these for every object of the cluster: nothing stands here that no decision needs.
+One exists per object of the cluster, so only fields that decisions use are kept.
 """
 
 from __future__ import annotations
@@ -12,13 +12,11 @@ import msgspec
 
 from podlife.api import views as api
 
-__all__ = ["FOREGROUND", "ORPHAN", "Identity", "Metadata", "OwnerReference", "Partial"]
-
 FOREGROUND = "foregroundDeletion"
 ORPHAN = "orphan"
 
 
-class Identity(NamedTuple):
+class ObjectIdentity(NamedTuple):
     """An object's coordinates and its UID. The order is that in which alternatives are tried: by kind first."""
 
     kind: str
@@ -31,13 +29,13 @@ class Identity(NamedTuple):
         return f"[{self.api_version}/{self.kind}, namespace: {self.namespace}, name: {self.name}, uid: {self.uid}]"
 
 
-class OwnerReference(api.OwnerReference):
+class PartialOwnerReference(api.OwnerReference):
     block_owner_deletion: bool | None = None
 
-    def identity(self, namespace: str) -> Identity:
-        return Identity(self.kind, self.api_version, namespace, self.name, self.uid)
+    def identity(self, namespace: str) -> ObjectIdentity:
+        return ObjectIdentity(self.kind, self.api_version, namespace, self.name, self.uid)
 
-    def names(self, owner: Identity) -> bool:
+    def names(self, owner: ObjectIdentity) -> bool:
         """Whether it names exactly this object; in which namespace, a reference does not say."""
         return (self.uid, self.name, self.kind, self.api_version) == (
             owner.uid,
@@ -47,7 +45,7 @@ class OwnerReference(api.OwnerReference):
         )
 
 
-class Metadata(msgspec.Struct, rename="camel", gc=False):
+class PartialMetadata(msgspec.Struct, rename="camel", gc=False):
     name: str = ""
     namespace: str = ""
     uid: str = ""
@@ -55,7 +53,7 @@ class Metadata(msgspec.Struct, rename="camel", gc=False):
     # That there is one is all that counts: it is not parsed.
     deletion_timestamp: str | None = None
     finalizers: tuple[str, ...] = ()
-    owner_references: tuple[OwnerReference, ...] = ()
+    owner_references: tuple[PartialOwnerReference, ...] = ()
 
     def __post_init__(self) -> None:
         # The owners' references hold the same UID and name again, many times over.
@@ -76,4 +74,4 @@ class Metadata(msgspec.Struct, rename="camel", gc=False):
 
 
 class Partial(msgspec.Struct, gc=False):
-    metadata: Metadata
+    metadata: PartialMetadata

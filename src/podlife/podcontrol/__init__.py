@@ -14,7 +14,7 @@ it is lost. What to do with all this, and when, is for the controllers.
 
 from podlife.podcontrol.availability import is_available, next_availability_check, seconds_to_next_check
 from podlife.podcontrol.controller_ref_manager import (
-    Claim,
+    ClaimResult,
     ClaimSettings,
     ControllerRefManager,
     adoption_patch,
@@ -73,18 +73,17 @@ from podlife.podcontrol.pod_state import (
     is_terminating,
     ready_since,
 )
-from podlife.podcontrol.recording import RecordingPodControl
 from podlife.podcontrol.slow_start import INITIAL_BATCH, SlowStart, slow_start
 from podlife.podcontrol.template import Template, pod_from_template, pod_name_prefix, validate_selector
-from podlife.podcontrol.uncertain_creates import Doubts, may_have_happened
+from podlife.podcontrol.uncertain_creates import UncertainCreates, may_have_happened
 from podlife.podcontrol.views import (
-    ContainerStatus,
     InitContainer,
-    Pod,
-    PodCondition,
-    PodMetadata,
-    PodSpec,
-    PodStatus,
+    OwnedContainerStatus,
+    OwnedPod,
+    OwnedPodCondition,
+    OwnedPodMetadata,
+    OwnedPodSpec,
+    OwnedPodStatus,
 )
 
 __all__ = [
@@ -95,13 +94,11 @@ __all__ = [
     "POD_DELETION_COST",
     "POD_INDEXERS",
     "AdoptionRefusedError",
-    "Claim",
     "ClaimError",
+    "ClaimResult",
     "ClaimSettings",
-    "ContainerStatus",
     "ControllerRef",
     "ControllerRefManager",
-    "Doubts",
     "EnqueueOwner",
     "EventRecorder",
     "Expectation",
@@ -112,22 +109,23 @@ __all__ = [
     "InvalidOwnerError",
     "InvalidTemplateError",
     "NamespaceTerminatingError",
+    "OwnedContainerStatus",
+    "OwnedPod",
+    "OwnedPodCondition",
+    "OwnedPodMetadata",
+    "OwnedPodSpec",
+    "OwnedPodStatus",
     "Owner",
     "Parent",
-    "Pod",
-    "PodCondition",
     "PodControl",
     "PodDeleteError",
-    "PodMetadata",
     "PodOperations",
     "PodReplacedError",
-    "PodSpec",
-    "PodStatus",
-    "RecordingPodControl",
     "SelectorMismatchError",
     "SlowStart",
     "Template",
     "UidTrackedExpectations",
+    "UncertainCreates",
     "WriteHook",
     "adoption_patch",
     "claimed_pods",

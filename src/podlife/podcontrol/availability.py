@@ -1,7 +1,7 @@
-"""When a pod that is ready becomes available, and when to look again. Pure but for the clock it is given.
+"""When a ready pod becomes available, and when to check again. Pure except for the clock it is given.
 
-A status is counted at one moment and the next look is planned at a later one. A pod that became available in between
-must not be missed, so the plan is made for the moment of the count (AV-04).
+A status is computed at one moment and the next check is scheduled at a later one. A pod that becomes available in
+between must not be missed, so the check is scheduled relative to the moment of the status (AV-04).
 """
 
 from __future__ import annotations
@@ -11,12 +11,10 @@ from datetime import datetime, timedelta
 
 from podlife.clock import Clock
 from podlife.podcontrol.pod_state import is_ready, ready_since
-from podlife.podcontrol.views import Pod
-
-__all__ = ["is_available", "next_availability_check", "seconds_to_next_check"]
+from podlife.podcontrol.views import OwnedPod
 
 
-def is_available(pod: Pod, min_ready_seconds: int, now: datetime) -> bool:
+def is_available(pod: OwnedPod, min_ready_seconds: int, now: datetime) -> bool:
     """Ready, and for long enough."""
     if not is_ready(pod):
         return False
@@ -27,7 +25,7 @@ def is_available(pod: Pod, min_ready_seconds: int, now: datetime) -> bool:
     return since is not None and now - since >= timedelta(seconds=min_ready_seconds)
 
 
-def next_availability_check(pod: Pod, min_ready_seconds: int, now: datetime) -> timedelta | None:
+def next_availability_check(pod: OwnedPod, min_ready_seconds: int, now: datetime) -> timedelta | None:
     """In which time the pod becomes available by itself; None if it is or will not."""
     since = ready_since(pod)
     if since is None or min_ready_seconds <= 0:
@@ -37,7 +35,7 @@ def next_availability_check(pod: Pod, min_ready_seconds: int, now: datetime) -> 
 
 
 def seconds_to_next_check(
-    pods: Iterable[Pod], min_ready_seconds: int, evaluated_at: datetime, clock: Clock
+    pods: Iterable[OwnedPod], min_ready_seconds: int, evaluated_at: datetime, clock: Clock
 ) -> float | None:
     """When the first of the pods becomes available that was not when the status was evaluated: 0 if that has come
     already, None if there is no such pod."""

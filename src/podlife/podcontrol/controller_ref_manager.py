@@ -1,10 +1,13 @@
-"""Claiming: an owner adopts the orphans that it selects, and releases what it owns and does not select any more.
+"""Adoption and release: an owner adopts orphans that match its selector and releases its objects that no longer
+match.
 
-It guarantees that nothing is taken from another owner, that every patch names the UID of the object it means, and that
-an owner which is going neither adopts nor releases. Before the first adoption the owner is asked for at the server:
-one that is being deleted, or was created again under its name, adopts nothing.
+Guarantees:
+* Nothing is taken from another owner.
+* Every patch carries the UID of its object.
+* An owner that is being deleted neither adopts nor releases. Before the first adoption it is read from the server:
+  one that is being deleted, or was created again under the same name, adopts nothing.
 
-Use a new manager for every pass: what the owner was asked for is remembered by it.
+Create a new manager for every reconcile: it caches the owner it has read.
 """
 
 from __future__ import annotations
@@ -21,15 +24,6 @@ from podlife.client import Client, Ref
 from podlife.errors import InvalidError, NotFoundError, PodlifeError
 from podlife.podcontrol.errors import AdoptionRefusedError, ClaimError
 from podlife.podcontrol.owner import ControllerRef, Owner
-
-__all__ = [
-    "Claim",
-    "ClaimSettings",
-    "ControllerRefManager",
-    "adoption_patch",
-    "recheck_owner",
-    "release_patch",
-]
 
 
 class OwnedMetadata(Protocol):
@@ -64,7 +58,7 @@ Check = Callable[[], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Claim(Generic[T]):
+class ClaimResult(Generic[T]):
     """What the owner has now, as it was passed in: an object just adopted does not show it yet (CR-15)."""
 
     claimed: list[T]
@@ -107,7 +101,7 @@ class ControllerRefManager(Generic[T]):
         self._was_asked = False
         self._refusal: PodlifeError | None = None
 
-    async def claim(self, objects: Iterable[T], *filters: Callable[[T], bool]) -> Claim[T]:
+    async def claim(self, objects: Iterable[T], *filters: Callable[[T], bool]) -> ClaimResult[T]:
         """Adopt and release as need be, and say what is owned then. Filters are asked about what the selector
         selects; all have to agree. One object that fails does not keep the others from being claimed."""
         claimed: list[T] = []
@@ -117,11 +111,11 @@ class ControllerRefManager(Generic[T]):
                 if await self._claim(obj, filters):
                     claimed.append(obj)
             except NotFoundError:
-                # Gone or replaced meanwhile: nothing to own, and an event will tell (CR-12).
+                # Gone or replaced meanwhile: nothing to own, and an event follows (CR-12).
                 continue
             except PodlifeError as error:
                 errors.append(error)
-        return Claim(claimed, tuple(errors))
+        return ClaimResult(claimed, tuple(errors))
 
     async def adopt(self, obj: T) -> None:
         """Become the object's controller. Raises AdoptionRefusedError, and what the server answered."""
@@ -166,7 +160,7 @@ class ControllerRefManager(Generic[T]):
             await self._can_adopt()
         except PodlifeError as error:
             self._refusal = error
-        # Not before: who is cancelled while it asks has no answer.
+        # Not before: a cancelled request has no result.
         self._was_asked = True
 
 

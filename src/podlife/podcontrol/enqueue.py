@@ -1,9 +1,9 @@
-"""A pod's event enqueues its owner, in one line:
+"""Event handler that enqueues the owner of a pod:
 
     informer.add_handler(EnqueueOwner(queue, REPLICA_SETS))
 
-Keys are namespace and name of the owner. A pod that changes hands enqueues both owners. With the cache of the owners
-and the controller's expectations it also lowers what is expected, before the owner is enqueued:
+Keys are namespace and name of the owner. A pod that changes owners enqueues both. With the cache of the owners and
+the controller's expectations, it also lowers the expectations before the owner is enqueued:
 
     informer.add_handler(EnqueueOwner(queue, REPLICA_SETS, replica_sets.cache, expectations))
 """
@@ -16,10 +16,8 @@ from podlife.informer import CacheReader
 from podlife.informer.cache import HasMetadata
 from podlife.informer.indexes import Key
 from podlife.podcontrol.expectations import UidTrackedExpectations
-from podlife.podcontrol.views import Pod
+from podlife.podcontrol.views import OwnedPod
 from podlife.workqueue import Queue
-
-__all__ = ["EnqueueOwner"]
 
 
 class EnqueueOwner:
@@ -43,7 +41,7 @@ class EnqueueOwner:
         self._owners = owners
         self._expectations = expectations
 
-    def on_add(self, obj: Pod) -> None:
+    def on_add(self, obj: OwnedPod) -> None:
         if obj.metadata.deletion_timestamp is not None:
             # It may be seen for the first time when it is already on its way out.
             self.on_delete(obj)
@@ -53,9 +51,9 @@ class EnqueueOwner:
             self._expectations.observe_creation(key)
         self._enqueue(key)
 
-    def on_update(self, old: Pod, new: Pod) -> None:
+    def on_update(self, old: OwnedPod, new: OwnedPod) -> None:
         if old.metadata.uid != new.metadata.uid:
-            # One was deleted and another made under its name, with nothing seen in between.
+            # Deleted and recreated under its name, with no event in between.
             self.on_delete(old)
             self.on_add(new)
             return
@@ -64,7 +62,7 @@ class EnqueueOwner:
         self._enqueue(self._key(old))
         self._enqueue(self._key(new))
 
-    def on_delete(self, obj: Pod) -> None:
+    def on_delete(self, obj: OwnedPod) -> None:
         key = self._key(obj)
         if key is not None and self._expectations is not None:
             self._expectations.observe_deletion(key, obj.metadata.uid)
@@ -74,7 +72,7 @@ class EnqueueOwner:
         if key is not None:
             self._queue.add(key)
 
-    def _key(self, pod: Pod) -> Key | None:
+    def _key(self, pod: OwnedPod) -> Key | None:
         """The owner's, if it is one of those that are meant here."""
         reference = controller_of(pod.metadata)
         if reference is None or reference.kind != self._ref.kind:

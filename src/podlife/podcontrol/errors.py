@@ -1,35 +1,19 @@
-"""What goes wrong with pods that are handled for somebody, where callers branch on it.
+"""Errors of pod control that callers branch on.
 
-Input that cannot work is a `TerminalError`: a reconcile that raises it is not tried again until something changes.
-A pod that is gone stays a `NotFoundError`, also when another one has its name by now.
+Invalid input is a `TerminalError`: the reconcile is not repeated until something changes. A pod that is gone is a
+`NotFoundError`, even if another pod has its name by now.
 """
 
 from __future__ import annotations
 
 from podlife.errors import ApiError, ForbiddenError, NotFoundError, PodlifeError, TerminalError
 
-__all__ = [
-    "AdoptionRefusedError",
-    "ClaimError",
-    "InvalidControllerRefError",
-    "InvalidInputError",
-    "InvalidOwnerError",
-    "InvalidTemplateError",
-    "NamespaceTerminatingError",
-    "PodDeleteError",
-    "PodReplacedError",
-    "SelectorMismatchError",
-    "as_namespace_terminating",
-    "replaced",
-]
-
-
-# How many of several errors are told in full.
+# How many errors are shown in full.
 _MOST_TOLD = 10
 
 
 class InvalidInputError(TerminalError):
-    """What was asked for can never work; nothing was sent."""
+    """Invalid input; nothing was sent."""
 
 
 class InvalidControllerRefError(InvalidInputError):
@@ -41,7 +25,7 @@ class InvalidOwnerError(InvalidInputError):
 
 
 class InvalidTemplateError(InvalidInputError):
-    """No pod can be made of the template."""
+    """The template is invalid."""
 
 
 class SelectorMismatchError(InvalidTemplateError):

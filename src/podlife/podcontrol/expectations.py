@@ -1,11 +1,11 @@
-"""What a controller has asked for and not yet seen: it does nothing more for a key until that has come.
+"""What a controller has requested and not yet observed: a key is not reconciled until its expectations are met.
 
-A cache is always a little behind. A controller that counts pods right after it created some would create them again;
-so it notes what it expects before it asks, every event it sees lowers the count, and every request that failed does.
-Should an event never come, the expectation ends by itself after a time.
+A cache lags behind. A controller that counts pods right after it created some would create them again, so it records
+what it expects before it sends requests; every observed event and every failed request lowers the count. An
+expectation whose event never arrives expires.
 
-Keys are namespace and name of the owner. Two kinds of owners may have the same: each has a store of its own
-(EX-11). Any thread may observe. Counts below zero are satisfied too: seeing more than was expected is no harm.
+Keys are namespace and name of the owner; owners of different kinds need separate stores (EX-11). `observe` methods
+are thread-safe. Counts below zero are met as well.
 """
 
 from __future__ import annotations
@@ -17,8 +17,6 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, replace
 
 from podlife.controller.reconcile import show_key
-
-__all__ = ["Expectation", "Expectations", "UidTrackedExpectations"]
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +41,7 @@ def _loop_time() -> float:
 
 
 class Expectations:
-    """`seconds` tells the time; the event loop's unless given."""
+    """`seconds` returns the time; by default the event loop's."""
 
     def __init__(
         self, *, timeout_seconds: float = _TIMEOUT_SECONDS, seconds: Callable[[], float] = _loop_time
@@ -57,7 +55,7 @@ class Expectations:
         return self._expected.get(key)
 
     def expect(self, key: Hashable, *, creations: int = 0, deletions: int = 0) -> None:
-        """From now on exactly this is expected: what was before is forgotten, and the clock starts again."""
+        """Replace the expectations of the key and restart its timeout."""
         expectation = Expectation(creations, deletions, self._seconds())
         with self._lock:
             self._expected[key] = expectation
@@ -94,7 +92,7 @@ class Expectations:
             return True
         if self._seconds() - known.set_at > self._timeout_seconds:
             log.warning(
-                "%s: expectations were not met in %g s: %s", show_key(key), self._timeout_seconds, known
+                "%s: expectations not met within %g s: %s", show_key(key), self._timeout_seconds, known
             )
             return True
         return False
@@ -122,7 +120,7 @@ class UidTrackedExpectations:
         return self._counts.get(key)
 
     def uids(self, key: Hashable) -> frozenset[str] | None:
-        """The pods that are still to go; None where no deletions were ever expected."""
+        """The pods whose deletion is expected; None if none was ever expected."""
         with self._lock:
             pending = self._uids.get(key)
             return None if pending is None else frozenset(pending)
@@ -131,15 +129,15 @@ class UidTrackedExpectations:
         self._counts.expect_creations(key, count)
 
     def expect_deletions(self, key: Hashable, uids: Iterable[str]) -> None:
-        """These pods are to go, and no creations are expected. Those that were to go before are forgotten."""
+        """Expect the deletion of these pods and no creations, replacing earlier expectations."""
         self.expect(key, deletions=uids)
 
     def expect(self, key: Hashable, *, creations: int = 0, deletions: Iterable[str] = ()) -> None:
-        """From now on exactly this is expected: so many pods to come, and these to go."""
+        """Expect exactly these creations and deletions."""
         wanted = set(deletions)
         with self._lock:
             if pending := self._uids.get(key):
-                log.error("%s: deletions of %s were still expected and are forgotten", key, sorted(pending))
+                log.error("%s: dropping expected deletions of %s", key, sorted(pending))
             self._uids[key] = wanted
             self._counts.expect(key, creations=creations, deletions=len(wanted))
 
@@ -151,7 +149,7 @@ class UidTrackedExpectations:
         self._counts.observe_creation(key)
 
     def observe_deletion(self, key: Hashable, uid: str) -> None:
-        """It goes, or will not since the request for it failed. One that is not expected changes nothing."""
+        """The pod is deleted, or its deletion failed. No effect if it is not expected."""
         with self._lock:
             pending = self._uids.get(key)
             if pending is not None and uid in pending:

@@ -14,16 +14,7 @@ from podlife.informer import CacheReader
 from podlife.informer.indexes import Indexer
 from podlife.podcontrol.errors import InvalidOwnerError
 from podlife.podcontrol.owner import ControllerRef, Owner
-from podlife.podcontrol.views import Pod
-
-__all__ = [
-    "BY_CONTROLLER",
-    "BY_NAMESPACE",
-    "BY_NODE",
-    "POD_INDEXERS",
-    "controller_index_key",
-    "pods_of_owner",
-]
+from podlife.podcontrol.views import OwnedPod
 
 BY_CONTROLLER = "podController"
 BY_NAMESPACE = "namespace"
@@ -33,23 +24,23 @@ T = TypeVar("T")
 
 
 def controller_index_key(namespace: str, ref: ControllerRef | Owner | OwnerReference | None) -> str:
-    """Where the pods of this controller stand; None: those in the namespace that have none."""
+    """The index key of a controller's pods; None for pods of the namespace without one."""
     return namespace if ref is None else f"{namespace}/{ref.kind}/{ref.name}/{ref.uid}"
 
 
-def _by_controller(pod: Pod) -> Iterable[str]:
+def _by_controller(pod: OwnedPod) -> Iterable[str]:
     return (controller_index_key(pod.metadata.namespace, controller_of(pod.metadata)),)
 
 
-def _by_node(pod: Pod) -> Iterable[str]:
+def _by_node(pod: OwnedPod) -> Iterable[str]:
     return (pod.spec.node_name,) if pod.spec.node_name else ()
 
 
-def _by_namespace(pod: Pod) -> Iterable[str]:
+def _by_namespace(pod: OwnedPod) -> Iterable[str]:
     return (pod.metadata.namespace,)
 
 
-POD_INDEXERS: Mapping[str, Indexer[Pod]] = {
+POD_INDEXERS: Mapping[str, Indexer[OwnedPod]] = {
     BY_CONTROLLER: _by_controller,
     BY_NAMESPACE: _by_namespace,
     BY_NODE: _by_node,

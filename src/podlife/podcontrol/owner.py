@@ -1,7 +1,7 @@
-"""Who acts, and the reference that makes a pod theirs. Pure.
+"""The owner of pods, and the controller reference to it. Pure.
 
-An `Owner` is taken from an API object (a dictionary, or a view of one) or made by hand; it is what events are about,
-what a pod's controller reference points to and by what an owner's pods are found.
+An `Owner` is built from an API object (a dictionary or a view) or by hand. Events are recorded on it, pods refer to
+it, and its pods are found by it.
 """
 
 from __future__ import annotations
@@ -15,12 +15,10 @@ from podlife.api.views import Metadata
 from podlife.client import Ref
 from podlife.podcontrol.errors import InvalidControllerRefError, InvalidOwnerError
 
-__all__ = ["ControllerRef", "Owner", "Parent", "controller_ref_of", "owner_of", "validate_controller_ref"]
-
 
 @dataclass(frozen=True, slots=True)
 class ControllerRef:
-    """An entry of `metadata.ownerReferences`; as it stands by default, that of a controller."""
+    """An entry of `metadata.ownerReferences`; by default a controller's."""
 
     api_version: str
     kind: str
@@ -102,7 +100,7 @@ def owner_of(parent: Parent | View, kind: Ref | ControllerRef | None = None) -> 
             resource_version=seen.resource_version,
             is_deleting=seen.deletion_timestamp is not None,
         )
-    # Python does not hold anybody to the types: nothing at all is no object either.
+    # Types are not enforced at runtime: None is not an object either.
     given: Mapping[str, Any] = parent if isinstance(parent, Mapping) else {}
     metadata = given.get("metadata")
     if not isinstance(metadata, Mapping):

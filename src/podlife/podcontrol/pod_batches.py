@@ -1,9 +1,9 @@
-"""Several pods created or deleted for one owner, with exactly those expected that were asked for.
+"""Creates or deletes several pods for one owner and expects exactly those that were requested.
 
     await create_expected(expectations, key, missing, lambda: control.create_pods(…))
     await delete_expected(expectations, key, surplus, lambda pod: control.delete_pod(…))
 
-What fails is not expected any more, so that the next reconcile need not wait for what will never come.
+A failed request lowers the expectation, so that the next reconcile does not wait for it.
 """
 
 from __future__ import annotations
@@ -16,12 +16,10 @@ from podlife.errors import NotFoundError
 from podlife.informer.indexes import Key
 from podlife.podcontrol.expectations import UidTrackedExpectations
 from podlife.podcontrol.slow_start import INITIAL_BATCH, slow_start
-from podlife.podcontrol.uncertain_creates import Doubts
-from podlife.podcontrol.views import Pod
+from podlife.podcontrol.uncertain_creates import UncertainCreates
+from podlife.podcontrol.views import OwnedPod
 
-__all__ = ["create_expected", "delete_expected"]
-
-P = TypeVar("P", bound=Pod)
+P = TypeVar("P", bound=OwnedPod)
 
 
 async def create_expected(
@@ -30,16 +28,16 @@ async def create_expected(
     count: int,
     create: Callable[[], Awaitable[object]],
     *,
-    doubts: Doubts | None = None,
+    uncertain: UncertainCreates | None = None,
     initial_batch: int = INITIAL_BATCH,
 ) -> None:
     """Create so many, beginning slowly: with `initial_batch` at once. Raises the first failure, after which no
-    further ones are tried. `doubts` are told of failures that may be none."""
+    further ones are tried. `uncertain` records failures that may have succeeded."""
     expectations.expect_creations(key, count)
     made = await slow_start(count, create, initial_batch=initial_batch)
     expectations.add(key, creations=made.succeeded - count)
-    if doubts is not None:
-        doubts.note(key, made.errors)
+    if uncertain is not None:
+        uncertain.note(key, made.errors)
     made.raise_error()
 
 
@@ -49,7 +47,7 @@ async def delete_expected(
     pods: Iterable[P],
     delete: Callable[[P], Awaitable[object]],
 ) -> None:
-    """Delete these, all at once. Raises the first failure when all were tried; one that is gone already is none."""
+    """Delete these concurrently. Raises the first failure after all were tried; a missing pod is no failure."""
     pods = tuple(pods)
     expectations.expect_deletions(key, [pod.metadata.uid for pod in pods])
 

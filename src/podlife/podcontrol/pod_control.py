@@ -1,8 +1,9 @@
-"""Pods created, deleted and patched for an owner, and what the owner is told of it as events.
+"""Creates, deletes and patches pods for an owner, and records events on the owner.
 
-It guarantees that input which cannot work is refused before anything is sent, that a delete means the pod with the
-UID it names, and that a pod which is gone (404) or has been replaced (409, 422) is never mistaken for a failure.
-What to create and when to try again is for the controllers.
+Guarantees:
+* Invalid input is refused before anything is sent.
+* A delete carries the UID of its pod.
+* A pod that is gone (404) or was replaced (409, 422) is not reported as a failure.
 """
 
 from __future__ import annotations
@@ -32,22 +33,20 @@ from podlife.podcontrol.owner import (
 )
 from podlife.podcontrol.template import Template, pod_from_template
 
-__all__ = ["EventRecorder", "PodControl", "PodOperations", "WriteHook"]
-
 log = logging.getLogger(__name__)
 
 WriteHook = Callable[[Object, ControllerRef | None], None]
-"""Told of a pod as the server has just written it, and of its controller."""
+"""Called with a pod as the server has written it, and its controller."""
 
 
 class EventRecorder(Protocol):
-    """What is needed of `podlife.events.Recorder`."""
+    """The part of `podlife.events.Recorder` that pod control uses."""
 
     def event(self, regarding: dict[str, str], type_: str, reason: str, message: str, /) -> None: ...
 
 
 class PodOperations(Protocol):
-    """What controllers need: `PodControl` does it, `RecordingPodControl` notes it."""
+    """What controllers need: `PodControl` does it, `podlife.testing.FakePodControl` records it."""
 
     async def create_pods(
         self, namespace: str, template: Template, parent: Parent, controller_ref: ControllerRef | None
@@ -87,7 +86,7 @@ class PodControl:
     async def create_pods_with_controller_ref(
         self, namespace: str, template: Template, parent: Parent, controller_ref: ControllerRef | None
     ) -> Object:
-        """The older name of `create_pods`, from when that made pods without an owner too."""
+        """Upstream's former name of `create_pods`."""
         return await self.create_pods(namespace, template, parent, controller_ref)
 
     async def create_pods_with_generate_name(
@@ -121,7 +120,7 @@ class PodControl:
     async def create_pod(
         self, namespace: str, pod: Object, parent: Parent, controller_ref: ControllerRef | None = None
     ) -> Object:
-        """Send a pod that is made already. Raises as `create_pods`."""
+        """Create this pod. Raises as `create_pods`."""
         if not pod.get("metadata", {}).get("labels"):
             # No selector could ever find it again.
             raise InvalidTemplateError("unable to create pods, no labels")
@@ -153,7 +152,7 @@ class PodControl:
             raise InvalidInputError(
                 f"no UID of the pod {namespace}/{name} provided: it would be any of that name"
             )
-        log.debug("%s %s/%s deletes pod %s", owner.kind, owner.namespace, owner.name, name)
+        log.debug("%s %s/%s: deleting pod %s", owner.kind, owner.namespace, owner.name, name)
         try:
             await self._client.delete(PODS, name, namespace, options=DeleteOptions(uid=uid or ""))
         except NotFoundError:
@@ -187,8 +186,8 @@ class PodControl:
         try:
             owner = owner_of(parent, ref)
         except InvalidOwnerError as error:
-            # The pod is what counts (PC-28): nobody can be told of it, and it is there all the same.
-            log.error("no event %s: %s", reason, error)
+            # PC-28: the pod was created even if the event cannot be recorded.
+            log.error("event %s dropped: %s", reason, error)
             return
         self._record(owner, type_, reason, message)
 

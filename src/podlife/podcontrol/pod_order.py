@@ -1,9 +1,8 @@
-"""Which pods to delete first, and which to read logs from. Pure.
+"""The order in which pods are deleted, and the order in which logs are read. Pure.
 
-The steps and their order are upstream's. With a reference time, ages are compared by the power of two that they reach,
-and by UID within one: among pods of about the same age it is chance that decides, not always the youngest.
-That order has no first and last in rare cases (upstream's neither); the same pods in the same order always give
-the same answer.
+Criteria and their order are upstream's. With a reference time, ages are compared by their power of two, and within
+one by UID: among pods of similar age the choice is random and not always the youngest. As upstream, the order is not
+transitive in rare cases; the same input always gives the same result.
 """
 
 from __future__ import annotations
@@ -16,17 +15,9 @@ from datetime import datetime, timedelta
 from typing import Generic, TypeVar
 
 from podlife.podcontrol.pod_state import is_ready, ready_since
-from podlife.podcontrol.views import Pod
+from podlife.podcontrol.views import OwnedPod
 
-__all__ = [
-    "POD_DELETION_COST",
-    "deletion_cost",
-    "deletion_order",
-    "deletion_order_with_ranks",
-    "logging_order",
-]
-
-P = TypeVar("P", bound=Pod)
+P = TypeVar("P", bound=OwnedPod)
 
 POD_DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 
@@ -42,7 +33,7 @@ class _Facts(Generic[P]):
     """What the comparison needs of a pod, worked out once."""
 
     pod: P
-    # Decides before the times do: smaller goes first.
+    # Compared before the times: smaller is deleted first.
     before: tuple[int, ...]
     ready_at: datetime | None
     restarts: tuple[int, int]
@@ -90,7 +81,7 @@ def _sorted(facts: list[_Facts[P]], now: datetime | None) -> list[P]:
     return [each.pod for each in sorted(facts, key=functools.cmp_to_key(compare))]
 
 
-def _stage(pod: Pod) -> tuple[int, int, int]:
+def _stage(pod: OwnedPod) -> tuple[int, int, int]:
     return (int(bool(pod.spec.node_name)), _PHASES.get(pod.status.phase, 0), int(is_ready(pod)))
 
 
@@ -98,7 +89,7 @@ def _facts(pod: P, before: tuple[int, ...]) -> _Facts[P]:
     return _Facts(pod, before, ready_since(pod), _restarts(pod), pod.metadata.creation_timestamp)
 
 
-def _restarts(pod: Pod) -> tuple[int, int]:
+def _restarts(pod: OwnedPod) -> tuple[int, int]:
     """The most of a regular container, and the most of a sidecar; plain init containers never count (RK-05)."""
     sidecars = {each.name for each in pod.spec.init_containers if each.restart_policy == "Always"}
     regular = (each.restart_count for each in pod.status.container_statuses)

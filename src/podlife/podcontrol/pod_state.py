@@ -1,4 +1,4 @@
-"""What state a pod is in, for those who count pods. Pure."""
+"""Predicates on the state of a pod. Pure."""
 
 from __future__ import annotations
 
@@ -8,33 +8,31 @@ from typing import TypeVar
 
 from podlife.api.selectors import LabelSelector
 from podlife.api.views import controller_of
-from podlife.podcontrol.views import Pod
+from podlife.podcontrol.views import OwnedPod
 
-__all__ = ["claimed_pods", "is_active", "is_ready", "is_terminal", "is_terminating", "ready_since"]
-
-P = TypeVar("P", bound=Pod)
+P = TypeVar("P", bound=OwnedPod)
 
 
-def is_terminal(pod: Pod) -> bool:
+def is_terminal(pod: OwnedPod) -> bool:
     """It has run to its end, one way or the other."""
     return pod.status.phase in ("Succeeded", "Failed")
 
 
-def is_active(pod: Pod) -> bool:
-    """It counts as one that is wanted: neither at its end nor asked to go (AP-01)."""
+def is_active(pod: OwnedPod) -> bool:
+    """Neither finished nor being deleted (AP-01)."""
     return not is_terminal(pod) and pod.metadata.deletion_timestamp is None
 
 
-def is_terminating(pod: Pod) -> bool:
-    """It was asked to go and has not come to its end (AP-02)."""
+def is_terminating(pod: OwnedPod) -> bool:
+    """Being deleted and not finished (AP-02)."""
     return not is_terminal(pod) and pod.metadata.deletion_timestamp is not None
 
 
-def is_ready(pod: Pod) -> bool:
+def is_ready(pod: OwnedPod) -> bool:
     return any(each.type == "Ready" and each.status == "True" for each in pod.status.conditions)
 
 
-def ready_since(pod: Pod) -> datetime | None:
+def ready_since(pod: OwnedPod) -> datetime | None:
     """When it became ready; None if it is not, or does not say."""
     for condition in pod.status.conditions:
         if condition.type == "Ready":

@@ -1,7 +1,7 @@
-"""Doing the same thing many times, without failing many times: batches that begin with one and double.
+"""Slow start: batches that begin with one call and double, as upstream's slowStartBatch.
 
-When something is wrong for all alike (a quota that is used up, a template that is refused) the server and the events
-see a few failures instead of thousands.
+If every call fails for the same reason (quota exceeded, invalid template), the server sees a few failures instead of
+thousands.
 """
 
 from __future__ import annotations
@@ -10,10 +10,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-__all__ = ["INITIAL_BATCH", "SlowStart", "slow_start"]
-
 INITIAL_BATCH = 1
-# How many of a batch are under way at once: more would only stand in line before the server.
+# Concurrency within a batch: more requests would only queue at the limiter.
 _AT_ONCE = 32
 
 

@@ -1,6 +1,6 @@
-"""A pod from a template. Pure, and lossless: whatever stands in the template's spec stands in the pod's.
+"""Builds pods from templates. Pure and lossless: every field of the template's spec is kept.
 
-The pod shares nothing with the template: either may be changed without the other.
+The pod shares no data with the template.
 """
 
 from __future__ import annotations
@@ -14,10 +14,8 @@ from podlife.api.selectors import LabelSelector
 from podlife.podcontrol.errors import InvalidOwnerError, InvalidTemplateError, SelectorMismatchError
 from podlife.podcontrol.owner import ControllerRef, Owner, Parent, owner_of
 
-__all__ = ["Template", "pod_from_template", "pod_name_prefix", "validate_selector"]
-
 Template = Mapping[str, Any]
-"""A PodTemplateSpec: `metadata` and `spec`, as they stand in the API."""
+"""A PodTemplateSpec: `metadata` and `spec` as in the API."""
 
 
 def pod_from_template(

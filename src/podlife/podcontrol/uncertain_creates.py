@@ -1,8 +1,8 @@
-"""Pods that may have been made though nobody knows: the request had left, and its answer was lost.
+"""Creations whose outcome is unknown: the request was sent and the response was lost.
 
-To take that for a failure would make the pod a second time; to wait for it might be to wait for what never was. So the
-owner is in doubt until the server was asked which pods it has, and those that the cache does not show yet are expected
-from then on. Names that the controller gives itself need none of this: a second one is refused.
+Treating that as a failure would create the pod twice; waiting for the pod might wait forever. The owner therefore
+stays uncertain until its pods have been read from the server, and pods that the cache does not show yet are expected
+from then on. Pods whose names the controller chooses do not need this: a second one is refused.
 """
 
 from __future__ import annotations
@@ -19,23 +19,21 @@ from podlife.informer.indexes import Key
 from podlife.podcontrol.expectations import UidTrackedExpectations
 from podlife.podcontrol.owner import Owner
 
-__all__ = ["Doubts", "may_have_happened"]
-
-# How long a server may still be at a request whose connection is gone.
+# How long a server may still execute a request after its connection broke.
 _SETTLE_SECONDS = 1.0
-# Said by a server that did not hear from its storage, or by one that stands before it.
+# Returned if the storage did not answer, or by a proxy.
 _UNKNOWN = frozenset((500, 502, 504))
 
 
 def may_have_happened(error: Exception) -> bool:
-    """Whether what failed so may have been done all the same."""
+    """Whether a request with this error may have been executed."""
     if isinstance(error, ApiError):
         return error.code in _UNKNOWN
     return isinstance(error, UnreachableError) and not isinstance(error, NotSentError)
 
 
-class Doubts:
-    """Of one controller, by the keys of its owners. `pods` and `expectations` are what it decides from."""
+class UncertainCreates:
+    """For one controller, by owner key. `pods` and `expectations` are the ones it decides from."""
 
     def __init__(
         self, client: Client, pods: CacheReader[HasMetadata], expectations: UidTrackedExpectations
@@ -46,17 +44,17 @@ class Doubts:
         self._since: dict[Key, float] = {}
 
     def note(self, key: Key, errors: Iterable[Exception]) -> None:
-        """Creations for this owner have failed so."""
+        """Record the errors of creations for this owner."""
         if any(map(may_have_happened, errors)):
             self._since[key] = asyncio.get_running_loop().time()
 
     async def settle(self, key: Key, owner: Owner) -> None:
-        """Find out what there is, if that is in doubt. Takes a moment where a server may still be at it. Raises what
-        keeps the server from saying: the owner stays in doubt."""
+        """If the owner is uncertain, list its pods and expect those that the cache lacks. Waits a moment for a server
+        that may still execute a request. Raises if the list fails: the owner stays uncertain."""
         since = self._since.get(key)
         if since is None:
             return
-        # Waited for here: to come back later would be a success, and the distance between tries would not grow.
+        # Sleep here: returning `Again` would count as success and reset the backoff.
         await asyncio.sleep(since + _SETTLE_SECONDS - asyncio.get_running_loop().time())
         there = await self._client.list_all(PODS, owner.namespace, view=MetadataOnly)
         unseen = sum(1 for pod in there.items if self._is_unseen(pod, owner))

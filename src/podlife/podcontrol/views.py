@@ -1,4 +1,4 @@
-"""What is decoded of pods to own, rank and judge them; a controller that needs more adds it in a subclass."""
+"""Views of pods that pod control needs; a controller that needs more fields subclasses them."""
 
 from __future__ import annotations
 
@@ -9,18 +9,8 @@ import msgspec
 
 from podlife.api.views import Metadata
 
-__all__ = [
-    "ContainerStatus",
-    "InitContainer",
-    "Pod",
-    "PodCondition",
-    "PodMetadata",
-    "PodSpec",
-    "PodStatus",
-]
 
-
-class PodMetadata(Metadata, gc=False):
+class OwnedPodMetadata(Metadata, gc=False):
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
 
@@ -31,7 +21,7 @@ class InitContainer(msgspec.Struct, rename="camel", gc=False):
     restart_policy: str = ""
 
 
-class PodSpec(msgspec.Struct, rename="camel", gc=False):
+class OwnedPodSpec(msgspec.Struct, rename="camel", gc=False):
     node_name: str = ""
     init_containers: tuple[InitContainer, ...] = ()
 
@@ -39,7 +29,7 @@ class PodSpec(msgspec.Struct, rename="camel", gc=False):
         self.node_name = intern(self.node_name)
 
 
-class PodCondition(msgspec.Struct, rename="camel", gc=False):
+class OwnedPodCondition(msgspec.Struct, rename="camel", gc=False):
     type: str = ""
     status: str = ""
     last_transition_time: datetime | None = None
@@ -48,22 +38,22 @@ class PodCondition(msgspec.Struct, rename="camel", gc=False):
         self.type, self.status = intern(self.type), intern(self.status)
 
 
-class ContainerStatus(msgspec.Struct, rename="camel", gc=False):
+class OwnedContainerStatus(msgspec.Struct, rename="camel", gc=False):
     name: str = ""
     restart_count: int = 0
 
 
-class PodStatus(msgspec.Struct, rename="camel", gc=False):
+class OwnedPodStatus(msgspec.Struct, rename="camel", gc=False):
     phase: str = ""
-    conditions: tuple[PodCondition, ...] = ()
-    container_statuses: tuple[ContainerStatus, ...] = ()
-    init_container_statuses: tuple[ContainerStatus, ...] = ()
+    conditions: tuple[OwnedPodCondition, ...] = ()
+    container_statuses: tuple[OwnedContainerStatus, ...] = ()
+    init_container_statuses: tuple[OwnedContainerStatus, ...] = ()
 
     def __post_init__(self) -> None:
         self.phase = intern(self.phase)
 
 
-class Pod(msgspec.Struct, gc=False):
-    metadata: PodMetadata
-    spec: PodSpec = msgspec.field(default_factory=PodSpec)
-    status: PodStatus = msgspec.field(default_factory=PodStatus)
+class OwnedPod(msgspec.Struct, gc=False):
+    metadata: OwnedPodMetadata
+    spec: OwnedPodSpec = msgspec.field(default_factory=OwnedPodSpec)
+    status: OwnedPodStatus = msgspec.field(default_factory=OwnedPodStatus)

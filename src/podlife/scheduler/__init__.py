@@ -1,9 +1,9 @@
-"""A scheduler: enough for a cluster on one machine, and right in what it does. A real cluster has its own.
+"""A scheduler for a cluster on one machine. Clusters with kube-scheduler do not need it.
 
     plane.add(Scheduler(plane))
 
-`filters` and `placing` say whether a node can take a pod, `deciding` which one does: pure functions over `nodes`, which
-events keep up to date. `scheduler` watches, binds and tells.
+`filters` and `topology_filters` say whether a node can run a pod, `schedule_algorithm` selects the node: pure
+functions over `node_cache`, which events keep up to date. `scheduler` watches, binds and records events.
 """
 
 from podlife.scheduler.scheduler import DEFAULT_SCHEDULER, Scheduler

@@ -1,4 +1,4 @@
-"""What a pod demands of a node, read once. Pods of one template demand the same, and share what was found out."""
+"""What a pod requires of a node, read once. Pods of one template have equal demands and share results."""
 
 from __future__ import annotations
 
@@ -11,15 +11,13 @@ import msgspec
 from podlife.api.node_requirement import NodeRequirement, tolerates
 from podlife.api.pod_requests import HostPort, add_up, host_address
 from podlife.api.views import controller_of
-from podlife.scheduler.views import Container, Pod, Taint
-
-__all__ = ["REQUIRED", "Demand", "demand_of"]
+from podlife.scheduler.views import SchedulerContainer, SchedulerPod, SchedulerTaint
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
-# The taint that a node has while it is cordoned, which some pods bear.
-_UNSCHEDULABLE = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
+# The taint of a cordoned node, which some pods tolerate.
+_UNSCHEDULABLE = SchedulerTaint("node.kubernetes.io/unschedulable", "", "NoSchedule")
 
 
 @dataclass(frozen=True)
@@ -48,7 +46,7 @@ class Demand:
 
     @cached_property
     def is_placing(self) -> bool:
-        """Whether other pods, not only nodes, decide where it goes."""
+        """Whether other pods affect its placement."""
         return bool(self.spread or self.affinity.get("podAffinity") or self.affinity.get("podAntiAffinity"))
 
     @cached_property
@@ -64,7 +62,7 @@ class Demand:
             for each in node.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
         ]
 
-    def tolerates(self, taint: Taint) -> bool:
+    def tolerates(self, taint: SchedulerTaint) -> bool:
         return any(
             tolerates(each, key=taint.key, effect=taint.effect, value=taint.value)
             for each in self.tolerations
@@ -79,7 +77,7 @@ def _preferred(term: dict[str, Any]) -> NodeRequirement:
     return NodeRequirement({"affinity": {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [term]}}}})
 
 
-def demand_of(pod: Pod) -> Demand:
+def demand_of(pod: SchedulerPod) -> Demand:
     spec = pod.spec
     owner = controller_of(pod.metadata)
     return Demand(
@@ -104,7 +102,7 @@ def demand_of(pod: Pod) -> Demand:
     )
 
 
-def _ports(containers: tuple[Container, ...]) -> list[HostPort]:
+def _ports(containers: tuple[SchedulerContainer, ...]) -> list[HostPort]:
     return [
         (port.protocol or "TCP", port.host_port, host_address(port.host_ip))
         for container in containers

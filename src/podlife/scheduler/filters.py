@@ -1,23 +1,21 @@
-"""Whether a node can take a pod, and how gladly: pure, in the order and the words of kube-scheduler's filters.
+"""Whether a node can run a pod, and its score: pure, in the order and with the messages of kube-scheduler's filters.
 
-A node that is not ready has a taint that says so, which whoever watches over nodes puts there.
+A node that is not ready carries a taint, which the node lifecycle controller sets.
 """
 
 from __future__ import annotations
 
 from podlife.api.pod_requests import clash
 from podlife.scheduler.demand import Demand
-from podlife.scheduler.node_cache import NodeState
-
-__all__ = ["Score", "obstacles", "score"]
+from podlife.scheduler.node_cache import NodeInfo
 
 Score = tuple[int, int, int, float, str]
 """The least is the best: pods of the same owner, weight of what is not preferred, taints that would rather have none,
 how full, and the name, so that nothing is left to chance."""
 
 
-def obstacles(demand: Demand, state: NodeState) -> tuple[str, ...]:
-    """Why not; empty if it can. The first filter that refuses speaks alone."""
+def obstacles(demand: Demand, state: NodeInfo) -> tuple[str, ...]:
+    """Why the node is unsuitable; empty if it is not. Only the first failing filter counts."""
     node = state.node
     assert node is not None
     if node.spec.unschedulable and not demand.bears_cordon:
@@ -32,7 +30,7 @@ def obstacles(demand: Demand, state: NodeState) -> tuple[str, ...]:
     return tuple(_lacking(demand, state))
 
 
-def _lacking(demand: Demand, state: NodeState) -> list[str]:
+def _lacking(demand: Demand, state: NodeInfo) -> list[str]:
     found = []
     if len(state.pods) + 1 > state.allocatable["pods"]:
         found.append("Too many pods")
@@ -44,7 +42,7 @@ def _lacking(demand: Demand, state: NodeState) -> list[str]:
     return found
 
 
-def score(demand: Demand, state: NodeState) -> Score:
+def score(demand: Demand, state: NodeInfo) -> Score:
     node = state.node
     assert node is not None
     unwanted = sum(

@@ -1,5 +1,5 @@
-"""Nodes with what is taken of each, kept up to date by events; and which of them have changed since somebody looked, so
-that whoever looks again looks at those alone.
+"""Nodes and the resources in use on each, updated by events; and the nodes that changed since a position, so that
+only those are evaluated again.
 """
 
 from __future__ import annotations
@@ -9,26 +9,24 @@ from collections.abc import Iterator
 
 from podlife.api.pod_requests import HostPort, amounts
 from podlife.scheduler.demand import Demand
-from podlife.scheduler.views import Node
-
-__all__ = ["NodeState", "Nodes"]
+from podlife.scheduler.views import SchedulerNode
 
 _MOST_CHANGES = 20_000
 
 
-class NodeState:
-    """One node and the pods on it, by UID. `node` is None while only pods of it are known."""
+class NodeInfo:
+    """One node and its pods by UID. `node` is None while only its pods are known."""
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.node: Node | None = None
+        self.node: SchedulerNode | None = None
         self.allocatable: Counter[str] = Counter()
         self.pods: dict[str, Demand] = {}
         self.used: Counter[str] = Counter()
         self.ports: Counter[HostPort] = Counter()
         self.owners: Counter[str] = Counter()
 
-    def set_node(self, node: Node | None) -> None:
+    def set_node(self, node: SchedulerNode | None) -> None:
         self.node = node
         self.allocatable = amounts(node.status.allocatable if node is not None else None)
 
@@ -47,13 +45,13 @@ class NodeState:
         self.used.subtract(demand.requests)
         self.ports.subtract(demand.ports)
         self.owners[demand.owner] -= 1
-        # Owners come and go by the thousand, and a count of nothing is nothing.
+        # Zero counts are removed, because owners come and go.
         for counter in (self.ports, self.owners):
             for key in [key for key, count in counter.items() if count <= 0]:
                 del counter[key]
 
     def pod_share(self) -> float:
-        """How much of the node is taken, of what is taken most."""
+        """The utilization of the node's scarcest resource."""
         most = len(self.pods) / (self.allocatable["pods"] or 110)
         for key in ("cpu", "memory"):
             if self.allocatable[key]:
@@ -61,30 +59,30 @@ class NodeState:
         return most
 
 
-class Nodes:
-    """All of them. Whoever remembers `position` can ask later what has changed since."""
+class NodeCache:
+    """All nodes. `changed_since(position)` returns the nodes that changed after an earlier `position`."""
 
     def __init__(self) -> None:
-        self._states: dict[str, NodeState] = {}
+        self._states: dict[str, NodeInfo] = {}
         self._where: dict[str, str] = {}
-        # Pods that keep others away from where they are: few, and everybody has to ask for them.
-        self.keepers: dict[str, tuple[Demand, NodeState]] = {}
-        # Names in the order in which they changed, bounded: who is further behind looks at all of them.
+        # Pods with required anti-affinity: few, and every decision has to check them.
+        self.keepers: dict[str, tuple[Demand, NodeInfo]] = {}
+        # Names in order of change, bounded: a reader further behind evaluates all nodes.
         self._changed: list[str] = []
         self._forgotten = 0
 
-    def __iter__(self) -> Iterator[NodeState]:
+    def __iter__(self) -> Iterator[NodeInfo]:
         """Those that there really are."""
         return (state for state in self._states.values() if state.node is not None)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
-    def get(self, name: str) -> NodeState | None:
+    def get(self, name: str) -> NodeInfo | None:
         state = self._states.get(name)
         return state if state is not None and state.node is not None else None
 
-    def put_node(self, node: Node) -> None:
+    def put_node(self, node: SchedulerNode) -> None:
         name = node.metadata.name
         self._state(name).set_node(node)
         self._note(name)
@@ -134,9 +132,9 @@ class Nodes:
             return None
         return set(self._changed[position - self._forgotten :])
 
-    def _state(self, name: str) -> NodeState:
+    def _state(self, name: str) -> NodeInfo:
         if name not in self._states:
-            self._states[name] = NodeState(name)
+            self._states[name] = NodeInfo(name)
         return self._states[name]
 
     def _note(self, name: str) -> None:

@@ -1,28 +1,28 @@
-"""Which node a pod goes to, or why to none: pure but for what it remembers.
+"""Selects a node for a pod, or says why there is none. Pure except for its cache.
 
-Pods that demand the same share their candidates: a heap of nodes, the best first, and the obstacles of all others.
-Between two decisions only nodes that changed are looked at again, so the thousandth pod of a ReplicaSet costs as much
-on ten nodes as on ten thousand. Where other pods decide as well, every node is looked at.
+Pods with equal demands share their candidates: a heap of nodes with the best first, and the reasons why the others
+were filtered out. Between two decisions only nodes that changed are evaluated again, so the thousandth pod of a
+ReplicaSet costs as much on ten nodes as on ten thousand. If affinity or topology spread is involved, every node is
+evaluated.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Iterable
 
+from podlife.lru import LruCache
 from podlife.scheduler.demand import Demand
 from podlife.scheduler.filters import Score, obstacles, score
-from podlife.scheduler.node_cache import Nodes, NodeState
-from podlife.scheduler.topology_filters import Placing
-
-__all__ = ["Decider", "no_room"]
+from podlife.scheduler.node_cache import NodeCache, NodeInfo
+from podlife.scheduler.topology_filters import TopologyFilter
 
 _MOST_KINDS = 128
 
 
 def no_room(nodes: int, reasons: Counter[str]) -> str:
-    """What a pod that fits nowhere is told, in kube-scheduler's words."""
+    """kube-scheduler's message for an unschedulable pod."""
     if not nodes:
         return "no nodes available to schedule pods"
     counted = ", ".join(sorted(f"{count} {reason}" for reason, count in reasons.items()))
@@ -30,7 +30,7 @@ def no_room(nodes: int, reasons: Counter[str]) -> str:
 
 
 class _Kind:
-    """What is known for pods that demand the same. Scores in the heap may be old: those that count are in `scores`."""
+    """Results for pods with equal demands. Scores in the heap may be stale: `scores` has the valid ones."""
 
     def __init__(self) -> None:
         self.position = -1
@@ -38,7 +38,7 @@ class _Kind:
         self.heap: list[Score] = []
         self.obstacles: dict[str, tuple[str, ...]] = {}
 
-    def look(self, demand: Demand, name: str, state: NodeState | None) -> None:
+    def look(self, demand: Demand, name: str, state: NodeInfo | None) -> None:
         self.scores.pop(name, None)
         self.obstacles.pop(name, None)
         if state is None:
@@ -58,10 +58,10 @@ class _Kind:
         return None
 
 
-class Decider:
-    def __init__(self, nodes: Nodes) -> None:
+class ScheduleAlgorithm:
+    def __init__(self, nodes: NodeCache) -> None:
         self._nodes = nodes
-        self._kinds: OrderedDict[bytes, _Kind] = OrderedDict()
+        self._kinds = LruCache[bytes, _Kind](_MOST_KINDS)
 
     def decide(self, demand: Demand) -> str | Counter[str]:
         """The name of the node, or how many nodes have which obstacle."""
@@ -72,10 +72,10 @@ class Decider:
         return best if best is not None else _counted(kind.obstacles.values())
 
     def _kind(self, demand: Demand) -> _Kind:
-        kind = self._kinds.pop(demand.key, None) or _Kind()
-        self._kinds[demand.key] = kind
-        if len(self._kinds) > _MOST_KINDS:
-            self._kinds.popitem(last=False)
+        kind = self._kinds.get(demand.key)
+        if kind is None:
+            kind = _Kind()
+            self._kinds.put(demand.key, kind)
         changed = self._nodes.changed_since(kind.position)
         if changed is None or len(kind.heap) > 4 * len(kind.scores) + 1000:
             kind.heap.clear()
@@ -86,7 +86,7 @@ class Decider:
         return kind
 
     def _decide_among_pods(self, demand: Demand, kind: _Kind) -> str | Counter[str]:
-        placing = Placing(demand, self._nodes)
+        placing = TopologyFilter(demand, self._nodes)
         others: list[tuple[str, ...]] = []
         for scored in sorted(kind.scores.values()):
             state = self._nodes.get(scored[-1])

@@ -1,8 +1,8 @@
-"""Pods without a node get one: each is decided by itself, from what is known, and bound through the API.
+"""Assigns nodes to pending pods, one pod at a time, and binds them through the API.
 
-Decides one pod at a time, so no two take the same place: a pod counts on its node from the moment it is decided, and
-stops counting only when the binding failed for certain. Nothing is decided while a cache is not live. Bindings are sent
-several at once and name the UID that was meant. Left out on purpose: ending pods to make room for others.
+A pod counts on its node from the moment it is assigned until the binding has certainly failed, so no two pods take
+the same room. Nothing is scheduled while a cache is stale. Bindings are sent concurrently and carry the UID of their
+pod. Preemption is not implemented.
 """
 
 from __future__ import annotations
@@ -20,20 +20,18 @@ from podlife.controller import ControlPlane
 from podlife.errors import ApiError, NotFoundError, PodlifeError, UnreachableError
 from podlife.informer import Informer
 from podlife.scheduler.demand import Demand, demand_of
-from podlife.scheduler.node_cache import Nodes
-from podlife.scheduler.schedule_algorithm import Decider, no_room
-from podlife.scheduler.scheduling_queue import Waiting
-from podlife.scheduler.views import Condition, Node, Pod
-
-__all__ = ["DEFAULT_SCHEDULER", "Scheduler"]
+from podlife.scheduler.node_cache import NodeCache
+from podlife.scheduler.schedule_algorithm import ScheduleAlgorithm, no_room
+from podlife.scheduler.scheduling_queue import SchedulingQueue
+from podlife.scheduler.views import SchedulerCondition, SchedulerNode, SchedulerPod
 
 log = logging.getLogger(__name__)
 
 DEFAULT_SCHEDULER = "default-scheduler"
 
-# Bindings, and what unschedulable pods are told, under way at once.
+# Concurrent bindings and status updates.
 _AT_ONCE = 32
-# Decisions between two looks at what else there is to do: thousands in one go would hold up the whole process.
+# Decisions before other tasks get a turn: thousands at once would block the process.
 _IN_ONE_GO = 50
 _CATCH_UP_SECONDS = 1.0
 _ASK_AGAIN_SECONDS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
@@ -51,15 +49,15 @@ class Scheduler:
         self._clock = plane.clock
         self._scheduler_name = scheduler_name
         self._recorder = plane.recorder(scheduler_name)
-        self._nodes = Nodes()
-        self._decider = Decider(self._nodes)
-        self._waiting = Waiting()
+        self._nodes = NodeCache()
+        self._decider = ScheduleAlgorithm(self._nodes)
+        self._waiting = SchedulingQueue()
         # Decided here, and not seen on their node yet.
         self._assumed: set[str] = set()
         self._news = asyncio.Event()
         self._acting: set[asyncio.Task[None]] = set()
-        self._pod_cache: Informer[Pod] = plane.informer(PODS, view=Pod)
-        self._node_cache: Informer[Node] = plane.informer(NODES, view=Node)
+        self._pod_cache: Informer[SchedulerPod] = plane.informer(PODS, view=SchedulerPod)
+        self._node_cache: Informer[SchedulerNode] = plane.informer(NODES, view=SchedulerNode)
         self._pod_cache.add_handler(_Pods(self))
         self._node_cache.add_handler(_Nodes(self))
 
@@ -78,9 +76,9 @@ class Scheduler:
                 task.cancel()
             await asyncio.gather(*self._acting, return_exceptions=True)
 
-    # What is told
+    # Informer events
 
-    def see(self, pod: Pod, old: Pod | None = None) -> None:
+    def see(self, pod: SchedulerPod, old: SchedulerPod | None = None) -> None:
         uid = pod.metadata.uid
         if pod.takes_room:
             self._assumed.discard(uid)
@@ -99,14 +97,14 @@ class Scheduler:
         else:
             self._waiting.refresh(pod)
 
-    def lose(self, pod: Pod) -> None:
+    def lose(self, pod: SchedulerPod) -> None:
         uid = pod.metadata.uid
         self._assumed.discard(uid)
         self._waiting.remove(uid)
         if self._nodes.remove_pod(uid):
             self.something_helps()
 
-    def see_node(self, node: Node, old: Node | None = None) -> None:
+    def see_node(self, node: SchedulerNode, old: SchedulerNode | None = None) -> None:
         is_same = old is not None and (
             (old.spec, old.status, old.metadata.labels) == (node.spec, node.status, node.metadata.labels)
         )
@@ -114,14 +112,14 @@ class Scheduler:
             self._nodes.put_node(node)
             self.something_helps()
 
-    def lose_node(self, node: Node) -> None:
+    def lose_node(self, node: SchedulerNode) -> None:
         self._nodes.remove_node(node.metadata.name)
 
     def something_helps(self) -> None:
         self._waiting.something_helps(_now())
         self._news.set()
 
-    def _is_ours(self, pod: Pod) -> bool:
+    def _is_ours(self, pod: SchedulerPod) -> bool:
         is_living = pod.metadata.deletion_timestamp is None and pod.status.phase in ("", "Pending")
         return is_living and (pod.spec.scheduler_name or DEFAULT_SCHEDULER) == self._scheduler_name
 
@@ -138,7 +136,7 @@ class Scheduler:
         self._news.clear()
 
     async def _decide_all(self) -> None:
-        """Everybody whose turn it is."""
+        """Schedule all pods that are due."""
         for number in count(1):
             if not (self._pod_cache.is_live and self._node_cache.is_live):
                 await asyncio.sleep(_CATCH_UP_SECONDS)
@@ -151,7 +149,7 @@ class Scheduler:
             if number % _IN_ONE_GO == 0:
                 await asyncio.sleep(0)
 
-    async def _decide(self, pod: Pod) -> None:
+    async def _decide(self, pod: SchedulerPod) -> None:
         uid = pod.metadata.uid
         if pod.spec.scheduling_gates:
             names = ", ".join(sorted(gate.name for gate in pod.spec.scheduling_gates))
@@ -180,7 +178,7 @@ class Scheduler:
 
     # Acting
 
-    async def _bind(self, pod: Pod, demand: Demand, node_name: str) -> None:
+    async def _bind(self, pod: SchedulerPod, demand: Demand, node_name: str) -> None:
         metadata = pod.metadata
         path = PODS.path(metadata.namespace, metadata.name, "binding")
         body: Object = {
@@ -197,7 +195,7 @@ class Scheduler:
         message = f"Successfully assigned {metadata.namespace}/{metadata.name} to {node_name}"
         self._recorder.event(_reference(pod), "Normal", "Scheduled", message)
 
-    async def _not_bound(self, pod: Pod, node_name: str, error: PodlifeError) -> None:
+    async def _not_bound(self, pod: SchedulerPod, node_name: str, error: PodlifeError) -> None:
         """Take the place back, unless the binding may have been done after all."""
         uid = pod.metadata.uid
         if isinstance(error, UnreachableError) and await self._is_bound(pod):
@@ -207,10 +205,10 @@ class Scheduler:
         self._assumed.discard(uid)
         self._nodes.remove_pod(uid)
         if isinstance(error, ApiError) and error.code in (404, 409):
-            # Gone, another one of its name, or bound by somebody else: the cache will tell.
-            log.info("%s was not bound to %s: %s", pod.metadata.name, node_name, error)
+            # Deleted, recreated, or bound by another scheduler: the cache will show it.
+            log.info("pod %s not bound to %s: %s", pod.metadata.name, node_name, error)
         else:
-            log.warning("%s could not be bound to %s: %s", pod.metadata.name, node_name, error)
+            log.warning("binding pod %s to %s failed: %s", pod.metadata.name, node_name, error)
         current = self._pod_cache.cache.get(pod.metadata.namespace, pod.metadata.name)
         if (
             current is not None
@@ -222,12 +220,14 @@ class Scheduler:
             self._waiting.failed(uid, _now(), is_waiting=False)
         self.something_helps()
 
-    async def _is_bound(self, pod: Pod) -> bool:
+    async def _is_bound(self, pod: SchedulerPod) -> bool:
         """Asked of the server, until it answers or nobody believes that it will: meanwhile the place is kept, since one
         that is empty for a minute is better than one given twice."""
         for seconds in _ASK_AGAIN_SECONDS:
             try:
-                found: Pod = await self._client.get(PODS, pod.metadata.name, pod.metadata.namespace, view=Pod)
+                found: SchedulerPod = await self._client.get(
+                    PODS, pod.metadata.name, pod.metadata.namespace, view=SchedulerPod
+                )
             except NotFoundError:
                 return False
             except PodlifeError:
@@ -236,7 +236,7 @@ class Scheduler:
             return found.metadata.uid == pod.metadata.uid and bool(found.spec.node_name)
         return False
 
-    async def _tell(self, pod: Pod, reason: str, message: str) -> None:
+    async def _tell(self, pod: SchedulerPod, reason: str, message: str) -> None:
         """The condition of the pod, where it says otherwise; an event each time it was tried."""
         if reason == _UNSCHEDULABLE:
             self._recorder.event(_reference(pod), "Warning", "FailedScheduling", message)
@@ -253,9 +253,11 @@ class Scheduler:
                 subresource="status",
             )
         except PodlifeError as error:
-            log.info("%s is not told that it is %s: %s", pod.metadata.name, reason, error)
+            log.info("pod %s: condition %s not written: %s", pod.metadata.name, reason, error)
 
-    def _condition(self, pod: Pod, told: Condition | None, reason: str, message: str) -> Object:
+    def _condition(
+        self, pod: SchedulerPod, told: SchedulerCondition | None, reason: str, message: str
+    ) -> Object:
         condition: Object = {"type": "PodScheduled", "status": "False", "reason": reason, "message": message}
         if told is None or told.status != "False":
             condition["lastTransitionTime"] = format_time(self._clock.now())
@@ -266,7 +268,7 @@ def _now() -> float:
     return asyncio.get_running_loop().time()
 
 
-def _reference(pod: Pod) -> Object:
+def _reference(pod: SchedulerPod) -> Object:
     metadata = pod.metadata
     names = {"namespace": metadata.namespace, "name": metadata.name, "uid": metadata.uid}
     return {"kind": "Pod", "apiVersion": "v1", **names}
@@ -276,13 +278,13 @@ class _Pods:
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
 
-    def on_add(self, pod: Pod) -> None:
+    def on_add(self, pod: SchedulerPod) -> None:
         self._scheduler.see(pod)
 
-    def on_update(self, old: Pod, new: Pod) -> None:
+    def on_update(self, old: SchedulerPod, new: SchedulerPod) -> None:
         self._scheduler.see(new, old)
 
-    def on_delete(self, pod: Pod) -> None:
+    def on_delete(self, pod: SchedulerPod) -> None:
         self._scheduler.lose(pod)
 
 
@@ -290,11 +292,11 @@ class _Nodes:
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
 
-    def on_add(self, node: Node) -> None:
+    def on_add(self, node: SchedulerNode) -> None:
         self._scheduler.see_node(node)
 
-    def on_update(self, old: Node, new: Node) -> None:
+    def on_update(self, old: SchedulerNode, new: SchedulerNode) -> None:
         self._scheduler.see_node(new, old)
 
-    def on_delete(self, node: Node) -> None:
+    def on_delete(self, node: SchedulerNode) -> None:
         self._scheduler.lose_node(node)

@@ -1,7 +1,7 @@
-"""The pods that have no node yet: who is next, and who waits for what. Pure; times are handed in.
+"""Queue of pending pods: which is next, and which events others wait for. Pure; times are parameters.
 
-Those that may be tried stand in line by priority, then by age. One that fits nowhere waits until something happens that
-could help it, but never less than its backoff; what never happens is not waited for longer than five minutes.
+Active pods are ordered by priority, then by age. An unschedulable pod waits for an event that could make it
+schedulable, at least for its backoff and at most for five minutes.
 """
 
 from __future__ import annotations
@@ -9,9 +9,7 @@ from __future__ import annotations
 import heapq
 from dataclasses import dataclass, field
 
-from podlife.scheduler.views import Pod
-
-__all__ = ["Waiting"]
+from podlife.scheduler.views import SchedulerPod
 
 _FIRST_SECONDS = 1.0
 _MOST_SECONDS = 10.0
@@ -20,7 +18,7 @@ _FORGOTTEN_SECONDS = 300.0
 
 @dataclass(slots=True)
 class _Entry:
-    pod: Pod
+    pod: SchedulerPod
     attempts: int = 0
     # When it may be tried again; None while it only waits for something to happen.
     due: float | None = 0.0
@@ -28,7 +26,7 @@ class _Entry:
     version: int = field(default=0)
 
 
-class Waiting:
+class SchedulingQueue:
     def __init__(self) -> None:
         self._entries: dict[str, _Entry] = {}
         self._line: list[tuple[int, str, str, int]] = []
@@ -37,14 +35,14 @@ class Waiting:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def put(self, pod: Pod, now: float) -> None:
+    def put(self, pod: SchedulerPod, now: float) -> None:
         """A pod that came, or changed in what it asks for: it is tried at once."""
         entry = self._entries.setdefault(pod.metadata.uid, _Entry(pod))
         entry.pod = pod
         self._let_in(entry, now)
 
-    def refresh(self, pod: Pod) -> None:
-        """Only what is told of it has changed."""
+    def refresh(self, pod: SchedulerPod) -> None:
+        """Only its status has changed."""
         if entry := self._entries.get(pod.metadata.uid):
             entry.pod = pod
 
@@ -71,7 +69,7 @@ class Waiting:
                 entry.due = max(now, entry.failed_at + _backoff(entry.attempts))
                 heapq.heappush(self._timers, (entry.due, uid, entry.version))
 
-    def next(self, now: float) -> Pod | None:
+    def next(self, now: float) -> SchedulerPod | None:
         """Whose turn it is; it stays known until it is removed, or failed."""
         while self._timers and self._timers[0][0] <= now:
             _, uid, version = heapq.heappop(self._timers)
@@ -86,7 +84,7 @@ class Waiting:
         return None
 
     def next_time(self) -> float | None:
-        """When somebody may be tried whose time has not come yet."""
+        """When the next pod in backoff becomes due."""
         while self._timers:
             when, uid, version = self._timers[0]
             entry = self._entries.get(uid)

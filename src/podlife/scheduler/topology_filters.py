@@ -1,7 +1,7 @@
-"""Where other pods decide: affinity and anti-affinity between pods, and spreading over zones and nodes. Pure.
+"""Inter-pod affinity and anti-affinity, and topology spread constraints. Pure.
 
-Only what is required counts; a preference between pods is not looked at, nor are namespaces chosen by their labels.
-Looks at every pod of every node, which only pods that ask for it have to bear.
+Required terms only: preferred terms and namespace selectors are ignored. Evaluates every pod of every node, for pods
+that use these fields only.
 """
 
 from __future__ import annotations
@@ -12,9 +12,7 @@ from typing import Any
 
 from podlife.api.selectors import LabelSelector, label_selector_from_dict
 from podlife.scheduler.demand import REQUIRED, Demand
-from podlife.scheduler.node_cache import Nodes, NodeState
-
-__all__ = ["Placing"]
+from podlife.scheduler.node_cache import NodeCache, NodeInfo
 
 
 class _Term:
@@ -25,7 +23,7 @@ class _Term:
         self._selector = _selector(term.get("labelSelector"), term.get("matchLabelKeys"), demand)
         namespaces = set(term.get("namespaces") or ())
         every = term.get("namespaceSelector")
-        # An empty selector of namespaces stands for all; without one it is the pod's own, unless some are named.
+        # An empty namespace selector means all; without one the pod's own, unless some are named.
         self._is_everywhere = every is not None and not (
             every.get("matchLabels") or every.get("matchExpressions")
         )
@@ -54,10 +52,10 @@ def _terms(demand: Demand, kind: str) -> list[_Term]:
     return [_Term(each, demand) for each in (demand.affinity.get(kind) or {}).get(REQUIRED) or ()]
 
 
-class Placing:
-    """What the other pods say about one pod. Made for one decision."""
+class TopologyFilter:
+    """Constraints between one pod and all others, for one decision."""
 
-    def __init__(self, demand: Demand, nodes: Nodes) -> None:
+    def __init__(self, demand: Demand, nodes: NodeCache) -> None:
         self._demand = demand
         self._nodes = nodes
         self._near = [(term, self._domains(term)) for term in _terms(demand, "podAffinity")]
@@ -65,7 +63,7 @@ class Placing:
         self._kept_away = set(self._domains_of_others())
         self._spread = [_Spread(each, demand, nodes) for each in demand.spread]
 
-    def obstacle(self, state: NodeState) -> str:
+    def obstacle(self, state: NodeInfo) -> str:
         """Why other pods keep it from this node; empty if they do not."""
         if any(not spread.has_label(state) for spread in self._spread):
             return "node(s) didn't match pod topology spread constraints (missing required label)"
@@ -79,11 +77,11 @@ class Placing:
             return "node(s) didn't satisfy existing pods anti-affinity rules"
         return ""
 
-    def _is_near(self, term: _Term, domains: set[str], state: NodeState) -> bool:
+    def _is_near(self, term: _Term, domains: set[str], state: NodeInfo) -> bool:
         value = state.labels.get(term.topology_key)
         if value is None:
             return False
-        # The first of a group that wants to be together has nobody to be near to: it may begin anywhere.
+        # The first pod of a group with affinity to itself may run anywhere.
         is_first = not any(found for _, found in self._near) and all(
             each.is_about(self._demand) for each, _ in self._near
         )
@@ -107,7 +105,7 @@ class Placing:
 class _Spread:
     """One topology spread constraint: no domain may have so many more than the one with the fewest."""
 
-    def __init__(self, constraint: Mapping[str, Any], demand: Demand, nodes: Nodes) -> None:
+    def __init__(self, constraint: Mapping[str, Any], demand: Demand, nodes: NodeCache) -> None:
         self._key = str(constraint.get("topologyKey") or "")
         self._most = int(constraint.get("maxSkew") or 1)
         self._least_domains = int(constraint.get("minDomains") or 1)
@@ -130,16 +128,16 @@ class _Spread:
             )
         self._itself = int(selector is not None and selector.matches(demand.labels))
 
-    def has_label(self, state: NodeState) -> bool:
+    def has_label(self, state: NodeInfo) -> bool:
         return self._key in state.labels
 
-    def allows(self, state: NodeState) -> bool:
+    def allows(self, state: NodeInfo) -> bool:
         too_few = len(self._counts) < self._least_domains
         fewest = 0 if too_few else min(self._counts.values(), default=0)
         return self._counts[state.labels[self._key]] + self._itself - fewest <= self._most
 
 
-def _is_tainted(demand: Demand, state: NodeState) -> bool:
+def _is_tainted(demand: Demand, state: NodeInfo) -> bool:
     taints = state.node.spec.taints if state.node is not None else ()
     return any(
         taint.effect in ("NoSchedule", "NoExecute") and not demand.tolerates(taint) for taint in taints

@@ -1,4 +1,4 @@
-"""What is decoded of pods and nodes: what a pod asks for, what a node has."""
+"""Views of pods and nodes: what a pod requests and what a node offers."""
 
 from __future__ import annotations
 
@@ -7,37 +7,34 @@ from typing import Any
 
 import msgspec
 
-from podlife.api.views import Condition as PlainCondition
-from podlife.api.views import Metadata as PlainMetadata
-
-__all__ = ["Condition", "Container", "Metadata", "Node", "Pod", "PodSpec"]
+from podlife.api.views import Condition, Metadata
 
 
-class Metadata(PlainMetadata, rename="camel", gc=False):
+class SchedulerMetadata(Metadata, rename="camel", gc=False):
     labels: dict[str, str] = {}
 
 
-class Resources(msgspec.Struct, gc=False):
+class ResourceRequirements(msgspec.Struct, gc=False):
     requests: dict[str, str | int] | None = None
 
 
-class Port(msgspec.Struct, rename={"host_port": "hostPort", "host_ip": "hostIP"}, gc=False):
+class ContainerPort(msgspec.Struct, rename={"host_port": "hostPort", "host_ip": "hostIP"}, gc=False):
     protocol: str = "TCP"
     host_port: int = 0
     host_ip: str = ""
 
 
-class Container(msgspec.Struct, rename="camel", gc=False):
-    resources: Resources = msgspec.field(default_factory=Resources)
-    ports: tuple[Port, ...] = ()
+class SchedulerContainer(msgspec.Struct, rename="camel", gc=False):
+    resources: ResourceRequirements = msgspec.field(default_factory=ResourceRequirements)
+    ports: tuple[ContainerPort, ...] = ()
     restart_policy: str = ""
 
 
-class Gate(msgspec.Struct, gc=False):
+class SchedulingGate(msgspec.Struct, gc=False):
     name: str = ""
 
 
-class PodSpec(msgspec.Struct, rename="camel"):
+class SchedulerPodSpec(msgspec.Struct, rename="camel"):
     node_name: str = ""
     scheduler_name: str = ""
     priority: int | None = None
@@ -45,30 +42,30 @@ class PodSpec(msgspec.Struct, rename="camel"):
     affinity: dict[str, Any] | None = None
     tolerations: tuple[dict[str, Any], ...] = ()
     topology_spread_constraints: tuple[dict[str, Any], ...] = ()
-    containers: tuple[Container, ...] = ()
-    init_containers: tuple[Container, ...] = ()
+    containers: tuple[SchedulerContainer, ...] = ()
+    init_containers: tuple[SchedulerContainer, ...] = ()
     overhead: dict[str, str | int] | None = None
-    resources: Resources | None = None
-    scheduling_gates: tuple[Gate, ...] = ()
+    resources: ResourceRequirements | None = None
+    scheduling_gates: tuple[SchedulingGate, ...] = ()
 
     def __post_init__(self) -> None:
         self.node_name = intern(self.node_name)
 
 
-class Condition(PlainCondition, gc=False):
+class SchedulerCondition(Condition, gc=False):
     reason: str = ""
     message: str = ""
 
 
-class PodStatus(msgspec.Struct, gc=False):
+class SchedulerPodStatus(msgspec.Struct, gc=False):
     phase: str = ""
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[SchedulerCondition, ...] = ()
 
 
-class Pod(msgspec.Struct):
-    metadata: Metadata
-    spec: PodSpec = msgspec.field(default_factory=PodSpec)
-    status: PodStatus = msgspec.field(default_factory=PodStatus)
+class SchedulerPod(msgspec.Struct):
+    metadata: SchedulerMetadata
+    spec: SchedulerPodSpec = msgspec.field(default_factory=SchedulerPodSpec)
+    status: SchedulerPodStatus = msgspec.field(default_factory=SchedulerPodStatus)
 
     @property
     def takes_room(self) -> bool:
@@ -76,22 +73,22 @@ class Pod(msgspec.Struct):
         return bool(self.spec.node_name) and self.status.phase not in ("Succeeded", "Failed")
 
 
-class Taint(msgspec.Struct, gc=False):
+class SchedulerTaint(msgspec.Struct, gc=False):
     key: str = ""
     value: str = ""
     effect: str = ""
 
 
-class NodeSpec(msgspec.Struct, gc=False):
-    taints: tuple[Taint, ...] = ()
+class SchedulerNodeSpec(msgspec.Struct, gc=False):
+    taints: tuple[SchedulerTaint, ...] = ()
     unschedulable: bool = False
 
 
-class NodeStatus(msgspec.Struct, gc=False):
+class SchedulerNodeStatus(msgspec.Struct, gc=False):
     allocatable: dict[str, str | int] = {}
 
 
-class Node(msgspec.Struct):
-    metadata: Metadata
-    spec: NodeSpec = msgspec.field(default_factory=NodeSpec)
-    status: NodeStatus = msgspec.field(default_factory=NodeStatus)
+class SchedulerNode(msgspec.Struct):
+    metadata: SchedulerMetadata
+    spec: SchedulerNodeSpec = msgspec.field(default_factory=SchedulerNodeSpec)
+    status: SchedulerNodeStatus = msgspec.field(default_factory=SchedulerNodeStatus)

@@ -1,51 +1,55 @@
-"""The test kit: a whole cluster in your test's own process, and a clock that you hold in your hand.
+"""Test kit: a whole cluster in the test's process, under a clock that the test advances.
 
     async with Cluster(nodes=3) as cluster:
         await cluster.node("n1").stop()
         await cluster.advance(minutes=5, seconds=40)
 
-With pytest the fixture `podlife_cluster` does the first line and the virtual time; without it, `@virtual_time` does the
-latter. See docs/testing.md.
-A name is imported from its module when it is first used: who only turns the time loads no cluster.
+With pytest, the fixture `podlife_cluster` provides the cluster and virtual time; without it, use `@virtual_time`. See
+docs/testing.md.
+
+Names are imported from their modules on first use: a test that only needs virtual time loads no cluster.
 """
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
+
+from podlife.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from podlife.kubelet.runtime import ExecResult
     from podlife.kubelet.runtimes.sim import Behaviour
     from podlife.testing.cluster import Cluster
     from podlife.testing.controllers import DEFAULT, Controllers, function, node_lifecycle, pod_gc
-    from podlife.testing.fault_injection import Disturbance, Way
+    from podlife.testing.fake_podcontrol import FakePodControl
+    from podlife.testing.fault_injection import Disturbance, FaultInjection
     from podlife.testing.in_thread import ClusterInThread, cluster_in_thread
-    from podlife.testing.node import Node, NodeSpec, RunningContainer
-    from podlife.testing.request_log import Audit, Entry
-    from podlife.testing.timeline import Change, Timeline, is_gone, is_terminating
+    from podlife.testing.node import ClusterNode, ClusterNodeSpec, RunningContainer
+    from podlife.testing.request_log import LoggedRequest, RequestLog
+    from podlife.testing.timeline import ObservedChange, Timeline, is_gone, is_terminating
     from podlife.testing.virtual_loop import LoopClock, VirtualTimeLoop, run_virtually, virtual_time
     from podlife.testing.wait import NotSettledError
 
 __all__ = [
     "DEFAULT",
-    "Audit",
     "Behaviour",
-    "Change",
     "Cluster",
     "ClusterInThread",
+    "ClusterNode",
+    "ClusterNodeSpec",
     "Controllers",
     "Disturbance",
-    "Entry",
     "ExecResult",
+    "FakePodControl",
+    "FaultInjection",
+    "LoggedRequest",
     "LoopClock",
-    "Node",
-    "NodeSpec",
     "NotSettledError",
+    "ObservedChange",
+    "RequestLog",
     "RunningContainer",
     "Timeline",
     "VirtualTimeLoop",
-    "Way",
     "cluster_in_thread",
     "function",
     "is_gone",
@@ -56,37 +60,49 @@ __all__ = [
     "virtual_time",
 ]
 
-_MODULES = {
-    "ExecResult": "podlife.kubelet.runtime",
-    "Behaviour": "podlife.kubelet.runtimes.sim",
-    "Audit": "podlife.testing.request_log",
-    "Entry": "podlife.testing.request_log",
-    "Cluster": "podlife.testing.cluster",
-    "NotSettledError": "podlife.testing.wait",
-    "DEFAULT": "podlife.testing.controllers",
-    "Controllers": "podlife.testing.controllers",
-    "function": "podlife.testing.controllers",
-    "node_lifecycle": "podlife.testing.controllers",
-    "pod_gc": "podlife.testing.controllers",
-    "ClusterInThread": "podlife.testing.in_thread",
-    "cluster_in_thread": "podlife.testing.in_thread",
-    "Node": "podlife.testing.node",
-    "NodeSpec": "podlife.testing.node",
-    "RunningContainer": "podlife.testing.node",
-    "Change": "podlife.testing.timeline",
-    "Timeline": "podlife.testing.timeline",
-    "is_gone": "podlife.testing.timeline",
-    "is_terminating": "podlife.testing.timeline",
-    "LoopClock": "podlife.testing.virtual_loop",
-    "VirtualTimeLoop": "podlife.testing.virtual_loop",
-    "run_virtually": "podlife.testing.virtual_loop",
-    "virtual_time": "podlife.testing.virtual_loop",
-    "Disturbance": "podlife.testing.fault_injection",
-    "Way": "podlife.testing.fault_injection",
-}
-
-
-def __getattr__(name: str) -> object:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return globals().setdefault(name, getattr(importlib.import_module(_MODULES[name]), name))
+__getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        "podlife.kubelet.runtime": ("ExecResult",),
+        "podlife.kubelet.runtimes.sim": ("Behaviour",),
+        "podlife.testing.cluster": ("Cluster",),
+        "podlife.testing.controllers": (
+            "DEFAULT",
+            "Controllers",
+            "function",
+            "node_lifecycle",
+            "pod_gc",
+        ),
+        "podlife.testing.fake_podcontrol": ("FakePodControl",),
+        "podlife.testing.fault_injection": (
+            "Disturbance",
+            "FaultInjection",
+        ),
+        "podlife.testing.in_thread": (
+            "ClusterInThread",
+            "cluster_in_thread",
+        ),
+        "podlife.testing.node": (
+            "ClusterNode",
+            "ClusterNodeSpec",
+            "RunningContainer",
+        ),
+        "podlife.testing.request_log": (
+            "RequestLog",
+            "LoggedRequest",
+        ),
+        "podlife.testing.timeline": (
+            "ObservedChange",
+            "Timeline",
+            "is_gone",
+            "is_terminating",
+        ),
+        "podlife.testing.virtual_loop": (
+            "LoopClock",
+            "VirtualTimeLoop",
+            "run_virtually",
+            "virtual_time",
+        ),
+        "podlife.testing.wait": ("NotSettledError",),
+    },
+)

@@ -1,4 +1,4 @@
-"""A whole cluster in the test's own process: API server, controllers and simulated nodes on one event loop.
+"""A whole cluster in the test's process: API server, controllers and simulated nodes on one event loop.
 
     async with Cluster(nodes=3) as cluster:
         await cluster.client.create(DEPLOYMENTS, deployment, "default")
@@ -6,9 +6,9 @@
         await cluster.node("n1").stop()
         await cluster.advance(minutes=5, seconds=40)
 
-Under virtual time there is no socket, no sleep and no chance: the same seed gives the same run, to the last UID. With
-`socket=True` it lives in real time, and any client can reach it (`cluster.kubeconfig`). What a controller or an agent
-ends with is raised where the cluster is used.
+Under virtual time there is no socket, no sleep and no randomness: the same seed gives the same run, to the last UID.
+With `socket=True` the cluster runs in real time and any client can connect (`cluster.kubeconfig`). An error that ends
+a controller or a node agent is raised where the cluster is used.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from podlife.clock import Clock, SystemClock
 from podlife.errors import ConfigError
 from podlife.kubelet.runtimes.sim import Behaviour
 from podlife.testing.controllers import DEFAULT, Controllers, Make, chosen
-from podlife.testing.fault_injection import Way
-from podlife.testing.node import Node, NodeSpec
-from podlife.testing.request_log import Audit
-from podlife.testing.script import Rules
+from podlife.testing.fault_injection import FaultInjection
+from podlife.testing.node import ClusterNode, ClusterNodeSpec
+from podlife.testing.request_log import RequestLog
+from podlife.testing.script import BehaviourRules
 from podlife.testing.server import Server
 from podlife.testing.timeline import Timeline
 from podlife.testing.virtual_loop import LoopClock, VirtualTimeLoop
@@ -41,15 +41,13 @@ from podlife.testing.wait import (
     wait_until,
 )
 
-__all__ = ["Cluster"]
-
 # How long nodes and caches may take to be there.
 _START_SECONDS = 60.0
 _FIRST_NODE = 1
 
 
 class _Inside:
-    """What there is while a cluster runs."""
+    """State of a running cluster."""
 
     def __init__(
         self, server: Server, clock: Clock, controllers: Controllers, group: asyncio.TaskGroup
@@ -58,8 +56,8 @@ class _Inside:
         self.clock = clock
         self.controllers = controllers
         self.group = group
-        self.client, self.way = server.connect("test")
-        self.nodes: dict[str, Node] = {}
+        self.client, self.faults = server.connect("test")
+        self.nodes: dict[str, ClusterNode] = {}
 
 
 class Cluster:
@@ -68,7 +66,7 @@ class Cluster:
 
     def __init__(
         self,
-        nodes: int | Iterable[str | NodeSpec] = 1,
+        nodes: int | Iterable[str | ClusterNodeSpec] = 1,
         controllers: Mapping[str, Make] | Iterable[str] = DEFAULT,
         *,
         seed: int = 0,
@@ -80,7 +78,7 @@ class Cluster:
         self._seed = seed
         self._has_socket = socket
         self._toleration_seconds = toleration_seconds
-        self._rules = Rules()
+        self._rules = BehaviourRules()
         self._made: _Inside | None = None
         self._stack = AsyncExitStack()
 
@@ -93,7 +91,7 @@ class Cluster:
             )
         if self._has_socket and is_virtual:
             raise ConfigError(
-                "nobody waits for a socket under virtual time: take Cluster(socket=True) to an ordinary event loop"
+                "sockets do not work under virtual time: use Cluster(socket=True) on an ordinary event loop"
             )
         if self._made is not None:
             raise ConfigError("this cluster runs already: make another one")
@@ -103,7 +101,7 @@ class Cluster:
     async def __aexit__(self, *failure: Any) -> bool | None:
         return await self._stack.__aexit__(*failure)
 
-    # What is in it
+    # Contents
 
     @property
     def client(self) -> Client:
@@ -120,12 +118,12 @@ class Cluster:
         return asyncio.get_running_loop().time()
 
     @property
-    def api(self) -> Way:
-        """The way that all requests go, those of the test too: `api.stall()`, `api.break_watches()`."""
-        return self._inside.server.way
+    def api(self) -> FaultInjection:
+        """Faults for all requests, including those of the test: `api.stall()`, `api.break_watches()`."""
+        return self._inside.server.faults
 
     @property
-    def audit(self) -> Audit:
+    def audit(self) -> RequestLog:
         return self._inside.server.audit
 
     @property
@@ -133,7 +131,7 @@ class Cluster:
         return self._inside.controllers
 
     @property
-    def nodes(self) -> Mapping[str, Node]:
+    def nodes(self) -> Mapping[str, ClusterNode]:
         return self._inside.nodes
 
     @property
@@ -143,16 +141,16 @@ class Cluster:
             raise ConfigError("this cluster has no socket: make it with Cluster(socket=True)")
         return self._inside.server.kubeconfig
 
-    def node(self, name: str) -> Node:
-        """Raises ConfigError when there is none of this name."""
+    def node(self, name: str) -> ClusterNode:
+        """Raises ConfigError for an unknown name."""
         if name not in self._inside.nodes:
             names = ", ".join(self._inside.nodes) or "none"
             raise ConfigError(f"there is no node {name!r} in this cluster, only {names}")
         return self._inside.nodes[name]
 
-    async def add_node(self, spec: str | NodeSpec) -> Node:
+    async def add_node(self, spec: str | ClusterNodeSpec) -> ClusterNode:
         """Another one, registered and ready."""
-        spec = NodeSpec(spec) if isinstance(spec, str) else spec
+        spec = ClusterNodeSpec(spec) if isinstance(spec, str) else spec
         if spec.name in self._inside.nodes:
             raise ConfigError(f"there is a node {spec.name!r} already: start it, or take another name")
         node = await self._start_node(spec)
@@ -171,9 +169,9 @@ class Cluster:
         """How containers behave that are created from now on; names may have `*`. The last rule that fits counts."""
         self._rules.add(behaviour, pod=pod, namespace=namespace, container=container, image=image)
 
-    def connect(self, name: str, *, is_beside: bool = False) -> tuple[Client, Way]:
-        """An administrator's client for a component of the test's own, and the way that only it goes. Close it. One
-        that is beside does not notice what happens to `api`, the way of all."""
+    def connect(self, name: str, *, is_beside: bool = False) -> tuple[Client, FaultInjection]:
+        """An administrator's client for a component of the test, which must close it, and the faults of its
+        connection. With `is_beside` it bypasses the faults of `api`, which all others share."""
         return self._inside.server.connect(name, is_beside=is_beside)
 
     # Time
@@ -207,7 +205,7 @@ class Cluster:
 
     @asynccontextmanager
     async def timeline(self, *refs: Ref) -> AsyncIterator[Timeline]:
-        """What is seen of pods and nodes, or of what is named, for as long as the block lasts."""
+        """A timeline of pods and nodes, or of the named resources, while the block runs."""
         client, _ = self._inside.server.connect("timeline", is_beside=True)
         seen = Timeline(client, refs or (PODS, NODES))
         task = self._inside.group.create_task(seen.run(), name="timeline")
@@ -265,25 +263,25 @@ class Cluster:
         inside = self._inside
         for node in inside.nodes.values():
             await node.stop()
-        # Nothing stands in the way of those who say goodbye.
-        inside.server.way.go_on()
+        # Components must be able to shut down gracefully.
+        inside.server.faults.resume()
         await inside.controllers.end()
         await inside.client.close()
 
-    async def _start_node(self, spec: NodeSpec) -> Node:
+    async def _start_node(self, spec: ClusterNodeSpec) -> ClusterNode:
         inside = self._inside
         number = len(inside.nodes) + _FIRST_NODE
-        node = Node(spec, number, inside.server, inside.clock, self._rules)
+        node = ClusterNode(spec, number, inside.server, inside.clock, self._rules)
         inside.nodes[spec.name] = node
         node.join(inside.group)
         await node.start()
         return node
 
 
-def _specs(nodes: int | Iterable[str | NodeSpec]) -> list[NodeSpec]:
+def _specs(nodes: int | Iterable[str | ClusterNodeSpec]) -> list[ClusterNodeSpec]:
     if isinstance(nodes, int):
-        return [NodeSpec(f"n{number}") for number in range(_FIRST_NODE, nodes + _FIRST_NODE)]
-    specs = [NodeSpec(each) if isinstance(each, str) else each for each in nodes]
+        return [ClusterNodeSpec(f"n{number}") for number in range(_FIRST_NODE, nodes + _FIRST_NODE)]
+    specs = [ClusterNodeSpec(each) if isinstance(each, str) else each for each in nodes]
     names = [each.name for each in specs]
     if twice := [name for name in names if names.count(name) > 1]:
         raise ConfigError(f"two nodes are called {twice[0]}: a cluster has each name once")

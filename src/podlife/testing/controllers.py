@@ -1,10 +1,10 @@
-"""The controllers of a test's cluster, each by itself: any can be stopped, killed and started again, or cut off.
+"""The controllers of a test cluster: each can be stopped, killed, restarted or disconnected.
 
     Cluster(controllers=DEFAULT)                                        # all that a cluster has
-    Cluster(controllers=("replicaset", "scheduler"))                    # these alone
-    Cluster(controllers={**DEFAULT, "mine": function(reconcile_loop)})  # and one of your own
+    Cluster(controllers=("replicaset", "scheduler"))                    # only these
+    Cluster(controllers={**DEFAULT, "mine": function(reconcile_loop)})  # plus one of your own
 
-A controller that ends by itself ends the cluster, with its reason.
+A controller that ends on its own ends the cluster with its error.
 """
 
 from __future__ import annotations
@@ -19,18 +19,15 @@ from podlife.client import Client
 from podlife.clock import Clock
 from podlife.controller import ControlPlane, Runnable
 from podlife.errors import ConfigError
-from podlife.nodehealth import NodeLifecycleController, TaintEvictionController
-from podlife.nodehealth import Settings as NodeHealthSettings
+from podlife.nodehealth import NodeHealthSettings, NodeLifecycleController, TaintEvictionController
 from podlife.ownergc import OwnerGarbageCollector
 from podlife.podgc import Collector
 from podlife.podgc import Settings as PodGcSettings
 from podlife.scheduler import Scheduler
-from podlife.testing.fault_injection import Way
+from podlife.testing.fault_injection import FaultInjection
 from podlife.testing.server import Server
 from podlife.wire import Peer
 from podlife.workloads import CONTROLLERS as WORKLOADS
-
-__all__ = ["DEFAULT", "Controllers", "Make", "chosen", "function", "node_lifecycle", "pod_gc"]
 
 Make = Callable[[ControlPlane], Runnable]
 """Makes a controller for a control plane of its own; its class does, as a rule."""
@@ -115,7 +112,7 @@ class _Running:
     task: asyncio.Task[None]
     plane: ControlPlane
     client: Client
-    way: Way
+    faults: FaultInjection
 
 
 class Controllers:
@@ -135,12 +132,12 @@ class Controllers:
     def is_running(self, name: str) -> bool:
         return _full_name(name, self._makes) in self._running
 
-    def way(self, name: str) -> Way:
-        """The way to the server that only this controller goes; a new one each time it is started."""
+    def faults(self, name: str) -> FaultInjection:
+        """Faults of this controller's connection; a new one each time it is started."""
         name = _full_name(name, self._makes)
         if name not in self._running:
             raise ConfigError(f"{name} does not run: start it first")
-        return self._running[name].way
+        return self._running[name].faults
 
     async def start(self, name: str) -> None:
         """One that runs already is left alone."""
@@ -150,14 +147,14 @@ class Controllers:
         if self._group is None:
             raise ConfigError("the cluster does not run: use it in `async with Cluster(...) as cluster:`")
         peer = _SCHEDULER if name == "scheduler" else _CONTROLLER_MANAGER
-        client, way = self._server.connect(name, peer)
+        client, faults = self._server.connect(name, peer)
         plane = ControlPlane(client, clock=self._clock)
         plane.add(self._makes[name](plane))
         task = self._group.create_task(plane.run(), name=name)
-        self._running[name] = _Running(task, plane, client, way)
+        self._running[name] = _Running(task, plane, client, faults)
 
     async def stop(self, name: str) -> None:
-        """In an orderly way: what is under way is finished."""
+        """Stop gracefully: requests in flight are finished."""
         running = self._running.pop(_full_name(name, self._makes), None)
         if running is not None:
             await cancel_and_wait(running.task, seconds=_STOP_SECONDS)
@@ -167,7 +164,7 @@ class Controllers:
         """From one moment to the next."""
         running = self._running.get(_full_name(name, self._makes))
         if running is not None:
-            running.way.cut()
+            running.faults.cut()
             await self.stop(name)
 
     async def restart(self, name: str) -> None:

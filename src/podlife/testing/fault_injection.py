@@ -1,9 +1,9 @@
-"""A way to the API server that can be made as bad as a test needs: stalled, cut, its watches broken, answers lost.
+"""Faults on the connection to the API server: stalled, cut, watches broken, responses lost.
 
-    way.stall(); await cluster.advance(seconds=30); way.go_on()
+    faults.stall(); await cluster.advance(seconds=30); faults.resume()
 
-Everything a component asks goes through a way of its own, and then through the one that all share. What comes over a
-broken way looks as it does over a network: no answer, a refused connection, a stream that ends within.
+Each component has its own, and all share another behind it. Faults look as they do on a network: no response, a
+refused connection, a stream that ends in the middle.
 """
 
 from __future__ import annotations
@@ -16,15 +16,13 @@ from podlife.client.transport import NotSentError
 from podlife.errors import UnreachableError
 from podlife.wire import Handler, Request, Response
 
-__all__ = ["Disturbance", "Way"]
-
 Disturbance = Callable[[Request, Handler], Awaitable[Response]]
-"""Stands in the way of a request: passes it on, late or not at all, or answers instead."""
+"""Handles a request instead of the server: forwards it, late or not at all, or responds itself."""
 
 
-class Way:
-    """`disturb` may be set to anything that answers in the server's place. `loses_answers`: requests are carried out,
-    and nobody hears of it."""
+class FaultInjection:
+    """`disturb` handles requests instead of the server. With `loses_answers` requests are executed and their
+    responses lost."""
 
     def __init__(self, name: str, onwards: Handler) -> None:
         self.name = name
@@ -34,7 +32,7 @@ class Way:
         self._is_cut = False
         self._moving = asyncio.Event()
         self._moving.set()
-        # The reads of streams that are under way, in the order in which they began.
+        # Pending reads of streams, oldest first.
         self._reads: dict[asyncio.Timeout, None] = {}
         self._breaks = 0
 
@@ -47,22 +45,22 @@ class Way:
         return not self._moving.is_set()
 
     def stall(self) -> None:
-        """Nothing moves any more, in either direction, and nothing says so."""
+        """Nothing is transferred in either direction, and no error is raised."""
         self._moving.clear()
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         self._moving.set()
 
     def cut(self) -> None:
-        """Connections break, and new ones are refused."""
+        """Break connections and refuse new ones."""
         self._is_cut = True
         self.break_watches()
 
-    def mend(self) -> None:
+    def restore(self) -> None:
         self._is_cut = False
 
     def break_watches(self) -> None:
-        """Streams end within, and can be begun again."""
+        """End streams in the middle; they can be restarted."""
         self._breaks += 1
         now = asyncio.get_running_loop().time()
         for read in self._reads:
@@ -103,7 +101,7 @@ class Way:
                 yield piece
 
     async def _read(self, body: AsyncGenerator[bytes, None]) -> bytes:
-        """Raises TimeoutError when streams are broken meanwhile."""
+        """Raises TimeoutError if streams are broken meanwhile."""
         async with asyncio.timeout(None) as read:
             self._reads[read] = None
             try:

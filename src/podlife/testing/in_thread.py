@@ -1,9 +1,9 @@
-"""A cluster in real time for those who cannot share an event loop: clients that block, and kopf with a loop of its own.
+"""A cluster in real time for tests that cannot share its event loop: blocking clients, and kopf.
 
     with cluster_in_thread(nodes=2) as cluster:
         kubernetes.config.load_kube_config(str(cluster.kubeconfig))
 
-The cluster lives on an event loop in a thread; `call` runs an async function of the test's there and waits for it.
+The cluster runs on an event loop in a thread; `call` runs an async function of the test there and waits for it.
 """
 
 from __future__ import annotations
@@ -18,8 +18,6 @@ from typing import Any, TypeVar
 
 from podlife.errors import PodlifeError
 from podlife.testing.cluster import Cluster
-
-__all__ = ["ClusterInThread", "cluster_in_thread"]
 
 T = TypeVar("T")
 
@@ -77,7 +75,7 @@ def cluster_in_thread(**settings: Any) -> Iterator[ClusterInThread]:
     finally:
         if not ended.done():
             stopping[0]()
-        # What has ended it meanwhile is why the test failed, and more to the point than what the test made of it.
+        # The error that ended the cluster is the cause of the test's failure.
         _result(ended, "end", _STOP_SECONDS)
         thread.join(_STOP_SECONDS)
 

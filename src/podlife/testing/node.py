@@ -1,6 +1,6 @@
-"""A simulated node of a test's cluster: its machine, which goes on by itself, and the agent on it, which may be away.
+"""A simulated node of a test cluster: a machine, which keeps running, and the node agent, which can be stopped.
 
-The agent is the real one, with its own identity and its own way to the server; only its containers play a part.
+The agent is the real one, with its own identity and connection; only its containers are simulated.
 """
 
 from __future__ import annotations
@@ -20,19 +20,17 @@ from podlife.kubelet.node_status import FixedMachine, MachineFacts, NodeSettings
 from podlife.kubelet.runtime import ContainerState
 from podlife.kubelet.runtimes.sim import Script, SimRuntime, SimWorld
 from podlife.kubelet.settings import AgentSettings
-from podlife.testing.fault_injection import Way
+from podlife.testing.fault_injection import FaultInjection
 from podlife.testing.offline_pods import OfflineSource
 from podlife.testing.server import Server
 from podlife.wire import Peer
-
-__all__ = ["Node", "NodeSpec", "RunningContainer"]
 
 _GIB = 1 << 30
 _STOP_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class NodeSpec:
+class ClusterNodeSpec:
     """How a node presents itself. It registers with these labels and taints."""
 
     name: str
@@ -54,10 +52,12 @@ class RunningContainer:
     id: str
 
 
-class Node:
+class ClusterNode:
     """`machine` is the simulated world; `agent` is there while it runs."""
 
-    def __init__(self, spec: NodeSpec, number: int, server: Server, clock: Clock, script: Script) -> None:
+    def __init__(
+        self, spec: ClusterNodeSpec, number: int, server: Server, clock: Clock, script: Script
+    ) -> None:
         self.spec = spec
         self.agent: Agent | None = None
         self._address = f"100.64.{number >> 8}.{number & 255}"
@@ -67,7 +67,7 @@ class Node:
         self._clock = clock
         self._task: asyncio.Task[None] | None = None
         self._client: Client | None = None
-        self._way: Way | None = None
+        self._faults: FaultInjection | None = None
         self._group: asyncio.TaskGroup | None = None
 
     @property
@@ -83,11 +83,11 @@ class Node:
         return self.agent is not None and self.agent.reporter.registered.is_set()
 
     @property
-    def way(self) -> Way:
-        """The way to the server that only this node goes; a new one each time its agent is started."""
-        if self._way is None:
+    def faults(self) -> FaultInjection:
+        """Faults of this node's connection; a new one each time its agent is started."""
+        if self._faults is None:
             raise ConfigError(f"the agent of node {self.name} does not run: start it first")
-        return self._way
+        return self._faults
 
     @property
     def containers(self) -> tuple[RunningContainer, ...]:
@@ -106,13 +106,13 @@ class Node:
         )
 
     async def start(self) -> None:
-        """Put an agent to work, which goes on with what is there. One that runs already is left alone."""
+        """Start the node agent, which continues with existing pods. No effect if it is running."""
         if self._task is not None:
             return
         if self._group is None:
             raise ConfigError("the cluster does not run: use it in `async with Cluster(...) as cluster:`")
         peer = Peer(f"system:node:{self.name}", ("system:nodes",))
-        self._client, self._way = self._server.connect(self.name, peer)
+        self._client, self._faults = self._server.connect(self.name, peer)
         self.agent = Agent(
             self._client, SimRuntime(self.machine), self._settings(), self._clock, machine=self._facts()
         )
@@ -120,11 +120,11 @@ class Node:
 
     async def stop(self) -> None:
         """The agent is gone from one moment to the next and says nothing more; its containers run on."""
-        task, client, way = self._task, self._client, self._way
-        if task is None or client is None or way is None:
+        task, client, faults = self._task, self._client, self._faults
+        if task is None or client is None or faults is None:
             return
-        self._task = self._client = self._way = self.agent = None
-        way.cut()
+        self._task = self._client = self._faults = self.agent = None
+        faults.cut()
         await cancel_and_wait(task, seconds=_STOP_SECONDS)
         await client.close()
 
@@ -151,7 +151,7 @@ class Node:
             await client.close()
 
     def end_container(self, pod: str, container: str = "", *, exit_code: int = 1) -> None:
-        """A running container of the pod ends by itself, now. Raises ConfigError when there is none."""
+        """End a running container of the pod now. Raises ConfigError if there is none."""
         for each in self.containers:
             if each.pod == pod and container in ("", each.name):
                 self.machine.end(self.machine.containers[each.id], exit_code)

@@ -1,8 +1,8 @@
-"""Pods as a simulated node takes them: what would be asked over the network is asked of the container's script.
+"""Pods for simulated nodes: network probes and hooks are answered by the container's script.
 
-A simulated container has no address that answers, and under virtual time nobody waits for a socket. So a probe or hook
-by HTTP, TCP or gRPC becomes a command with the same words (`httpGet /healthz`), which `Behaviour.exec` answers; where
-it answers nothing, all is well.
+A simulated container has no address, and under virtual time sockets are not waited for. HTTP, TCP and gRPC probes and
+hooks become commands with the same words (`httpGet /healthz`), which `Behaviour.exec` answers; without an answer they
+succeed.
 """
 
 from __future__ import annotations
@@ -14,15 +14,13 @@ from typing import Any
 from podlife.api.codec import Object
 from podlife.kubelet.config.pod_source import PodSource
 
-__all__ = ["OfflineSource"]
-
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 _HOOKS = ("postStart", "preStop")
 _OVER_NETWORK = {"httpGet": "path", "tcpSocket": "port", "grpc": "service"}
 
 
 class OfflineSource(PodSource):
-    """Stands before an agent's source of pods."""
+    """Wraps an agent's source of pods."""
 
     def __init__(self, source: PodSource) -> None:
         super().__init__(asyncio.Event())

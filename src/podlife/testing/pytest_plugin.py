@@ -1,12 +1,12 @@
-"""The test kit for pytest: fixtures, and virtual time for the async tests that use them.
+"""pytest plugin: fixtures, and virtual time for the async tests that use them.
 
-* `podlife_cluster`: a cluster under virtual time, at work when the test begins. `@pytest.mark.podlife_cluster(nodes=3)`
-  has what `Cluster` is made with; a fixture of your own by this name may return any other `Cluster`.
-* `podlife_real_cluster`: one in real time with a socket, in a thread of its own, for clients that block and for kopf.
+* `podlife_cluster`: a running cluster under virtual time. `@pytest.mark.podlife_cluster(nodes=3)` takes the arguments
+  of `Cluster`; a fixture of the same name may return any other `Cluster`.
+* `podlife_real_cluster`: a cluster in real time with a socket, in its own thread, for blocking clients and kopf.
 * `@pytest.mark.virtual_time`: an async test under virtual time without a cluster.
 
-It works beside pytest-asyncio and without it. Loaded in every pytest that has podlife installed, so it imports nothing
-before it is used.
+Works with and without pytest-asyncio. pytest loads it wherever podlife is installed, so it imports nothing before
+use.
 """
 
 from __future__ import annotations

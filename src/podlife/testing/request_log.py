@@ -1,6 +1,6 @@
-"""What was asked of the API server, by whom and when: every request that reached it and is no mere reading.
+"""Requests that reached the API server, with time and client, except reads.
 
-Who it was is what it calls itself, as over a network: its User-Agent.
+A client is identified by its User-Agent.
 """
 
 from __future__ import annotations
@@ -14,16 +14,14 @@ from typing import Any
 
 from podlife.wire import Handler, Request, Response
 
-__all__ = ["Audit", "Entry"]
-
 # So many of the last ones are kept.
 _MOST_ENTRIES = 100_000
-# Heartbeats and what is told of happenings: a cluster at rest writes them, too.
+# Heartbeats and events, which an idle cluster writes too.
 _BACKGROUND = ("/leases", "/events")
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class LoggedRequest:
     """One request. `at` is the event loop's time, `who` the component (`n1`, `replicaset-controller`; `test` for the
     client of the test)."""
 
@@ -55,17 +53,17 @@ class Entry:
         return f"{self.at:10.3f}  {self.who:32} {self.method:6} {self.status} {self.path}"
 
 
-class Audit:
+class RequestLog:
     """`listeners` are told of each entry as it comes. `changed_at` is when something last changed that is more than a
     heartbeat."""
 
     def __init__(self) -> None:
-        self.entries: deque[Entry] = deque(maxlen=_MOST_ENTRIES)
-        self.listeners: list[Callable[[Entry], None]] = []
+        self.entries: deque[LoggedRequest] = deque(maxlen=_MOST_ENTRIES)
+        self.listeners: list[Callable[[LoggedRequest], None]] = []
         self.changed_at = 0.0
 
     def over(self, handler: Handler) -> Handler:
-        """The same handler, with everything noted that it is asked."""
+        """The handler with logging of its requests."""
 
         async def noted(request: Request) -> Response:
             response = await handler(request)
@@ -77,14 +75,14 @@ class Audit:
 
     def _note(self, request: Request, status: int) -> None:
         at, who = asyncio.get_running_loop().time(), request.headers.get("User-Agent", "")
-        entry = Entry(at, who, request.method, request.path, status, request.body)
+        entry = LoggedRequest(at, who, request.method, request.path, status, request.body)
         self.entries.append(entry)
         if entry.is_success and not any(part in request.path for part in _BACKGROUND):
             self.changed_at = at
         for listener in self.listeners:
             listener(entry)
 
-    def find(self, *, who: str = "", method: str = "", path: str = "") -> list[Entry]:
+    def find(self, *, who: str = "", method: str = "", path: str = "") -> list[LoggedRequest]:
         """Those of a component, with a method, with this in their path."""
         return [
             entry
@@ -92,5 +90,5 @@ class Audit:
             if who in ("", entry.who) and method in ("", entry.method) and path in entry.path
         ]
 
-    def __iter__(self) -> Iterator[Entry]:
+    def __iter__(self) -> Iterator[LoggedRequest]:
         return iter(self.entries)

@@ -12,8 +12,6 @@ from fnmatch import fnmatchcase
 from podlife.kubelet.runtime import ContainerConfig, SandboxConfig
 from podlife.kubelet.runtimes.sim import Behaviour
 
-__all__ = ["Rules"]
-
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
@@ -33,7 +31,7 @@ class _Rule:
         )
 
 
-class Rules:
+class BehaviourRules:
     """The script of every node's machine."""
 
     def __init__(self) -> None:

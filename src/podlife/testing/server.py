@@ -1,4 +1,4 @@
-"""The API server of a test's cluster: everything in memory, and a socket only where somebody asks for one."""
+"""The API server of a test cluster: in memory, with a socket only on request."""
 
 from __future__ import annotations
 
@@ -16,21 +16,19 @@ from podlife.apiserver.settings import ApiServerSettings
 from podlife.apiserver.storage import MemoryStore
 from podlife.client import Client, InProcessTransport
 from podlife.clock import Clock
-from podlife.testing.fault_injection import Way
-from podlife.testing.request_log import Audit
+from podlife.testing.fault_injection import FaultInjection
+from podlife.testing.request_log import RequestLog
 from podlife.wire import Peer
-
-__all__ = ["Server"]
 
 _ADMINISTRATOR = Peer("admin", ("system:masters",))
 _STOP_SECONDS = 2.0
 
 
 class Server:
-    """`way` is what everybody's requests go through; `handler` the server itself, without anything in between."""
+    """All requests pass `faults`; `handler` is the server itself."""
 
     def __init__(self, clock: Clock, chance: random.Random, *, toleration_seconds: int) -> None:
-        self.audit = Audit()
+        self.audit = RequestLog()
         self.kubeconfig: Path | None = None
         self._clock = clock
         self.handler: ApiHandler = assemble(
@@ -42,19 +40,18 @@ class Server:
             unreachable_toleration_seconds=toleration_seconds,
         )
         self._direct = self.audit.over(self.handler)
-        self.way = Way("the API server", self._direct)
+        self.faults = FaultInjection("the API server", self._direct)
 
     async def prepare(self) -> None:
         await create_system_namespaces(self.handler.registry, ADMIN)
 
     def connect(
         self, name: str, peer: Peer = _ADMINISTRATOR, *, is_beside: bool = False
-    ) -> tuple[Client, Way]:
-        """A client of its own for a component, and the way that only it goes. One that is beside does not share the
-        way of all: nothing that happens there concerns it."""
-        way = Way(name, self._direct if is_beside else self.way)
-        transport = InProcessTransport(way, headers={"User-Agent": name}, peer=peer)
-        return Client(transport), way
+    ) -> tuple[Client, FaultInjection]:
+        """A client for a component, and the faults of its connection. With `is_beside` it bypasses the shared ones."""
+        faults = FaultInjection(name, self._direct if is_beside else self.faults)
+        transport = InProcessTransport(faults, headers={"User-Agent": name}, peer=peer)
+        return Client(transport), faults
 
     async def listen(self, stack: AsyncExitStack) -> None:
         """Answer on a free port of this machine as well, until the stack is left."""
@@ -66,8 +63,8 @@ class Server:
         identities = prepare_identities(ApiServerSettings(port=0), folder, self._clock)
         self.handler.authenticator = Authenticator(TokenFile(identities.tokens_file))
         tls = identities.ca.server_context(identities.serving_file)
-        face = HttpServer(self.way, tls=tls, identify=self.handler.authenticator.authenticate)
-        await face.start("127.0.0.1", 0)
-        stack.push_async_callback(face.stop, seconds=_STOP_SECONDS)
-        write_kubeconfigs(folder, f"https://127.0.0.1:{face.port}", identities)
+        http = HttpServer(self.faults, tls=tls, identify=self.handler.authenticator.authenticate)
+        await http.start("127.0.0.1", 0)
+        stack.push_async_callback(http.stop, seconds=_STOP_SECONDS)
+        write_kubeconfigs(folder, f"https://127.0.0.1:{http.port}", identities)
         self.kubeconfig = folder / "admin.kubeconfig"

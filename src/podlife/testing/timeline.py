@@ -18,11 +18,9 @@ from podlife.api.codec import Object
 from podlife.client import Bookmark, Client, EventType, Ref
 from podlife.errors import ExpiredError
 
-__all__ = ["Change", "Timeline", "is_gone", "is_terminating"]
-
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ObservedChange:
     """`at` is the event loop's time. Of an object that is gone, `object` is its last state."""
 
     at: float
@@ -39,11 +37,11 @@ class Change:
         return str(self.object["metadata"]["uid"])
 
 
-def is_gone(change: Change) -> bool:
+def is_gone(change: ObservedChange) -> bool:
     return change.is_gone
 
 
-def is_terminating(change: Change) -> bool:
+def is_terminating(change: ObservedChange) -> bool:
     return "deletionTimestamp" in change.object["metadata"]
 
 
@@ -51,7 +49,7 @@ class Timeline:
     """`changes` are all there were, in order. Times are counted from its beginning."""
 
     def __init__(self, client: Client, refs: Sequence[Ref]) -> None:
-        self.changes: list[Change] = []
+        self.changes: list[ObservedChange] = []
         self.began_at = asyncio.get_running_loop().time()
         self._client = client
         self._refs = refs
@@ -66,18 +64,18 @@ class Timeline:
     async def wait_for_sync(self) -> None:
         await self._synced.wait()
 
-    def of(self, kind: str, name: str) -> list[Change]:
+    def of(self, kind: str, name: str) -> list[ObservedChange]:
         return [each for each in self.changes if (each.kind, each.name) == (kind, name)]
 
-    def first(self, kind: str, name: str, holds: Callable[[Change], object]) -> float | None:
+    def first(self, kind: str, name: str, holds: Callable[[ObservedChange], object]) -> float | None:
         """How long it took until it first was so, in seconds; None where it never was."""
         for change in self.of(kind, name):
             if holds(change):
                 return change.at - self.began_at
         return None
 
-    def states(self, kind: str, name: str, show: Callable[[Change], Any]) -> list[Any]:
-        """What was shown of it, one after the other, without repetitions."""
+    def states(self, kind: str, name: str, show: Callable[[ObservedChange], Any]) -> list[Any]:
+        """Its observed states in order, without repetitions."""
         shown: list[Any] = []
         for change in self.of(kind, name):
             if not shown or shown[-1] != show(change):
@@ -93,11 +91,11 @@ class Timeline:
 
     async def _follow_once(self, ref: Ref) -> None:
         loop = asyncio.get_running_loop()
-        async with aclosing(self._client.follow(ref)) as events:
+        async with aclosing(self._client.list_watch(ref)) as events:
             async for event in events:
                 if not isinstance(event, Bookmark):
                     gone = event.type is EventType.DELETED
-                    self.changes.append(Change(loop.time(), ref.kind, event.object, gone))
+                    self.changes.append(ObservedChange(loop.time(), ref.kind, event.object, gone))
                 elif event.is_synced:
                     self._unsynced.discard(ref)
                     if not self._unsynced:

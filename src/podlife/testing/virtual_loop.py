@@ -1,8 +1,8 @@
-"""An event loop in which waiting takes no time: when nothing is left to do, its clock jumps to the next timer.
+"""An event loop with virtual time: when no task can run, its clock advances to the next timer.
 
-`@virtual_time` runs an async test on such a loop. Sockets and threads work, but nobody waits for them while a timer is
-due; so use it where everything happens in one process. What happens happens in the same order in every run: tasks are
-numbered, and a set of them is gone through by number, not by where they lie in memory.
+`@virtual_time` runs an async test on such a loop. Sockets and threads work but are not waited for while a timer is
+due, so use it for tests within one process. Runs are deterministic: tasks are numbered, and sets of tasks are
+iterated by number, not by memory address.
 """
 
 from __future__ import annotations
@@ -18,18 +18,16 @@ from typing import Any, ParamSpec
 
 from podlife.errors import PodlifeError
 
-__all__ = ["EndlessWaitError", "LoopClock", "VirtualTimeLoop", "run_virtually", "virtual_time"]
-
 P = ParamSpec("P")
 
-# Nobody means to wait for longer: a wait for what never comes would go on through heartbeat after heartbeat.
+# Longest wait: otherwise a wait for something that never happens continues through all heartbeats.
 _MOST_SECONDS = 90 * 86_400.0
-# Nor that so much happens at one moment: parts of a cluster that undo each other's work would go on for ever.
+# Most steps at one moment: components that undo each other's work would never stop.
 _MOST_ROUNDS = 200_000
 _CREEP_ROUNDS = 10_000
 # How early a timer may come: what asyncio takes the clock to resolve.
 _RESOLUTION_SECONDS = time.get_clock_info("monotonic").resolution
-# With no timer at all only a thread or a socket can wake the loop: it is waited for, but not for ever.
+# Without timers only a thread or a socket can wake the loop: wait for it, with a limit.
 _OUTSIDE_SECONDS = 10.0
 
 
@@ -126,7 +124,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
 
 
 class LoopClock:
-    """The wall clock of a machine: goes with the event loop's, and may be off."""
+    """The wall clock of a machine: follows the event loop's time, with an offset."""
 
     def __init__(self, *, off_seconds: float = 0.0) -> None:
         self._start = datetime(2030, 1, 1, tzinfo=UTC) + timedelta(seconds=off_seconds)

@@ -1,6 +1,6 @@
-"""Waiting in a test: until everything has happened that can, until nothing changes any more, until something is so.
+"""Waits for tests: until no task can run, until nothing changes, until a condition holds.
 
-Each wait has a limit, in the event loop's own time, and says what was going on when it did not come about.
+Each wait has a limit in the event loop's time and reports what was going on if it expires.
 """
 
 from __future__ import annotations
@@ -10,28 +10,19 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from podlife.testing.request_log import Audit
+from podlife.testing.request_log import RequestLog
 from podlife.testing.virtual_loop import VirtualTimeLoop
-
-__all__ = [
-    "PATIENCE_SECONDS",
-    "QUIET_SECONDS",
-    "NotSettledError",
-    "let_happen",
-    "wait_for_rest",
-    "wait_until",
-]
 
 # How long nothing has to happen until a cluster is at rest, and how long that is waited for.
 QUIET_SECONDS = 5.0
 PATIENCE_SECONDS = 600.0
-# How often a condition is looked at, and how much of what happened is told.
+# Poll interval of conditions, and how much of the recent activity is reported.
 _LOOK_SECONDS = 0.1
 _TOLD = 10
 
 
 class NotSettledError(AssertionError):
-    """What was waited for did not come; the text has what was going on."""
+    """A wait expired; the message has the recent activity."""
 
 
 async def let_happen() -> None:
@@ -40,7 +31,7 @@ async def let_happen() -> None:
     await (loop.idle() if isinstance(loop, VirtualTimeLoop) else asyncio.sleep(0))
 
 
-async def wait_for_rest(audit: Audit, *, quiet_seconds: float, within: float) -> None:
+async def wait_for_rest(audit: RequestLog, *, quiet_seconds: float, within: float) -> None:
     """Until nothing has changed for a while. Raises NotSettledError."""
     loop = asyncio.get_running_loop()
     began = loop.time()

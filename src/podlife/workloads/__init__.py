@@ -1,7 +1,7 @@
-"""The controllers of Kubernetes' own workloads, built on pod control and nothing else.
+"""Controllers of Kubernetes' workloads.
 
-Each runs on any API server: `podlife controllers run`, or in a program of one's own with a `ControlPlane`.
-`CONTROLLERS` has all of them by the names that kube-controller-manager gives them; one is imported when it is made.
+Each runs against any API server: with `podlife controllers run`, or in your own program with a `ControlPlane`.
+`CONTROLLERS` maps the names of kube-controller-manager to factories; a controller is imported when it is created.
 """
 
 from __future__ import annotations

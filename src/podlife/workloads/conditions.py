@@ -1,6 +1,6 @@
-"""Conditions of a status, as they stand in the API: dictionaries in a list, one of each type. Pure.
+"""Conditions of a status as in the API: a list of dictionaries, one per type. Pure.
 
-Lists are never changed in place: what is returned is new, and what was given can still be compared with it.
+Lists are never modified in place, so the result can be compared with the input.
 """
 
 from __future__ import annotations
@@ -12,20 +12,11 @@ from typing import Any
 
 from podlife.api.codec import format_time
 
-__all__ = [
-    "Condition",
-    "Conditions",
-    "find_condition",
-    "has_condition",
-    "with_condition",
-    "without_condition",
-]
-
 Conditions = list[dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class ConditionDict:
     """A condition to be set."""
 
     type: str

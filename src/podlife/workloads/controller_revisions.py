@@ -1,8 +1,8 @@
-"""ControllerRevisions: what the template of a StatefulSet or a DaemonSet was at each of its revisions.
+"""ControllerRevisions: the history of the templates of StatefulSets and DaemonSets.
 
-A revision holds a patch that restores the template. It is written, byte for byte, as kube-controller-manager writes it,
-and named by the same hash: a workload that either of them has managed gets no new revision, and so no rollout, from
-the other. Which revision is wanted and which may go is for the controllers; what is here only finds, claims and writes.
+A revision holds a patch that restores the template. It is byte for byte what kube-controller-manager writes and has
+the same hash in its name: a workload that one of them has managed gets no new revision, and no rollout, from the
+other. This module finds, claims and writes revisions; which are needed is left to the controllers.
 """
 
 from __future__ import annotations
@@ -25,25 +25,7 @@ from podlife.informer import CacheReader
 from podlife.informer.indexes import Indexer
 from podlife.podcontrol import ClaimSettings, ControllerRefManager, Owner, controller_index_key, recheck_owner
 from podlife.workloads.status import next_collision_count
-from podlife.workloads.views import Metadata, Template
-
-__all__ = [
-    "HASH_LABEL",
-    "REVISION_INDEXERS",
-    "ControllerRevision",
-    "Draft",
-    "History",
-    "canonical_json",
-    "in_order",
-    "is_revision_of",
-    "is_written_as",
-    "next_number",
-    "revision_hash",
-    "revision_name",
-    "surplus",
-    "template_of",
-    "template_patch",
-]
+from podlife.workloads.views import Template, WorkloadMetadata
 
 HASH_LABEL = "controller.kubernetes.io/hash"
 
@@ -52,15 +34,15 @@ _BY_CONTROLLER = "controller"
 _MOST_OF_OWNER_NAME = 223
 _SAFE_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 _LONG_NUMBER = re.compile(rb"\d{16}")
-# Go reads no such number at all; whatever is written of it, it is no template's.
+# Go cannot parse such a number, so no template has it.
 _BEYOND_FLOATS = 10**308
 _BEGINNING = datetime.min.replace(tzinfo=UTC)
 
 
 class ControllerRevision(msgspec.Struct):
-    metadata: Metadata
+    metadata: WorkloadMetadata
     revision: int = 0
-    # Any JSON at all may stand here: whose revision it is knows what to make of it.
+    # Any JSON: its owner interprets it.
     data: Any = None
 
 
@@ -95,7 +77,7 @@ def _through_floats(value: object) -> object:
 
 
 def template_patch(template: Template) -> bytes:
-    """The patch that restores this template, as it stands in a revision's data."""
+    """The patch that restores this template, as in a revision's data."""
     return canonical_json({"spec": {"template": {**template, "$patch": "replace"}}})
 
 
@@ -174,8 +156,8 @@ def surplus(
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
-    """A revision to be made."""
+class RevisionDraft:
+    """A revision to create."""
 
     data: bytes
     number: int
@@ -203,7 +185,7 @@ class Draft:
 
 
 class History:
-    """The revisions of the workloads of one kind. `on_write` is told what the server has answered to each write."""
+    """The revisions of workloads of one kind. `on_write` is called with the result of each write."""
 
     def __init__(
         self,
@@ -241,7 +223,7 @@ class History:
         return in_order(claim.claimed)
 
     async def create(
-        self, owner: Owner, draft: Draft, collision_count: int
+        self, owner: Owner, draft: RevisionDraft, collision_count: int
     ) -> tuple[ControllerRevision, int]:
         """Make the revision. One that is there already with the same data is as good; where the name is taken by
         other data the next name is tried. Returns the count of collisions by then, too."""

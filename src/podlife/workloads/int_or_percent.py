@@ -1,4 +1,4 @@
-"""What may be given as a number or as a percentage: how many pods an update may take away or add. Pure."""
+"""Fields that are a number or a percentage (`maxUnavailable`, `maxSurge`). Pure."""
 
 from __future__ import annotations
 
@@ -6,11 +6,9 @@ import re
 
 from podlife.podcontrol import InvalidInputError
 
-__all__ = ["IntOrPercent", "scaled"]
-
 IntOrPercent = int | str
 
-# More than fits 64 bits is a number to nobody.
+# Numbers beyond 64 bits are invalid.
 _PERCENT = re.compile(r"([0-9]{1,18})%", re.ASCII)
 
 

@@ -1,8 +1,8 @@
-"""What becomes of pods, told to the controllers of one kind of workload: a handler for the informer of pods.
+"""Pod event handler of the workload controllers.
 
-A pod's event lowers what its owner expects and enqueues the owner; the pod of an owner of the same name but another
-UID is nobody's. A pod without an owner enqueues all who select it, since one of them may adopt it. A pod that is asked
-to go counts as gone (EX rules): it is seen twice, and counts once.
+An event of a pod lowers the expectations of its owner and enqueues the owner; a reference with another UID than the
+owner of that name is ignored. A pod without an owner enqueues all objects that select it, because one of them may
+adopt it. A pod that is being deleted counts as deleted (EX rules): it is observed twice and counted once.
 """
 
 from __future__ import annotations
@@ -17,9 +17,7 @@ from podlife.informer import CacheReader
 from podlife.informer.cache import HasMetadata
 from podlife.informer.indexes import Indexer, Key
 from podlife.podcontrol import BY_NAMESPACE, UidTrackedExpectations
-from podlife.workloads.views import Metadata, PodMetadata
-
-__all__ = ["BY_NAMESPACE", "OWNER_INDEXERS", "Keys", "OwnedPods", "key_of"]
+from podlife.workloads.views import PodMetadata, WorkloadMetadata
 
 W = TypeVar("W", bound=HasMetadata)
 
@@ -35,23 +33,23 @@ class Owned(Protocol):
     """A pod; or whatever else a workload owns and adopts by its labels: ControllerRevisions, ReplicaSets."""
 
     @property
-    def metadata(self) -> PodMetadata | Metadata: ...
+    def metadata(self) -> PodMetadata | WorkloadMetadata: ...
 
 
-class Observer(Protocol):
+class ExpectationObserver(Protocol):
     """What is told of pods that came and went, before their owner is enqueued; see `podcontrol.expectations`."""
 
     def observe_creation(self, key: Key, /) -> None: ...
     def observe_deletion(self, key: Key, uid: str, /) -> None: ...
 
 
-class Keys(Protocol):
+class OwnerKeys(Protocol):
     """Where owners are enqueued: a work queue, or what passes keys on to one a little later."""
 
     def add(self, key: Key, /) -> None: ...
 
 
-class OwnedPods(Generic[W]):
+class PodEventHandler(Generic[W]):
     """`selector_of` says which pods an owner selects; one that raises ValueError selects none. `matters` says of a pod
     that stays its owner's, with the labels it has, whether a change is anything to the owner: every one is, unless
     it is given."""
@@ -60,9 +58,9 @@ class OwnedPods(Generic[W]):
         self,
         ref: Ref,
         owners: CacheReader[W],
-        queue: Keys,
+        queue: OwnerKeys,
         selector_of: Callable[[W], LabelSelector],
-        expectations: Observer | UidTrackedExpectations | None = None,
+        expectations: ExpectationObserver | UidTrackedExpectations | None = None,
         *,
         matters: Callable[[Any, Any], bool] | None = None,
     ) -> None:
@@ -87,7 +85,7 @@ class OwnedPods(Generic[W]):
 
     def on_update(self, old: Owned, new: Owned) -> None:
         if old.metadata.uid != new.metadata.uid:
-            # One was deleted and another made under its name, with nothing seen in between.
+            # Deleted and recreated under its name, with no event in between.
             self.on_delete(old)
             self.on_add(new)
             return

@@ -1,8 +1,8 @@
-"""Writing a workload's status: only what has changed, and only onto the object it was decided for.
+"""Writes the status of a workload: only changed fields, and only to the object they were computed from.
 
-A status is a dictionary as the server encodes it: counts that are zero are left out where the server leaves them out.
-The patch names UID and resourceVersion. A write that somebody overtook is tried once more on the newest state, as
-upstream does; what else goes wrong is raised, and the key comes again.
+A status is a dictionary as the server encodes it: zero counts are omitted where the server omits them. The patch
+carries UID and resourceVersion. After a conflict it is tried once more on the newest state, as upstream; other errors
+are raised, and the key is retried.
 """
 
 from __future__ import annotations
@@ -10,9 +10,7 @@ from __future__ import annotations
 from podlife.api.codec import Object
 from podlife.client import Client, Ref
 from podlife.errors import ConflictError, NotFoundError
-from podlife.workloads.views import Metadata, Status
-
-__all__ = ["changed_fields", "next_collision_count", "write_status"]
+from podlife.workloads.views import Status, WorkloadMetadata
 
 
 def changed_fields(old: Status, new: Status) -> Status:
@@ -23,12 +21,12 @@ def changed_fields(old: Status, new: Status) -> Status:
 
 
 def next_collision_count(count: int | None) -> int:
-    """One more name was taken by somebody else. It begins again where an int32 ends: the server would refuse more."""
+    """The next collision count. It wraps at int32, because the server refuses more."""
     return ((count or 0) + 1) & 0x7FFFFFFF
 
 
 async def write_status(
-    client: Client, ref: Ref, metadata: Metadata, old: Status, new: Status
+    client: Client, ref: Ref, metadata: WorkloadMetadata, old: Status, new: Status
 ) -> Object | None:
     """The object as it was written; None when there was nothing to write, or nobody to write it for any more.
 
@@ -53,7 +51,7 @@ async def write_status(
 
 
 async def _patch(
-    client: Client, ref: Ref, metadata: Metadata, status: Status, resource_version: str
+    client: Client, ref: Ref, metadata: WorkloadMetadata, status: Status, resource_version: str
 ) -> Object:
     about = {"uid": metadata.uid, "resourceVersion": resource_version}
     written: Object = await client.patch(

@@ -1,7 +1,7 @@
-"""Deletes Jobs that have finished and whose `ttlSecondsAfterFinished` is over, with everything they own.
+"""Deletes finished Jobs whose `ttlSecondsAfterFinished` has passed, with their dependents.
 
-A cache may be behind a change of the time to live, so the server is asked once more before the delete; and the delete
-means the Job that was asked for, not one that was created under its name since.
+A cache may lag behind a change of the TTL, so the Job is read from the server before it is deleted; the delete
+carries its UID.
 """
 
 from __future__ import annotations
@@ -16,8 +16,6 @@ from podlife.informer.indexes import Key
 from podlife.workloads.job.views import Job
 from podlife.workloads.pod_event_handler import OWNER_INDEXERS, key_of
 from podlife.workqueue import RateLimitedQueue
-
-__all__ = ["TtlAfterFinishedController", "time_to_live"]
 
 
 def time_to_live(job: Job, now: datetime) -> timedelta | None:
@@ -47,7 +45,7 @@ class TtlAfterFinishedController:
     def __init__(self, plane: ControlPlane, *, workers: int = 5) -> None:
         self._client = plane.client
         self._clock = plane.clock
-        self._acts = plane.acts
+        self._action_log = plane.action_log
         self._jobs = plane.informer(JOBS, view=Job, indexers=OWNER_INDEXERS)
         self.queue: RateLimitedQueue[Key] = RateLimitedQueue("ttl_jobs_to_delete")
         self.controller = Controller(self.name, self.queue, self.reconcile, workers=workers)
@@ -84,8 +82,10 @@ class TtlAfterFinishedController:
                 return left
             options = DeleteOptions(propagation_policy="Foreground", uid=fresh.metadata.uid)
             await self._client.delete(JOBS, name, namespace, options=options)
-            self._acts.note(f"Job {namespace}/{name}", "deleted, its time to live is over", "times deleted")
+            self._action_log.note(
+                f"Job {namespace}/{name}", "deleted, its time to live is over", "times deleted"
+            )
         except (NotFoundError, ConflictError):
-            # Somebody was faster: what is there now comes with an event of its own.
+            # A conflict: the new state arrives with its own event.
             return None
         return None

@@ -1,8 +1,7 @@
-"""What the workload controllers decode of pods and of their own objects.
+"""Views of pods and workload metadata that the workload controllers share.
 
-They share one view of pods, so that however many of them run, pods are watched and kept once. Of a workload's own
-object the template and the status stay plain dictionaries: what a pod is made of is lossless, and a status is compared
-as it stands on the server.
+All controllers use one view of pods, so pods are watched and cached once. Template and status of a workload stay
+plain dictionaries: a template is lossless, and a status is compared as the server has it.
 """
 
 from __future__ import annotations
@@ -15,30 +14,19 @@ import msgspec
 from podlife.api import views as api
 from podlife.podcontrol import views as podcontrol
 
-__all__ = [
-    "LabelSelectorDict",
-    "Metadata",
-    "Pod",
-    "PodMetadata",
-    "PodSpec",
-    "PodStatus",
-    "Status",
-    "Template",
-]
-
 Template = dict[str, Any]
 Status = dict[str, Any]
 LabelSelectorDict = dict[str, Any]
 
 
-class Metadata(api.Metadata):
+class WorkloadMetadata(api.Metadata):
     """Of a workload."""
 
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
 
 
-PodMetadata = podcontrol.PodMetadata
+PodMetadata = podcontrol.OwnedPodMetadata
 
 
 class ClaimSource(msgspec.Struct, rename="camel", gc=False):
@@ -68,7 +56,7 @@ class Affinity(msgspec.Struct, rename="camel", gc=False):
     node_affinity: NodeAffinity | None = None
 
 
-class PodSpec(podcontrol.PodSpec, rename="camel", gc=False):
+class WorkloadPodSpec(podcontrol.OwnedPodSpec, rename="camel", gc=False):
     # What gives a pod of a StatefulSet its identity.
     hostname: str = ""
     subdomain: str = ""
@@ -83,23 +71,23 @@ class Terminated(msgspec.Struct, rename="camel", gc=False):
     finished_at: datetime | None = None
 
 
-class ContainerState(msgspec.Struct, rename="camel", gc=False):
+class WorkloadContainerState(msgspec.Struct, rename="camel", gc=False):
     terminated: Terminated | None = None
 
 
-class ContainerStatus(podcontrol.ContainerStatus, rename="camel", gc=False):
-    state: ContainerState | None = None
+class WorkloadContainerStatus(podcontrol.OwnedContainerStatus, rename="camel", gc=False):
+    state: WorkloadContainerState | None = None
 
 
-class PodStatus(podcontrol.PodStatus, rename="camel", gc=False):
+class WorkloadPodStatus(podcontrol.OwnedPodStatus, rename="camel", gc=False):
     reason: str = ""
     message: str = ""
     start_time: datetime | None = None
-    container_statuses: tuple[ContainerStatus, ...] = ()
-    init_container_statuses: tuple[ContainerStatus, ...] = ()
+    container_statuses: tuple[WorkloadContainerStatus, ...] = ()
+    init_container_statuses: tuple[WorkloadContainerStatus, ...] = ()
 
 
-class Pod(podcontrol.Pod, gc=False):
+class WorkloadPod(podcontrol.OwnedPod, gc=False):
     metadata: PodMetadata
-    spec: PodSpec = msgspec.field(default_factory=PodSpec)
-    status: PodStatus = msgspec.field(default_factory=PodStatus)
+    spec: WorkloadPodSpec = msgspec.field(default_factory=WorkloadPodSpec)
+    status: WorkloadPodStatus = msgspec.field(default_factory=WorkloadPodStatus)

@@ -14,8 +14,6 @@ from sortedcontainers import SortedDict
 
 from podlife.workqueue.queue import K, Queue
 
-__all__ = ["DelayingQueue"]
-
 
 class DelayingQueue(Queue[K]):
     def __init__(self, name: str = "") -> None:

@@ -9,8 +9,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 
-__all__ = ["SECONDS", "Distribution", "QueueMetrics"]
-
 # From ten nanoseconds to ten seconds and more: client-go's buckets, so that dashboards fit.
 SECONDS: tuple[float, ...] = tuple(10.0**power for power in range(-8, 2))
 
@@ -49,6 +47,6 @@ class QueueMetrics:
     def __init__(self) -> None:
         self.adds = 0
         self.retries = 0
-        # How long keys waited until somebody took them, and how long they were worked on.
+        # How long keys waited in the queue, and how long they were processed.
         self.queue_seconds = Distribution()
         self.work_seconds = Distribution()

@@ -15,8 +15,6 @@ from typing import Generic, TypeVar
 from podlife.errors import PodlifeError
 from podlife.workqueue.metrics import QueueMetrics
 
-__all__ = ["K", "Queue", "ShutDownError"]
-
 K = TypeVar("K", bound=Hashable)
 
 
@@ -29,7 +27,7 @@ class Queue(Generic[K]):
         self.name = name
         self.metrics = QueueMetrics()
         self._order: deque[K] = deque()
-        # Everything that needs work, and since when; client-go's dirty set.
+        # Keys that need processing, and since when; client-go's dirty set.
         self._waiting_since: dict[K, float] = {}
         self._working_since: dict[K, float] = {}
         self._getters: deque[asyncio.Future[None]] = deque()
@@ -80,7 +78,7 @@ class Queue(Generic[K]):
         that nobody works on: its worker would be another's."""
         started = self._working_since.pop(key, None)
         if started is None:
-            raise ValueError(f"nobody works on {key!r}")
+            raise ValueError(f"key {key!r} is not being processed")
         self.metrics.work_seconds.observe(asyncio.get_running_loop().time() - started)
         if key in self._waiting_since:
             self._put_in_order(key)

@@ -12,8 +12,6 @@ from typing import Generic, Protocol, TypeVar
 from podlife.workqueue.queue import K
 from podlife.workqueue.token_bucket import TokenBucket
 
-__all__ = ["BucketLimiter", "ExponentialLimiter", "LongestLimiter", "RateLimiter", "longest_of"]
-
 K_contra = TypeVar("K_contra", contravariant=True)
 
 
@@ -67,7 +65,7 @@ class BucketLimiter(Generic[K]):
 
 
 class LongestLimiter(Generic[K]):
-    """All of them are asked, and the longest wait counts."""
+    """The longest delay of all limiters."""
 
     def __init__(self, *limiters: RateLimiter[K]) -> None:
         self._limiters = limiters

@@ -15,8 +15,6 @@ from podlife.workqueue.rate_limiters import (
     longest_of,
 )
 
-__all__ = ["RateLimitedQueue"]
-
 
 class RateLimitedQueue(DelayingQueue[K]):
     """Without a limiter, client-go's for controllers: exponential per key, and ten a second overall."""

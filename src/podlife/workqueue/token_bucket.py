@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["TokenBucket"]
-
 
 class TokenBucket:
     """Full at first. The bucket may owe tokens: who reserves one that is not there waits until it is."""

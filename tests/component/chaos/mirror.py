@@ -50,7 +50,7 @@ class Mirror:
                 group.create_task(self._follow(ref), name=f"mirror of {ref}")
 
     async def _follow(self, ref: Ref) -> None:
-        async with aclosing(self._client.follow(ref)) as events:
+        async with aclosing(self._client.list_watch(ref)) as events:
             async for event in events:
                 if isinstance(event, Bookmark):
                     continue

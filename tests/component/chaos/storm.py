@@ -19,7 +19,7 @@ from podlife.client import (
     Ref,
 )
 from podlife.errors import AlreadyExistsError, ConflictError, PodlifeError
-from podlife.testing import Behaviour, Cluster, Way
+from podlife.testing import Behaviour, Cluster, FaultInjection
 
 Object = dict[str, Any]
 OUT_OF_SERVICE = {"key": "node.kubernetes.io/out-of-service", "value": "gone", "effect": "NoExecute"}
@@ -54,7 +54,7 @@ class Storm:
         self._chance = chance
         self.told: list[str] = []
         self._later: list[asyncio.TimerHandle] = []
-        self._ways: set[Way] = set()
+        self._injections: set[FaultInjection] = set()
         self._removed: set[str] = set()
         self._wanted: list[tuple[Ref, Object]] = []
 
@@ -108,8 +108,8 @@ class Storm:
         """Everything is put right that somebody would put right."""
         for timer in self._later:
             timer.cancel()
-        for way in (self._cluster.api, *self._ways):
-            _mend(way)
+        for faults in (self._cluster.api, *self._injections):
+            _restore(faults)
         for name in self._cluster.controllers:
             await self._cluster.controllers.start(name)
         for name, node in self._cluster.nodes.items():
@@ -209,25 +209,25 @@ class Storm:
         return f"the server stalls for {seconds:g} s"
 
     async def _disturb_component(self) -> str:
-        way, seconds = self._any_way(), self._chance.choice((1.0, 10.0, 45.0, 120.0))
-        if way is None:
+        faults, seconds = self._any_faults(), self._chance.choice((1.0, 10.0, 45.0, 120.0))
+        if faults is None:
             return "nothing"
         how = self._chance.choice(("stall", "cut", "lose"))
         match how:
             case "stall":
-                way.stall()
+                faults.stall()
             case "cut":
-                way.cut()
+                faults.cut()
             case "lose":
-                way.loses_answers = True
-        self._ways.add(way)
-        self._after(seconds, way)
-        return f"{how} {way.name} for {seconds:g} s"
+                faults.loses_answers = True
+        self._injections.add(faults)
+        self._after(seconds, faults)
+        return f"{how} {faults.name} for {seconds:g} s"
 
     async def _break_watches(self) -> str:
-        way = self._chance.choice((self._cluster.api, self._any_way())) or self._cluster.api
-        way.break_watches()
-        return f"watches of {way.name} break"
+        faults = self._chance.choice((self._cluster.api, self._any_faults())) or self._cluster.api
+        faults.break_watches()
+        return f"watches of {faults.name} break"
 
     # Users
 
@@ -288,17 +288,17 @@ class Storm:
     def _any_node(self) -> Any:
         return self._chance.choice(list(self._cluster.nodes.values()))
 
-    def _any_way(self) -> Way | None:
+    def _any_faults(self) -> FaultInjection | None:
         controllers = self._cluster.controllers
-        ways = [controllers.way(name) for name in controllers if controllers.is_running(name)]
-        ways += [node.way for node in self._cluster.nodes.values() if node.is_running]
-        return self._chance.choice(ways) if ways else None
+        all_faults = [controllers.faults(name) for name in controllers if controllers.is_running(name)]
+        all_faults += [node.faults for node in self._cluster.nodes.values() if node.is_running]
+        return self._chance.choice(all_faults) if all_faults else None
 
-    def _after(self, seconds: float, way: Way) -> None:
-        self._later.append(asyncio.get_running_loop().call_later(seconds, _mend, way))
+    def _after(self, seconds: float, faults: FaultInjection) -> None:
+        self._later.append(asyncio.get_running_loop().call_later(seconds, _restore, faults))
 
 
-def _mend(way: Way) -> None:
-    way.go_on()
-    way.mend()
-    way.loses_answers = False
+def _restore(faults: FaultInjection) -> None:
+    faults.resume()
+    faults.restore()
+    faults.loses_answers = False

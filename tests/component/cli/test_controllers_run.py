@@ -67,7 +67,7 @@ async def test_it_keeps_pods_tells_its_numbers_and_gives_the_lease_back(
 ) -> None:
     port = free_port()
     async with controlling(*ELECTION, "--listen", f"127.0.0.1:{port}", *server.admin) as run:
-        await run.wait_for("leads by lease kube-system/podlife-controllers")
+        await run.wait_for("became leader of lease kube-system/podlife-controllers")
         await make_replica_set(client, 5)
         await eventually(has_status(client, 5))
         await client.scale(REPLICA_SETS, "web", "default", 2)
@@ -90,7 +90,7 @@ async def test_it_keeps_pods_tells_its_numbers_and_gives_the_lease_back(
         'leader_election_master_status{name="podlife-controllers"} 1.0',
         'podlife_controller_reconcile_total{controller="replicaset-controller",result="success"}',
         'podlife_informer_live{resource="replicasets.apps"',
-        'podlife_informer_objects{resource="pods",view="podlife.workloads.views.Pod"}',
+        'podlife_informer_objects{resource="pods",view="podlife.workloads.views.WorkloadPod"}',
         "podlife_client_limit ",
     ):
         assert line in metrics
@@ -128,7 +128,7 @@ async def test_a_signal_in_the_middle_finishes_what_is_under_way_and_a_restart_g
 
 async def test_losing_the_lease_is_the_end_with_one_line(server: Server, client: Client) -> None:
     async with controlling(*ELECTION, *server.admin) as run:
-        await run.wait_for("leads by lease")
+        await run.wait_for("became leader of lease")
         lease = await client.get(LEASES, "podlife-controllers", "kube-system")
         taken = {"spec": {**lease["spec"], "holderIdentity": "somebody-else"}}
         await client.patch(LEASES, "podlife-controllers", taken, "kube-system", type=PatchType.MERGE)
@@ -142,15 +142,15 @@ async def test_one_of_two_works_and_the_other_takes_over_when_it_is_killed(
 ) -> None:
     flags = [*ELECTION, *SHORT_LEASE, *server.admin]
     async with controlling("--leader-elect-identity=first", *flags) as first:
-        await first.wait_for("first leads by lease")
+        await first.wait_for("first became leader of lease")
         async with controlling("--leader-elect-identity=second", *flags) as second:
             await second.wait_for(
-                "second waits for lease kube-system/podlife-controllers: first holds it since 20"
+                "second waiting for lease kube-system/podlife-controllers: held by first since 20"
             )
             await second.wait_for("each with a --leader-elect-resource-name of its own")
             await first.end(signal.SIGKILL)
             await make_replica_set(client, 3)
-            await second.wait_for("second leads by lease")
+            await second.wait_for("second became leader of lease")
             await eventually(has_status(client, 3))
             assert (await second.end()).code == 0
 

@@ -80,7 +80,7 @@ async def test_a_login_program_that_fails_is_quoted(tmp_path: Path) -> None:
     }
     path = write_kubeconfig(tmp_path / "config", config({"exec": plugin}))
     result = await podlife("gc", "plan", "--kubeconfig", str(path))
-    assert_one_line(result, "failed with 3", "the session has expired", "log in anew")
+    assert_one_line(result, "failed with 3", "the session has expired", "log in again")
 
 
 async def test_a_login_program_that_is_not_installed_is_named(tmp_path: Path) -> None:

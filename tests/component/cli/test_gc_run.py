@@ -67,7 +67,7 @@ async def test_what_becomes_collectable_is_collected_for_all_four_reasons(
     port = free_port()
     flags = ["--terminated-pod-gc-threshold", "2", "--listen", f"127.0.0.1:{port}", *ELECTION]
     async with collecting(*flags, *server.admin) as run:
-        await run.wait_for("leads by lease kube-system/podlife-gc")
+        await run.wait_for("became leader of lease kube-system/podlife-gc")
         await states.pod("alive")
         await states.terminated("done-0", "done-1", "done-2")
         await eventually(left(states, "alive", "done-1", "done-2"))
@@ -219,7 +219,7 @@ async def test_a_pod_made_anew_between_decision_and_deletion_lives(
 
 async def test_losing_the_lease_is_the_end_with_one_line(server: Server, client: Client) -> None:
     async with collecting(*ELECTION, *server.admin) as run:
-        await run.wait_for("leads by lease")
+        await run.wait_for("became leader of lease")
         lease = await client.get(LEASES, "podlife-gc", "kube-system")
         taken = {"spec": {**lease["spec"], "holderIdentity": "somebody-else"}}
         await client.patch(LEASES, "podlife-gc", taken, "kube-system", type=PatchType.MERGE)
@@ -233,10 +233,10 @@ async def test_one_of_two_works_and_the_other_takes_over_when_it_is_killed(
 ) -> None:
     flags = [*ELECTION, *SHORT_LEASE, *server.admin]
     async with collecting("--leader-elect-identity=first", *flags) as first:
-        await first.wait_for("first leads by lease")
+        await first.wait_for("first became leader of lease")
         async with collecting("--leader-elect-identity=second", *flags) as second:
             await first.end(signal.SIGKILL)
-            await second.wait_for("second leads by lease")
+            await second.wait_for("second became leader of lease")
             await states.out_of_service("stuck")
             await eventually(left(states))
 

@@ -23,7 +23,7 @@ import pytest
 import uvloop
 
 from podlife.client import PODS, Client, Connection, HttpTransport, LogOptions, NotSentError, TokenAuth
-from podlife.client.credentials import Credential
+from podlife.client.credential import Credential
 from podlife.client.dialer import _not_connected, target_of
 from podlife.errors import ConfigError, UnreachableError
 from podlife.wire import Query, Request

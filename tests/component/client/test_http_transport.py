@@ -31,7 +31,7 @@ from podlife.client import (
     TokenAuth,
     TokenFileAuth,
 )
-from podlife.client.credentials import Credential
+from podlife.client.credential import Credential
 from podlife.errors import ConfigError, UnauthorizedError, UnreachableError
 from tests.component.client.authority import Authority
 from tests.component.client.servers import serve, serve_raw
@@ -256,7 +256,7 @@ class Rotating:
 async def test_a_login_that_fails_after_a_401_is_what_the_caller_hears_of() -> None:
     class Failing(Rotating):
         async def renew(self, refused: Credential) -> bool:
-            raise ConfigError("log in anew")
+            raise ConfigError("log in again")
 
     async def handler(request: web.Request) -> web.Response:
         return web.Response(status=401)
@@ -265,7 +265,7 @@ async def test_a_login_that_fails_after_a_401_is_what_the_caller_hears_of() -> N
         serve(handler) as server,
         Client(HttpTransport(Connection(server), Failing(b"", b""))) as client,
     ):
-        with pytest.raises(ConfigError, match="log in anew"):
+        with pytest.raises(ConfigError, match="log in again"):
             await client.get(PODS, "a", "ns")
         assert client.limiter.state.in_flight == 0
 

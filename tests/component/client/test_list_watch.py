@@ -29,7 +29,7 @@ EXPECTED = ["ADDED a", "ADDED b", "synced 8", "ADDED c 9"]
 @virtual_time
 async def test_a_streaming_list_comes_over_the_connection_of_its_watch() -> None:
     server = Server([added("a", 5), added("b", 2), bookmark(8, is_synced=True), added("c", 9), 60.0])
-    async with aclosing(server.client().follow(PODS, "ns")) as events:
+    async with aclosing(server.client().list_watch(PODS, "ns")) as events:
         assert await take(events, 4) == EXPECTED
     (request,) = server.requests
     assert request.query.get("sendInitialEvents") == "true"
@@ -61,7 +61,7 @@ async def test_a_server_without_streaming_lists_is_read_in_pages_and_not_asked_a
     client = server.client()
     for namespace in ("", "ns"):
         async with aclosing(
-            client.follow(PODS, namespace, options=WatchOptions(label_selector="x=y"))
+            client.list_watch(PODS, namespace, options=WatchOptions(label_selector="x=y"))
         ) as events:
             assert await take(events, 4) == EXPECTED
     asked = ["sendInitialEvents" in request.query for request in server.requests]
@@ -79,7 +79,7 @@ def page(*pods: dict[str, Any], token: str = "") -> Response:
 async def test_pages_are_handed_out_as_they_come() -> None:
     server = Server(refusal(400, "BadRequest"), page(pod("a", 5), token="t"), page(pod("b", 2)), [60.0])
     options = WatchOptions(page_limit=1)
-    async with aclosing(server.client().follow(PODS, options=options)) as events:
+    async with aclosing(server.client().list_watch(PODS, options=options)) as events:
         assert await take(events, 1) == ["ADDED a"]
         assert len(server.requests) == 2, "the second page was asked for before the first was read"
         assert await take(events, 2) == ["ADDED b", "synced 8"]
@@ -89,7 +89,7 @@ async def test_pages_are_handed_out_as_they_come() -> None:
 @virtual_time
 async def test_pages_that_have_become_too_old_are_raised_since_what_came_of_them_is_of_no_use() -> None:
     server = Server(refusal(400, "BadRequest"), page(pod("a", 5), token="t"), refusal(410, "Expired"))
-    async with aclosing(server.client().follow(PODS)) as events:
+    async with aclosing(server.client().list_watch(PODS)) as events:
         assert await take(events, 1) == ["ADDED a"]
         with pytest.raises(ExpiredError):
             await anext(events)
@@ -98,7 +98,7 @@ async def test_pages_that_have_become_too_old_are_raised_since_what_came_of_them
 @virtual_time
 async def test_without_a_limit_the_list_is_one_page() -> None:
     server = Server(refusal(400, "BadRequest"), page(pod("a", 5)), [60.0])
-    async with aclosing(server.client().follow(PODS, options=WatchOptions(page_limit=0))) as events:
+    async with aclosing(server.client().list_watch(PODS, options=WatchOptions(page_limit=0))) as events:
         assert await take(events, 2) == ["ADDED a", "synced 8"]
     assert int(server.requests[1].query.get("limit")) > 1_000_000
 
@@ -113,7 +113,7 @@ async def test_an_object_of_the_list_that_does_not_fit_is_left_out_and_told_by_i
     paged = (refusal(400, "BadRequest"), page(pod("a", 5), odd, pod("c", 6)), [60.0])
     server = Server(streamed) if is_streamed else Server(*paged)
     told: list[PodlifeError] = []
-    following = server.client().follow(PODS, view=SpecView, options=WatchOptions(report=told.append))
+    following = server.client().list_watch(PODS, view=SpecView, options=WatchOptions(report=told.append))
     async with aclosing(following) as events:
         seen = [await anext(events) for _ in range(3)]
     assert [event.object.metadata.name for event in seen if isinstance(event, WatchEvent)] == ["a", "c"]
@@ -129,7 +129,7 @@ async def test_a_page_that_is_cut_is_no_page_whoever_listens() -> None:
     server = Server(refusal(400, "BadRequest"), Response(200, whole[:-20]))
     told: list[PodlifeError] = []
     with pytest.raises(BadAnswerError):
-        await anext(server.client().follow(PODS, options=WatchOptions(report=told.append)))
+        await anext(server.client().list_watch(PODS, options=WatchOptions(report=told.append)))
     assert told == []
 
 
@@ -138,9 +138,9 @@ async def test_a_server_that_takes_no_notice_of_the_parameter_is_read_in_pages_t
     server = Server([added("a", 5), 3600.0], listed(pod("a", 5)), [60.0])
     client = server.client()
     with pytest.raises(DeadlineError):
-        async with aclosing(client.follow(PODS)) as events:
+        async with aclosing(client.list_watch(PODS)) as events:
             await take(events, 2)
-    async with aclosing(client.follow(PODS)) as events:
+    async with aclosing(client.list_watch(PODS)) as events:
         assert await take(events, 2) == ["ADDED a", "synced 8"]
 
 
@@ -157,7 +157,7 @@ async def test_a_server_that_takes_no_notice_of_the_parameter_is_read_in_pages_t
 @virtual_time
 async def test_after_the_list_a_stream_that_ends_is_taken_up_where_it_was(end: list[Any]) -> None:
     server = Server([added("a", 5), bookmark(8, is_synced=True), added("b", 9), *end], [added("c", 10), 60.0])
-    async with aclosing(server.client().follow(PODS)) as events:
+    async with aclosing(server.client().list_watch(PODS)) as events:
         assert await take(events, 4) == ["ADDED a", "synced 8", "ADDED b 9", "ADDED c 10"]
     assert server.revisions == ["", "9"]
     assert server.open == 0
@@ -169,9 +169,9 @@ async def test_a_list_that_breaks_off_is_raised_since_what_came_of_it_is_of_no_u
     server = Server([added("a", 5), *end], [added("a", 5), bookmark(8, is_synced=True), 60.0])
     client = server.client()
     with pytest.raises(UnreachableError):
-        async with aclosing(client.follow(PODS)) as events:
+        async with aclosing(client.list_watch(PODS)) as events:
             await take(events, 2)
-    async with aclosing(client.follow(PODS)) as events:
+    async with aclosing(client.list_watch(PODS)) as events:
         assert await take(events, 2) == ["ADDED a", "synced 8"]
     assert "sendInitialEvents" in server.requests[1].query
 
@@ -179,7 +179,7 @@ async def test_a_list_that_breaks_off_is_raised_since_what_came_of_it_is_of_no_u
 @virtual_time
 async def test_a_revision_lost_after_the_list_is_for_the_caller_to_start_over() -> None:
     server = Server([bookmark(8, is_synced=True), line("ERROR", status(410, "Expired"))])
-    async with aclosing(server.client().follow(PODS)) as events:
+    async with aclosing(server.client().list_watch(PODS)) as events:
         assert await take(events, 1) == ["synced 8"]
         with pytest.raises(ExpiredError):
             await anext(events)
@@ -190,8 +190,8 @@ async def test_a_refusal_is_raised_and_says_nothing_about_streaming() -> None:
     server = Server(refusal(403, "Forbidden"), [bookmark(8, is_synced=True), 60.0])
     client: Client = server.client()
     with pytest.raises(ForbiddenError):
-        await anext(client.follow(PODS))
-    async with aclosing(client.follow(PODS)) as events:
+        await anext(client.list_watch(PODS))
+    async with aclosing(client.list_watch(PODS)) as events:
         assert await take(events, 1) == ["synced 8"]
     assert "sendInitialEvents" in server.requests[1].query
 
@@ -201,8 +201,8 @@ async def test_a_server_that_does_not_answer_at_all_says_nothing_about_streaming
     server = Server(UnreachableError("reset"), [bookmark(8, is_synced=True), 60.0])
     client = server.client()
     with pytest.raises(UnreachableError):
-        await anext(client.follow(PODS))
-    async with aclosing(client.follow(PODS)) as events:
+        await anext(client.list_watch(PODS))
+    async with aclosing(client.list_watch(PODS)) as events:
         assert await take(events, 1) == ["synced 8"]
     assert "sendInitialEvents" in server.requests[1].query
 
@@ -212,7 +212,7 @@ async def test_metadata_alone_is_asked_for_in_lists_and_watches_with_whole_objec
     None
 ):
     server = Server(refusal(400, "BadRequest"), page(pod("a", 5)), [added("b", 9), 60.0])
-    async with aclosing(server.client().follow(PODS, options=WatchOptions(metadata_only=True))) as events:
+    async with aclosing(server.client().list_watch(PODS, options=WatchOptions(metadata_only=True))) as events:
         assert await take(events, 3) == ["ADDED a", "synced 8", "ADDED b 9"]
     accepted = [request.headers["Accept"].split(", ") for request in server.requests]
     assert [first.split(";")[1] for first, _ in accepted] == [

@@ -185,7 +185,7 @@ async def test_work_that_does_not_end_is_told_and_does_not_hold_up_the_loss(
     with pytest.raises(LeaseLostError):
         await one.task
     assert now() == pytest.approx(75)
-    assert "the work it was for does not end" in caplog.text
+    assert "its work does not stop" in caplog.text
     await asyncio.sleep(2000)
 
 

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 from podlife.aio import cancel_and_wait
 from podlife.client import NAMESPACES, PODS, Client, InProcessTransport
-from podlife.controller import Pulse
+from podlife.controller import LivenessCheck
 from podlife.wire import Request, Response
 from tests.virtual_time import virtual_time
 
@@ -36,12 +36,12 @@ class Server:
 
 
 @asynccontextmanager
-async def listening(server: Server) -> AsyncIterator[tuple[Pulse, Client]]:
+async def listening(server: Server) -> AsyncIterator[tuple[LivenessCheck, Client]]:
     client = Client(InProcessTransport(server))
-    pulse = Pulse(client)
-    running = asyncio.get_running_loop().create_task(pulse.run())
+    liveness = LivenessCheck(client)
+    running = asyncio.get_running_loop().create_task(liveness.run())
     try:
-        yield pulse, client
+        yield liveness, client
     finally:
         await cancel_and_wait(running)
 
@@ -49,39 +49,39 @@ async def listening(server: Server) -> AsyncIterator[tuple[Pulse, Client]]:
 @virtual_time
 async def test_a_server_that_freezes_is_noticed_within_forty_seconds() -> None:
     server = Server()
-    async with listening(server) as (pulse, client):
+    async with listening(server) as (liveness, client):
         await client.get(NAMESPACES, "default")
         server.is_frozen = True
         await asyncio.sleep(39)
-        assert pulse.complaint == ""
+        assert liveness.complaint == ""
         await asyncio.sleep(2)
-        assert pulse.complaint.startswith(
-            "the server has been silent for 40 s: no answer to GET /version in 10 s"
+        assert liveness.complaint.startswith(
+            "no response from the server for 40 s: no answer to GET /version in 10 s"
         )
         server.is_frozen = False
         await asyncio.sleep(15)
-        assert pulse.complaint == ""
+        assert liveness.complaint == ""
 
 
 @virtual_time
 async def test_what_anybody_hears_of_it_ends_the_complaint_at_once() -> None:
     server = Server()
-    async with listening(server) as (pulse, client):
+    async with listening(server) as (liveness, client):
         server.is_frozen = True
         await asyncio.sleep(41)
-        assert pulse.complaint
+        assert liveness.complaint
         server.is_frozen = False
         await client.get(NAMESPACES, "default")
-        assert pulse.complaint == ""
+        assert liveness.complaint == ""
 
 
 @virtual_time
 async def test_a_server_that_is_only_quiet_is_asked_now_and_then_and_is_well() -> None:
     server = Server()
-    async with listening(server) as (pulse, _):
+    async with listening(server) as (liveness, _):
         for _ in range(300):
             await asyncio.sleep(1)
-            assert pulse.complaint == ""
+            assert liveness.complaint == ""
     assert server.questions <= 10
 
 
@@ -89,9 +89,9 @@ async def test_a_server_that_is_only_quiet_is_asked_now_and_then_and_is_well() -
 async def test_a_refusal_is_an_answer() -> None:
     server = Server()
     server.status = 403
-    async with listening(server) as (pulse, _):
+    async with listening(server) as (liveness, _):
         await asyncio.sleep(100)
-        assert (pulse.complaint, server.questions > 0) == ("", True)
+        assert (liveness.complaint, server.questions > 0) == ("", True)
 
 
 @virtual_time
@@ -99,7 +99,7 @@ async def test_a_server_that_speaks_is_never_asked() -> None:
     """Whatever it says counts, a bookmark on a watch too."""
     server = Server()
     server.bookmark_seconds = 20
-    async with listening(server) as (pulse, client):
+    async with listening(server) as (liveness, client):
 
         async def follow() -> None:
             async for _ in client.watch(PODS, resource_version="1"):
@@ -108,4 +108,4 @@ async def test_a_server_that_speaks_is_never_asked() -> None:
         following = asyncio.get_running_loop().create_task(follow())
         await asyncio.sleep(200)
         await cancel_and_wait(following)
-        assert (server.questions, pulse.complaint) == (0, "")
+        assert (server.questions, liveness.complaint) == (0, "")

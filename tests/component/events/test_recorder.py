@@ -229,9 +229,7 @@ async def test_what_comes_on_top_of_a_full_queue_is_dropped_and_counted(
         assert await recorder.flush(seconds=5)
         assert len(await events(client)) == 3
     assert recorder.counts.dropped == 7
-    assert [record.message for record in caplog.records] == [
-        "3 events wait to be sent: more of them are dropped"
-    ]
+    assert [record.message for record in caplog.records] == ["3 events queued, dropping more"]
 
 
 @pytest.mark.parametrize(

@@ -111,7 +111,7 @@ async def last_word_refused(cluster: Cluster) -> None:
             raise UnreachableError("no deletions")
         return await onwards(request)
 
-    cluster.node("n1").way.disturb = refuse
+    cluster.node("n1").faults.disturb = refuse
     await delete(cluster)
     await cluster.advance(minutes=3)
 
@@ -144,8 +144,8 @@ async def not_picked_up(cluster: Cluster) -> None:
             raise UnreachableError("no pods")
         return await onwards(request)
 
-    node.way.disturb = deaf
-    node.way.break_watches()
+    node.faults.disturb = deaf
+    node.faults.break_watches()
     await cluster.advance(seconds=30)
     await cluster.client.create(PODS, pod(), "default")
     await cluster.advance(minutes=1)

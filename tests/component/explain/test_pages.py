@@ -10,7 +10,7 @@ import shlex
 from podlife.cli.commands.explain.show import find_stuck, look_at_node, look_at_pod
 from podlife.client import NODES, PODS, STATEFUL_SETS
 from podlife.explain import Explanation
-from podlife.testing import Cluster, NodeSpec, virtual_time
+from podlife.testing import Cluster, ClusterNodeSpec, virtual_time
 from tests.component.explain.kubectl_words import type_in
 from tests.component.stories.objects import workload
 from tests.real_parts import ROOT
@@ -48,7 +48,9 @@ async def run(cluster: Cluster, line: str) -> Explanation | None:
 async def test_a_statefulset_fails_over_as_the_page_says() -> None:
     first, node, taint, get, again, untaint = typed(FAIL_OVER)
     # The fullest is not taken: the first pod goes to the first node.
-    async with Cluster(nodes=(NodeSpec("n1"), NodeSpec("n2"), NodeSpec("n3"))) as cluster:
+    async with Cluster(
+        nodes=(ClusterNodeSpec("n1"), ClusterNodeSpec("n2"), ClusterNodeSpec("n3"))
+    ) as cluster:
         await cluster.client.create(STATEFUL_SETS, workload("db", 1, serviceName="db"), "default")
         await cluster.settled()
         old = await cluster.client.get(PODS, "db-0", "default")

@@ -8,7 +8,7 @@ from podlife.apiserver.audit import DEFAULT_POLICY, Auditor, read_policy
 from podlife.apiserver.audit.event import encode_event
 from podlife.cli.commands.explain.show import look_at_pod
 from podlife.client import DEPLOYMENTS, NAMESPACES, NODES, PODS, STATEFUL_SETS, DeleteOptions
-from podlife.explain import AuditedRequest, Collection, Explanation
+from podlife.explain import AuditCollection, AuditedRequest, Explanation
 from podlife.testing import Behaviour, Cluster, virtual_time
 from tests.component.stories.objects import pod, workload
 
@@ -29,7 +29,7 @@ def record(cluster: Cluster) -> list[bytes]:
 
 
 def read(lines: Sequence[bytes], namespace: str = "default") -> Sequence[AuditedRequest]:
-    found = Collection(namespace, "web")
+    found = AuditCollection(namespace, "web")
     for line in lines:
         found.add(line + b"\n")
     return found.requests

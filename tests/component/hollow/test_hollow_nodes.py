@@ -76,7 +76,7 @@ async def test_pods_run_on_the_nodes_they_are_given_to_and_go_when_they_are_dele
 async def phases_until_gone(client: Client, name: str) -> list[str]:
     """The phases that a pod shows from its deletion to its end."""
     seen = []
-    async with aclosing(client.follow(PODS, "default")) as events:
+    async with aclosing(client.list_watch(PODS, "default")) as events:
         async for event in events:
             if isinstance(event, Bookmark):
                 if event.is_synced:

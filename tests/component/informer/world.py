@@ -20,7 +20,7 @@ from podlife.apiserver.namespace import create_system_namespaces
 from podlife.apiserver.storage import MemoryStore
 from podlife.apiserver.storage.state import HistoryLimits
 from podlife.client import CONFIG_MAPS, Client, InProcessTransport, NotSentError
-from podlife.client.transport import Answer, SilenceError
+from podlife.client.transport import SilenceError, TransportResponse
 from podlife.clock import ManualClock
 from podlife.errors import NotFoundError, UnreachableError
 from podlife.informer import Informer
@@ -45,7 +45,7 @@ class ConfigMap(msgspec.Struct, gc=False):
 class Stream:
     """An answer on its way: the test can put something into it, break it, or hold back what comes of it."""
 
-    def __init__(self, inner: Answer, line: Line) -> None:
+    def __init__(self, inner: TransportResponse, line: Line) -> None:
         self._inner = inner
         self._line = line
         self._reading: asyncio.Task[bytes] | None = None
@@ -129,7 +129,9 @@ class Line:
     async def prepare(self) -> None:
         pass
 
-    async def send(self, request: Request, *, seconds: float | None, is_stream: bool = False) -> Answer:
+    async def send(
+        self, request: Request, *, seconds: float | None, is_stream: bool = False
+    ) -> TransportResponse:
         self.requests.append(request)
         if self.is_down:
             raise NotSentError("nobody there")

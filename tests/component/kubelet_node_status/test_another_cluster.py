@@ -30,7 +30,7 @@ from podlife.kubelet.runtime import ContainerState, Runtime
 from podlife.kubelet.runtimes.process import ProcessRuntime, ProcessSettings
 from podlife.kubelet.runtimes.sim import SimRuntime, SimWorld
 from podlife.kubelet.settings import AgentSettings
-from podlife.testing.fault_injection import Way
+from podlife.testing.fault_injection import FaultInjection
 from podlife.wire import Handler, Request, Response
 from tests.component.embedded import Disturbance, LoopClock, connect, refusal, start
 from tests.component.kubelet.node_world import MACHINE, pod
@@ -42,7 +42,7 @@ class Place:
 
     def __init__(self, handler: ApiHandler, disturb: Disturbance | None = None) -> None:
         self.now = handler
-        self.way = Way("place", self._answer)
+        self.faults = FaultInjection("place", self._answer)
         self._disturb = disturb
 
     async def _answer(self, request: Request) -> Response:
@@ -50,12 +50,12 @@ class Place:
 
     def serve(self, handler: ApiHandler) -> None:
         self.now = handler
-        self.way.break_watches()
+        self.faults.break_watches()
 
 
 class Node:
     def __init__(self, place: Place, runtime: Runtime, clock: Clock, folder: Path) -> None:
-        self.client = connect(place.way)
+        self.client = connect(place.faults)
         self.file = folder / CLUSTER_FILE
         node = NodeSettings("n1", addresses=("192.0.2.1",), renew_seconds=1.0, check_seconds=1.0)
         self.agent = Agent(self.client, runtime, AgentSettings(node, data=folder), clock, machine=MACHINE)
@@ -198,7 +198,7 @@ async def test_removing_the_file_accepts_the_new_cluster(tmp_path: Path) -> None
 async def test_pods_of_a_fleet_outlive_a_server_that_lost_its_data(caplog: pytest.LogCaptureFixture) -> None:
     first, other = await cluster(), await cluster()
     place = Place(first)
-    async with connect(place.way) as own, connect(first) as client, connect(other) as elsewhere:
+    async with connect(place.faults) as own, connect(first) as client, connect(other) as elsewhere:
         fleet = Fleet(own, FleetSettings(2), LoopClock())
         task = asyncio.get_running_loop().create_task(fleet.run())
         await client.create(PODS, {**pod(), "spec": {**pod()["spec"], "nodeName": "sim-0"}}, "default")

@@ -9,7 +9,7 @@ import pytest
 from podlife.client import NODES, PODS
 from podlife.controller import Again
 from podlife.errors import ForbiddenError
-from podlife.nodehealth import Settings
+from podlife.nodehealth import NodeHealthSettings
 from podlife.wire import Handler, Request, Response
 from tests.component.embedded import refusal
 from tests.component.nodehealth.world import (
@@ -57,7 +57,7 @@ async def test_a_controller_that_is_killed_in_the_middle_goes_on_from_what_the_s
 @pytest.mark.parametrize("turns", range(0, 400, 23))
 @virtual_time
 async def test_a_controller_that_is_killed_at_any_step_leaves_nothing_half_done(turns: int) -> None:
-    settings = Settings(monitor_period_seconds=1, monitor_grace_seconds=1, eviction_rate=10)
+    settings = NodeHealthSettings(monitor_period_seconds=1, monitor_grace_seconds=1, eviction_rate=10)
     async with world() as w:
         await w.add_node("up", beats=False)
         await w.add_node("n1", beats=False)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from podlife.client import NODES
-from podlife.nodehealth.node_health import Examination, Moment, examine
-from podlife.nodehealth.settings import Settings
-from podlife.nodehealth.unknown_status import Silences
-from podlife.nodehealth.views import Lease, Node
+from podlife.nodehealth.node_health import ClockReading, Examination, examine
+from podlife.nodehealth.settings import NodeHealthSettings
+from podlife.nodehealth.unknown_status import UnknownStatusWriter
+from podlife.nodehealth.views import Lease, MonitoredNode
 from podlife.testing import virtual_time
 from tests.component import embedded
 
@@ -20,21 +20,21 @@ async def test_a_node_recreated_since_it_was_seen_to_be_silent_is_neither_writte
     client, clock = embedded.connect(handler), embedded.LoopClock()
     await client.create(NODES, {"metadata": {"name": "n1"}})
     await client.patch(NODES, "n1", {"status": {"conditions": [READY]}}, subresource="status")
-    silent = await client.get(NODES, "n1", view=Node)
+    silent = await client.get(NODES, "n1", view=MonitoredNode)
     await client.delete(NODES, "n1")
     await client.create(NODES, {"metadata": {"name": "n1"}})
     await client.patch(NODES, "n1", {"status": {"conditions": [READY]}}, subresource="status")
 
-    def as_long_silent(node: Node, lease: Lease | None) -> Examination:
-        known = examine(node, lease, None, Moment(clock.now(), -1000.0), Settings()).health
-        return examine(node, lease, known, Moment(clock.now(), 0.0), Settings())
+    def as_long_silent(node: MonitoredNode, lease: Lease | None) -> Examination:
+        known = examine(node, lease, None, ClockReading(clock.now(), -1000.0), NodeHealthSettings()).health
+        return examine(node, lease, known, ClockReading(clock.now(), 0.0), NodeHealthSettings())
 
-    silences = Silences(client, clock, patience_seconds=10.0)
+    silences = UnknownStatusWriter(client, clock, patience_seconds=10.0)
     assert await silences.write(silent, as_long_silent) is None
     found = await client.get(NODES, "n1")
     assert [each["status"] for each in found["status"]["conditions"]] == ["True"]
 
-    successor = await client.get(NODES, "n1", view=Node)
+    successor = await client.get(NODES, "n1", view=MonitoredNode)
     look = await silences.write(successor, as_long_silent)
     assert look is not None
     assert look.node.metadata.uid == successor.metadata.uid

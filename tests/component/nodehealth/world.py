@@ -17,7 +17,7 @@ from podlife.client import EVENTS, LEASES, NODES, PODS, Bookmark, Client, EventT
 from podlife.clock import Clock
 from podlife.controller import ControlPlane
 from podlife.errors import NotFoundError
-from podlife.nodehealth import NodeLifecycleController, Settings, TaintEvictionController
+from podlife.nodehealth import NodeHealthSettings, NodeLifecycleController, TaintEvictionController
 from podlife.wire import Handler, Request, Response
 from tests.component.embedded import Disturbance, LoopClock, connect, refusal, start
 from tests.workloads.runs import at_work
@@ -48,7 +48,7 @@ class History:
                 group.create_task(self._follow(ref))
 
     async def _follow(self, ref: Ref) -> None:
-        async with aclosing(self._client.follow(ref)) as events:
+        async with aclosing(self._client.list_watch(ref)) as events:
             async for event in events:
                 if not isinstance(event, Bookmark):
                     gone = {"gone": True} if event.type is EventType.DELETED else {}
@@ -310,7 +310,7 @@ class World:
     @asynccontextmanager
     async def at_work(
         self,
-        settings: Settings | None = None,
+        settings: NodeHealthSettings | None = None,
         *,
         way: Disturbance | None = None,
         lifecycle: bool = True,

@@ -16,7 +16,7 @@ from podlife.client import NODES, PODS
 from podlife.errors import ConflictError
 from podlife.nodehealth.out_of_service import Portion
 from podlife.nodehealth.out_of_service.record import OUT_OF_SERVICE
-from podlife.testing import Change, Cluster, virtual_time
+from podlife.testing import Cluster, ObservedChange, virtual_time
 from tests.component.out_of_service.world import LAX, NAME, Fence, Making, annotation, cluster_with, node
 from tests.component.stories.objects import OUT_OF_SERVICE as BY_HAND
 from tests.component.stories.objects import condition, pod
@@ -62,10 +62,10 @@ class Chaos:
         await self.cluster.controllers.restart(NAME)
 
     async def cut(self) -> None:
-        way = self.cluster.controllers.way(NAME)
-        way.cut()
+        faults = self.cluster.controllers.faults(NAME)
+        faults.cut()
         await self.cluster.advance(seconds=self.chance.choice([5, 40]))
-        way.mend()
+        faults.restore()
 
     async def taint(self) -> None:
         await self._edit(lambda taints: [*(each for each in taints if not _is_out(each)), BY_HAND])
@@ -102,7 +102,7 @@ def _taint(obj: Any) -> dict[str, Any] | None:
     return next((each for each in taints if _is_out(each)), None)
 
 
-def judge(changes: Sequence[Change], chaos: Chaos) -> None:
+def judge(changes: Sequence[ObservedChange], chaos: Chaos) -> None:
     """Every taint that the controller set, and every one of a person's that went."""
     by_hand = {(entry.path.rpartition("/")[2], entry.at) for entry in chaos.cluster.audit.find(who="test")}
     last: dict[str, Any] = {}

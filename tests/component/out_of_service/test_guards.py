@@ -298,11 +298,11 @@ async def test_time_in_which_nothing_is_heard_counts_against_nobody() -> None:
         await begin(cluster, "n1")
         await cluster.node("n1").power_off()
         await cluster.advance(seconds=75)
-        way = cluster.controllers.way(NAME)
-        way.cut()
+        faults = cluster.controllers.faults(NAME)
+        faults.cut()
         await cluster.advance(minutes=5)
         assert fence.asked == []
-        way.mend()
+        faults.restore()
         await cluster.advance(seconds=10)
         assert fence.asked == [], "of the minute that it has only half a one was heard"
         await cluster.until(lambda: making.controller.metrics.tainted == 1, within=120)
@@ -338,7 +338,7 @@ async def test_a_node_that_is_heard_at_the_last_moment_is_not_tainted() -> None:
                 await cluster.client.patch(LEASES, "n1", {"spec": spec}, "kube-node-lease")
             return await onwards(request)
 
-        cluster.controllers.way(NAME).disturb = disturb
+        cluster.controllers.faults(NAME).disturb = disturb
         await cluster.node("n1").power_off()
         await cluster.until(lambda: bool(asked), within=180)
         await cluster.advance(seconds=30)
@@ -358,11 +358,11 @@ async def test_what_cannot_be_read_leaves_the_node_as_it_is() -> None:
             is_list = request.path.endswith("/pods") and request.method == "GET"
             return refusal(403, "Forbidden") if is_list else await onwards(request)
 
-        cluster.controllers.way(NAME).disturb = disturb
+        cluster.controllers.faults(NAME).disturb = disturb
         await cluster.node("n1").power_off()
         await cluster.advance(minutes=3)
         assert (fence.asked, making.controller.metrics.tainted) == ([], 0)
-        cluster.controllers.way(NAME).disturb = None
+        cluster.controllers.faults(NAME).disturb = None
         await cluster.until(lambda: making.controller.metrics.tainted == 1, within=60)
 
 
@@ -380,7 +380,7 @@ async def test_a_patch_that_was_overtaken_is_decided_anew_and_carries_uid_and_re
                     await cluster.client.patch(NODES, "n1", {"metadata": {"labels": {"somebody": "else"}}})
             return await onwards(request)
 
-        cluster.controllers.way(NAME).disturb = disturb
+        cluster.controllers.faults(NAME).disturb = disturb
         await cluster.node("n1").power_off()
         await cluster.advance(minutes=3)
         found = await node(cluster, "n1")

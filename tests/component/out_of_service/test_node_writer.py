@@ -11,7 +11,7 @@ import pytest
 
 from podlife.client import NODES, Client
 from podlife.errors import ConflictError
-from podlife.nodehealth.out_of_service.node_writer import Writer
+from podlife.nodehealth.out_of_service.node_writer import NodeWriter
 from podlife.nodehealth.out_of_service.views import ANNOTATION
 from podlife.wire import Handler, Request, Response
 from tests.component.embedded import LoopClock, connect, start
@@ -28,7 +28,7 @@ class World:
     def __init__(self, client: Client, uid: str) -> None:
         self.client = client
         self.uid = uid
-        self.writer: Writer
+        self.writer: NodeWriter
         self.between: Any = None
 
     async def set(self) -> bool:
@@ -66,7 +66,7 @@ async def world() -> AsyncIterator[World]:
             return await to_server(request)
 
         async with connect(handler, disturb) as own:
-            w.writer = Writer(own, LoopClock())
+            w.writer = NodeWriter(own, LoopClock())
             yield w
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from podlife.nodehealth.out_of_service import CommandCheck, Result, Subject
+from podlife.nodehealth.out_of_service import CommandCheck, FenceResult, FenceSubject
 from tests.component.explain.test_pages import blocks, typed
 from tests.real_parts import ROOT
 from tests.unit.cli.test_main import podlife
@@ -33,11 +33,15 @@ def saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 async def test_the_fence_check_of_the_page_confirms_only_a_machine_that_is_off(saved: Path) -> None:
     check = CommandCheck(["./is-off"], seconds=20)
 
-    async def asked() -> Result:
-        return (await check.ask(Subject("n1", "u1", "", ("10.0.0.1",)))).result
+    async def asked() -> FenceResult:
+        return (await check.ask(FenceSubject("n1", "u1", "", ("10.0.0.1",)))).result
 
-    assert await asked() is Result.NOT_DEAD, "nobody knows"
-    for text, result in (("on\n", Result.NOT_DEAD), ("off\n", Result.DEAD), ("", Result.NOT_DEAD)):
+    assert await asked() is FenceResult.NOT_DEAD, "nobody knows"
+    for text, result in (
+        ("on\n", FenceResult.NOT_DEAD),
+        ("off\n", FenceResult.DEAD),
+        ("", FenceResult.NOT_DEAD),
+    ):
         saved.write_text(text)
         assert await asked() is result
 

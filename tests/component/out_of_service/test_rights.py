@@ -22,9 +22,9 @@ async def test_it_may_do_what_it_asks_for_and_nothing_else() -> None:
 
     making = Making(LAX, Fence("n1"))
     async with cluster_with(making) as cluster:
-        way = cluster.controllers.way(NAME)
-        way.disturb = note
-        way.break_watches()
+        faults = cluster.controllers.faults(NAME)
+        faults.disturb = note
+        faults.break_watches()
         await cluster.client.create(PODS, pod(), "default")
         await cluster.settled()
         await cluster.node("n1").power_off()

@@ -9,15 +9,15 @@ from typing import Any
 from podlife.client import EVENTS, NODES
 from podlife.controller import ControlPlane
 from podlife.nodehealth.out_of_service import (
-    Answer,
+    FenceAnswer,
+    FenceResult,
+    FenceSubject,
     OutOfServiceController,
     OutOfServiceSettings,
     Portion,
-    Result,
-    Subject,
 )
 from podlife.nodehealth.out_of_service.views import ANNOTATION
-from podlife.testing import DEFAULT, Cluster, NodeSpec
+from podlife.testing import DEFAULT, Cluster, ClusterNodeSpec
 from tests.component.stories.objects import taints
 
 __all__ = ["NAME", "Fence", "annotation", "cluster_with", "events_of", "node", "nodes_out", "specs"]
@@ -42,14 +42,14 @@ class Fence:
         self.dead = set(dead)
         self.hanging_seconds = 0.0
         # When, and about whom.
-        self.asked: list[tuple[float, Subject]] = []
+        self.asked: list[tuple[float, FenceSubject]] = []
 
-    async def ask(self, subject: Subject) -> Answer:
+    async def ask(self, subject: FenceSubject) -> FenceAnswer:
         self.asked.append((asyncio.get_running_loop().time(), subject))
         await asyncio.sleep(self.hanging_seconds)
         if subject.name in self.dead:
-            return Answer(self.name, Result.DEAD)
-        return Answer(self.name, Result.NOT_DEAD, "exit code 1")
+            return FenceAnswer(self.name, FenceResult.DEAD)
+        return FenceAnswer(self.name, FenceResult.NOT_DEAD, "exit code 1")
 
 
 class Making:
@@ -70,8 +70,8 @@ class Making:
         return self.last
 
 
-def specs(count: int) -> tuple[NodeSpec, ...]:
-    return tuple(NodeSpec(f"n{number}") for number in range(1, count + 1))
+def specs(count: int) -> tuple[ClusterNodeSpec, ...]:
+    return tuple(ClusterNodeSpec(f"n{number}") for number in range(1, count + 1))
 
 
 def cluster_with(making: Making, nodes: int = 3, *, others: Sequence[str] = _OTHERS) -> Cluster:

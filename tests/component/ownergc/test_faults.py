@@ -174,7 +174,7 @@ async def test_a_resource_that_is_refused_is_left_out_and_said_so_once_and_the_r
                 "foreground-secrets-last",
             }
             assert collector.complaint == ""
-            said = [each for each in caplog.messages if "secrets are left out" in each]
+            said = [each for each in caplog.messages if "skipping secrets" in each]
             assert len(said) == 1
             # Once it is allowed, what was missed is made up for.
             its.line.refuse = lambda request: None
@@ -303,7 +303,7 @@ async def test_a_server_that_does_not_say_what_it_has_is_asked_again_and_nothing
         await its.make("dependent", to(owner))
         async with its.collecting() as collector:
             await asyncio.sleep(60)
-            assert collector.complaint == "the server has not said yet which resources it has"
+            assert collector.complaint == "API discovery has not completed"
             its.line.refuse = lambda request: None
             await asyncio.sleep(60)
             assert collector.complaint == ""
@@ -391,8 +391,8 @@ async def test_a_server_that_does_not_say_what_it_has_is_told_once_and_so_is_its
         await asyncio.sleep(600)
         its.line.refuse = lambda request: None
         await asyncio.sleep(600)
-    said = [each for each in caplog.messages if "which resources it has" in each]
+    said = [each for each in caplog.messages if "API discovery" in each]
     assert [each.partition(":")[0] for each in said] == [
-        "the server does not say which resources it has",
-        "the server says again which resources it has",
+        "API discovery failed, retrying",
+        "API discovery works again",
     ]

@@ -23,7 +23,7 @@ from podlife.podcontrol import (
     ControllerRefManager,
     EnqueueOwner,
     Expectations,
-    Pod,
+    OwnedPod,
     PodControl,
     deletion_order,
     is_active,
@@ -46,11 +46,11 @@ class Observer(EnqueueOwner):
 
     expectations: Expectations
 
-    def on_add(self, obj: Pod) -> None:
+    def on_add(self, obj: OwnedPod) -> None:
         self.expectations.observe_creation(KEY)
         super().on_add(obj)
 
-    def on_delete(self, obj: Pod) -> None:
+    def on_delete(self, obj: OwnedPod) -> None:
         self.expectations.observe_deletion(KEY)
         super().on_delete(obj)
 
@@ -62,7 +62,7 @@ class Keeper:
         self.control = PodControl(client, self.recorder)
         self.queue: RateLimitedQueue[Key] = RateLimitedQueue("keeper")
         self.expectations = Expectations()
-        self.pods: Informer[Pod] = Informer(client, PODS, view=Pod, indexers=POD_INDEXERS)
+        self.pods: Informer[OwnedPod] = Informer(client, PODS, view=OwnedPod, indexers=POD_INDEXERS)
         observer = Observer(self.queue, REPLICA_SETS)
         observer.expectations = self.expectations
         self.pods.add_handler(observer)
@@ -83,7 +83,7 @@ class Keeper:
         replica_set: Object = await self.client.get(REPLICA_SETS, name, namespace)
         owner = owner_of(replica_set, REPLICA_SETS)
         spec = replica_set["spec"]
-        manager: ControllerRefManager[Pod] = ControllerRefManager(
+        manager: ControllerRefManager[OwnedPod] = ControllerRefManager(
             owner,
             label_selector_from_dict(spec["selector"]),
             self.control.patch_pod,

@@ -22,7 +22,7 @@ class SlowNodes:
     from then on the watch of nodes can be begun, and says nothing before it is released."""
 
     def __init__(self, cluster: Cluster, meanwhile: Callable[[], Awaitable[None]]) -> None:
-        self.way = cluster.controllers.way(COLLECTOR)
+        self.faults = cluster.controllers.faults(COLLECTOR)
         self.is_down = False
         self.is_held = False
         self.released = asyncio.Event()
@@ -58,12 +58,12 @@ async def test_a_404_that_comes_while_the_watch_is_down_makes_no_orphan() -> Non
 
         async def go_down_and_come_back() -> None:
             slow.is_down = True
-            slow.way.break_watches()
+            slow.faults.break_watches()
             await cluster.client.create(NODES, {"metadata": {"name": "away"}})
             await asyncio.sleep(1)
 
         slow = SlowNodes(cluster, go_down_and_come_back)
-        slow.way.disturb = slow
+        slow.faults.disturb = slow
         await cluster.client.create(PODS, POD, "default")
         await cluster.until(lambda: slow.answers, within=120)
         await asyncio.sleep(10)
@@ -83,13 +83,13 @@ async def test_a_404_that_comes_once_the_watch_is_resumed_and_before_its_events_
 
         async def be_interrupted_and_come_back() -> None:
             slow.is_held = True
-            slow.way.break_watches()
+            slow.faults.break_watches()
             await cluster.client.create(NODES, {"metadata": {"name": "away"}})
             await asyncio.sleep(0.1)
             await cluster.until(lambda: not cluster.controllers.complaint, within=20)
 
         slow = SlowNodes(cluster, be_interrupted_and_come_back)
-        slow.way.disturb = slow
+        slow.faults.disturb = slow
         await cluster.client.create(PODS, POD, "default")
         await cluster.until(lambda: slow.answers, within=120)
         await asyncio.sleep(30)
@@ -105,11 +105,11 @@ async def test_the_pods_of_a_node_that_stays_away_go_after_an_interruption_too()
 
         async def be_interrupted() -> None:
             if slow.answers == 1:
-                slow.way.break_watches()
+                slow.faults.break_watches()
                 await asyncio.sleep(1)
 
         slow = SlowNodes(cluster, be_interrupted)
-        slow.way.disturb = slow
+        slow.faults.disturb = slow
         await cluster.client.create(PODS, POD, "default")
         await cluster.until(lambda: slow.answers == 2, within=300)
         await asyncio.sleep(60)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from podlife.testing import Change, Cluster
+from podlife.testing import Cluster, ObservedChange
 
 Object = dict[str, Any]
 
@@ -46,7 +46,7 @@ def has_taint(taint: str) -> Any:
     return lambda change: taint in taints(change.object)
 
 
-def phase(change: Change) -> str:
+def phase(change: ObservedChange) -> str:
     return str((change.object.get("status") or {}).get("phase") or "")
 
 

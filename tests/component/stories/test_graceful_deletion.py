@@ -8,7 +8,15 @@ from contextlib import asynccontextmanager
 import pytest
 
 from podlife.client import EVENTS, PODS, DeleteOptions
-from podlife.testing import Behaviour, Change, Cluster, Timeline, is_gone, is_terminating, virtual_time
+from podlife.testing import (
+    Behaviour,
+    Cluster,
+    ObservedChange,
+    Timeline,
+    is_gone,
+    is_terminating,
+    virtual_time,
+)
 from tests.component.stories.objects import Object, phase, pod, who_deleted
 
 ANSWERS_TO_TERM_AFTER_10 = Behaviour(stop_seconds=10, stop_exit_code=0)
@@ -31,7 +39,7 @@ async def a_running_pod(behaviour: Behaviour, obj: Object) -> AsyncIterator[tupl
             yield cluster, seen
 
 
-def terminated(change: Change) -> Object:
+def terminated(change: ObservedChange) -> Object:
     [status] = change.object["status"]["containerStatuses"]
     return status["state"].get("terminated") or {}
 

@@ -9,7 +9,7 @@ import pytest
 
 from podlife.api.codec import parse_time
 from podlife.client import DEPLOYMENTS, LEASES, NODES, PODS, STATEFUL_SETS
-from podlife.testing import Change, Cluster, Timeline, is_gone, is_terminating, virtual_time
+from podlife.testing import Cluster, ObservedChange, Timeline, is_gone, is_terminating, virtual_time
 from tests.component.stories.objects import (
     OUT_OF_SERVICE,
     Object,
@@ -54,7 +54,7 @@ async def fall_silent(cluster: Cluster, seen: Timeline) -> float:
     return cluster.time - seen.began_at - ago
 
 
-def exists(change: Change) -> bool:
+def exists(change: ObservedChange) -> bool:
     return not change.is_gone
 
 

@@ -69,7 +69,7 @@ class Census:
 
     async def take(self, client: Client) -> None:
         there: set[str] = set()
-        async with aclosing(client.follow(PODS, "default")) as events:
+        async with aclosing(client.list_watch(PODS, "default")) as events:
             async for event in events:
                 if not isinstance(event, Bookmark):
                     self._note(event.type, event.object, there)

@@ -20,8 +20,8 @@ from podlife.podcontrol import AdoptionRefusedError, Owner, owner_of
 from podlife.workloads.controller_revisions import (
     REVISION_INDEXERS,
     ControllerRevision,
-    Draft,
     History,
+    RevisionDraft,
     revision_hash,
     template_patch,
 )
@@ -31,7 +31,7 @@ from tests.virtual_time import virtual_time
 TEMPLATE = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
 SELECTOR = label_selector_from_dict({"matchLabels": {"app": "web"}})
 DATA = template_patch(TEMPLATE)
-DRAFT = Draft(DATA, 1, {"app": "web"})
+DRAFT = RevisionDraft(DATA, 1, {"app": "web"})
 
 
 @asynccontextmanager
@@ -167,7 +167,9 @@ async def test_a_server_gives_back_the_very_bytes_of_a_revision() -> None:
     shell = {"name": "c", "image": "i", "command": ["sh", "-c", "a < b && echo \u2028ü > c"]}
     data = template_patch({**TEMPLATE, "spec": {"containers": [shell]}})
     async with following(client) as informer:
-        made, _ = await History(client, informer.cache, STATEFUL_SETS).create(owner, Draft(data, 1), 0)
+        made, _ = await History(client, informer.cache, STATEFUL_SETS).create(
+            owner, RevisionDraft(data, 1), 0
+        )
         await History(client, informer.cache, STATEFUL_SETS).renumber(owner, made, 2)
     for name in (made.metadata.name, ""):
         reply = await client.request("GET", CONTROLLER_REVISIONS.path("default", name))

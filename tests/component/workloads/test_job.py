@@ -16,7 +16,7 @@ from podlife.podcontrol import SelectorMismatchError
 from podlife.wire import Handler, Request, Response
 from podlife.workloads.job import Job
 from podlife.workloads.job.pods import TRACKING_FINALIZER
-from podlife.workloads.job.status_writer import Record
+from podlife.workloads.job.status_writer import JobStatusWriter
 from podlife.workloads.job.sync import Sight
 from tests.component.embedded import connect, refusal, start
 from tests.component.workloads.job_world import (
@@ -139,7 +139,7 @@ async def test_status_that_somebody_overtook_is_not_written() -> None:
     async with world_of(server) as world:
         seen = msgspec.convert(await world.create(JOBS, job()), Job)
         await world.patch(JOBS, "work", {"status": {"failed": 3}}, subresource="status")
-        record = Record(world.client, OwnWrites({}), seen)
+        record = JobStatusWriter(world.client, OwnWrites({}), seen)
         with pytest.raises(ConflictError):
             await record.write({"succeeded": 1})
         await world.until("it is seen", lambda: world.status(JOBS, "work").get("failed") == 3)

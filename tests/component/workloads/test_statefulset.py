@@ -488,7 +488,7 @@ async def test_a_selector_that_does_not_match_the_template_is_an_error_in_one_li
             await asyncio.sleep(600)
         assert counting.count("POST pods") == 0
         assert len(counting.writes) < 10
-    errors = [record.getMessage() for record in caplog.records if "gives up on" in record.getMessage()]
+    errors = [record.getMessage() for record in caplog.records if "failed permanently" in record.getMessage()]
     assert errors
     assert all("selector 'app=bad' does not match template labels 'app=web'" in each for each in errors)
 
@@ -511,7 +511,7 @@ async def test_a_selector_that_cannot_be_read_is_an_error_in_one_line(
             await world.create(STS, stateful_set("web", 2))
             await asyncio.sleep(600)
         assert counting.writes == []
-    errors = [record.getMessage() for record in caplog.records if "gives up on" in record.getMessage()]
+    errors = [record.getMessage() for record in caplog.records if "failed permanently" in record.getMessage()]
     assert errors
     assert all("the selector of StatefulSet default/web cannot be used" in each for each in errors)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from podlife.api.durations import format_go_duration
 from podlife.kubelet.kuberuntime.backoff import (
     BACK_OFF,
     CRASH_LOOP_BACK_OFF,
@@ -14,7 +15,6 @@ from podlife.kubelet.kuberuntime.backoff import (
     backoff_key,
     crash_loop,
     crash_loop_backoff,
-    go_duration,
     restart_count,
 )
 from tests.conformance.kubelet.kit import START, container, pod
@@ -91,7 +91,7 @@ def test_what_is_told_of_one_that_waits() -> None:
 )
 def test_durations_are_written_as_go_does(seconds: float, text: str) -> None:
     """RB-04"""
-    assert go_duration(seconds) == text
+    assert format_go_duration(seconds) == text
 
 
 @pytest.mark.parametrize(

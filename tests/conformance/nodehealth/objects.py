@@ -7,23 +7,23 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 
 from podlife.nodehealth.node_health import (
+    ClockReading,
     Examination,
-    Health,
-    Moment,
+    NodeHealthData,
     examine,
 )
-from podlife.nodehealth.settings import Settings
-from podlife.nodehealth.views import Lease, Node, Pod, Taint, Toleration
+from podlife.nodehealth.settings import NodeHealthSettings
+from podlife.nodehealth.views import Lease, MonitoredNode, MonitoredPod, NodeTaint, Toleration
 
 __all__ = ["EPOCH", "UPSTREAM", "at", "lease", "look", "node", "pod", "taint", "toleration"]
 
 EPOCH = datetime(2030, 1, 1, tzinfo=UTC)
 # The rules have upstream's grace.
-UPSTREAM = Settings(monitor_grace_seconds=50.0)
+UPSTREAM = NodeHealthSettings(monitor_grace_seconds=50.0)
 
 
-def at(seconds: float) -> Moment:
-    return Moment(EPOCH + timedelta(seconds=seconds), seconds)
+def at(seconds: float) -> ClockReading:
+    return ClockReading(EPOCH + timedelta(seconds=seconds), seconds)
 
 
 def node(
@@ -33,12 +33,12 @@ def node(
     heartbeat: float | None = None,
     status: str = "True",
     **more: str,
-) -> Node:
+) -> MonitoredNode:
     """With a Ready condition if it has a heartbeat; `more` are other conditions."""
     conditions = [] if heartbeat is None else [_condition("Ready", status, heartbeat)]
     conditions += [_condition(type_, value, heartbeat or 0.0) for type_, value in more.items()]
     metadata = {"name": name, "uid": f"uid-{name}", "creationTimestamp": _stamp(created)}
-    return msgspec.convert({"metadata": metadata, "status": {"conditions": conditions}}, Node)
+    return msgspec.convert({"metadata": metadata, "status": {"conditions": conditions}}, MonitoredNode)
 
 
 def _condition(type_: str, status: str, heartbeat: float) -> dict[str, str]:
@@ -54,13 +54,17 @@ def lease(renewed: float) -> Lease:
 
 
 def look(
-    seen: Node, now: float, known: Health | None = None, renewed: Lease | None = None, grace: float = 50.0
+    seen: MonitoredNode,
+    now: float,
+    known: NodeHealthData | None = None,
+    renewed: Lease | None = None,
+    grace: float = 50.0,
 ) -> Examination:
-    return examine(seen, renewed, known, at(now), Settings(monitor_grace_seconds=grace))
+    return examine(seen, renewed, known, at(now), NodeHealthSettings(monitor_grace_seconds=grace))
 
 
-def taint(key: str, value: str = "", effect: str = "NoExecute") -> Taint:
-    return Taint(key, value, effect)
+def taint(key: str, value: str = "", effect: str = "NoExecute") -> NodeTaint:
+    return NodeTaint(key, value, effect)
 
 
 def toleration(
@@ -69,13 +73,13 @@ def toleration(
     return Toleration(key, operator, value, effect, seconds)
 
 
-def pod(name: str = "web", node_name: str = "n1", *tolerations: Toleration, uid: str = "") -> Pod:
+def pod(name: str = "web", node_name: str = "n1", *tolerations: Toleration, uid: str = "") -> MonitoredPod:
     made = msgspec.convert(
         {
             "metadata": {"name": name, "namespace": "default", "uid": uid or f"uid-{name}"},
             "spec": {"nodeName": node_name},
         },
-        Pod,
+        MonitoredPod,
     )
     made.spec.tolerations = tolerations
     return made

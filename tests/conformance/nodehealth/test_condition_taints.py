@@ -8,7 +8,7 @@ import pytest
 
 from podlife.client import NODES
 from podlife.nodehealth.taints import condition_taints, has_taint, label_changes
-from podlife.nodehealth.views import NodeSpec, Taint
+from podlife.nodehealth.views import MonitoredNodeSpec, NodeTaint
 from podlife.wire import Handler, Request, Response
 from tests.component.embedded import refusal
 from tests.component.nodehealth.world import Asked, world
@@ -33,7 +33,7 @@ def test_a_condition_has_its_taint(condition: str, status: str, key: str) -> Non
     """NL-05 has the keys."""
     seen = node(**{condition: status})
     assert condition_taints(seen) == ([(PREFIX + key, "NoSchedule")], [])
-    seen.spec = NodeSpec(taints=(Taint(PREFIX + key, "", "NoSchedule"),))
+    seen.spec = MonitoredNodeSpec(taints=(NodeTaint(PREFIX + key, "", "NoSchedule"),))
     assert condition_taints(seen) == ([], [])
     well = node(heartbeat=0)
     well.spec = seen.spec
@@ -43,13 +43,13 @@ def test_a_condition_has_its_taint(condition: str, status: str, key: str) -> Non
 def test_a_node_that_takes_no_pods_has_its_taint() -> None:
     """NL-61."""
     seen = node(heartbeat=0)
-    seen.spec = NodeSpec(unschedulable=True)
+    seen.spec = MonitoredNodeSpec(unschedulable=True)
     assert condition_taints(seen) == ([(f"{PREFIX}unschedulable", "NoSchedule")], [])
 
 
 def test_taints_are_the_same_by_key_and_effect() -> None:
     """NL-06."""
-    present = (Taint("k", "v", "NoExecute", "2030-01-01T00:00:00Z"),)
+    present = (NodeTaint("k", "v", "NoExecute", "2030-01-01T00:00:00Z"),)
     assert has_taint(present, ("k", "NoExecute"))
     assert not has_taint(present, ("k", "NoSchedule"))
 
@@ -58,11 +58,11 @@ def test_other_taints_are_left_alone() -> None:
     """NL-62: other keys, and other effects of these keys."""
     seen = node(heartbeat=0)
     kept = (
-        Taint("mine", "", "NoSchedule"),
-        Taint(f"{PREFIX}not-ready", "", "NoExecute"),
-        Taint(f"{PREFIX}disk-pressure", "", "PreferNoSchedule"),
+        NodeTaint("mine", "", "NoSchedule"),
+        NodeTaint(f"{PREFIX}not-ready", "", "NoExecute"),
+        NodeTaint(f"{PREFIX}disk-pressure", "", "PreferNoSchedule"),
     )
-    seen.spec = NodeSpec(taints=kept)
+    seen.spec = MonitoredNodeSpec(taints=kept)
     assert condition_taints(seen) == ([], [])
 
 

@@ -7,10 +7,10 @@ import asyncio
 import pytest
 
 from podlife.client import EVENTS, NODES
-from podlife.nodehealth import Settings
-from podlife.nodehealth.decision import Todo, decide
+from podlife.nodehealth import NodeHealthSettings
+from podlife.nodehealth.decision import NodeAction, decide
 from podlife.nodehealth.taints import NOT_READY, UNREACHABLE
-from podlife.nodehealth.views import Node, Taint
+from podlife.nodehealth.views import MonitoredNode, NodeTaint
 from podlife.wire import Handler, Request, Response
 from tests.component.embedded import refusal
 from tests.component.nodehealth.world import Asked, World, ready_status, taints, world
@@ -28,26 +28,30 @@ async def tainted_at(w: World, name: str) -> float | None:
     return w.history.first("Node", name, lambda each: evicting(taints(each)))
 
 
-def with_taint(seen: Node, key: tuple[str, str]) -> Node:
-    seen.spec.taints = (Taint(key[0], "", key[1]),)
+def with_taint(seen: MonitoredNode, key: tuple[str, str]) -> MonitoredNode:
+    seen.spec.taints = (NodeTaint(key[0], "", key[1]),)
     return seen
 
 
 @pytest.mark.parametrize(
     ("status", "tainted", "todo"),
     [
-        pytest.param("False", None, Todo(waits=True, lacks_taint=True), id="NL-50 not ready"),
-        pytest.param("Unknown", None, Todo(waits=True, lacks_taint=True), id="NL-50 silent"),
-        pytest.param("False", NOT_READY, Todo(waits=True), id="NL-50 not ready and tainted"),
-        pytest.param("False", UNREACHABLE, Todo(swap=(NOT_READY, UNREACHABLE)), id="NL-52 silent before"),
-        pytest.param("Unknown", NOT_READY, Todo(swap=(UNREACHABLE, NOT_READY)), id="NL-52 not ready before"),
-        pytest.param("True", None, Todo(is_released=True), id="NL-53 ready"),
+        pytest.param("False", None, NodeAction(waits=True, lacks_taint=True), id="NL-50 not ready"),
+        pytest.param("Unknown", None, NodeAction(waits=True, lacks_taint=True), id="NL-50 silent"),
+        pytest.param("False", NOT_READY, NodeAction(waits=True), id="NL-50 not ready and tainted"),
         pytest.param(
-            "True", UNREACHABLE, Todo(is_released=True, removes=(UNREACHABLE,)), id="NL-53 ready again"
+            "False", UNREACHABLE, NodeAction(swap=(NOT_READY, UNREACHABLE)), id="NL-52 silent before"
+        ),
+        pytest.param(
+            "Unknown", NOT_READY, NodeAction(swap=(UNREACHABLE, NOT_READY)), id="NL-52 not ready before"
+        ),
+        pytest.param("True", None, NodeAction(is_released=True), id="NL-53 ready"),
+        pytest.param(
+            "True", UNREACHABLE, NodeAction(is_released=True, removes=(UNREACHABLE,)), id="NL-53 ready again"
         ),
     ],
 )
-def test_what_is_done_about_a_node(status: str, tainted: tuple[str, str] | None, todo: Todo) -> None:
+def test_what_is_done_about_a_node(status: str, tainted: tuple[str, str] | None, todo: NodeAction) -> None:
     seen = node(heartbeat=0, status=status)
     if tainted is not None:
         seen = with_taint(seen, tainted)
@@ -58,7 +62,7 @@ def test_what_is_done_about_a_node(status: str, tainted: tuple[str, str] | None,
 @virtual_time
 async def test_the_taint_is_added_by_the_state_of_that_moment() -> None:
     """NL-51: not ready, silent, ready again, without a condition, gone."""
-    async with world() as w, w.at_work(Settings(eviction_rate=2)) as controllers:
+    async with world() as w, w.at_work(NodeHealthSettings(eviction_rate=2)) as controllers:
         for name in ("up", "false", "silent", "up2", "up3"):
             await w.add_node(name, beats=name != "silent")
         await w.post("false", Ready="False")
@@ -79,7 +83,7 @@ async def test_the_taint_is_added_by_the_state_of_that_moment() -> None:
 @virtual_time
 async def test_a_node_without_a_condition_is_tried_again_after_50_ms() -> None:
     """NL-51: and gets its taint as soon as it has one."""
-    async with world() as w, w.at_work(Settings(eviction_rate=100)) as controllers:
+    async with world() as w, w.at_work(NodeHealthSettings(eviction_rate=100)) as controllers:
         await w.add_node("up")
         await w.client.create(NODES, {"metadata": {"name": "mute"}})
         await asyncio.sleep(6)
@@ -94,7 +98,7 @@ async def test_a_node_without_a_condition_is_tried_again_after_50_ms() -> None:
 @virtual_time
 async def test_one_evicting_taint_is_swapped_for_the_other_at_once_and_added_first() -> None:
     """NL-52 and NL-54: outside of all rates; for a moment both are there, at no moment neither."""
-    async with world() as w, w.at_work(Settings(eviction_rate=0.01)) as controllers:
+    async with world() as w, w.at_work(NodeHealthSettings(eviction_rate=0.01)) as controllers:
         for name in ("up", "n1"):
             await w.add_node(name)
         await w.post("n1", Ready="False")
@@ -261,7 +265,7 @@ async def test_a_taint_that_fails_is_tried_again() -> None:
         return await to_server(request)
 
     asked.answer = refuse
-    async with world() as w, w.at_work(Settings(eviction_rate=10), way=asked):
+    async with world() as w, w.at_work(NodeHealthSettings(eviction_rate=10), way=asked):
         await w.add_node("up")
         await w.add_node("n1", beats=False)
         await asyncio.sleep(51)

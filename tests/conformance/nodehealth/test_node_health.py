@@ -11,7 +11,7 @@ import pytest
 
 from podlife.api.codec import format_time
 from podlife.client import NODES
-from podlife.nodehealth import Settings
+from podlife.nodehealth import NodeHealthSettings
 from podlife.nodehealth.node_health import expired_conditions
 from podlife.wire import Handler, Request, Response
 from tests.component.embedded import refusal
@@ -25,7 +25,7 @@ FOUR = ["Ready", "MemoryPressure", "DiskPressure", "PIDPressure"]
 
 def test_defaults() -> None:
     """NL-01 and NL-02: the times and rates, but for the grace, which is the seeds' 40 s instead of 50 s."""
-    assert Settings() == Settings(
+    assert NodeHealthSettings() == NodeHealthSettings(
         monitor_period_seconds=5.0,
         monitor_grace_seconds=40.0,
         startup_grace_seconds=60.0,
@@ -47,7 +47,7 @@ async def test_a_pass_comes_a_period_after_the_last_one_ended() -> None:
         return await to_server(request)
 
     asked.answer = slowly
-    async with world() as w, w.at_work(Settings(monitor_grace_seconds=10), way=asked):
+    async with world() as w, w.at_work(NodeHealthSettings(monitor_grace_seconds=10), way=asked):
         await w.add_node("n1", beats=False)
         await w.add_node("n2")
         await asyncio.sleep(60)
@@ -260,7 +260,7 @@ def test_what_is_remembered_is_what_was_seen(status: str | None, seconds: float)
 @virtual_time
 async def test_what_was_written_is_remembered_and_the_others_are_left() -> None:
     """NL-32 after the grace, and NL-33: the silent one of two becomes Unknown just after its grace."""
-    async with world() as w, w.at_work(Settings(monitor_grace_seconds=50)) as controllers:
+    async with world() as w, w.at_work(NodeHealthSettings(monitor_grace_seconds=50)) as controllers:
         await w.add_node("silent", beats=False)
         await w.add_node("fresh")
         await asyncio.sleep(70)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from podlife.client import EVENTS, PODS, DeleteOptions
-from podlife.nodehealth import Settings
+from podlife.nodehealth import NodeHealthSettings
 from podlife.wire import Handler, Request, Response
 from tests.component.embedded import refusal
 from tests.component.nodehealth.world import Asked, Line, World, condition, ready_status, world
@@ -219,7 +219,7 @@ async def test_a_late_pod_that_fails_comes_again_ever_later() -> None:
         return await to_server(request)
 
     asked.answer = twice
-    async with world() as w, w.at_work(Settings(), way=asked):
+    async with world() as w, w.at_work(NodeHealthSettings(), way=asked):
         await w.add_node("down", beats=False)
         await w.add_node("up")
         await asyncio.sleep(60)

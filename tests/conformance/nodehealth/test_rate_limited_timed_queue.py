@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from podlife.nodehealth.rate_limited_timed_queue import TaintingQueue
+from podlife.nodehealth.rate_limited_timed_queue import RateLimitedTimedQueue
 
 FAST = 1000.0
 
 
-def full(*names: str, rate: float = FAST) -> TaintingQueue:
-    queue = TaintingQueue(rate)
+def full(*names: str, rate: float = FAST) -> RateLimitedTimedQueue:
+    queue = RateLimitedTimedQueue(rate)
     for number, name in enumerate(names):
         assert queue.add(name, number / 1000)
     return queue
 
 
-def drain(queue: TaintingQueue, now: float) -> list[str]:
+def drain(queue: RateLimitedTimedQueue, now: float) -> list[str]:
     """As fast as the rate allows, a hundredth of a second apart."""
     taken = []
     while (name := queue.take(now)) is not None:
@@ -75,7 +75,7 @@ def test_one_that_was_removed_during_its_turn_is_not_tried_again() -> None:
 
 def test_one_that_is_not_due_takes_nobodys_turn() -> None:
     """RQ-06, otherwise than upstream: there it burns the turn, and the next node waits ten seconds more."""
-    queue = TaintingQueue(0.1)
+    queue = RateLimitedTimedQueue(0.1)
     queue.add("later", 5)
     assert queue.take(1) is None
     queue.add("now", 1)

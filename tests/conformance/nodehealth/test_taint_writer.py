@@ -13,7 +13,7 @@ import pytest
 from podlife.client import NODES
 from podlife.errors import ConflictError, NotFoundError
 from podlife.nodehealth.taint_writer import TaintWriter
-from podlife.nodehealth.views import Node
+from podlife.nodehealth.views import MonitoredNode
 from podlife.wire import Handler, Request, Response
 from podlife.workloads.deployment.new_replica_set import template_hash
 from tests.component.embedded import LoopClock, connect, refusal
@@ -24,13 +24,13 @@ A, B, C = ("a", "NoExecute"), ("b", "NoExecute"), ("c", "NoSchedule")
 
 
 @asynccontextmanager
-async def writing(*keys: str) -> AsyncIterator[tuple[World, TaintWriter, Asked, Node]]:
+async def writing(*keys: str) -> AsyncIterator[tuple[World, TaintWriter, Asked, MonitoredNode]]:
     """A node with these taints, as its writer has seen it."""
     asked = Asked()
     async with world() as w, connect(w.server, asked) as client:
         await w.add_node("n1", beats=False)
         await w.taint("n1", *keys)
-        node = await w.client.get(NODES, "n1", view=Node)
+        node = await w.client.get(NODES, "n1", view=MonitoredNode)
         yield w, TaintWriter(client, LoopClock()), asked, node
 
 

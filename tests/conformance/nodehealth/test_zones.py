@@ -7,12 +7,12 @@ from collections.abc import Mapping
 import pytest
 
 from podlife.nodehealth.metrics import NodeMetrics
-from podlife.nodehealth.settings import Settings
+from podlife.nodehealth.settings import NodeHealthSettings
 from podlife.nodehealth.zones import (
     Disruption,
-    Verdict,
     ZoneCount,
     ZoneState,
+    ZoneVerdict,
     is_counted,
     judge,
     state_of,
@@ -20,11 +20,11 @@ from podlife.nodehealth.zones import (
 )
 
 NORMAL, PARTIAL, FULL = ZoneState.NORMAL, ZoneState.PARTIAL, ZoneState.FULL
-SETTINGS = Settings()
+SETTINGS = NodeHealthSettings()
 Counts = Mapping[str, tuple[int, int]]
 
 
-def judged(before: Disruption, counts: Counts) -> Verdict:
+def judged(before: Disruption, counts: Counts) -> ZoneVerdict:
     """`counts` are ready and not ready nodes."""
     return judge(before, {zone: ZoneCount(*count) for zone, count in counts.items()}, SETTINGS)
 
@@ -91,7 +91,7 @@ def test_one_zone_back_sets_all_rates_again() -> None:
 def test_all_down_before_and_after_changes_nothing() -> None:
     """NL-75."""
     stopped = Disruption({"a": FULL, "b": FULL}, is_stopped=True)
-    assert judged(stopped, {"a": (0, 2), "b": (0, 1)}) == Verdict(stopped)
+    assert judged(stopped, {"a": (0, 2), "b": (0, 1)}) == ZoneVerdict(stopped)
 
 
 def test_only_a_zone_that_changed_gets_another_rate() -> None:

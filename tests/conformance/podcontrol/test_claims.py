@@ -18,8 +18,8 @@ from podlife.podcontrol import (
     ClaimSettings,
     ControllerRefManager,
     InvalidOwnerError,
+    OwnedPod,
     Owner,
-    Pod,
     adoption_patch,
     owner_of,
     recheck_owner,
@@ -41,20 +41,20 @@ class Stage:
         self.owner = owner
         self.reference = owner.controller_ref().to_object()
 
-    def manager(self, **options: Any) -> ControllerRefManager[Pod]:
+    def manager(self, **options: Any) -> ControllerRefManager[OwnedPod]:
         return ControllerRefManager(self.owner, SELECTOR, self.world.control.patch_pod, **options)
 
-    async def add(self, name: str, **metadata: Any) -> Pod:
+    async def add(self, name: str, **metadata: Any) -> OwnedPod:
         """A pod on the server; owned=True makes it this owner's."""
         if metadata.pop("owned", False):
             metadata["ownerReferences"] = [self.reference]
         await self.world.create_pod(name, **metadata)
         return await self.read(name, metadata.get("namespace", "default"))
 
-    async def read(self, name: str, namespace: str = "default") -> Pod:
-        return await self.world.client.get(PODS, name, namespace, view=Pod)
+    async def read(self, name: str, namespace: str = "default") -> OwnedPod:
+        return await self.world.client.get(PODS, name, namespace, view=OwnedPod)
 
-    async def claim(self, *pods: Pod, **options: Any) -> list[str]:
+    async def claim(self, *pods: OwnedPod, **options: Any) -> list[str]:
         self.world.sent.clear()
         result = await self.manager(**options).claim(pods)
         result.raise_errors()
@@ -150,7 +150,7 @@ async def test_filters_are_asked_about_what_is_selected_only(stage: Stage) -> No
     pods = [await stage.add("yes"), await stage.add("no"), await stage.add("other", labels=OTHER_LABELS)]
     asked = []
 
-    def wanted(pod: Pod) -> bool:
+    def wanted(pod: OwnedPod) -> bool:
         asked.append(pod.metadata.name)
         return pod.metadata.name == "yes"
 

@@ -12,8 +12,8 @@ from podlife.podcontrol import (
     InvalidOwnerError,
     PodDeleteError,
     PodReplacedError,
-    RecordingPodControl,
 )
+from podlife.testing import FakePodControl
 from tests.component.embedded import refusal
 from tests.conformance.podcontrol.world import REF, TEMPLATE, World, replica_set
 
@@ -140,7 +140,7 @@ async def test_patch_of_an_old_version_is_a_conflict(world: World) -> None:
     assert world.events == []
 
 
-async def ask_for_everything(control: RecordingPodControl, ref: ControllerRef) -> list[Exception]:
+async def ask_for_everything(control: FakePodControl, ref: ControllerRef) -> list[Exception]:
     errors: list[Exception] = []
     for call in (
         control.create_pods("default", TEMPLATE, replica_set(), ref),
@@ -156,7 +156,7 @@ async def ask_for_everything(control: RecordingPodControl, ref: ControllerRef) -
 
 async def test_recording_notes_requests_that_fail_too() -> None:
     """PC-45."""
-    control = RecordingPodControl()
+    control = FakePodControl()
     control.error = ForbiddenError("no")
     assert await ask_for_everything(control, REF) == [control.error] * 3
     assert [each["spec"] for each in control.templates] == [TEMPLATE["spec"]]
@@ -169,7 +169,7 @@ async def test_recording_notes_requests_that_fail_too() -> None:
 
 async def test_recording_creates_up_to_its_limit() -> None:
     """PC-46."""
-    control = RecordingPodControl(create_limit=2)
+    control = FakePodControl(create_limit=2)
     for _ in range(2):
         await control.create_pods("default", TEMPLATE, replica_set(), REF)
     for call in (3, 4):
@@ -181,7 +181,7 @@ async def test_recording_creates_up_to_its_limit() -> None:
 
 async def test_recording_notes_the_prefix_in_its_copy_of_the_template() -> None:
     """PC-47 (but the caller's template, which is left alone)."""
-    control = RecordingPodControl()
+    control = FakePodControl()
     await control.create_pods_with_generate_name("default", TEMPLATE, replica_set(), REF, "hello-")
     assert control.templates[0]["metadata"]["generateName"] == "hello-"
     assert "generateName" not in TEMPLATE["metadata"]

@@ -10,7 +10,7 @@ import pytest
 
 from podlife.podcontrol import (
     POD_DELETION_COST,
-    Pod,
+    OwnedPod,
     deletion_cost,
     deletion_order,
     deletion_order_with_ranks,
@@ -33,7 +33,7 @@ def pod(
     created_ago: dict[str, float] | None = None,
     cost: str | None = None,
     uid: str = "",
-) -> Pod:
+) -> OwnedPod:
     metadata: dict[str, Any] = {"uid": uid}
     if created_ago is not None:
         metadata["creationTimestamp"] = ago(**created_ago)
@@ -69,12 +69,12 @@ READY_NOW = pod(ready_ago=NOTHING)
 READY_A_MONTH = pod(ready_ago=MONTH)
 
 
-def first_of_two(one: Pod, other: Pod) -> None:
+def first_of_two(one: OwnedPod, other: OwnedPod) -> None:
     assert deletion_order([one, other]) == [one, other]
     assert deletion_order([other, one]) == [one, other]
 
 
-def same(one: Pod, other: Pod) -> None:
+def same(one: OwnedPod, other: OwnedPod) -> None:
     """Neither goes first: each order stays as it was."""
     for pods in ([one, other], [other, one]):
         assert [id(each) for each in deletion_order(pods)] == [id(each) for each in pods]
@@ -95,7 +95,7 @@ def same(one: Pod, other: Pod) -> None:
         pytest.param(pod(created_ago=NOTHING), pod(created_ago=MONTH), id="RK-01 newer"),
     ],
 )
-def test_each_step_decides_before_the_next(first: Pod, second: Pod) -> None:
+def test_each_step_decides_before_the_next(first: OwnedPod, second: OwnedPod) -> None:
     first_of_two(first, second)
 
 
@@ -138,7 +138,7 @@ def test_sidecars_only_break_ties_and_init_containers_never_count() -> None:
     same(pod(restarts=2, init_restarts=100), pod(restarts=2))
 
 
-Ranked = tuple[Pod, int]
+Ranked = tuple[OwnedPod, int]
 
 
 def ranked(one: Ranked, other: Ranked, **options: Any) -> list[int]:
@@ -268,7 +268,7 @@ def test_age_that_is_not_known_goes_first() -> None:
         (pod(ready_ago={"hours": 5}), pod(ready_ago={"hours": 8})),
     ],
 )
-def test_pods_that_are_equal(one: Pod, other: Pod) -> None:
+def test_pods_that_are_equal(one: OwnedPod, other: OwnedPod) -> None:
     """RK-14."""
     assert ranked((one, 1), (other, 1)) == NEITHER
 
@@ -286,7 +286,7 @@ def test_reference_time_moves_the_order() -> None:
     assert ranked((older, 1), (newer, 1), now=NOW + timedelta(days=1)) == FIRST
 
 
-def logged_first(one: Pod, other: Pod) -> bool:
+def logged_first(one: OwnedPod, other: OwnedPod) -> bool:
     return logging_order([one, other])[0] is one and logging_order([other, one])[0] is one
 
 
@@ -304,7 +304,7 @@ def logged_first(one: Pod, other: Pod) -> bool:
         pytest.param(pod(created_ago=NOTHING), pod(), id="RK-30 created never"),
     ],
 )
-def test_pod_to_read_logs_from(first: Pod, second: Pod) -> None:
+def test_pod_to_read_logs_from(first: OwnedPod, second: OwnedPod) -> None:
     assert logged_first(first, second)
 
 

@@ -16,8 +16,8 @@ from podlife.podcontrol import (
     BY_NODE,
     POD_INDEXERS,
     InvalidOwnerError,
+    OwnedPod,
     Owner,
-    Pod,
     claimed_pods,
     is_active,
     is_available,
@@ -80,8 +80,8 @@ def test_claimed_is_owned_and_selected(
 OWNER = Owner("apps/v1", "ReplicaSet", "web", "u", "default")
 
 
-def filled(*pods: tuple[str, str, Object | None], node: str = "") -> Cache[Pod]:
-    cache: Cache[Pod] = Cache(POD_INDEXERS)
+def filled(*pods: tuple[str, str, Object | None], node: str = "") -> Cache[OwnedPod]:
+    cache: Cache[OwnedPod] = Cache(POD_INDEXERS)
     for name, namespace, owner in pods:
         metadata: dict[str, Any] = {"name": name, "namespace": namespace, "uid": name}
         if owner:
@@ -91,7 +91,7 @@ def filled(*pods: tuple[str, str, Object | None], node: str = "") -> Cache[Pod]:
     return cache
 
 
-def rows() -> Cache[Pod]:
+def rows() -> Cache[OwnedPod]:
     return filled(
         ("owned", "default", reference("u")),
         ("other-uid", "default", reference("v")),
@@ -137,7 +137,7 @@ def test_pods_without_a_node_stand_in_no_nodes_index() -> None:
     assert filled(("p", "default", None)).by_index(BY_NODE, "") == ()
 
 
-def ready(seconds_ago: float | None, status: str = "True") -> Pod:
+def ready(seconds_ago: float | None, status: str = "True") -> OwnedPod:
     since = None if seconds_ago is None else ago(seconds=seconds_ago)
     return make_pod(status={"conditions": [{"type": "Ready", "status": status, "lastTransitionTime": since}]})
 
@@ -153,7 +153,7 @@ def ready(seconds_ago: float | None, status: str = "True") -> Pod:
         pytest.param(ready(51), 50, None, id="AV-02c"),
     ],
 )
-def test_next_check_of_a_pod(pod: Pod, min_ready_seconds: int, wait: int | None) -> None:
+def test_next_check_of_a_pod(pod: OwnedPod, min_ready_seconds: int, wait: int | None) -> None:
     expected = None if wait is None else timedelta(seconds=wait)
     assert next_availability_check(pod, min_ready_seconds, NOW) == expected
 
@@ -167,7 +167,7 @@ def test_next_check_of_a_pod(pod: Pod, min_ready_seconds: int, wait: int | None)
         ([], None),
     ],
 )
-def test_soonest_of_many_pods_decides(pods: list[Pod], wait: float | None) -> None:
+def test_soonest_of_many_pods_decides(pods: list[OwnedPod], wait: float | None) -> None:
     """AV-03."""
     assert seconds_to_next_check(pods, 10, NOW, ManualClock(NOW)) == wait
 
@@ -190,7 +190,7 @@ def test_pod_that_became_available_since_the_count_is_not_missed(later: int, wai
         (ready(None), 10, False),
     ],
 )
-def test_available_is_ready_for_long_enough(pod: Pod, min_ready_seconds: int, expected: bool) -> None:
+def test_available_is_ready_for_long_enough(pod: OwnedPod, min_ready_seconds: int, expected: bool) -> None:
     assert is_available(pod, min_ready_seconds, NOW) is expected
 
 

@@ -11,7 +11,7 @@ import msgspec
 
 from podlife.api.codec import Object, format_time
 from podlife.client import PODS, REPLICA_SETS, Client
-from podlife.podcontrol import ControllerRef, Pod, PodControl
+from podlife.podcontrol import ControllerRef, OwnedPod, PodControl
 from podlife.wire import Handler, Request, Response
 from tests.component.embedded import connect, start
 
@@ -42,9 +42,9 @@ def pod_object(name: str = "p", **metadata: Any) -> Object:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": TEMPLATE["spec"]}
 
 
-def make_pod(**fields: Any) -> Pod:
+def make_pod(**fields: Any) -> OwnedPod:
     """A pod as it is read: metadata, spec and status of the API."""
-    return msgspec.convert({"metadata": {}, **fields}, Pod)
+    return msgspec.convert({"metadata": {}, **fields}, OwnedPod)
 
 
 @dataclass

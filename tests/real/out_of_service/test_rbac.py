@@ -16,12 +16,12 @@ from podlife.clock import SystemClock
 from podlife.controller import ControlPlane
 from podlife.errors import ForbiddenError
 from podlife.nodehealth.out_of_service import (
-    Answer,
+    FenceAnswer,
+    FenceResult,
+    FenceSubject,
     OutOfServiceController,
     OutOfServiceSettings,
     Portion,
-    Result,
-    Subject,
 )
 from tests.component.cli.commands import eventually
 from tests.component.nodehealth.world import taints
@@ -62,8 +62,8 @@ def _rights() -> list[Right]:
 class Dead:
     kind = name = "test"
 
-    async def ask(self, _: Subject) -> Answer:
-        return Answer(self.name, Result.DEAD)
+    async def ask(self, _: FenceSubject) -> FenceAnswer:
+        return FenceAnswer(self.name, FenceResult.DEAD)
 
 
 @pytest.fixture(scope="module")

@@ -86,7 +86,7 @@ async def test_a_running_collector_collects_tells_and_gives_its_lease_back(
 ) -> None:
     flags = ["--terminated-pod-gc-threshold", "2", "--quarantine", "1s", "--period", "1s", *ELECTION, *admin]
     async with started("gc", "run", *flags) as run:
-        await run.wait_for("leads by lease kube-system/podlife-gc")
+        await run.wait_for("became leader of lease kube-system/podlife-gc")
         await everything(states)
 
         async def is_done() -> bool:

@@ -158,7 +158,7 @@ def is_gone(states: States, *names: str) -> Any:
 
 async def test_nothing_is_missing(states: States, client: Client, account: list[str]) -> None:
     async with started("gc", "run", *FLAGS, *account) as run:
-        await run.wait_for("leads by lease")
+        await run.wait_for("became leader of lease")
         await put_to_work(states)
         await eventually(is_gone(states, "stuck", "orphan", "done-0"))
 

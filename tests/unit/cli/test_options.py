@@ -9,7 +9,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from podlife.cli.options import GoCommand, format_duration, parse_duration, parse_timeout, with_groups
+from podlife.cli.options import GoCommand, parse_duration, parse_timeout, with_groups
 
 
 @pytest.mark.parametrize(
@@ -56,14 +56,6 @@ def test_a_timeout_may_be_a_bare_number_of_seconds(text: str, seconds: float) ->
 def test_a_timeout_in_the_past_is_refused() -> None:
     with pytest.raises(typer.BadParameter, match="in the past"):
         parse_timeout("-1s")
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(0, "0s"), (-3, "0s"), (40, "40s"), (60, "1m"), (90, "1m30s"), (3661, "1h1m"), (273_600, "3d4h")],
-)
-def test_a_length_of_time_is_shown_in_two_units(seconds: float, text: str) -> None:
-    assert format_duration(seconds) == text
 
 
 @dataclass(frozen=True)

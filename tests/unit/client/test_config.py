@@ -218,7 +218,7 @@ def test_a_file_that_cannot_be_used_is_named_with_what_is_wrong(
     ("user", "message"),
     [
         ({"token": 7}, "token must be a text"),
-        ({"client-key-data": "%%%"}, "client-key-data is not base64"),
+        ({"client-key-data": "%%%"}, "client-key-data is not valid base64"),
         ({"client-certificate": "gone.pem"}, "gone.pem: No such file or directory"),
         ({"client-key-data": "YQ=="}, "there is a client key but no client certificate"),
         ({"exec": {"apiVersion": "client.authentication.k8s.io/v1"}}, "has no command"),

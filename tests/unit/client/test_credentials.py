@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from podlife.client import BasicAuth, ExecAuth, ProviderAuth, TokenAuth, TokenFileAuth
-from podlife.client.credentials import Credential, credentials_for
+from podlife.client.credential import Credential
+from podlife.client.credentials import credentials_for
 from podlife.clock import ManualClock
 from podlife.errors import ConfigError
 from tests.moved_time import use_up

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from podlife.client import Client, InProcessTransport, Ref
-from podlife.client.discovery import Catalogue, discover
+from podlife.client.discovery import ServerResources, discover
 from podlife.errors import ApiError
 from podlife.wire import Request, Response
 
@@ -32,7 +32,7 @@ class Server:
             return Response(found, json.dumps({"kind": "Status", "code": found, "message": "no"}).encode())
         return Response(200, json.dumps(found).encode())
 
-    async def discover(self) -> Catalogue:
+    async def discover(self) -> ServerResources:
         async with Client(InProcessTransport(self), timeout_seconds=1) as client:
             return await discover(client)
 

@@ -10,7 +10,7 @@ import pytest
 from podlife.api.codec import format_time
 from podlife.client import JOBS, PODS, REPLICA_SETS
 from podlife.controller import ControlPlane
-from podlife.controller.action_log import Acts
+from podlife.controller.action_log import ActionLog
 from podlife.ownergc import OwnerGarbageCollector
 from podlife.workloads.replicaset import ReplicaSetController
 from podlife.workloads.ttl_after_finished import TtlAfterFinishedController
@@ -22,42 +22,46 @@ WEB = {"kind": "ReplicaSet", "namespace": "default", "name": "web"}
 NODE = {"kind": "Node", "name": "n1"}
 
 
-def told(acts: Acts, caplog: pytest.LogCaptureFixture) -> list[str]:
+def told(action_log: ActionLog, caplog: pytest.LogCaptureFixture) -> list[str]:
     caplog.clear()
-    acts.tell()
+    action_log.flush()
     return caplog.messages
 
 
 @pytest.fixture
-def acts(caplog: pytest.LogCaptureFixture) -> Acts:
+def action_log(caplog: pytest.LogCaptureFixture) -> ActionLog:
     caplog.set_level(logging.INFO, "podlife")
-    return Acts()
+    return ActionLog()
 
 
-def test_one_act_is_told_in_full_and_several_together(acts: Acts, caplog: pytest.LogCaptureFixture) -> None:
-    acts.note_event(WEB, "SuccessfulDelete", "Deleted pod: web-0")
+def test_one_act_is_told_in_full_and_several_together(
+    action_log: ActionLog, caplog: pytest.LogCaptureFixture
+) -> None:
+    action_log.note_event(WEB, "SuccessfulDelete", "Deleted pod: web-0")
     for number in range(3):
-        acts.note_event(WEB, "SuccessfulCreate", f"Created pod: web-{number}")
-        acts.note_event(NODE, "Seen", f"seen {number}")
-    assert told(acts, caplog) == [
+        action_log.note_event(WEB, "SuccessfulCreate", f"Created pod: web-{number}")
+        action_log.note_event(NODE, "Seen", f"seen {number}")
+    assert told(action_log, caplog) == [
         "ReplicaSet default/web: Deleted pod: web-0",
         "ReplicaSet default/web: 3 pods created",
         "Node n1: 3 times Seen",
     ]
-    assert told(acts, caplog) == [], "nothing is told twice"
+    assert told(action_log, caplog) == [], "nothing is told twice"
 
 
-def test_what_is_told_by_others_is_not_told_again(acts: Acts, caplog: pytest.LogCaptureFixture) -> None:
-    acts.note_event(WEB, "FailedCreate", "Error creating: no")
-    acts.note_event(WEB, "PodGarbageCollected", "gone")
-    assert told(acts, caplog) == []
+def test_what_is_told_by_others_is_not_told_again(
+    action_log: ActionLog, caplog: pytest.LogCaptureFixture
+) -> None:
+    action_log.note_event(WEB, "FailedCreate", "Error creating: no")
+    action_log.note_event(WEB, "PodGarbageCollected", "gone")
+    assert told(action_log, caplog) == []
 
 
-def test_there_is_a_bound_to_the_lines(acts: Acts, caplog: pytest.LogCaptureFixture) -> None:
+def test_there_is_a_bound_to_the_lines(action_log: ActionLog, caplog: pytest.LogCaptureFixture) -> None:
     for number in range(1010):
-        acts.note(f"Job {number}", "deleted", "times deleted")
-    lines = told(acts, caplog)
-    assert (len(lines), lines[-1]) == (1001, "and 10 other things were done")
+        action_log.note(f"Job {number}", "deleted", "times deleted")
+    lines = told(action_log, caplog)
+    assert (len(lines), lines[-1]) == (1001, "10 more actions not listed")
 
 
 @virtual_time

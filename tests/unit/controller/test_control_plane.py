@@ -12,7 +12,7 @@ from podlife.aio import spawn
 from podlife.api.views import MetadataOnly
 from podlife.client import EVENTS, PODS, REPLICA_SETS
 from podlife.controller import ControlPlane
-from podlife.controller.outages import Outage
+from podlife.controller.outages import OutageLog
 from podlife.errors import ForbiddenError, UnreachableError
 from podlife.wire import Handler, Request, Response
 from tests.component.embedded import LoopClock, connect, refusal, start
@@ -217,7 +217,7 @@ async def test_it_says_why_it_is_not_at_work() -> None:
 
 
 def test_an_outage_is_told_once_reminded_of_ever_more_rarely_and_its_end_is_told() -> None:
-    outage = Outage()
+    outage = OutageLog()
     told = [(at, said) for at in range(1000) if (said := outage.look("no" if 10 <= at < 500 else "", at))]
     assert [(at, level) for at, (level, _) in told] == [
         (11, logging.WARNING),
@@ -227,11 +227,11 @@ def test_an_outage_is_told_once_reminded_of_ever_more_rarely_and_its_end_is_told
         (490, logging.WARNING),
         (500, logging.INFO),
     ]
-    assert told[-1][1][1] == "the server is followed again, after 490 s"
+    assert told[-1][1][1] == "API server reachable again after 490 s"
 
 
 def test_an_interruption_that_is_over_at_the_next_look_is_not_told() -> None:
-    outage = Outage()
+    outage = OutageLog()
     assert [outage.look(complaint, at) for at, complaint in enumerate(("", "no", "", "no", ""))] == [None] * 5
 
 
@@ -286,7 +286,5 @@ async def test_a_server_that_is_away_costs_one_line_however_many_informers_there
     assert [record.levelname for record in caplog.records] == ["INFO", "WARNING", "INFO"]
     running, lost, found = caplog.messages
     assert running == "running: a"
-    assert lost.startswith(
-        "the server is not followed, and nothing is decided until it is: pods: cannot connect"
-    )
-    assert found.startswith("the server is followed again, after ")
+    assert lost.startswith("API server unreachable, controllers paused: pods: cannot connect")
+    assert found.startswith("API server reachable again after ")

@@ -84,7 +84,9 @@ async def test_a_failure_comes_again_with_growing_distance_and_success_forgets_i
         await asyncio.sleep(1000)
     assert seen == [0, 1, 3, 7, 15]
     assert controller.queue.retries("a") == 0
-    assert caplog.records[0].message == ("collector failed for a, and tries again: somebody else was faster")
+    assert caplog.records[0].message == (
+        "collector: reconcile of a failed, retrying: somebody else was faster"
+    )
     assert caplog.records[0].exc_info is None, "what is raised on purpose says it in a line"
 
 
@@ -103,7 +105,9 @@ async def test_a_terminal_error_is_told_and_not_tried_again(caplog: pytest.LogCa
         await asyncio.sleep(1)
     assert seen == [0, 1000], "a change brings it back"
     assert controller.metrics.results == {"terminal_error": 2}
-    assert caplog.records[0].message == "collector gives up on a: its spec makes no sense"
+    assert (
+        caplog.records[0].message == "collector: a failed permanently, not retrying: its spec makes no sense"
+    )
 
 
 @virtual_time

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from podlife.api.codec import format_time
-from podlife.explain import World
+from podlife.explain import ClusterSnapshot
 
 Object = dict[str, Any]
 
@@ -36,8 +36,8 @@ def a_node(ready: str = "True", **spec: Any) -> Object:
     return {"metadata": {"name": "n1", "uid": "n-1"}, "spec": spec, "status": {"conditions": [told]}}
 
 
-def a_world(**fields: Any) -> World:
-    return World(NOW, **{"nodes": {"n1": a_node()}, "claims": {}, **fields})
+def a_world(**fields: Any) -> ClusterSnapshot:
+    return ClusterSnapshot(NOW, **{"nodes": {"n1": a_node()}, "claims": {}, **fields})
 
 
 def an_event(reason: str, message: str = "", *, minutes: float = 5, **about: Any) -> Object:

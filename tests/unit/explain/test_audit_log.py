@@ -12,8 +12,8 @@ import pytest
 from podlife.api.codec import format_micro_time
 from podlife.cli.commands.explain.output import format_explanation
 from podlife.explain import (
+    AuditCollection,
     AuditedRequest,
-    Collection,
     PodIdentity,
     explain_absent,
     explain_pod,
@@ -58,8 +58,8 @@ def controller(name: str) -> dict[str, str]:
     return {"user": "system:kube-controller-manager", "agent": f"{MANAGER}/{name}"}
 
 
-def collected(*lines: bytes, pod: str = "web-7d9-abcde") -> Collection:
-    found = Collection("shop", pod)
+def collected(*lines: bytes, pod: str = "web-7d9-abcde") -> AuditCollection:
+    found = AuditCollection("shop", pod)
     for each in lines:
         found.add(each)
     return found

@@ -10,16 +10,16 @@ import pytest
 
 from podlife.explain import explain_node
 from podlife.explain.out_of_service import who_tainted
-from podlife.nodehealth.out_of_service.record import BY, Record, State, made_taint
+from podlife.nodehealth.out_of_service.record import BY, RecordState, TaintRecord, made_taint
 from podlife.nodehealth.out_of_service.views import ANNOTATION
 from tests.unit.explain.objects import NOW, a_node, a_world
 
-RECORD = Record(State.TAINTED, NOW - timedelta(minutes=3), "n-1")
+RECORD = TaintRecord(RecordState.TAINTED, NOW - timedelta(minutes=3), "n-1")
 OURS = f"{BY} at 2030-01-01 11:57:00Z, who takes it off again"
 NOT_KNOWN = "somebody, who has to take it off again"
 
 
-def node_with(record: Record | str, *taints: dict[str, Any], ready: str = "Unknown") -> dict[str, Any]:
+def node_with(record: TaintRecord | str, *taints: dict[str, Any], ready: str = "Unknown") -> dict[str, Any]:
     node = a_node(ready, taints=[*taints])
     node["metadata"]["annotations"] = {ANNOTATION: record if isinstance(record, str) else record.text()}
     return node
@@ -35,8 +35,8 @@ def test_a_taint_of_the_controller_is_told_with_its_moment(ready: str) -> None:
     ]
 
 
-@pytest.mark.parametrize("state", [State.FREED, State.RETURNED])
-def test_what_became_of_it_is_told_later(state: State) -> None:
+@pytest.mark.parametrize("state", [RecordState.FREED, RecordState.RETURNED])
+def test_what_became_of_it_is_told_later(state: RecordState) -> None:
     node = node_with(replace(RECORD, state=state))
     found = explain_node(a_world(nodes={"n1": node}), node)
     assert len([each for each in found.timeline if each.who == BY]) == 1
@@ -55,7 +55,7 @@ def test_what_became_of_it_is_told_later(state: State) -> None:
         RECORD.text().replace(BY, "me"),
     ],
 )
-def test_what_the_controller_has_not_written_for_this_node_says_nothing(record: Record | str) -> None:
+def test_what_the_controller_has_not_written_for_this_node_says_nothing(record: TaintRecord | str) -> None:
     node = node_with(record, made_taint(RECORD.at))
     assert who_tainted(node) == NOT_KNOWN
     assert NOT_KNOWN in explain_node(a_world(nodes={"n1": node}), node).causes[0].text

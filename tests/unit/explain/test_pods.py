@@ -11,7 +11,7 @@ import pytest
 
 from podlife.cli.commands.explain.output import format_explanation
 from podlife.cli.commands.explain.rules import acting_rules
-from podlife.explain import Rules, as_dict, explain_pod
+from podlife.explain import ActionRules, as_dict, explain_pod
 from podlife.explain.finalizers import owner_of
 from tests.unit.explain.objects import NOW, Object, a_node, a_pod, a_world, ago, an_event, deleted
 
@@ -101,7 +101,7 @@ def test_out_of_service_and_ready_is_left_to_the_agent_as_gc_42_has_it() -> None
 
 def test_when_an_eviction_comes_is_counted_from_the_taint() -> None:
     taint = {"key": "example.com/t", "effect": "NoExecute", "timeAdded": ago(seconds=100)}
-    rules = Rules(bears=lambda pod, node: 300.0)
+    rules = ActionRules(bears=lambda pod, node: 300.0)
     [cause] = explain_pod(a_world(nodes={"n1": a_node(taints=[taint])}, rules=rules), a_pod()).causes
     assert (cause.name, cause.is_stuck) == ("taint-eviction", False)
     assert cause.upcoming[0].at == NOW + timedelta(seconds=200)
@@ -109,7 +109,7 @@ def test_when_an_eviction_comes_is_counted_from_the_taint() -> None:
 
 def test_one_that_bears_a_taint_for_ever_is_not_told_to_go() -> None:
     taint = {"key": "example.com/t", "effect": "NoExecute"}
-    rules = Rules(bears=lambda pod, node: math.inf)
+    rules = ActionRules(bears=lambda pod, node: math.inf)
     found = explain_pod(a_world(nodes={"n1": a_node(taints=[taint])}, rules=rules), a_pod())
     assert found.causes == ()
     assert [(each.who, each.at) for each in found.upcoming] == [("taint eviction", None)]

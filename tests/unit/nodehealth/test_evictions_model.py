@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from podlife.nodehealth.evictions import Evictions, Outcome
-from podlife.nodehealth.rate_limited_timed_queue import TaintingQueue
-from podlife.nodehealth.settings import Settings
+from podlife.nodehealth.evictions import EvictionOutcome, Evictions
+from podlife.nodehealth.rate_limited_timed_queue import RateLimitedTimedQueue
+from podlife.nodehealth.settings import NodeHealthSettings
 from podlife.nodehealth.tolerations import seconds_to_bear
-from podlife.nodehealth.views import NodeSpec, Pod, Taint, Toleration
+from podlife.nodehealth.views import MonitoredNodeSpec, MonitoredPod, NodeTaint, Toleration
 from podlife.nodehealth.zones import Disruption, ZoneCount, ZoneState, judge
 from tests.conformance.nodehealth.objects import node, pod, taint, toleration
 
@@ -29,7 +29,7 @@ UIDS = st.sampled_from(["p1", "p2", "p3"])
 class Model:
     """Each pod by itself, in the words of the rules."""
 
-    taints: tuple[Taint, ...] = ()
+    taints: tuple[NodeTaint, ...] = ()
     pods: dict[str, tuple[Toleration, ...]] = field(default_factory=dict)
     set_for: dict[str, float] = field(default_factory=dict)
     going: set[str] = field(default_factory=set)
@@ -60,7 +60,7 @@ class EvictionsMachine(RuleBasedStateMachine):
         super().__init__()
         self.evictions, self.model, self.now = Evictions(), Model(), 0.0
 
-    def _pod(self, uid: str) -> Pod:
+    def _pod(self, uid: str) -> MonitoredPod:
         return pod(uid, "n1", *self.model.pods[uid], uid=uid)
 
     @rule(uid=UIDS, tolerations=TOLERATIONS)
@@ -80,7 +80,7 @@ class EvictionsMachine(RuleBasedStateMachine):
     def taints_change(self, keys: set[str]) -> None:
         self.model.taints = tuple(taint(key) for key in sorted(keys))
         seen = node("n1")
-        seen.spec = NodeSpec(taints=self.model.taints)
+        seen.spec = MonitoredNodeSpec(taints=self.model.taints)
         is_tainted = self.evictions.set_taints(seen)
         for uid in self.model.pods:
             if is_tainted:
@@ -120,7 +120,7 @@ def test_a_pod_that_was_evicted_does_not_go_again_for_a_taint_that_is_written_an
     evictions, going = Evictions(), pod("p1", "n1", toleration("a", 5), uid="p1")
     tainted = node("n1")
     for time_added in ("2026-01-01T00:00:00Z", "2026-01-01T00:00:02Z"):
-        tainted.spec = NodeSpec(taints=(Taint("a", effect="NoExecute", time_added=time_added),))
+        tainted.spec = MonitoredNodeSpec(taints=(NodeTaint("a", effect="NoExecute", time_added=time_added),))
         evictions.set_taints(tainted)
         evictions.look(going, 0.0)
         for eviction in evictions.take_due(5.0):
@@ -129,7 +129,7 @@ def test_a_pod_that_was_evicted_does_not_go_again_for_a_taint_that_is_written_an
     assert evictions.waiting == {}
     # When the taint was away it is another one.
     evictions.cancel("p1")
-    assert evictions.look(going, 10.0) is Outcome.SET
+    assert evictions.look(going, 10.0) is EvictionOutcome.SET
 
 
 COUNTS = st.dictionaries(
@@ -143,7 +143,7 @@ COUNTS = st.dictionaries(
 @settings(max_examples=100, deadline=None)
 def test_the_rates_in_force_fit_the_states(passes: list[dict[str, ZoneCount]]) -> None:
     """NL-70 to NL-76, whatever comes after whatever."""
-    chosen, rates, disruption = Settings(), dict[str, float](), Disruption()
+    chosen, rates, disruption = NodeHealthSettings(), dict[str, float](), Disruption()
     for counts in passes:
         verdict = judge(disruption, counts, chosen)
         assert verdict.stops <= (not disruption.is_stopped)
@@ -168,7 +168,7 @@ def test_the_rates_in_force_fit_the_states(passes: list[dict[str, ZoneCount]]) -
 @settings(max_examples=100, deadline=None)
 def test_the_queue_gives_no_more_turns_than_its_rate(steps: list[tuple[str, str]]) -> None:
     """NL-02 and RQ-01: and nobody two turns without having been added or tried again."""
-    queue, now, taken, due = TaintingQueue(0.1), 0.0, 0, dict[str, bool]()
+    queue, now, taken, due = RateLimitedTimedQueue(0.1), 0.0, 0, dict[str, bool]()
     for what, name in steps:
         now += 1.0
         match what:

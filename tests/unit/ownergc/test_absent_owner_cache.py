@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from podlife.ownergc.absent_owner_cache import AbsentOwners
-from podlife.ownergc.views import OwnerReference
+from podlife.ownergc.absent_owner_cache import AbsentOwnerCache
+from podlife.ownergc.views import PartialOwnerReference
 
 
-def to(uid: str) -> OwnerReference:
-    return OwnerReference("v1", "ConfigMap", "owner", uid)
+def to(uid: str) -> PartialOwnerReference:
+    return PartialOwnerReference("v1", "ConfigMap", "owner", uid)
 
 
 def test_an_owner_is_absent_where_it_was_looked_for_and_nowhere_else() -> None:
-    absent = AbsentOwners()
+    absent = AbsentOwnerCache()
     absent.add(to("u").identity("ns"))
     assert absent.has(to("u"), "ns")
     assert not absent.has(to("u"), "other")
@@ -19,14 +19,14 @@ def test_an_owner_is_absent_where_it_was_looked_for_and_nowhere_else() -> None:
 
 
 def test_one_without_a_namespace_is_absent_for_everybody() -> None:
-    absent = AbsentOwners()
+    absent = AbsentOwnerCache()
     absent.add(to("u").identity(""))
     assert absent.has(to("u"), "ns")
     assert absent.has(to("u"), "")
 
 
 def test_what_is_seen_again_is_absent_no_more() -> None:
-    absent = AbsentOwners()
+    absent = AbsentOwnerCache()
     absent.add(to("u").identity("ns"))
     absent.discard(to("u").identity("ns"))
     absent.discard(to("v").identity("ns"))
@@ -34,7 +34,7 @@ def test_what_is_seen_again_is_absent_no_more() -> None:
 
 
 def test_what_was_used_longest_ago_is_forgotten_first() -> None:
-    absent = AbsentOwners(most=2)
+    absent = AbsentOwnerCache(most=2)
     for uid in ("a", "b"):
         absent.add(to(uid).identity("ns"))
     assert absent.has(to("a"), "ns")

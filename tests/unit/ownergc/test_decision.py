@@ -6,10 +6,10 @@ from itertools import product
 
 import pytest
 
-from podlife.ownergc.decision import Delete, DropReferences, Family, Leave, Standing, decide
-from podlife.ownergc.views import Metadata, OwnerReference
+from podlife.ownergc.decision import DeleteObject, DropReferences, Family, Leave, OwnerState, decide
+from podlife.ownergc.views import PartialMetadata, PartialOwnerReference
 
-SOLID, ABSENT, WAITING = Standing.SOLID, Standing.ABSENT, Standing.WAITING
+SOLID, ABSENT, WAITING = OwnerState.SOLID, OwnerState.ABSENT, OwnerState.WAITING
 ALONE, PARENT, CIRCLE = (
     Family(),
     Family(has_dependents=True),
@@ -17,9 +17,9 @@ ALONE, PARENT, CIRCLE = (
 )
 
 
-def item(*owners: str, finalizers: tuple[str, ...] = (), deleted: str | None = None) -> Metadata:
-    references = tuple(OwnerReference(uid=uid, name=uid) for uid in owners)
-    return Metadata(
+def item(*owners: str, finalizers: tuple[str, ...] = (), deleted: str | None = None) -> PartialMetadata:
+    references = tuple(PartialOwnerReference(uid=uid, name=uid) for uid in owners)
+    return PartialMetadata(
         name="item", uid="i", finalizers=finalizers, owner_references=references, deletion_timestamp=deleted
     )
 
@@ -28,28 +28,33 @@ def item(*owners: str, finalizers: tuple[str, ...] = (), deleted: str | None = N
     ("standings", "family", "expected"),
     [
         pytest.param([SOLID], PARENT, Leave(), id="its owner is there"),
-        pytest.param([ABSENT], ALONE, Delete("Background"), id="its owner is gone"),
+        pytest.param([ABSENT], ALONE, DeleteObject("Background"), id="its owner is gone"),
         pytest.param(
-            [ABSENT], PARENT, Delete("Background"), id="its owner is gone, its dependents come after it"
+            [ABSENT], PARENT, DeleteObject("Background"), id="its owner is gone, its dependents come after it"
         ),
-        pytest.param([WAITING], ALONE, Delete("Background"), id="its owner waits for it"),
-        pytest.param([WAITING], PARENT, Delete("Foreground"), id="its owner waits, its dependents go first"),
+        pytest.param([WAITING], ALONE, DeleteObject("Background"), id="its owner waits for it"),
         pytest.param(
-            [WAITING], CIRCLE, Delete("Foreground", unblocks=True), id="a dependent of its own waits, too"
+            [WAITING], PARENT, DeleteObject("Foreground"), id="its owner waits, its dependents go first"
         ),
-        pytest.param([ABSENT], CIRCLE, Delete("Background"), id="nobody waits for it in the circle"),
+        pytest.param(
+            [WAITING],
+            CIRCLE,
+            DeleteObject("Foreground", unblocks=True),
+            id="a dependent of its own waits, too",
+        ),
+        pytest.param([ABSENT], CIRCLE, DeleteObject("Background"), id="nobody waits for it in the circle"),
         pytest.param([SOLID, ABSENT], ALONE, DropReferences(("o1",)), id="one is left, one is gone"),
         pytest.param([WAITING, SOLID], ALONE, DropReferences(("o0",)), id="one is left, one waits"),
         pytest.param(
             [ABSENT, SOLID, WAITING], PARENT, DropReferences(("o0", "o2")), id="one of three is left"
         ),
-        pytest.param([ABSENT, WAITING], PARENT, Delete("Foreground"), id="one is gone, one waits"),
+        pytest.param([ABSENT, WAITING], PARENT, DeleteObject("Foreground"), id="one is gone, one waits"),
         pytest.param([SOLID, SOLID], CIRCLE, Leave(), id="both are there"),
         pytest.param([], PARENT, Leave(), id="it never had one"),
     ],
 )
 def test_the_fate_of_an_object_follows_its_owners(
-    standings: list[Standing], family: Family, expected: object
+    standings: list[OwnerState], family: Family, expected: object
 ) -> None:
     owners = [f"o{number}" for number in range(len(standings))]
     assert decide(item(*owners), standings, family) == expected
@@ -67,7 +72,7 @@ def test_the_fate_of_an_object_follows_its_owners(
 def test_a_finalizer_that_is_there_already_says_how_it_is_deleted(
     finalizers: tuple[str, ...], policy: str
 ) -> None:
-    assert decide(item("o", finalizers=finalizers), [ABSENT], ALONE) == Delete(policy)
+    assert decide(item("o", finalizers=finalizers), [ABSENT], ALONE) == DeleteObject(policy)
 
 
 def test_what_is_being_deleted_is_left_to_go_whatever_its_owners_are() -> None:
@@ -83,9 +88,9 @@ def test_in_all_combinations_it_goes_exactly_when_no_owner_is_solid() -> None:
     families = (ALONE, PARENT, CIRCLE)
     for count in (1, 2, 3):
         owners = [f"o{number}" for number in range(count)]
-        for standings, family in product(product(Standing, repeat=count), families):
+        for standings, family in product(product(OwnerState, repeat=count), families):
             action = decide(item(*owners), standings, family)
-            assert isinstance(action, Delete) == (SOLID not in standings), (standings, family)
+            assert isinstance(action, DeleteObject) == (SOLID not in standings), (standings, family)
             if isinstance(action, DropReferences):
                 assert action.uids == tuple(
                     uid for uid, standing in zip(owners, standings, strict=True) if standing is not SOLID

@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
-from podlife.ownergc.graph import Changes, Graph
-from podlife.ownergc.views import FOREGROUND, ORPHAN, Identity, Metadata, OwnerReference
+from podlife.ownergc.graph import Graph, GraphChanges
+from podlife.ownergc.views import FOREGROUND, ORPHAN, ObjectIdentity, PartialMetadata, PartialOwnerReference
 
 NOW = "2030-01-01T00:00:00Z"
 
 
-def who(uid: str, namespace: str = "ns", *, kind: str = "ConfigMap", name: str = "") -> Identity:
-    return Identity(kind, "v1", namespace, name or uid, uid)
+def who(uid: str, namespace: str = "ns", *, kind: str = "ConfigMap", name: str = "") -> ObjectIdentity:
+    return ObjectIdentity(kind, "v1", namespace, name or uid, uid)
 
 
-def to(uid: str, *, block: bool | None = None, kind: str = "ConfigMap", name: str = "") -> OwnerReference:
-    return OwnerReference("v1", kind, name or uid, uid, block_owner_deletion=block)
+def to(
+    uid: str, *, block: bool | None = None, kind: str = "ConfigMap", name: str = ""
+) -> PartialOwnerReference:
+    return PartialOwnerReference("v1", kind, name or uid, uid, block_owner_deletion=block)
 
 
 def see(
     graph: Graph,
     uid: str,
-    *owners: OwnerReference,
+    *owners: PartialOwnerReference,
     namespace: str = "ns",
     finalizers: tuple[str, ...] = (),
     is_deleted: bool = False,
     kind: str = "ConfigMap",
-) -> Changes:
+) -> GraphChanges:
     deleted = NOW if is_deleted else None
-    seen = Metadata(uid, namespace, uid, "1", deleted, finalizers, owners)
+    seen = PartialMetadata(uid, namespace, uid, "1", deleted, finalizers, owners)
     return graph.observe(who(uid, namespace, kind=kind), seen)
 
 
@@ -41,26 +43,26 @@ def dependents(graph: Graph, uid: str) -> list[str]:
 
 def test_a_dependent_of_an_owner_that_was_seen_needs_no_look() -> None:
     graph = Graph()
-    assert see(graph, "owner") == Changes()
-    assert see(graph, "child", to("owner")) == Changes()
+    assert see(graph, "owner") == GraphChanges()
+    assert see(graph, "child", to("owner")) == GraphChanges()
     assert dependents(graph, "owner") == ["child"]
 
 
 def test_an_owner_that_was_never_seen_is_virtual_and_to_be_verified() -> None:
     graph = Graph()
-    assert see(graph, "child", to("owner")) == Changes(delete=["owner"])
+    assert see(graph, "child", to("owner")) == GraphChanges(delete=["owner"])
     owner = graph.get("owner")
     assert owner is not None
     assert owner.is_virtual
     assert owner.identity == who("owner")
     # The second dependent need not ask again.
-    assert see(graph, "other", to("owner")) == Changes()
+    assert see(graph, "other", to("owner")) == GraphChanges()
 
 
 def test_an_owner_that_is_seen_after_its_dependent_is_virtual_no_more_and_keeps_it() -> None:
     graph = Graph()
     see(graph, "child", to("owner"))
-    assert see(graph, "owner") == Changes()
+    assert see(graph, "owner") == GraphChanges()
     owner = graph.get("owner")
     assert owner is not None
     assert not owner.is_virtual
@@ -70,29 +72,29 @@ def test_an_owner_that_is_seen_after_its_dependent_is_virtual_no_more_and_keeps_
 def test_an_owner_without_a_namespace_fits_dependents_of_any() -> None:
     graph = Graph()
     see(graph, "early", to("node", kind="Node"), namespace="one")
-    assert see(graph, "node", namespace="", kind="Node") == Changes()
-    assert see(graph, "late", to("node", kind="Node"), namespace="two") == Changes()
+    assert see(graph, "node", namespace="", kind="Node") == GraphChanges()
+    assert see(graph, "late", to("node", kind="Node"), namespace="two") == GraphChanges()
 
 
 def test_an_owner_of_another_namespace_is_told_and_its_dependent_looked_at() -> None:
     graph = Graph()
     see(graph, "owner", namespace="theirs")
     changes = see(graph, "child", to("owner"))
-    assert changes == Changes(delete=["child"], invalid=[(who("child"), to("owner"))])
+    assert changes == GraphChanges(delete=["child"], invalid=[(who("child"), to("owner"))])
 
 
 def test_an_owner_that_turns_out_to_be_in_another_namespace_is_told_then() -> None:
     graph = Graph()
     see(graph, "child", to("owner"))
     changes = see(graph, "owner", namespace="theirs")
-    assert changes == Changes(delete=["child"], invalid=[(who("child"), to("owner"))])
+    assert changes == GraphChanges(delete=["child"], invalid=[(who("child"), to("owner"))])
 
 
 def test_a_reference_with_another_name_or_kind_than_its_owner_has_is_looked_at_but_not_told() -> None:
     graph = Graph()
     see(graph, "owner")
-    assert see(graph, "a", to("owner", name="wrong")) == Changes(delete=["a"])
-    assert see(graph, "b", to("owner", kind="Secret")) == Changes(delete=["b"])
+    assert see(graph, "a", to("owner", name="wrong")) == GraphChanges(delete=["a"])
+    assert see(graph, "b", to("owner", kind="Secret")) == GraphChanges(delete=["b"])
 
 
 def test_dependents_that_disagree_about_an_unseen_owner_are_looked_at() -> None:
@@ -111,8 +113,8 @@ def test_nothing_needs_a_look_when_only_the_revision_has_changed() -> None:
     graph = Graph()
     see(graph, "owner")
     see(graph, "child", to("owner"))
-    assert see(graph, "child", to("owner")) == Changes()
-    assert see(graph, "owner") == Changes()
+    assert see(graph, "child", to("owner")) == GraphChanges()
+    assert see(graph, "owner") == GraphChanges()
 
 
 def test_a_reference_that_goes_or_stops_blocking_lets_its_owner_look_again() -> None:
@@ -150,17 +152,17 @@ def test_deletion_in_the_foreground_lets_dependents_and_owner_be_looked_at_once(
     graph = Graph()
     see(graph, "owner")
     see(graph, "child", to("owner"))
-    assert see(graph, "owner", finalizers=(FOREGROUND,)) == Changes()
+    assert see(graph, "owner", finalizers=(FOREGROUND,)) == GraphChanges()
     assert see(graph, "owner", finalizers=(FOREGROUND,), is_deleted=True).delete == ["child", "owner"]
-    assert see(graph, "owner", finalizers=(FOREGROUND,), is_deleted=True) == Changes()
+    assert see(graph, "owner", finalizers=(FOREGROUND,), is_deleted=True) == GraphChanges()
 
 
 def test_deletion_that_orphans_is_for_the_other_queue_once() -> None:
     graph = Graph()
     see(graph, "owner")
     see(graph, "child", to("owner"))
-    assert see(graph, "owner", finalizers=(ORPHAN,), is_deleted=True) == Changes(orphan=["owner"])
-    assert see(graph, "owner", finalizers=(ORPHAN,), is_deleted=True) == Changes()
+    assert see(graph, "owner", finalizers=(ORPHAN,), is_deleted=True) == GraphChanges(orphan=["owner"])
+    assert see(graph, "owner", finalizers=(ORPHAN,), is_deleted=True) == GraphChanges()
 
 
 def test_an_owner_that_is_first_seen_on_its_way_out_is_looked_at_all_the_same() -> None:
@@ -188,11 +190,11 @@ def test_the_dependents_of_an_owner_that_went_are_looked_at_and_it_is_known_to_b
     see(graph, "owner")
     see(graph, "a", to("owner"))
     see(graph, "b", to("owner"))
-    assert graph.lose(who("owner")) == Changes(delete=["a", "b"], absent=[who("owner")])
+    assert graph.lose(who("owner")) == GraphChanges(delete=["a", "b"], absent=[who("owner")])
     assert graph.get("owner") is None
     # Whoever had no dependents is not worth remembering.
-    assert graph.lose(who("a")) == Changes()
-    assert graph.lose(who("a")) == Changes()
+    assert graph.lose(who("a")) == GraphChanges()
+    assert graph.lose(who("a")) == GraphChanges()
 
 
 def test_an_owner_that_waits_looks_again_when_a_dependent_has_gone() -> None:
@@ -200,21 +202,21 @@ def test_an_owner_that_waits_looks_again_when_a_dependent_has_gone() -> None:
     see(graph, "waits", finalizers=(FOREGROUND,), is_deleted=True)
     see(graph, "stays")
     see(graph, "child", to("waits", block=True), to("stays", block=True))
-    assert graph.lose(who("child")) == Changes(delete=["waits"])
+    assert graph.lose(who("child")) == GraphChanges(delete=["waits"])
     assert (dependents(graph, "waits"), dependents(graph, "stays")) == ([], [])
 
 
 def test_an_object_that_owns_itself_goes_without_a_trace() -> None:
     graph = Graph()
     see(graph, "self", to("self"))
-    assert graph.lose(who("self")) == Changes(delete=["self"], absent=[who("self")])
+    assert graph.lose(who("self")) == GraphChanges(delete=["self"], absent=[who("self")])
     assert len(graph) == 0
 
 
 def test_a_virtual_owner_that_is_not_there_leaves_its_dependents_to_be_looked_at() -> None:
     graph = Graph()
     see(graph, "child", to("owner"))
-    assert graph.disprove(who("owner")) == Changes(delete=["child"], absent=[who("owner")])
+    assert graph.disprove(who("owner")) == GraphChanges(delete=["child"], absent=[who("owner")])
     assert graph.get("owner") is None
 
 
@@ -231,7 +233,7 @@ def test_what_is_disproved_under_one_name_may_be_there_under_another() -> None:
         asked = owner.identity
         tried.append(asked.name)
         changes = graph.disprove(asked)
-        assert changes == Changes(delete=[{"m": "a", "z": "b", "k": "c"}[asked.name]], absent=[asked])
+        assert changes == GraphChanges(delete=[{"m": "a", "z": "b", "k": "c"}[asked.name]], absent=[asked])
     assert tried == ["m", "z", "k", "m"]
 
 
@@ -252,8 +254,8 @@ def test_an_owner_that_was_seen_elsewhere_is_not_lost_when_it_is_not_where_someb
     see(graph, "child", to("owner"))
     see(graph, "kin", to("owner"), namespace="theirs")
     # It is not in this namespace, which concerns only who looks for it here.
-    assert graph.disprove(who("owner")) == Changes(delete=["child"], absent=[who("owner")])
-    assert graph.disprove(who("owner", "theirs", name="other")) == Changes()
+    assert graph.disprove(who("owner")) == GraphChanges(delete=["child"], absent=[who("owner")])
+    assert graph.disprove(who("owner", "theirs", name="other")) == GraphChanges()
     assert dependents(graph, "owner") == ["child", "kin"]
 
 
@@ -270,12 +272,12 @@ def test_what_is_no_longer_served_is_unseen_again_and_blocks_nobody() -> None:
     see(graph, "top", finalizers=(FOREGROUND,), is_deleted=True)
     see(graph, "widget", to("top", block=True))
     see(graph, "child", to("widget"))
-    assert graph.drop("widget") == Changes(delete=["top", "widget"])
+    assert graph.drop("widget") == GraphChanges(delete=["top", "widget"])
     widget = graph.get("widget")
     assert widget is not None
     assert widget.is_virtual
     assert dependents(graph, "top") == []
     # Without dependents nothing is left of it.
-    assert graph.drop("child") == Changes()
+    assert graph.drop("child") == GraphChanges()
     assert graph.get("child") is None
     assert graph.get("widget") is None

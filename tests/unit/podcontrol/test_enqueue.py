@@ -8,16 +8,16 @@ import pytest
 from podlife.api.views import Metadata, MetadataOnly
 from podlife.client import REPLICA_SETS
 from podlife.informer.indexes import Key
-from podlife.podcontrol import EnqueueOwner, Pod, UidTrackedExpectations
+from podlife.podcontrol import EnqueueOwner, OwnedPod, UidTrackedExpectations
 from podlife.workqueue import Queue
 
 
-def pod(name: str | None, *, kind: str = "ReplicaSet", api_version: str = "apps/v1") -> Pod:
+def pod(name: str | None, *, kind: str = "ReplicaSet", api_version: str = "apps/v1") -> OwnedPod:
     metadata: dict[str, Any] = {"name": "p", "namespace": "default"}
     if name:
         reference = {"apiVersion": api_version, "kind": kind, "name": name, "uid": "u", "controller": True}
         metadata["ownerReferences"] = [reference]
-    return msgspec.convert({"metadata": metadata}, Pod)
+    return msgspec.convert({"metadata": metadata}, OwnedPod)
 
 
 async def drain(queue: Queue[Key]) -> list[Key]:
@@ -76,10 +76,10 @@ def expecting(uid: str) -> tuple[EnqueueOwner, UidTrackedExpectations, Queue[Key
     return EnqueueOwner(queue, REPLICA_SETS, owners, expectations), expectations, queue
 
 
-def named(name: str, uid: str, *, is_going: bool = False) -> Pod:
+def named(name: str, uid: str, *, is_going: bool = False) -> OwnedPod:
     going = {"deletionTimestamp": "2030-01-01T00:00:00Z"} if is_going else {}
     given = msgspec.to_builtins(pod("web"))
-    return msgspec.convert({"metadata": {**given["metadata"], "name": name, "uid": uid, **going}}, Pod)
+    return msgspec.convert({"metadata": {**given["metadata"], "name": name, "uid": uid, **going}}, OwnedPod)
 
 
 async def test_pods_that_come_and_go_meet_what_is_expected_of_their_owner() -> None:

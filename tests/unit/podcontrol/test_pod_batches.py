@@ -6,13 +6,13 @@ import msgspec
 import pytest
 
 from podlife.errors import ConflictError, NotFoundError
-from podlife.podcontrol import Pod, UidTrackedExpectations, create_expected, delete_expected
+from podlife.podcontrol import OwnedPod, UidTrackedExpectations, create_expected, delete_expected
 
 KEY = ("default", "web")
 
 
-def pods(*uids: str) -> list[Pod]:
-    return [msgspec.convert({"metadata": {"name": f"pod-{uid}", "uid": uid}}, Pod) for uid in uids]
+def pods(*uids: str) -> list[OwnedPod]:
+    return [msgspec.convert({"metadata": {"name": f"pod-{uid}", "uid": uid}}, OwnedPod) for uid in uids]
 
 
 async def test_all_that_were_created_are_expected() -> None:
@@ -50,7 +50,7 @@ async def test_deletions_that_failed_are_not_expected_and_all_are_tried() -> Non
     expectations = UidTrackedExpectations()
     tried: list[str] = []
 
-    async def delete(pod: Pod) -> None:
+    async def delete(pod: OwnedPod) -> None:
         tried.append(pod.metadata.uid)
         if pod.metadata.uid == "2":
             raise ConflictError("no")
@@ -64,7 +64,7 @@ async def test_deletions_that_failed_are_not_expected_and_all_are_tried() -> Non
 async def test_a_pod_that_is_gone_already_is_no_failure_and_not_expected() -> None:
     expectations = UidTrackedExpectations()
 
-    async def delete(pod: Pod) -> None:
+    async def delete(pod: OwnedPod) -> None:
         raise NotFoundError("gone")
 
     await delete_expected(expectations, KEY, pods("1"), delete)

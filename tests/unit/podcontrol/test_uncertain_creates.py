@@ -11,7 +11,7 @@ import pytest
 from podlife.api.views import Metadata, MetadataOnly
 from podlife.client import Client, DeadlineError, InProcessTransport, NotSentError
 from podlife.errors import ApiError, ConflictError, ForbiddenError, UnreachableError
-from podlife.podcontrol import Doubts, Owner, UidTrackedExpectations, may_have_happened
+from podlife.podcontrol import Owner, UidTrackedExpectations, UncertainCreates, may_have_happened
 from podlife.wire import Request, Response
 from tests.virtual_time import virtual_time
 
@@ -62,24 +62,24 @@ class Pods:
         return Response(200, json.dumps(body).encode())
 
 
-def doubts_about(pods: Pods) -> tuple[Doubts, UidTrackedExpectations]:
+def uncertain_about(pods: Pods) -> tuple[UncertainCreates, UidTrackedExpectations]:
     expectations = UidTrackedExpectations()
     cache: Any = pods
-    return Doubts(Client(InProcessTransport(pods.answer)), cache, expectations), expectations
+    return UncertainCreates(Client(InProcessTransport(pods.answer)), cache, expectations), expectations
 
 
 @virtual_time
 async def test_pods_that_the_cache_does_not_show_are_expected_once_the_server_was_asked() -> None:
     pods = Pods()
-    doubts, expectations = doubts_about(pods)
+    uncertain, expectations = uncertain_about(pods)
     pods.seen.add("seen")
     for name in ("seen", "lost", "made"):
         pods.make(name)
     pods.make("another's", owner="other")
     pods.make("going", deletionTimestamp="2030-01-01T00:00:00Z")
     expectations.expect_creations(KEY, 1)
-    doubts.note(KEY, [LOST])
-    await doubts.settle(KEY, OWNER)
+    uncertain.note(KEY, [LOST])
+    await uncertain.settle(KEY, OWNER)
     assert asyncio.get_running_loop().time() == 1, "the server may still have been at it"
     known = expectations.get(KEY)
     assert known is not None
@@ -89,14 +89,14 @@ async def test_pods_that_the_cache_does_not_show_are_expected_once_the_server_wa
 @virtual_time
 async def test_an_owner_stays_in_doubt_until_the_server_answers() -> None:
     pods = Pods()
-    doubts, expectations = doubts_about(pods)
-    doubts.note(KEY, [LOST])
+    uncertain, expectations = uncertain_about(pods)
+    uncertain.note(KEY, [LOST])
     pods.is_away = True
     pods.make("lost")
     with pytest.raises(UnreachableError):
-        await doubts.settle(KEY, OWNER)
+        await uncertain.settle(KEY, OWNER)
     pods.is_away = False
-    await doubts.settle(KEY, OWNER)
+    await uncertain.settle(KEY, OWNER)
     assert not expectations.is_satisfied(KEY)
 
 
@@ -104,11 +104,11 @@ async def test_an_owner_stays_in_doubt_until_the_server_answers() -> None:
 async def test_a_refusal_leaves_no_doubt_and_one_that_is_forgotten_is_none() -> None:
     pods = Pods()
     pods.is_away = True
-    doubts, _ = doubts_about(pods)
-    doubts.note(KEY, [ForbiddenError("quota")])
-    await doubts.settle(KEY, OWNER)
-    doubts.note(KEY, [LOST])
-    doubts.forget(KEY)
+    uncertain, _ = uncertain_about(pods)
+    uncertain.note(KEY, [ForbiddenError("quota")])
+    await uncertain.settle(KEY, OWNER)
+    uncertain.note(KEY, [LOST])
+    uncertain.forget(KEY)
     # It would raise if the server were asked.
-    await doubts.settle(KEY, OWNER)
+    await uncertain.settle(KEY, OWNER)
     assert asyncio.get_running_loop().time() == 0

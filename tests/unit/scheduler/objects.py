@@ -8,9 +8,9 @@ import msgspec
 
 from podlife.api.codec import Object, encode
 from podlife.scheduler.demand import demand_of
-from podlife.scheduler.node_cache import Nodes
-from podlife.scheduler.schedule_algorithm import Decider, no_room
-from podlife.scheduler.views import Node, Pod
+from podlife.scheduler.node_cache import NodeCache
+from podlife.scheduler.schedule_algorithm import ScheduleAlgorithm, no_room
+from podlife.scheduler.views import SchedulerNode, SchedulerPod
 
 __all__ = ["Place", "node", "pod"]
 
@@ -44,24 +44,24 @@ def _reference(owner: str) -> Object:
     return {**kind, "name": owner, "uid": owner, "controller": True}
 
 
-def node(name: str, **changes: Any) -> Node:
-    return msgspec.json.decode(encode(node_object(name, **changes)), type=Node)
+def node(name: str, **changes: Any) -> SchedulerNode:
+    return msgspec.json.decode(encode(node_object(name, **changes)), type=SchedulerNode)
 
 
-def pod(name: str = "", **changes: Any) -> Pod:
-    return msgspec.json.decode(encode(pod_object(name, **changes)), type=Pod)
+def pod(name: str = "", **changes: Any) -> SchedulerPod:
+    return msgspec.json.decode(encode(pod_object(name, **changes)), type=SchedulerPod)
 
 
 class Place:
     """Nodes, and pods that are put on them."""
 
-    def __init__(self, *nodes: Node) -> None:
-        self.nodes = Nodes()
+    def __init__(self, *nodes: SchedulerNode) -> None:
+        self.nodes = NodeCache()
         for each in nodes:
             self.nodes.put_node(each)
-        self.decider = Decider(self.nodes)
+        self.decider = ScheduleAlgorithm(self.nodes)
 
-    def put(self, one: Pod) -> str:
+    def put(self, one: SchedulerPod) -> str:
         """The node that it went to, or why it went to none."""
         demand = demand_of(one)
         decided = self.decider.decide(demand)

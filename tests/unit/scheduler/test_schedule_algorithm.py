@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from podlife.scheduler.demand import demand_of
 from podlife.scheduler.filters import obstacles
-from podlife.scheduler.schedule_algorithm import Decider
-from podlife.scheduler.views import Taint
+from podlife.scheduler.schedule_algorithm import ScheduleAlgorithm
+from podlife.scheduler.views import SchedulerTaint
 from tests.unit.scheduler.objects import Place, node, pod
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -204,7 +204,7 @@ def test_no_node_is_ever_given_more_than_it_has_and_memory_never_changes_a_decis
             one = pod(cpu=f"{number * 400}m", owner="web" if flag else "")
             demand = demand_of(one)
             # A decider without any memory is the oracle.
-            assert Decider(place.nodes).decide(demand) == place.decider.decide(demand)
+            assert ScheduleAlgorithm(place.nodes).decide(demand) == place.decider.decide(demand)
             before = {state.name: obstacles(demand, state) for state in place.nodes}
             where = place.put(one)
             if place.nodes.where(one.metadata.uid):
@@ -219,6 +219,6 @@ def test_a_taint_is_borne_by_key_value_and_effect() -> None:
     demand = demand_of(
         pod(tolerations=[{"key": "k", "operator": "Equal", "value": "v", "effect": "NoSchedule"}])
     )
-    assert demand.tolerates(Taint("k", "v", "NoSchedule"))
-    assert not demand.tolerates(Taint("k", "w", "NoSchedule"))
-    assert not demand.tolerates(Taint("k", "v", "NoExecute"))
+    assert demand.tolerates(SchedulerTaint("k", "v", "NoSchedule"))
+    assert not demand.tolerates(SchedulerTaint("k", "w", "NoSchedule"))
+    assert not demand.tolerates(SchedulerTaint("k", "v", "NoExecute"))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from podlife.scheduler.scheduling_queue import Waiting
+from podlife.scheduler.scheduling_queue import SchedulingQueue
 from tests.unit.scheduler.objects import pod
 
 
-def names(waiting: Waiting, now: float) -> list[str]:
+def names(waiting: SchedulingQueue, now: float) -> list[str]:
     found = []
     while (one := waiting.next(now)) is not None:
         found.append(one.metadata.name)
@@ -14,14 +14,14 @@ def names(waiting: Waiting, now: float) -> list[str]:
 
 
 def test_priority_goes_before_age_and_name() -> None:
-    waiting = Waiting()
+    waiting = SchedulingQueue()
     for one in (pod("b"), pod("a"), pod("z", priority=5)):
         waiting.put(one, 0)
     assert names(waiting, 0) == ["z", "a", "b"]
 
 
 def test_one_that_fits_nowhere_waits_for_help_and_no_less_than_its_backoff() -> None:
-    waiting, one = Waiting(), pod("a")
+    waiting, one = SchedulingQueue(), pod("a")
     waiting.put(one, 0)
     assert names(waiting, 0) == ["a"]
     waiting.failed(one.metadata.uid, 0, is_waiting=True)
@@ -36,7 +36,7 @@ def test_one_that_fits_nowhere_waits_for_help_and_no_less_than_its_backoff() -> 
 
 
 def test_what_never_happens_is_not_waited_for_longer_than_five_minutes() -> None:
-    waiting, one = Waiting(), pod("a")
+    waiting, one = SchedulingQueue(), pod("a")
     waiting.put(one, 0)
     waiting.next(0)
     waiting.failed(one.metadata.uid, 0, is_waiting=True)
@@ -45,7 +45,7 @@ def test_what_never_happens_is_not_waited_for_longer_than_five_minutes() -> None
 
 
 def test_a_failure_that_is_nobodys_fault_is_tried_again_with_a_growing_wait_of_ten_seconds_at_most() -> None:
-    waiting, one = Waiting(), pod("a")
+    waiting, one = SchedulingQueue(), pod("a")
     waiting.put(one, 0)
     waits, now = [], 0.0
     for _ in range(6):
@@ -59,7 +59,7 @@ def test_a_failure_that_is_nobodys_fault_is_tried_again_with_a_growing_wait_of_t
 
 
 def test_one_that_is_gone_or_came_twice_is_tried_once_or_not_at_all() -> None:
-    waiting, one, two = Waiting(), pod("a"), pod("b")
+    waiting, one, two = SchedulingQueue(), pod("a"), pod("b")
     waiting.put(one, 0)
     waiting.put(one, 0)
     waiting.put(two, 0)

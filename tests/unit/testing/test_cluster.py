@@ -16,8 +16,8 @@ from podlife.errors import ConfigError, UnreachableError
 from podlife.testing import (
     Behaviour,
     Cluster,
+    ClusterNodeSpec,
     ExecResult,
-    NodeSpec,
     NotSettledError,
     function,
     is_gone,
@@ -117,7 +117,7 @@ async def test_mistakes_of_a_test_are_told_in_one_line() -> None:
         Cluster(controllers=("replicasets",))
     with pytest.raises(ConfigError, match="two nodes are called a"):
         Cluster(nodes=("a", "a"))
-    with pytest.raises(ConfigError, match="nobody waits for a socket under virtual time"):
+    with pytest.raises(ConfigError, match="sockets do not work under virtual time"):
         await Cluster(socket=True).__aenter__()
     async with Cluster(nodes=2, controllers=()) as cluster:
         with pytest.raises(ConfigError, match="no node 'n3' in this cluster, only n1, n2"):
@@ -253,7 +253,9 @@ async def test_a_probe_over_the_network_is_answered_by_the_script(kind: str) -> 
 @virtual_time
 async def test_nodes_are_as_they_are_described_and_more_may_join() -> None:
     zone = {"topology.kubernetes.io/zone": "a"}
-    async with Cluster(nodes=[NodeSpec("big", labels=zone, cores=64, max_pods=5)], controllers=()) as cluster:
+    async with Cluster(
+        nodes=[ClusterNodeSpec("big", labels=zone, cores=64, max_pods=5)], controllers=()
+    ) as cluster:
         await cluster.add_node("late")
         nodes = {each["metadata"]["name"]: each for each in (await cluster.client.list(NODES)).items}
         assert set(nodes) == {"big", "late"}
@@ -273,7 +275,7 @@ async def test_a_controller_that_is_away_does_nothing_and_goes_on_when_it_is_bac
         await cluster.controllers.stop("replicaset")
         assert not cluster.controllers.is_running("replicaset")
         with pytest.raises(ConfigError, match="replicaset-controller does not run"):
-            cluster.controllers.way("replicaset")
+            cluster.controllers.faults("replicaset")
         await cluster.client.create(DEPLOYMENTS, deployment(2), "default")
         await cluster.settled()
         assert await phases(cluster) == {}
@@ -289,18 +291,18 @@ async def test_a_controller_that_is_away_does_nothing_and_goes_on_when_it_is_bac
 @virtual_time
 async def test_a_way_that_is_cut_stalled_or_loses_answers_looks_like_a_bad_network() -> None:
     async with Cluster(nodes=0, controllers=()) as cluster:
-        client, way = cluster.connect("mine")
-        way.cut()
+        client, faults = cluster.connect("mine")
+        faults.cut()
         with pytest.raises(UnreachableError, match="refused"):
             await client.create(PODS, pod("a"), "default")
-        way.mend()
-        way.loses_answers = True
+        faults.restore()
+        faults.loses_answers = True
         with pytest.raises(UnreachableError, match="broke before the answer came"):
             await client.create(PODS, pod("b"), "default")
-        way.loses_answers = False
+        faults.loses_answers = False
         assert set(await phases(cluster)) == {"b"}
-        way.stall()
-        asyncio.get_running_loop().call_later(30, way.go_on)
+        faults.stall()
+        asyncio.get_running_loop().call_later(30, faults.resume)
         began = cluster.time
         await client.get(PODS, "b", "default")
         assert cluster.time - began == pytest.approx(30)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from podlife.workloads.conditions import (
-    Condition,
+    ConditionDict,
     find_condition,
     has_condition,
     with_condition,
@@ -14,7 +14,7 @@ from podlife.workloads.conditions import (
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 LATER = datetime(2030, 1, 2, tzinfo=UTC)
-FIRST = Condition("Progressing", "True", "Begun", "It has begun.").to_object(NOW)
+FIRST = ConditionDict("Progressing", "True", "Begun", "It has begun.").to_object(NOW)
 
 
 def test_object_has_what_is_given_and_the_time() -> None:
@@ -25,7 +25,7 @@ def test_object_has_what_is_given_and_the_time() -> None:
         "message": "It has begun.",
         "lastTransitionTime": "2030-01-01T00:00:00Z",
     }
-    assert Condition("Ready", "False").to_object(NOW, lastUpdateTime=LATER) == {
+    assert ConditionDict("Ready", "False").to_object(NOW, lastUpdateTime=LATER) == {
         "type": "Ready",
         "status": "False",
         "lastUpdateTime": "2030-01-02T00:00:00Z",
@@ -34,19 +34,19 @@ def test_object_has_what_is_given_and_the_time() -> None:
 
 
 def test_a_condition_that_says_the_same_stays_as_it_was() -> None:
-    again = Condition("Progressing", "True", "Begun", "in other words").to_object(LATER)
+    again = ConditionDict("Progressing", "True", "Begun", "in other words").to_object(LATER)
     assert with_condition([FIRST], again) == [FIRST]
 
 
 def test_another_reason_with_the_same_status_is_no_transition() -> None:
-    other = Condition("Progressing", "True", "GoingOn").to_object(LATER)
+    other = ConditionDict("Progressing", "True", "GoingOn").to_object(LATER)
     [written] = with_condition([FIRST], other)
     assert (written["reason"], written["lastTransitionTime"]) == ("GoingOn", FIRST["lastTransitionTime"])
 
 
 def test_another_status_is_a_transition_and_comes_last() -> None:
-    ready = Condition("Ready", "True").to_object(NOW)
-    stopped = Condition("Progressing", "False", "Stopped").to_object(LATER)
+    ready = ConditionDict("Ready", "True").to_object(NOW)
+    stopped = ConditionDict("Progressing", "False", "Stopped").to_object(LATER)
     known = [FIRST, ready]
     assert with_condition(known, stopped) == [ready, stopped]
     assert known == [FIRST, ready], "what was given can still be compared"

@@ -13,7 +13,7 @@ from podlife.podcontrol import Owner
 from podlife.workloads.controller_revisions import (
     HASH_LABEL,
     ControllerRevision,
-    Draft,
+    RevisionDraft,
     canonical_json,
     in_order,
     is_revision_of,
@@ -177,7 +177,7 @@ def test_a_long_name_leaves_room_for_the_hash() -> None:
 
 def test_a_draft_is_owned_labelled_and_carries_the_very_bytes() -> None:
     data = template_patch(TEMPLATE)
-    draft = Draft(data, 7, {"app": "foo"}, {"kubernetes.io/change-cause": "because"})
+    draft = RevisionDraft(data, 7, {"app": "foo"}, {"kubernetes.io/change-cause": "because"})
     written = json.loads(msgspec.json.encode(draft.to_object(OWNER, 0)))
     assert written["metadata"] == {
         "name": f"web-{KNOWN_HASH}",

@@ -13,9 +13,9 @@ from podlife.client.watch import EventType, WatchEvent
 from podlife.informer.cache import Cache
 from podlife.informer.indexes import Key
 from podlife.podcontrol import UidTrackedExpectations
-from podlife.workloads.pod_event_handler import OWNER_INDEXERS, OwnedPods
+from podlife.workloads.pod_event_handler import OWNER_INDEXERS, PodEventHandler
 from podlife.workloads.replicaset.views import ReplicaSet, selector_of
-from podlife.workloads.views import Pod
+from podlife.workloads.views import WorkloadPod
 from tests.unit.workloads.replicaset.made import pod
 
 WEB, OTHER = ("default", "web"), ("default", "other")
@@ -45,7 +45,9 @@ class Situation:
             owners.apply(WatchEvent(EventType.ADDED, owner, "1"))
         self.keys = Keys()
         self.expectations = UidTrackedExpectations(seconds=lambda: 0.0)
-        self.events = OwnedPods(REPLICA_SETS, owners, self.keys, selector_of, self.expectations, **options)
+        self.events = PodEventHandler(
+            REPLICA_SETS, owners, self.keys, selector_of, self.expectations, **options
+        )
 
     def expected(self, key: Key = WEB) -> tuple[int, int]:
         found = self.expectations.get(key)
@@ -55,7 +57,7 @@ class Situation:
 
 def owned(
     name: str = "web-a", by: str = "web", *, uid: str = "", kind: str = "ReplicaSet", **rest: Any
-) -> Pod:
+) -> WorkloadPod:
     reference = {
         "apiVersion": "apps/v1",
         "kind": kind,
@@ -75,7 +77,7 @@ def test_a_pod_that_comes_is_what_its_owner_waits_for() -> None:
 
 
 @pytest.mark.parametrize("stranger", [owned(uid="uid-of-one-before"), owned(kind="Job"), owned(by="nobody")])
-def test_a_pod_of_somebody_else_wakes_nobody(stranger: Pod) -> None:
+def test_a_pod_of_somebody_else_wakes_nobody(stranger: WorkloadPod) -> None:
     situation = Situation()
     situation.expectations.expect_creations(WEB, 1)
     situation.events.on_add(stranger)
@@ -164,7 +166,7 @@ def test_selector_is_read_once_however_many_orphans_there_are() -> None:
         {"metadata": metadata, "spec": {"selector": {"matchExpressions": many}}}, ReplicaSet
     )
     owners.apply(WatchEvent(EventType.ADDED, owner, "1"))
-    events = OwnedPods(REPLICA_SETS, owners, keys, selector_of)
+    events = PodEventHandler(REPLICA_SETS, owners, keys, selector_of)
     started = time.process_time()
     for number in range(1000):
         events.on_add(pod(f"orphan-{number}", labels={"app": "web"}))

@@ -12,7 +12,7 @@ from podlife.client import REPLICA_SETS, Client
 from podlife.errors import ConflictError
 from podlife.wire import Handler, Request, Response
 from podlife.workloads.status import changed_fields, next_collision_count, write_status
-from podlife.workloads.views import Metadata
+from podlife.workloads.views import WorkloadMetadata
 from tests.component.embedded import connect, refusal, start
 from tests.virtual_time import virtual_time
 from tests.workloads.objects import replica_set
@@ -53,9 +53,9 @@ class Meddling:
         return await to_server(request)
 
 
-async def made(client: Client) -> Metadata:
+async def made(client: Client) -> WorkloadMetadata:
     created = await client.create(REPLICA_SETS, replica_set("web", 1), "default")
-    return msgspec.convert(created["metadata"], Metadata)
+    return msgspec.convert(created["metadata"], WorkloadMetadata)
 
 
 async def status_of(client: Client) -> Object:

@@ -65,7 +65,7 @@ async def test_a_key_that_is_being_worked_on_is_given_to_nobody_else_and_comes_a
 async def test_done_for_a_key_that_nobody_works_on_is_refused() -> None:
     queue: Queue[str] = Queue()
     queue.add("a")
-    with pytest.raises(ValueError, match="nobody works on 'a'"):
+    with pytest.raises(ValueError, match="key 'a' is not being processed"):
         queue.done("a")
     assert await take_all(queue) == ["a"]
 

@@ -6,8 +6,6 @@ from typing import Any
 
 from podlife.api.codec import Object
 
-__all__ = ["drop_empty", "drop_empty_parts"]
-
 
 def drop_empty_parts(value: Any) -> None:
     """Through and through: lists and label maps that are empty are left out, as upstream does."""

@@ -18,8 +18,6 @@ from podlife.api.defaults.resource_lists import (
 from podlife.api.defaults.volumes import default_volume
 from podlife.api.quantity import Quantity, parse_nanos
 
-__all__ = ["default_container", "default_pod", "default_pod_spec"]
-
 # The fields that upstream keeps even when they are empty, because they are pointers or have no omitempty.
 _SPEC_KEEPS = frozenset(
     {

@@ -14,8 +14,6 @@ from podlife.api.quantity import NANOS, Quantity, canonical_quantity, parse_quan
 from podlife.errors import ApiError
 from podlife.memory import CACHED_VALUES
 
-__all__ = ["canonical", "default_requests_from_limits", "default_resource_list", "default_resource_lists"]
-
 _MILLI = NANOS // 1000
 
 
@@ -48,7 +46,7 @@ def default_resource_list(amounts: Object) -> None:
 
 
 def default_resource_lists(resources: Object) -> None:
-    """`requests` and `limits`, wherever they stand."""
+    """`requests` and `limits` of any resource requirements."""
     for side in ("limits", "requests"):
         if amounts := resources.get(side):
             default_resource_list(amounts)

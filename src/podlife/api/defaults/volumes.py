@@ -7,8 +7,6 @@ from podlife.api.defaults.empty_fields import drop_empty, drop_empty_parts
 from podlife.api.defaults.images import pull_policy
 from podlife.api.defaults.resource_lists import canonical, default_resource_lists
 
-__all__ = ["default_claim_spec", "default_volume", "default_volume_source"]
-
 _MODE = 0o644
 _WITH_MODE = ("configMap", "secret", "downwardAPI", "projected")
 _MODE_KEEPS = frozenset({"defaultMode", "optional", "sources"})

@@ -5,8 +5,6 @@ from __future__ import annotations
 from podlife.api.field_errors import bad_value, invalid
 from podlife.errors import ApiError, InvalidError
 
-__all__ = ["PatchError", "does_not_apply", "go_kind", "invalid_patch", "malformed", "too_much"]
-
 
 class PatchError(ApiError):
     """The patch cannot be applied; 400 unless it says otherwise. `cause` tells more than upstream's message."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["go_format"]
-
 
 def go_format(value: Any) -> str:
     """`{"b": [1, "x"], "a": null}` is `map[a:<nil> b:[1 x]]`."""

@@ -18,8 +18,6 @@ import msgspec
 
 from podlife.api.patch.errors import does_not_apply, go_kind, malformed, too_much
 
-__all__ = ["json_patch", "unknown_operation_fields"]
-
 _MOST_OPERATIONS = 10_000
 _MOST_COPIED_BYTES = 3 * 1024 * 1024
 # Ten thousand operations on a list of a thousand elements.

@@ -13,8 +13,6 @@ from typing import Any
 from podlife.api.patch.errors import malformed
 from podlife.api.patch.go_format import go_format
 
-__all__ = ["Key", "are_objects", "key_of", "merge_scalars", "ordered", "same_value"]
-
 Key = tuple[type, Any]
 
 

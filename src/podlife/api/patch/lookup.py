@@ -9,8 +9,6 @@ from podlife.api.patch.errors import PatchError, malformed
 from podlife.api.schema import Field, type_named, type_of_kind
 from podlife.memory import CACHED_VALUES
 
-__all__ = ["Treatment", "for_list", "for_object", "root"]
-
 
 class Treatment(NamedTuple):
     """`type` is that of the value (for a list: of its elements), in the table's notation."""

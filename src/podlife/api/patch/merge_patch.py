@@ -6,8 +6,6 @@ from typing import Any
 
 from podlife.api.patch.errors import go_kind, malformed
 
-__all__ = ["merge_patch"]
-
 
 def merge_patch(obj: dict[str, Any], patch: Any) -> dict[str, Any]:
     """The object with the patch merged in. Only what lies on the way to a change is copied. Raises PatchError."""

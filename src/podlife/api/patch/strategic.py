@@ -15,8 +15,6 @@ from podlife.api.patch.errors import go_kind, malformed, too_much
 from podlife.api.patch.go_format import go_format
 from podlife.api.patch.lists import Key, are_objects, key_of, merge_scalars, ordered, same_value
 
-__all__ = ["strategic_merge_patch"]
-
 _DIRECTIVE = "$patch"
 _RETAIN_KEYS = "$retainKeys"
 _DELETE_FROM = "$deleteFromPrimitiveList"

@@ -13,8 +13,6 @@ from podlife.api.patch import lookup
 from podlife.api.patch.go_format import go_format
 from podlife.api.patch.lists import are_objects, key_of, same_value
 
-__all__ = ["create_two_way_merge_patch"]
-
 Map = dict[str, Any]
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import string
 
-__all__ = ["check_base64"]
-
 _ALPHABET = frozenset(string.ascii_letters + string.digits + "+/")
 
 

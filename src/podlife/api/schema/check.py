@@ -12,8 +12,6 @@ from podlife.api.schema.table import Type, type_of_kind
 from podlife.api.schema.walk import Walk
 from podlife.errors import PodlifeError
 
-__all__ = ["DecodeError", "UnknownKindError", "check"]
-
 
 class DecodeError(PodlifeError, ValueError):
     """The object is not of its kind's shape. The text is upstream's, of the cause alone."""

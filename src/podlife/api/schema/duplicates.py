@@ -15,8 +15,6 @@ import msgspec
 from podlife.api.excerpt import excerpt_json
 from podlife.api.json_text import count_keys
 
-__all__ = ["duplicate_fields"]
-
 _MOST = 100
 _LONGEST_PATH = 4 * 1024
 

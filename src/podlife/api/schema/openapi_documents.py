@@ -12,8 +12,6 @@ from importlib import resources
 
 import msgspec
 
-__all__ = ["document", "hashes"]
-
 
 def _unpacked() -> bytes:
     return lzma.decompress(resources.files(__package__).joinpath("documents.xz").read_bytes())

@@ -19,8 +19,6 @@ from podlife.api.quantity import canonical_quantity
 from podlife.api.schema.table import Field, Type, type_named
 from podlife.api.schema.times import canonical_micro_time, canonical_time
 
-__all__ = ["fit", "shape_of"]
-
 
 class _Text(str):
     """A text that is checked by Python: msgspec hands it to `_read`."""

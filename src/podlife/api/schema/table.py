@@ -13,8 +13,6 @@ from importlib import resources
 
 import msgspec
 
-__all__ = ["Field", "Type", "go_type", "kinds", "type_named", "type_of_kind"]
-
 # Written by every server and for every group, though they belong to none.
 _ANY_VERSION = frozenset({"DeleteOptions", "Status"})
 

@@ -11,8 +11,6 @@ from datetime import UTC, datetime
 
 from podlife.api.codec import format_micro_time, format_time
 
-__all__ = ["canonical_micro_time", "canonical_time"]
-
 _DATE = (
     r"(?:(?!0000)[0-9]{4}-(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])"
     r"|(?:0[13-9]|1[0-2])-(?:29|30)|(?:0[13578]|1[02])-31))"
@@ -96,7 +94,7 @@ def _moment(numbers: list[int], micros: int, zone: re.Match[str], shown: str) ->
     try:
         moment = datetime(year, month, day, hour, minute, second, micros, tzinfo=UTC)
     except ValueError:
-        # Python knows no year 0, which Go does; nobody means it.
+        # Python has no year 0, unlike Go; no client means it.
         raise ValueError(f"{shown}: day out of range") from None
     try:
         return moment.fromtimestamp(moment.timestamp() - offset, UTC) if offset else moment

@@ -17,8 +17,6 @@ from podlife.api.schema.base64 import check_base64
 from podlife.api.schema.table import Field, Type, go_type, type_named
 from podlife.api.schema.times import canonical_micro_time, canonical_time
 
-__all__ = ["Walk"]
-
 # Upstream stops counting there.
 _MOST_UNKNOWN = 100
 _LIMITS = {"i": 2**31, "l": 2**63}

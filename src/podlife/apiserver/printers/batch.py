@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from podlife.api.codec import Object
+from podlife.api.durations import human_duration
 from podlife.apiserver.printers.cells import (
     age,
     condition_status,
     epoch,
     format_selector,
-    human_duration,
     names_and_images,
     since,
 )

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from podlife.api.codec import Object
-from podlife.apiserver.printers.cells import age, condition_status, epoch, human_duration
+from podlife.api.durations import human_duration
+from podlife.apiserver.printers.cells import age, condition_status, epoch
 from podlife.apiserver.printers.columns import columns
 from podlife.apiserver.resource import Printer
 

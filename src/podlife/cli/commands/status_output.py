@@ -6,9 +6,9 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from podlife.api.durations import format_duration
 from podlife.cli.commands.up.lines import in_order, states_of
 from podlife.cli.connection import ConnectionOptions, connected, load_connection
-from podlife.cli.options import format_duration
 from podlife.cli.output import STRUCTURED, structured
 from podlife.cli.printable import printable
 from podlife.client import NODES, PODS

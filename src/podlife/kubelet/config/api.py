@@ -66,7 +66,7 @@ class _Follower:
         options = WatchOptions(
             field_selector=f"spec.nodeName={node_name}", resume_seconds=0.0, streams_list=False
         )
-        async with aclosing(client.follow(PODS, options=options)) as events:
+        async with aclosing(client.list_watch(PODS, options=options)) as events:
             async for event in events:
                 if isinstance(event, Bookmark):
                     await self._pass_bookmark(event)

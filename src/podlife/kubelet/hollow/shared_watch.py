@@ -71,7 +71,7 @@ class Feed:
 
     async def _follow(self) -> None:
         listed: list[Object] | None = []
-        async with aclosing(self._client.follow(self._ref, options=self._options)) as events:
+        async with aclosing(self._client.list_watch(self._ref, options=self._options)) as events:
             async for event in events:
                 if not isinstance(event, Bookmark):
                     if listed is None:

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from podlife.api.durations import format_go_duration
 from podlife.kubelet.constants import (
     CRASH_LOOP_INITIAL_SECONDS,
     CRASH_LOOP_MAX_SECONDS,
@@ -29,7 +30,6 @@ __all__ = [
     "crash_loop_backoff",
     "crash_loop_event",
     "crash_loop_message",
-    "go_duration",
     "restart_count",
 ]
 
@@ -123,7 +123,7 @@ def crash_loop_event(pod: Pod, name: str) -> str:
 
 
 def crash_loop_message(pod: Pod, name: str, seconds: float) -> str:
-    return f"back-off {go_duration(seconds)} restarting failed container={name} pod={long_name(pod)}"
+    return f"back-off {format_go_duration(seconds)} restarting failed container={name} pod={long_name(pod)}"
 
 
 def crash_loop(
@@ -143,16 +143,6 @@ def crash_loop(
         crash_loop_event(pod, name),
         finished_at + timedelta(seconds=seconds),
     )
-
-
-def go_duration(seconds: float) -> str:
-    """As Go writes a duration: 40s, 1m20s, 5m0s."""
-    minutes, rest = divmod(seconds, 60)
-    hours, minutes = divmod(int(minutes), 60)
-    text = f"{rest:g}s"
-    if hours or minutes:
-        text = f"{minutes}m{text}"
-    return f"{hours}h{text}" if hours else text
 
 
 def restart_count(last_attempt: int | None, log_names: Iterable[str] = ()) -> int:

@@ -66,7 +66,7 @@ async def follow_node(client: Client, name: str, record: NodeRecord) -> None:
 async def _follow_once(client: Client, name: str, record: NodeRecord) -> None:
     options = WatchOptions(field_selector=f"metadata.name={name}", streams_list=False)
     known, listed = record.uid, ""
-    async with aclosing(client.follow(NODES, options=options)) as events:
+    async with aclosing(client.list_watch(NODES, options=options)) as events:
         async for event in events:
             if isinstance(event, Bookmark):
                 if event.is_synced and not listed:

@@ -14,7 +14,6 @@ from podlife.kubelet.probe.target import (
     AskError,
     NoAnswerError,
     container_port,
-    duration,
 )
 
 __all__ = [
@@ -24,7 +23,6 @@ __all__ = [
     "NoAnswerError",
     "PlainAnswerError",
     "container_port",
-    "duration",
     "grpc_health",
     "http_get",
     "http_request",

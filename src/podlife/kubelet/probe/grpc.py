@@ -7,9 +7,10 @@ import http
 from collections.abc import Iterator
 from urllib.parse import unquote
 
+from podlife.api.durations import format_go_duration
 from podlife.kubelet.probe.connection import connected
 from podlife.kubelet.probe.http2 import CallAnswer, Connection, RefusedError
-from podlife.kubelet.probe.target import NoAnswerError, duration, host_port
+from podlife.kubelet.probe.target import NoAnswerError, host_port
 
 __all__ = ["grpc_health"]
 
@@ -59,7 +60,7 @@ async def grpc_health(host: str, port: int, service: str, *, seconds: float) -> 
             is_open = True
             answer = await connection.call(_headers(address, seconds), _request(service))
     except TimeoutError:
-        limit = duration(seconds)
+        limit = format_go_duration(seconds)
         if is_open:
             raise NoAnswerError(f"timeout: health rpc did not complete within {limit}") from None
         text = f'timeout: failed to connect service "{address}" within {limit}: context deadline exceeded'

@@ -14,7 +14,6 @@ __all__ = [
     "NoAnswerError",
     "container_port",
     "dial_error",
-    "duration",
     "host_port",
     "target_host",
 ]
@@ -68,13 +67,3 @@ def dial_error(error: OSError, host: str, port: int) -> AskError | NoAnswerError
         return AskError(f"dial tcp {host_port(host, port)}: {os.strerror(error.errno).lower()}")
     text = os.strerror(error.errno).lower() if error.errno else str(error)
     return NoAnswerError(f"dial tcp {host_port(host, port)}: connect: {text}")
-
-
-def duration(seconds: float) -> str:
-    """As a kubelet writes it: 1s, 1m30s."""
-    minutes, rest = divmod(seconds, 60)
-    hours, minutes = divmod(int(minutes), 60)
-    text = f"{rest:g}s"
-    if hours or minutes:
-        text = f"{minutes}m{text}"
-    return f"{hours}h{text}" if hours else text

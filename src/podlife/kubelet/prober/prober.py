@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from podlife.api.durations import format_go_duration
 from podlife.kubelet.pod_fields import Container, Pod, long_name
 from podlife.kubelet.probe import (
     AskError,
     NoAnswerError,
     container_port,
-    duration,
     grpc_health,
     http_get,
     http_request,
@@ -103,7 +103,7 @@ async def _run(runtime: Runtime, question: Question, action: Mapping[str, Any]) 
         async with asyncio.timeout(question.seconds + _RUNTIME_SECONDS):
             result = await runtime.exec_sync(question.container_id, command, timeout_seconds=question.seconds)
     except ExecTimeoutError:
-        limit = duration(question.seconds)
+        limit = format_go_duration(question.seconds)
         text = f'command timed out: "{" ".join(command)}" timed out after {limit}'
         return Answer(exec_outcome(None), text[:_MOST_OUTPUT_BYTES])
     except TimeoutError:

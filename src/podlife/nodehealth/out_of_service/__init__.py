@@ -1,31 +1,31 @@
-"""The out-of-service taint, set and taken off by itself, guarded: nodes that are dead for certain give up their pods
-and volumes, so that a StatefulSet fails over with nobody awake.
+"""Out-of-service controller: adds and removes the out-of-service taint, with safeguards. Nodes that are certainly
+down release their pods and volumes, so that a StatefulSet fails over without an operator.
 
-`OutOfServiceController` looks and acts; `decision` decides, pure; `fencing` asks whether a machine is dead. Off unless
-somebody runs it, and nothing without a fence check. What happens to the pods is for the taint eviction controller and
-the pod collector, here or in kube-controller-manager; what happens to volumes for the attach-detach controller.
+`OutOfServiceController` reads and acts; `decision` decides, pure; `fence_checks` confirm that a machine is down. The
+controller is off by default and does nothing without a fence check. The taint eviction controller and the pod garbage
+collector, here or in kube-controller-manager, delete the pods; the attach-detach controller detaches the volumes.
 """
 
 from podlife.nodehealth.out_of_service.controller import OutOfServiceController
-from podlife.nodehealth.out_of_service.facts import Answer, Result
+from podlife.nodehealth.out_of_service.facts import FenceAnswer, FenceResult
 from podlife.nodehealth.out_of_service.fence_checks import (
-    Check,
     CommandCheck,
+    FenceCheck,
+    FenceSubject,
     ProviderGoneCheck,
-    Subject,
     WebhookCheck,
 )
 from podlife.nodehealth.out_of_service.settings import OutOfServiceSettings, Portion
 
 __all__ = [
-    "Answer",
-    "Check",
     "CommandCheck",
+    "FenceAnswer",
+    "FenceCheck",
+    "FenceResult",
+    "FenceSubject",
     "OutOfServiceController",
     "OutOfServiceSettings",
     "Portion",
     "ProviderGoneCheck",
-    "Result",
-    "Subject",
     "WebhookCheck",
 ]

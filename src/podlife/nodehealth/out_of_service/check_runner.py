@@ -1,5 +1,4 @@
-"""The fence checks of a round: several nodes at once, and all checks of a node at once; what they said is kept until
-they are asked again."""
+"""Runs the fence checks: several nodes, and all checks of a node, concurrently. Results are kept until the next run."""
 
 from __future__ import annotations
 
@@ -7,25 +6,23 @@ import asyncio
 import logging
 from collections.abc import Collection, Sequence
 
-from podlife.nodehealth.out_of_service.facts import Answer, Result, Verdict
-from podlife.nodehealth.out_of_service.fence_checks import Check, Subject
+from podlife.nodehealth.out_of_service.facts import FenceAnswer, FenceResult, FenceVerdict
+from podlife.nodehealth.out_of_service.fence_checks import FenceCheck, FenceSubject
 from podlife.nodehealth.out_of_service.metrics import OutOfServiceMetrics
-
-__all__ = ["MOST_AT_ONCE", "Asking"]
 
 log = logging.getLogger(__name__)
 
-# So many nodes are asked about in a round, all at once: then a round takes no longer than the slowest check.
+# Nodes checked per pass, concurrently: a pass takes no longer than the slowest check.
 MOST_AT_ONCE = 8
 
 
-class Asking:
-    def __init__(self, checks: Sequence[Check], metrics: OutOfServiceMetrics) -> None:
+class CheckRunner:
+    def __init__(self, checks: Sequence[FenceCheck], metrics: OutOfServiceMetrics) -> None:
         self._checks = tuple(checks)
         self._metrics = metrics
-        self._verdicts: dict[str, tuple[str, Verdict]] = {}
+        self._verdicts: dict[str, tuple[str, FenceVerdict]] = {}
 
-    def verdict(self, name: str, uid: str) -> Verdict | None:
+    def verdict(self, name: str, uid: str) -> FenceVerdict | None:
         """The last one, of the node with this UID."""
         known, verdict = self._verdicts.get(name, ("", None))
         return verdict if known == uid else None
@@ -34,30 +31,30 @@ class Asking:
         """Of a node that is well again, or gone, nothing counts that was said before."""
         self._verdicts = {name: each for name, each in self._verdicts.items() if name in names}
 
-    async def ask(self, subjects: Sequence[Subject]) -> None:
-        """Those who were not asked about for longest come first; who does not come is in the next round."""
+    async def ask(self, subjects: Sequence[FenceSubject]) -> None:
+        """Least recently checked nodes first; the rest follows in the next pass."""
         in_turn = sorted(subjects, key=self._asked_at)
         async with asyncio.TaskGroup() as group:
             for subject in in_turn[:MOST_AT_ONCE]:
                 group.create_task(self._ask_about(subject), name=f"fence checks of {subject.name}")
 
-    def _asked_at(self, subject: Subject) -> float:
+    def _asked_at(self, subject: FenceSubject) -> float:
         verdict = self.verdict(subject.name, subject.uid)
         return float("-inf") if verdict is None else verdict.asked_at
 
-    async def _ask_about(self, subject: Subject) -> None:
+    async def _ask_about(self, subject: FenceSubject) -> None:
         loop = asyncio.get_running_loop()
         asked_at = loop.time()
         answers = await asyncio.gather(*(self._ask(check, subject) for check in self._checks))
-        verdict = Verdict(tuple(answers), asked_at, loop.time())
+        verdict = FenceVerdict(tuple(answers), asked_at, loop.time())
         self._verdicts[subject.name] = subject.uid, verdict
 
-    async def _ask(self, check: Check, subject: Subject) -> Answer:
+    async def _ask(self, check: FenceCheck, subject: FenceSubject) -> FenceAnswer:
         try:
             answer = await check.ask(subject)
         except Exception as error:
             # One that breaks its promise has confirmed nothing.
             log.warning("%s failed for node %s", check.name, subject.name, exc_info=error)
-            answer = Answer(check.name, Result.FAILED, f"it failed: {type(error).__name__}")
+            answer = FenceAnswer(check.name, FenceResult.FAILED, f"it failed: {type(error).__name__}")
         self._metrics.checks[check.kind, answer.result] += 1
         return answer

@@ -1,10 +1,10 @@
-"""The out-of-service controller: looks at all nodes every few seconds, asks what is needed, and does what is decided.
+"""Out-of-service controller: examines all nodes at a fixed interval, runs fence checks, and acts on the decisions.
 
     plane.add(OutOfServiceController(plane, checks=[CommandCheck(["is-off"], seconds=10)]))
 
-It decides nothing while a cache is not synced or not live, and counts no time against a node in which nobody could be
-heard. What fails is done in the next round. Freeing what is on a node is not its business: the taint says that the
-machine is off, and the taint eviction controller, the pod collector and the attach-detach controller see to the rest.
+Nothing is decided while a cache is unsynced or stale, and that time counts against no node. A failed action is
+repeated in the next pass. Releasing what is on a node is left to the taint eviction controller, the pod garbage
+collector and the attach-detach controller.
 """
 
 from __future__ import annotations
@@ -16,25 +16,23 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from podlife.client import LEASES, NODES
 from podlife.controller import ControlPlane
 from podlife.errors import ConfigError, PodlifeError
-from podlife.nodehealth.node_health import Moment
-from podlife.nodehealth.out_of_service.check_runner import Asking
-from podlife.nodehealth.out_of_service.decision import Decision, Reason, Step, decide
-from podlife.nodehealth.out_of_service.facts import Held, NodeFacts
-from podlife.nodehealth.out_of_service.fence_checks import Check, Subject
+from podlife.nodehealth.node_health import ClockReading
+from podlife.nodehealth.out_of_service.check_runner import CheckRunner
+from podlife.nodehealth.out_of_service.decision import NodeDecision, OutOfServiceAction, RefusalReason, decide
+from podlife.nodehealth.out_of_service.facts import NodeContents, OutOfServiceFacts
+from podlife.nodehealth.out_of_service.fence_checks import FenceCheck, FenceSubject
 from podlife.nodehealth.out_of_service.metrics import OutOfServiceMetrics
 from podlife.nodehealth.out_of_service.node_contents import attachments_by_node, count_freed_pods
-from podlife.nodehealth.out_of_service.node_events import Teller
-from podlife.nodehealth.out_of_service.node_writer import Writer
-from podlife.nodehealth.out_of_service.observation import Watched, watch
+from podlife.nodehealth.out_of_service.node_events import NodeEventRecorder
+from podlife.nodehealth.out_of_service.node_writer import NodeWriter
+from podlife.nodehealth.out_of_service.observation import NodeObservation, observe
 from podlife.nodehealth.out_of_service.record import BY, Whose, read_record, whose
 from podlife.nodehealth.out_of_service.settings import OutOfServiceSettings
-from podlife.nodehealth.out_of_service.views import ANNOTATION, Node
+from podlife.nodehealth.out_of_service.views import ANNOTATION, FencedNode
 from podlife.nodehealth.unknown_status import LEASE_NAMESPACE
 from podlife.nodehealth.views import Lease
 
-__all__ = ["OutOfServiceController"]
-
-_Act = Callable[[NodeFacts, Decision], Awaitable[None]]
+_Act = Callable[[OutOfServiceFacts, NodeDecision], Awaitable[None]]
 
 # The deadline of a request: one that hangs does not hold up the others for long.
 _REQUEST_SECONDS = 10.0
@@ -49,25 +47,31 @@ class OutOfServiceController:
     name = "out-of-service"
 
     def __init__(
-        self, plane: ControlPlane, *, checks: Sequence[Check], settings: OutOfServiceSettings | None = None
+        self,
+        plane: ControlPlane,
+        *,
+        checks: Sequence[FenceCheck],
+        settings: OutOfServiceSettings | None = None,
     ) -> None:
         self.settings = settings or OutOfServiceSettings()
         if not checks:
-            raise ConfigError("out-of-service has no fence check: nobody would say that a machine is dead")
+            raise ConfigError("out-of-service requires at least one fence check")
         require = self.settings.require
         if require is not None and not 1 <= require <= len(checks):
             raise ConfigError(f"{require} fence checks are required, there are {len(checks)}")
         self.metrics = OutOfServiceMetrics()
-        self._nodes = plane.informer(NODES, view=Node)
+        self._nodes = plane.informer(NODES, view=FencedNode)
         self._leases = plane.informer(LEASES, view=Lease, namespace=LEASE_NAMESPACE)
         self._client = plane.client.with_timeout(_REQUEST_SECONDS)
         self._clock = plane.clock
-        self._writer = Writer(self._client, plane.clock)
-        self._asking = Asking(checks, self.metrics)
-        self._teller = Teller(plane.recorder(BY), self.metrics, is_dry_run=self.settings.is_dry_run)
-        self._watched: dict[str, Watched] = {}
-        # What is on a node, and when that was asked for.
-        self._held: dict[str, tuple[float, Held | None]] = {}
+        self._writer = NodeWriter(self._client, plane.clock)
+        self._asking = CheckRunner(checks, self.metrics)
+        self._teller = NodeEventRecorder(
+            plane.recorder(BY), self.metrics, is_dry_run=self.settings.is_dry_run
+        )
+        self._watched: dict[str, NodeObservation] = {}
+        # Contents of a node, and when they were read.
+        self._held: dict[str, tuple[float, NodeContents | None]] = {}
         # When it was last looked, while the caches were live.
         self._looked_at: float | None = None
         self._was_fit = True
@@ -87,12 +91,18 @@ class OutOfServiceController:
         self._leave_out_gap()
         self._watch()
         await self._look_at_contents()
-        await self._act({Step.REMOVE: self._remove, Step.NOTE: self._note_return, Step.FORGET: self._forget})
+        await self._act(
+            {
+                OutOfServiceAction.REMOVE: self._remove,
+                OutOfServiceAction.NOTE: self._note_return,
+                OutOfServiceAction.FORGET: self._forget,
+            }
+        )
         await self._ask()
         # The checks took their time.
         if self._is_fit():
             self._watch()
-            await self._act({Step.SET: self._set})
+            await self._act({OutOfServiceAction.SET: self._set})
             self._tell()
 
     # What is known
@@ -107,7 +117,7 @@ class OutOfServiceController:
         for name in self._watched.keys() - nodes.keys():
             self._teller.forget(name)
         self._watched = {
-            name: watch(self._watched.get(name), node, self._lease_of(name), now)
+            name: observe(self._watched.get(name), node, self._lease_of(name), now)
             for name, node in nodes.items()
         }
         away = {name for name, each in self._watched.items() if each.not_ready_at is not None}
@@ -115,7 +125,7 @@ class OutOfServiceController:
         self._held = {name: each for name, each in self._held.items() if name in away}
 
     def _leave_out_gap(self) -> None:
-        """The time in which the caches were not live counts against nobody."""
+        """Time during which the caches were stale counts against no node."""
         if self._was_fit or self._looked_at is None:
             self._was_fit = True
             return
@@ -127,20 +137,20 @@ class OutOfServiceController:
     def _lease_of(self, name: str) -> Lease | None:
         return self._leases.cache.get(LEASE_NAMESPACE, name)
 
-    def _facts(self) -> list[NodeFacts]:
+    def _facts(self) -> list[OutOfServiceFacts]:
         now = self._now().loop
         nodes = (self._nodes.cache.get("", name) for name in self._watched)
         found = [node for node in nodes if node is not None and self._is_watched(node)]
         return [self._facts_of(node, self._watched[node.metadata.name], now) for node in found]
 
-    def _is_watched(self, node: Node) -> bool:
+    def _is_watched(self, node: FencedNode) -> bool:
         return self._watched[node.metadata.name].uid == node.metadata.uid
 
-    def _facts_of(self, node: Node, watched: Watched, now: float) -> NodeFacts:
+    def _facts_of(self, node: FencedNode, watched: NodeObservation, now: float) -> OutOfServiceFacts:
         name, uid = node.metadata.name, node.metadata.uid
         record = read_record(node.metadata.annotations.get(ANNOTATION), uid)
         at, held = self._held.get(name, (now, None))
-        return NodeFacts(
+        return OutOfServiceFacts(
             name=name,
             uid=uid,
             is_ready=node.is_ready,
@@ -154,23 +164,23 @@ class OutOfServiceController:
             verdict=self._asking.verdict(name, uid),
         )
 
-    def _now(self) -> Moment:
-        return Moment(self._clock.now(), asyncio.get_running_loop().time())
+    def _now(self) -> ClockReading:
+        return ClockReading(self._clock.now(), asyncio.get_running_loop().time())
 
     # What is done
 
-    def _meant(self, *steps: Step) -> list[tuple[NodeFacts, Decision]]:
+    def _meant(self, *steps: OutOfServiceAction) -> list[tuple[OutOfServiceFacts, NodeDecision]]:
         """The nodes for which one of these is decided now."""
         facts = self._facts()
         decided = decide(facts, self.settings, self._now())
         return [(each, decided[each.name]) for each in facts if decided[each.name].step in steps]
 
-    async def _act(self, acts: Mapping[Step, _Act]) -> None:
+    async def _act(self, acts: Mapping[OutOfServiceAction, _Act]) -> None:
         meant = self._meant(*acts)
         await asyncio.gather(*(self._try(acts[decision.step], node, decision) for node, decision in meant))
 
-    async def _try(self, act: _Act, node: NodeFacts, decision: Decision) -> None:
-        """What fails is decided anew in the next round."""
+    async def _try(self, act: _Act, node: OutOfServiceFacts, decision: NodeDecision) -> None:
+        """Failures are decided again in the next pass."""
         async with self._turns:
             try:
                 await act(node, decision)
@@ -180,57 +190,57 @@ class OutOfServiceController:
                 self._teller.went_well(node.name, decision.step)
 
     async def _look_at_contents(self) -> None:
-        meant = self._meant(Step.LOOK)
+        meant = self._meant(OutOfServiceAction.LOOK)
         if not meant:
             return
         try:
             attachments = await attachments_by_node(self._client)
         except PodlifeError as error:
             for node, _ in meant:
-                self._teller.trouble(node.name, Step.LOOK, error)
+                self._teller.trouble(node.name, OutOfServiceAction.LOOK, error)
             return
 
-        async def look_at(node: NodeFacts, _: Decision) -> None:
+        async def look_at(node: OutOfServiceFacts, _: NodeDecision) -> None:
             pods = await count_freed_pods(self._client, node.name)
-            self._held[node.name] = self._now().loop, Held(pods, attachments[node.name])
+            self._held[node.name] = self._now().loop, NodeContents(pods, attachments[node.name])
 
         await asyncio.gather(*(self._try(look_at, node, decision) for node, decision in meant))
 
     async def _ask(self) -> None:
-        subjects = [self._subject(node) for node, _ in self._meant(Step.CHECK)]
+        subjects = [self._subject(node) for node, _ in self._meant(OutOfServiceAction.CHECK)]
         await self._asking.ask([each for each in subjects if each is not None])
 
-    def _subject(self, facts: NodeFacts) -> Subject | None:
+    def _subject(self, facts: OutOfServiceFacts) -> FenceSubject | None:
         node = self._nodes.cache.get("", facts.name)
         if node is None:
             return None
-        return Subject(
+        return FenceSubject(
             facts.name, facts.uid, node.spec.provider_id, node.internal_ips, facts.not_ready_seconds
         )
 
-    async def _set(self, node: NodeFacts, decision: Decision) -> None:
+    async def _set(self, node: OutOfServiceFacts, decision: NodeDecision) -> None:
         watched = self._watched[node.name]
 
-        def is_silent(fresh: Node, lease: Lease | None) -> bool:
+        def is_silent(fresh: FencedNode, lease: Lease | None) -> bool:
             return not watched.has_heard(fresh, lease)
 
         if self.settings.is_dry_run or await self._writer.set(node.name, node.uid, is_silent):
             self._teller.tainted(node.name, node.uid, decision)
 
-    async def _remove(self, node: NodeFacts, decision: Decision) -> None:
+    async def _remove(self, node: OutOfServiceFacts, decision: NodeDecision) -> None:
         reason = decision.reason
         assert reason is not None
-        only_if_ready = reason is Reason.READY
+        only_if_ready = reason is RefusalReason.READY
         if self.settings.is_dry_run or await self._writer.remove(
             node.name, node.uid, only_if_ready=only_if_ready
         ):
             self._teller.removed(node.name, node.uid, reason, decision.said)
 
-    async def _note_return(self, node: NodeFacts, _: Decision) -> None:
+    async def _note_return(self, node: OutOfServiceFacts, _: NodeDecision) -> None:
         if not self.settings.is_dry_run:
             await self._writer.note_return(node.name, node.uid)
 
-    async def _forget(self, node: NodeFacts, _: Decision) -> None:
+    async def _forget(self, node: OutOfServiceFacts, _: NodeDecision) -> None:
         if not self.settings.is_dry_run:
             await self._writer.forget(node.name, node.uid)
 

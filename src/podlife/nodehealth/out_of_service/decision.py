@@ -1,10 +1,14 @@
-"""Who is declared out of service, who is not and why, and whose taint comes off. Pure: frozen facts in, decisions out.
+"""Which nodes are tainted out of service, which are not and why, and whose taint is removed. Pure.
 
-It guarantees, whatever the facts: a node that is ready is never tainted; nobody is tainted who was not confirmed dead
-by as many fence checks as are required, a moment ago and after its agent was last heard; nobody whose agent speaks;
-never more nodes are out of service at once than may be, and where more are dead than that, or too few are well, nobody
-is tainted; a taint that is not ours is never taken off. Every node that is not tainted though it has been away for long
-has its reason.
+Guarantees, whatever the facts:
+* A ready node is never tainted, nor one whose agent reports.
+* A node is tainted only after the required number of fence checks confirmed it dead, recently and after its agent was
+  last heard.
+* The maximum number of nodes out of service is never exceeded; if more nodes are dead, or too few are healthy, none
+  is tainted.
+* A taint that the controller did not set is never removed.
+
+Every node that has been away for long and is not tainted has a reason.
 """
 
 from __future__ import annotations
@@ -14,32 +18,30 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from podlife.clock import add_seconds
-from podlife.nodehealth.node_health import Moment
-from podlife.nodehealth.out_of_service.facts import NodeFacts, Verdict
-from podlife.nodehealth.out_of_service.record import Record, State, Whose
+from podlife.nodehealth.node_health import ClockReading
+from podlife.nodehealth.out_of_service.facts import FenceVerdict, OutOfServiceFacts
+from podlife.nodehealth.out_of_service.record import RecordState, TaintRecord, Whose
 from podlife.nodehealth.out_of_service.settings import OutOfServiceSettings
 
-__all__ = ["Decision", "Reason", "Step", "decide"]
 
-
-class Step(StrEnum):
+class OutOfServiceAction(StrEnum):
     NOTHING = "nothing"
-    # What is on it has to be known first.
+    # Its contents must be known first.
     LOOK = "look"
     # The fence checks have to be asked first.
     CHECK = "check"
-    # They were asked a short while ago, and are asked again before anything is done.
+    # Checked recently; checked again before anything is done.
     WAIT = "wait"
     SET = "set"
     REMOVE = "remove"
     # Write down that it has come back.
     NOTE = "note"
-    # What was written down is of no use any more.
+    # The record is obsolete.
     FORGET = "forget"
     REFUSE = "refuse"
 
 
-class Reason(StrEnum):
+class RefusalReason(StrEnum):
     """Why a node is not tainted, or why its taint comes off."""
 
     READY = "ready-again"
@@ -56,11 +58,11 @@ class Reason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class NodeDecision:
     """`said` is for people. Two refusals are the same to them when `key` is: numbers in `said` may differ."""
 
-    step: Step
-    reason: Reason | None = None
+    step: OutOfServiceAction
+    reason: RefusalReason | None = None
     said: str = ""
     details: tuple[str, ...] = ()
 
@@ -69,10 +71,12 @@ class Decision:
         return self.step, self.reason, self.details
 
 
-_NOTHING = Decision(Step.NOTHING)
+_NOTHING = NodeDecision(OutOfServiceAction.NOTHING)
 
 
-def decide(nodes: Sequence[NodeFacts], settings: OutOfServiceSettings, now: Moment) -> Mapping[str, Decision]:
+def decide(
+    nodes: Sequence[OutOfServiceFacts], settings: OutOfServiceSettings, now: ClockReading
+) -> Mapping[str, NodeDecision]:
     """By the name of the node."""
     decided = {node.name: _decide_alone(node, settings, now) for node in nodes}
     candidates = [node for node in nodes if decided[node.name] is None]
@@ -81,16 +85,18 @@ def decide(nodes: Sequence[NodeFacts], settings: OutOfServiceSettings, now: Mome
     return {**alone, **_decide_together(nodes, candidates, suspects, settings, now.loop)}
 
 
-def _is_suspect(node: NodeFacts, decision: Decision | None) -> bool:
+def _is_suspect(node: OutOfServiceFacts, decision: NodeDecision | None) -> bool:
     """Whether only the others, the fence checks and what is on it can keep it from being tainted: one whose contents
     cannot be read just now is no less dead than the others."""
-    return decision is None or (decision.step is Step.LOOK and node.taint is Whose.NOBODYS)
+    return decision is None or (decision.step is OutOfServiceAction.LOOK and node.taint is Whose.NOBODYS)
 
 
 # One by itself
 
 
-def _decide_alone(node: NodeFacts, settings: OutOfServiceSettings, now: Moment) -> Decision | None:
+def _decide_alone(
+    node: OutOfServiceFacts, settings: OutOfServiceSettings, now: ClockReading
+) -> NodeDecision | None:
     """None for one that only the others, and the fence checks, can keep from being tainted."""
     if node.taint is Whose.OURS:
         return _ours(node)
@@ -101,139 +107,150 @@ def _decide_alone(node: NodeFacts, settings: OutOfServiceSettings, now: Moment) 
     return _kept(node, settings, now)
 
 
-def _ours(node: NodeFacts) -> Decision:
+def _ours(node: OutOfServiceFacts) -> NodeDecision:
     if node.is_ready:
-        return Decision(Step.REMOVE, Reason.READY, "it is ready again")
+        return NodeDecision(OutOfServiceAction.REMOVE, RefusalReason.READY, "it is ready again")
     if node.held is None:
-        return Decision(Step.LOOK)
+        return NodeDecision(OutOfServiceAction.LOOK)
     if node.held:
         return _NOTHING
-    return Decision(Step.REMOVE, Reason.FREED, "its pods and VolumeAttachments are gone")
+    return NodeDecision(
+        OutOfServiceAction.REMOVE, RefusalReason.FREED, "its pods and VolumeAttachments are gone"
+    )
 
 
-def _back(record: Record | None, settings: OutOfServiceSettings, now: Moment) -> Decision:
+def _back(record: TaintRecord | None, settings: OutOfServiceSettings, now: ClockReading) -> NodeDecision:
     if record is None:
         return _NOTHING
-    if record.state is not State.RETURNED:
-        return Decision(Step.NOTE)
-    return _NOTHING if _cooling_seconds(record, settings, now) > 0 else Decision(Step.FORGET)
+    if record.state is not RecordState.RETURNED:
+        return NodeDecision(OutOfServiceAction.NOTE)
+    return (
+        _NOTHING if _cooling_seconds(record, settings, now) > 0 else NodeDecision(OutOfServiceAction.FORGET)
+    )
 
 
-def _kept(node: NodeFacts, settings: OutOfServiceSettings, now: Moment) -> Decision | None:
+def _kept(node: OutOfServiceFacts, settings: OutOfServiceSettings, now: ClockReading) -> NodeDecision | None:
     """What keeps a node that has been away for long from being tainted, whatever the others are."""
     record = node.record
     if node.taint is Whose.SOMEBODY_ELSES:
-        return _refuse(Reason.TAINTED_ALREADY, "somebody else has set the taint, who will take it off, too")
+        return _refuse(
+            RefusalReason.TAINTED_ALREADY, "somebody else has set the taint, who will take it off, too"
+        )
     needed = max(settings.after_seconds, node.lease_seconds)
     if node.silent_seconds < needed:
         return _refuse(
-            Reason.AGENT_SPEAKS,
+            RefusalReason.AGENT_SPEAKS,
             f"its agent is known to be silent, by its lease and its status, for {node.silent_seconds:.0f} s, "
             f"and has to be for {needed:.0f} s: until then it may live",
         )
     if node.is_control_plane and not settings.with_control_plane:
         return _refuse(
-            Reason.CONTROL_PLANE,
+            RefusalReason.CONTROL_PLANE,
             "it is of the control plane, which is left alone: --out-of-service-control-plane includes it",
         )
-    if record is not None and record.state is State.TAINTED:
+    if record is not None and record.state is RecordState.TAINTED:
         return _refuse(
-            Reason.TAKEN_OFF, "somebody took our taint off: it is not set again before the node was ready"
+            RefusalReason.TAKEN_OFF,
+            "somebody took our taint off: it is not set again before the node was ready",
         )
-    if record is not None and record.state is State.FREED:
-        # That was told when it was.
+    if record is not None and record.state is RecordState.FREED:
+        # Reported when it happened.
         return _NOTHING
     if record is not None and (seconds := _cooling_seconds(record, settings, now)) > 0:
         return _refuse(
-            Reason.COOL_DOWN, f"it came back a short while ago, and is left alone for {seconds:.0f} s"
+            RefusalReason.COOL_DOWN, f"it came back a short while ago, and is left alone for {seconds:.0f} s"
         )
     if node.held is None:
-        return Decision(Step.LOOK)
+        return NodeDecision(OutOfServiceAction.LOOK)
     if not node.held:
         return _refuse(
-            Reason.NOTHING_TO_FREE, "no pod that the taint would free and no VolumeAttachment is on it"
+            RefusalReason.NOTHING_TO_FREE, "no pod that the taint would free and no VolumeAttachment is on it"
         )
     return None
 
 
-def _cooling_seconds(record: Record, settings: OutOfServiceSettings, now: Moment) -> float:
-    """No longer than the whole time, whoever's clock wrote when it began."""
+def _cooling_seconds(record: TaintRecord, settings: OutOfServiceSettings, now: ClockReading) -> float:
+    """At most the whole duration, whatever clock wrote the start."""
     over = add_seconds(record.at, settings.cool_down_seconds)
     return min(settings.cool_down_seconds, (over - now.wall).total_seconds())
 
 
-def _refuse(reason: Reason, said: str, details: Iterable[str] = ()) -> Decision:
-    return Decision(Step.REFUSE, reason, said, tuple(details))
+def _refuse(reason: RefusalReason, said: str, details: Iterable[str] = ()) -> NodeDecision:
+    return NodeDecision(OutOfServiceAction.REFUSE, reason, said, tuple(details))
 
 
 # All of them together
 
 
 def _decide_together(
-    nodes: Sequence[NodeFacts],
-    candidates: Sequence[NodeFacts],
-    suspects: Sequence[NodeFacts],
+    nodes: Sequence[OutOfServiceFacts],
+    candidates: Sequence[OutOfServiceFacts],
+    suspects: Sequence[OutOfServiceFacts],
     settings: OutOfServiceSettings,
     now: float,
-) -> Mapping[str, Decision]:
+) -> Mapping[str, NodeDecision]:
     healthy, needed = sum(node.is_ready for node in nodes), settings.min_healthy.at_least(len(nodes))
     if healthy < needed:
         said = (
             f"only {healthy} of {len(nodes)} nodes are ready, at least {needed} have to be "
             f"(--out-of-service-min-healthy={settings.min_healthy}): nobody is tainted"
         )
-        # Nor is it looked at what is on them: a server that has lost most nodes has enough to do.
-        return {node.name: _refuse(Reason.TOO_FEW_HEALTHY, said) for node in suspects}
+        # Contents are not read either: a server that lost most nodes is busy enough.
+        return {node.name: _refuse(RefusalReason.TOO_FEW_HEALTHY, said) for node in suspects}
     storm = _storm(nodes, suspects, settings)
     return {node.name: _judge(node, settings, now, storm) for node in candidates}
 
 
 def _storm(
-    nodes: Sequence[NodeFacts], suspects: Sequence[NodeFacts], settings: OutOfServiceSettings
-) -> Decision | None:
-    """Who is not known to live counts as dead: a storm that is still being found out about is one."""
+    nodes: Sequence[OutOfServiceFacts], suspects: Sequence[OutOfServiceFacts], settings: OutOfServiceSettings
+) -> NodeDecision | None:
+    """A node not known to be alive counts as dead: a mass failure must be recognized early."""
     dead = sum(node.verdict is None or node.verdict.is_confirmed(settings.require) for node in suspects)
     out = sum(map(_is_out, nodes))
     most = settings.most.at_most(len(nodes))
     if out + dead <= most:
         return None
     return _refuse(
-        Reason.TOO_MANY,
+        RefusalReason.TOO_MANY,
         f"{dead} nodes look dead and {out} are out of service already, at most {most} of {len(nodes)} may be at once "
         f"(--out-of-service-most-share={settings.most}): nobody is tainted; if they are dead, set the taint by hand",
     )
 
 
-def _is_out(node: NodeFacts) -> bool:
+def _is_out(node: OutOfServiceFacts) -> bool:
     """Also without the taint, until it is ready again: or whatever kills one node after the other would have them all,
     each alone."""
-    is_freed = node.record is not None and node.record.state is State.FREED
+    is_freed = node.record is not None and node.record.state is RecordState.FREED
     return node.taint is not Whose.NOBODYS or (is_freed and not node.is_ready)
 
 
-def _judge(node: NodeFacts, settings: OutOfServiceSettings, now: float, storm: Decision | None) -> Decision:
+def _judge(
+    node: OutOfServiceFacts, settings: OutOfServiceSettings, now: float, storm: NodeDecision | None
+) -> NodeDecision:
     verdict = node.verdict
     if verdict is None:
-        return Decision(Step.CHECK)
-    # What was said before the agent was last heard says nothing.
+        return NodeDecision(OutOfServiceAction.CHECK)
+    # A result from before the agent's last report is void.
     was_silent = now - verdict.asked_at <= node.silent_seconds
     is_fresh = was_silent and now - verdict.came_at <= settings.fresh_seconds
     is_due = now - verdict.asked_at >= settings.fence_every_seconds
     if not verdict.is_confirmed(settings.require):
-        return Decision(Step.CHECK) if is_due else _unconfirmed(verdict, settings)
+        return NodeDecision(OutOfServiceAction.CHECK) if is_due else _unconfirmed(verdict, settings)
     if is_fresh:
-        return storm or Decision(Step.SET, None, _confirmation(verdict))
+        return storm or NodeDecision(OutOfServiceAction.SET, None, _confirmation(verdict))
     # It was dead then; it may have been switched on since.
-    return Decision(Step.CHECK) if is_due else storm or Decision(Step.WAIT)
+    return (
+        NodeDecision(OutOfServiceAction.CHECK) if is_due else storm or NodeDecision(OutOfServiceAction.WAIT)
+    )
 
 
-def _confirmation(verdict: Verdict) -> str:
+def _confirmation(verdict: FenceVerdict) -> str:
     return f"confirmed dead by {', '.join(each.check for each in verdict.answers if each.result == 'dead')}"
 
 
-def _unconfirmed(verdict: Verdict, settings: OutOfServiceSettings) -> Decision:
+def _unconfirmed(verdict: FenceVerdict, settings: OutOfServiceSettings) -> NodeDecision:
     needed = "all" if settings.require is None else str(settings.require)
     answers = "; ".join(f"{each.check}: {each.text or each.result}" for each in verdict.answers)
     count = f"{verdict.confirming} of {len(verdict.answers)} fence checks confirm that it is dead"
     said = f"{count}, {needed} have to: {answers}"
-    return _refuse(Reason.NOT_CONFIRMED, said, (each.result for each in verdict.answers))
+    return _refuse(RefusalReason.NOT_CONFIRMED, said, (each.result for each in verdict.answers))

@@ -1,4 +1,4 @@
-"""What a decision about a node is made of: frozen values, nothing of the cluster's own."""
+"""Input of a decision about a node: frozen values."""
 
 from __future__ import annotations
 
@@ -6,12 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from podlife.nodehealth.out_of_service.record import Record, Whose
-
-__all__ = ["Answer", "Held", "NodeFacts", "Result", "Verdict"]
+from podlife.nodehealth.out_of_service.record import TaintRecord, Whose
 
 
-class Result(StrEnum):
+class FenceResult(StrEnum):
     """What became of one fence check. Only the first is a confirmation."""
 
     DEAD = "dead"
@@ -21,25 +19,25 @@ class Result(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class FenceAnswer:
     """`check` names it to people, `text` says why not."""
 
     check: str
-    result: Result
+    result: FenceResult
     text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class FenceVerdict:
     """What all fence checks have said of a node, in one go; times are the loop's."""
 
-    answers: tuple[Answer, ...]
+    answers: tuple[FenceAnswer, ...]
     asked_at: float
     came_at: float
 
     @property
     def confirming(self) -> int:
-        return sum(each.result is Result.DEAD for each in self.answers)
+        return sum(each.result is FenceResult.DEAD for each in self.answers)
 
     def is_confirmed(self, require: int | None) -> bool:
         needed = len(self.answers) if require is None else require
@@ -47,7 +45,7 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class NodeContents:
     """What the taint would free, or has not freed yet."""
 
     pods: int = 0
@@ -67,19 +65,19 @@ def _counted(*counts: tuple[int, str]) -> Sequence[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class NodeFacts:
+class OutOfServiceFacts:
     name: str
     uid: str
     is_ready: bool
     # How long we have seen it so, and how long its agent has said nothing.
     not_ready_seconds: float = 0.0
     silent_seconds: float = 0.0
-    # How long its lease is for: a silence that is shorter is none.
+    # Lease duration: a shorter silence does not count.
     lease_seconds: float = 0.0
     is_control_plane: bool = False
     taint: Whose = Whose.NOBODYS
-    record: Record | None = None
+    record: TaintRecord | None = None
     # None: not looked at yet, or that cannot be read now.
-    held: Held | None = None
-    # None: nobody was asked yet.
-    verdict: Verdict | None = None
+    held: NodeContents | None = None
+    # None: no check has run yet.
+    verdict: FenceVerdict | None = None

@@ -1,10 +1,8 @@
-"""What the out-of-service controller counts about itself: plain numbers that an exporter reads when it is asked."""
+"""Counters of the out-of-service controller, read by an exporter."""
 
 from __future__ import annotations
 
 from collections import Counter
-
-__all__ = ["OutOfServiceMetrics"]
 
 
 class OutOfServiceMetrics:

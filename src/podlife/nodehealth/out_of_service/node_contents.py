@@ -1,8 +1,8 @@
-"""What is on a node that the taint frees: asked of the server there and then, since it is asked of few nodes.
+"""What the taint releases on a node: read from the server, because it is needed for few nodes.
 
-Pods that bear the taint for ever are none of it: nobody deletes them, and the taint would stay for ever with them; but
-those that are being deleted are, since the pod collector ends them for the taint. A server without VolumeAttachments
-has none.
+Pods that tolerate the taint forever are not counted: nothing deletes them, and the taint would stay with them. Pods
+that are being deleted are counted, because the pod garbage collector removes them because of the taint. A server
+without VolumeAttachments has none.
 """
 
 from __future__ import annotations
@@ -16,12 +16,10 @@ from podlife.nodehealth.out_of_service.record import OUT_OF_SERVICE, VALUE
 from podlife.nodehealth.out_of_service.views import Attachment, PodOnNode
 from podlife.nodehealth.taints import NO_EXECUTE
 from podlife.nodehealth.tolerations import seconds_to_bear
-from podlife.nodehealth.views import Taint
-
-__all__ = ["attachments_by_node", "count_freed_pods"]
+from podlife.nodehealth.views import NodeTaint
 
 _ATTACHMENTS = Ref("storage.k8s.io", "v1", "volumeattachments", namespaced=False, kind="VolumeAttachment")
-_TAINTS = (Taint(OUT_OF_SERVICE, VALUE, NO_EXECUTE),)
+_TAINTS = (NodeTaint(OUT_OF_SERVICE, VALUE, NO_EXECUTE),)
 
 
 async def count_freed_pods(client: Client, node: str) -> int:

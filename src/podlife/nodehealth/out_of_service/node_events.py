@@ -1,6 +1,6 @@
-"""What was done to a node, and what was not and why: an Event on the node, which is a line of the log, too.
+"""Events on nodes about what was done and what was refused; each is also logged.
 
-A refusal is told when it is another than the last one of that node, not in every round; what was done, each time.
+A refusal is recorded when it differs from the node's last one; actions are recorded every time.
 """
 
 from __future__ import annotations
@@ -9,40 +9,38 @@ import logging
 
 from podlife.errors import PodlifeError
 from podlife.events import Recorder
-from podlife.nodehealth.out_of_service.decision import Decision, Reason, Step
+from podlife.nodehealth.out_of_service.decision import NodeDecision, OutOfServiceAction, RefusalReason
 from podlife.nodehealth.out_of_service.metrics import OutOfServiceMetrics
 from podlife.nodehealth.views import node_reference
-
-__all__ = ["Teller"]
 
 log = logging.getLogger(__name__)
 
 TAINTED, REMOVED, REFUSED = "OutOfServiceTainted", "OutOfServiceTaintRemoved", "OutOfServiceRefused"
 # What an event may hold.
 _MOST = 1000
-# What it needs is being found out, or done, which is told by itself.
-_ON_THE_WAY = frozenset(Step) - {Step.NOTHING, Step.REFUSE}
+# Pending or done, which is reported separately.
+_ON_THE_WAY = frozenset(OutOfServiceAction) - {OutOfServiceAction.NOTHING, OutOfServiceAction.REFUSE}
 _UNDONE = {
-    Step.LOOK: "what is on it cannot be read, so it is left as it is",
-    Step.SET: "the out-of-service taint could not be set",
-    Step.REMOVE: "the out-of-service taint could not be taken off",
+    OutOfServiceAction.LOOK: "what is on it cannot be read, so it is left as it is",
+    OutOfServiceAction.SET: "the out-of-service taint could not be set",
+    OutOfServiceAction.REMOVE: "the out-of-service taint could not be taken off",
 }
 
 
-class Teller:
+class NodeEventRecorder:
     def __init__(self, recorder: Recorder, metrics: OutOfServiceMetrics, *, is_dry_run: bool) -> None:
         self._recorder = recorder
         self._metrics = metrics
         self._is_dry_run = is_dry_run
-        # By node: what was told of it last, and what of it could not be done.
+        # By node: the last reported refusal and failure.
         self._told: dict[str, tuple[object, ...]] = {}
-        self._troubles: dict[tuple[str, Step], str] = {}
+        self._troubles: dict[tuple[str, OutOfServiceAction], str] = {}
 
-    def decided(self, name: str, uid: str, decision: Decision) -> None:
+    def decided(self, name: str, uid: str, decision: NodeDecision) -> None:
         """Of a node to which nothing was done."""
         if decision.step in _ON_THE_WAY:
             return
-        if decision.step is Step.NOTHING:
+        if decision.step is OutOfServiceAction.NOTHING:
             self._told.pop(name, None)
             return
         assert decision.reason is not None
@@ -50,7 +48,7 @@ class Teller:
             self._metrics.refused[decision.reason] += 1
             self._tell(name, uid, "Warning", REFUSED, f"Not set out of service: {decision.said}")
 
-    def tainted(self, name: str, uid: str, decision: Decision) -> None:
+    def tainted(self, name: str, uid: str, decision: NodeDecision) -> None:
         if self._is_dry_run:
             if self._is_new(name, uid, decision.key):
                 said = f"Dry run: would be set out of service, {decision.said}"
@@ -60,29 +58,29 @@ class Teller:
         self._metrics.tainted += 1
         self._tell(name, uid, "Warning", TAINTED, f"Set out of service: {decision.said}")
 
-    def removed(self, name: str, uid: str, reason: Reason, said: str) -> None:
+    def removed(self, name: str, uid: str, reason: RefusalReason, said: str) -> None:
         if self._is_dry_run:
-            if self._is_new(name, uid, (Step.REMOVE, reason)):
+            if self._is_new(name, uid, (OutOfServiceAction.REMOVE, reason)):
                 self._tell(name, uid, "Normal", REMOVED, f"Dry run: the taint would come off: {said}")
             return
         self._told.pop(name, None)
         self._metrics.removed[reason] += 1
         self._tell(name, uid, "Normal", REMOVED, f"The out-of-service taint was taken off: {said}")
 
-    def trouble(self, name: str, step: Step, error: PodlifeError) -> None:
-        """It comes again in the next round, and is told when it is another one."""
+    def trouble(self, name: str, step: OutOfServiceAction, error: PodlifeError) -> None:
+        """The action is repeated in the next pass; a different failure is reported again."""
         said = f"{_UNDONE.get(step, 'its annotation could not be written')}: {error}"
         if self._troubles.get((name, step)) != said:
             self._troubles[name, step] = said
             log.warning("node %s: %s", name, said)
 
-    def went_well(self, name: str, step: Step) -> None:
+    def went_well(self, name: str, step: OutOfServiceAction) -> None:
         self._troubles.pop((name, step), None)
 
     def forget(self, name: str) -> None:
         """The node is gone."""
         self._told.pop(name, None)
-        for step in Step:
+        for step in OutOfServiceAction:
             self._troubles.pop((name, step), None)
 
     def _is_new(self, name: str, uid: str, key: tuple[object, ...]) -> bool:

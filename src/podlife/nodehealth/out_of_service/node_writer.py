@@ -1,8 +1,8 @@
-"""The taint and its annotation, written onto a node together: read, looked at once more, patched with the UID and the
-revision that were read.
+"""Writes taint and annotation to a node together: read, checked again, patched with the UID and revision that were
+read.
 
-So a node that has come back at the last moment is not tainted, one that was made anew under its name is left alone, and
-nobody's edit is undone: who was overtaken has written nothing. When, is for others.
+A node that has returned at the last moment is not tainted, one that was recreated under its name is left alone, and
+no other edit is overwritten: a conflict writes nothing.
 """
 
 from __future__ import annotations
@@ -15,35 +15,33 @@ from podlife.client import LEASES, NODES, Client
 from podlife.clock import Clock
 from podlife.errors import NotFoundError
 from podlife.nodehealth.out_of_service.record import (
-    Record,
-    State,
+    RecordState,
+    TaintRecord,
     Whose,
     made_taint,
     our_taint,
     read_record,
     whose,
 )
-from podlife.nodehealth.out_of_service.views import ANNOTATION, Node, read_node
+from podlife.nodehealth.out_of_service.views import ANNOTATION, FencedNode, read_node
 from podlife.nodehealth.unknown_status import LEASE_NAMESPACE
-from podlife.nodehealth.views import Lease, Taint
-
-__all__ = ["Writer"]
+from podlife.nodehealth.views import Lease, NodeTaint
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A node as it stands on the server."""
+    """A node as read from the server."""
 
     whole: Object
-    node: Node
-    record: Record | None
+    node: FencedNode
+    record: TaintRecord | None
 
     @property
     def taints(self) -> list[Object]:
         return list((self.whole.get("spec") or {}).get("taints") or ())
 
 
-class Writer:
+class NodeWriter:
     """Every method raises PodlifeError when the server refuses or does not answer, ConflictError when it was overtaken:
     then nothing was written. They say whether anything was."""
 
@@ -51,7 +49,7 @@ class Writer:
         self._client = client
         self._clock = clock
 
-    async def set(self, name: str, uid: str, is_dead: Callable[[Node, Lease | None], bool]) -> bool:
+    async def set(self, name: str, uid: str, is_dead: Callable[[FencedNode, Lease | None], bool]) -> bool:
         """Only if it is still so of the node and the lease that the server has now."""
         lease = await self._lease_of(name)
         found = await self._find(name, uid)
@@ -59,7 +57,7 @@ class Writer:
             return False
         if whose(found.node.spec.taints, found.record) is not Whose.NOBODYS:
             return False
-        record = self._record(State.TAINTED, uid)
+        record = self._record(RecordState.TAINTED, uid)
         await self._patch(found, record, [*found.taints, made_taint(record.at)])
         return True
 
@@ -75,7 +73,7 @@ class Writer:
         ]
         if len(rest) == len(found.taints):
             return False
-        state = State.RETURNED if found.node.is_ready else State.FREED
+        state = RecordState.RETURNED if found.node.is_ready else RecordState.FREED
         await self._patch(found, self._record(state, uid), rest)
         return True
 
@@ -83,18 +81,18 @@ class Writer:
         found = await self._find(name, uid)
         if found is None or found.record is None or not found.node.is_ready:
             return False
-        await self._patch(found, self._record(State.RETURNED, uid), None)
+        await self._patch(found, self._record(RecordState.RETURNED, uid), None)
         return True
 
     async def forget(self, name: str, uid: str) -> bool:
         found = await self._find(name, uid)
-        if found is None or found.record is None or found.record.state is not State.RETURNED:
+        if found is None or found.record is None or found.record.state is not RecordState.RETURNED:
             return False
         await self._patch(found, None, None)
         return True
 
-    def _record(self, state: State, uid: str) -> Record:
-        return Record(state, self._clock.now().replace(microsecond=0), uid)
+    def _record(self, state: RecordState, uid: str) -> TaintRecord:
+        return TaintRecord(state, self._clock.now().replace(microsecond=0), uid)
 
     async def _lease_of(self, name: str) -> Lease | None:
         try:
@@ -112,7 +110,7 @@ class Writer:
             return None
         return _Found(whole, node, read_record(node.metadata.annotations.get(ANNOTATION), uid))
 
-    async def _patch(self, found: _Found, record: Record | None, taints: list[Object] | None) -> None:
+    async def _patch(self, found: _Found, record: TaintRecord | None, taints: list[Object] | None) -> None:
         metadata = found.whole["metadata"]
         about: Object = {
             "uid": metadata["uid"],
@@ -125,5 +123,5 @@ class Writer:
         await self._client.patch(NODES, metadata["name"], patch)
 
 
-def _is_ours(taint: Taint, found: _Found) -> bool:
+def _is_ours(taint: NodeTaint, found: _Found) -> bool:
     return our_taint(taint, found.record)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from podlife.nodehealth.out_of_service import OutOfServiceController
+from podlife.nodehealth.out_of_service.controller import OutOfServiceController
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry

@@ -1,8 +1,8 @@
-"""What we keep on a node of what we did to it: one annotation, written in the same patch as the taint. Pure.
+"""The annotation that records what the controller did to a node, written in one patch with the taint. Pure.
 
-It says which taint is ours: the one that was added at the very moment which the annotation names, to the node with the
-UID that it names. A taint that a person sets has no such moment, and an annotation that came to another node with a
-backup has another UID. So nothing of anybody else's is ever taken for ours.
+It identifies the controller's own taint: the one added at the time in the annotation, to the node with the UID in the
+annotation. A taint set by a person has another time, and an annotation restored from a backup has another UID, so no
+other taint is mistaken for the controller's.
 """
 
 from __future__ import annotations
@@ -14,27 +14,14 @@ from enum import StrEnum
 
 from podlife.api.codec import Object, decode_object, encode, format_time, parse_time
 from podlife.nodehealth.taints import NO_EXECUTE
-from podlife.nodehealth.views import Taint
-
-__all__ = [
-    "BY",
-    "OUT_OF_SERVICE",
-    "VALUE",
-    "Record",
-    "State",
-    "Whose",
-    "made_taint",
-    "our_taint",
-    "read_record",
-    "whose",
-]
+from podlife.nodehealth.views import NodeTaint
 
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 VALUE = "nodeshutdown"
 BY = "podlife-out-of-service"
 
 
-class State(StrEnum):
+class RecordState(StrEnum):
     TAINTED = "tainted"
     # Nothing was left on it, and the taint was taken off while it was still not ready.
     FREED = "freed"
@@ -49,8 +36,8 @@ class Whose(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
-    state: State
+class TaintRecord:
+    state: RecordState
     # To the second, as Kubernetes keeps it.
     at: datetime
     uid: str
@@ -60,7 +47,7 @@ class Record:
         return encode(fields).decode()
 
 
-def read_record(text: str | None, uid: str) -> Record | None:
+def read_record(text: str | None, uid: str) -> TaintRecord | None:
     """What the annotation of the node with this UID says; nothing where it is not one that we wrote for it."""
     if not text:
         return None
@@ -68,7 +55,7 @@ def read_record(text: str | None, uid: str) -> Record | None:
         fields = decode_object(text.encode())
         if fields.get("by") != BY or fields.get("uid") != uid:
             return None
-        return Record(State(fields["state"]), parse_time(fields["at"]), uid)
+        return TaintRecord(RecordState(fields["state"]), parse_time(fields["at"]), uid)
     except (KeyError, TypeError, ValueError):
         return None
 
@@ -77,16 +64,16 @@ def made_taint(at: datetime) -> Object:
     return {"key": OUT_OF_SERVICE, "value": VALUE, "effect": NO_EXECUTE, "timeAdded": format_time(at)}
 
 
-def whose(taints: Iterable[Taint], record: Record | None) -> Whose:
-    """Of a node that has one of ours and one of somebody else's, ours is the one to look after."""
+def whose(taints: Iterable[NodeTaint], record: TaintRecord | None) -> Whose:
+    """If a node has the controller's taint and another one, the controller's counts."""
     found = [each for each in taints if each.key == OUT_OF_SERVICE]
     if any(our_taint(each, record) for each in found):
         return Whose.OURS
     return Whose.SOMEBODY_ELSES if found else Whose.NOBODYS
 
 
-def our_taint(taint: Taint, record: Record | None) -> bool:
-    if record is None or record.state is not State.TAINTED or taint.time_added is None:
+def our_taint(taint: NodeTaint, record: TaintRecord | None) -> bool:
+    if record is None or record.state is not RecordState.TAINTED or taint.time_added is None:
         return False
     if (taint.key, taint.value, taint.effect) != (OUT_OF_SERVICE, VALUE, NO_EXECUTE):
         return False

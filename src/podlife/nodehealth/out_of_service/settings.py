@@ -1,11 +1,9 @@
-"""When a node is declared out of service, and when nobody is. The names are those of the flags."""
+"""When a node is declared out of service. Names are those of the flags."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-
-__all__ = ["OutOfServiceSettings", "Portion"]
 
 # Between the end of a check and the decision that uses it lies no more than the other checks of the round take.
 _SPARE_SECONDS = 5.0
@@ -32,11 +30,11 @@ class Portion:
 
 @dataclass(frozen=True, slots=True)
 class OutOfServiceSettings:
-    # How long a node is not ready, and its agent silent, before anybody asks whether it is dead.
+    # How long a node must be not ready, and its agent silent, before fence checks run.
     after_seconds: float = 300.0
-    # How many nodes may be out of service at once; where more are dead than that, nobody is tainted.
+    # Maximum number of nodes out of service; if more are dead, none is tainted.
     most: Portion = Portion(percent=10)
-    # How many nodes have to be ready; where fewer are, nobody is tainted.
+    # Minimum number of ready nodes; with fewer, none is tainted.
     min_healthy: Portion = Portion(percent=50)
     # How long a node that has come back is left alone.
     cool_down_seconds: float = 600.0
@@ -44,7 +42,7 @@ class OutOfServiceSettings:
     is_dry_run: bool = False
     # How many fence checks have to confirm it; None is all of them.
     require: int | None = None
-    # No node is asked about more often than this.
+    # Minimum interval of fence checks per node.
     fence_every_seconds: float = 30.0
     fence_timeout_seconds: float = 10.0
     # The pause between two looks at all nodes.
@@ -52,7 +50,7 @@ class OutOfServiceSettings:
 
     @property
     def look_seconds(self) -> float:
-        """What is on a node is not asked for more often than this; and is still known when the checks have answered."""
+        """Minimum interval of reading a node's contents, longer than the checks take."""
         return 2 * self.period_seconds + self.fence_timeout_seconds
 
     @property

@@ -1,4 +1,4 @@
-"""What is decoded of nodes, and of what is on them, and nothing else of them."""
+"""Views of nodes and of what is on them."""
 
 from __future__ import annotations
 
@@ -10,31 +10,29 @@ import msgspec
 
 from podlife.api.views import Metadata
 from podlife.client import BadAnswerError
-from podlife.nodehealth.views import READY, Taint, Toleration
-
-__all__ = ["ANNOTATION", "Attachment", "Node", "PodOnNode", "read_node"]
+from podlife.nodehealth.views import READY, NodeTaint, Toleration
 
 ANNOTATION = "podlife.dev/out-of-service"
 _CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 
 
-class NodeMetadata(Metadata):
+class FencedNodeMetadata(Metadata):
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
 
     def __post_init__(self) -> None:
         Metadata.__post_init__(self)
-        # Of the others nothing is asked here, and they weigh more than the rest of the node.
+        # Other conditions are not needed and would be larger than the rest of the node.
         self.labels = {key: self.labels[key] for key in (_CONTROL_PLANE,) if key in self.labels}
         self.annotations = {key: self.annotations[key] for key in (ANNOTATION,) if key in self.annotations}
 
 
-class NodeSpec(msgspec.Struct, gc=False):
-    taints: tuple[Taint, ...] = ()
+class FencedNodeSpec(msgspec.Struct, gc=False):
+    taints: tuple[NodeTaint, ...] = ()
     provider_id: str = msgspec.field(default="", name="providerID")
 
 
-class NodeCondition(msgspec.Struct, rename="camel", gc=False, frozen=True):
+class FencedNodeCondition(msgspec.Struct, rename="camel", gc=False, frozen=True):
     type: str = ""
     status: str = ""
     # As the server writes them: they are compared, never reckoned with.
@@ -47,18 +45,18 @@ class NodeAddress(msgspec.Struct, gc=False, frozen=True):
     address: str = ""
 
 
-class NodeStatus(msgspec.Struct, gc=False):
-    conditions: tuple[NodeCondition, ...] = ()
+class FencedNodeStatus(msgspec.Struct, gc=False):
+    conditions: tuple[FencedNodeCondition, ...] = ()
     addresses: tuple[NodeAddress, ...] = ()
 
 
-class Node(msgspec.Struct, gc=False):
-    metadata: NodeMetadata
-    spec: NodeSpec = msgspec.field(default_factory=NodeSpec)
-    status: NodeStatus = msgspec.field(default_factory=NodeStatus)
+class FencedNode(msgspec.Struct, gc=False):
+    metadata: FencedNodeMetadata
+    spec: FencedNodeSpec = msgspec.field(default_factory=FencedNodeSpec)
+    status: FencedNodeStatus = msgspec.field(default_factory=FencedNodeStatus)
 
     @property
-    def ready(self) -> NodeCondition | None:
+    def ready(self) -> FencedNodeCondition | None:
         return next((each for each in self.status.conditions if each.type == READY), None)
 
     @property
@@ -71,7 +69,7 @@ class Node(msgspec.Struct, gc=False):
 
     @property
     def internal_ips(self) -> tuple[str, ...]:
-        """An agent writes there what it likes: only what is an address is one."""
+        """Untrusted: only valid addresses are kept."""
         addresses = (each.address for each in self.status.addresses if each.type == "InternalIP")
         return tuple(each for each in addresses if _is_address(each))
 
@@ -84,15 +82,15 @@ def _is_address(text: str) -> bool:
     return True
 
 
-def read_node(found: dict[str, Any]) -> Node:
+def read_node(found: dict[str, Any]) -> FencedNode:
     """Raises BadAnswerError."""
     try:
-        return msgspec.convert(found, Node)
+        return msgspec.convert(found, FencedNode)
     except msgspec.ValidationError as error:
         raise BadAnswerError(f"node {found['metadata']['name']} cannot be read: {error}") from error
 
 
-class PodMetadata(msgspec.Struct, rename="camel", gc=False):
+class PodOnNodeMetadata(msgspec.Struct, rename="camel", gc=False):
     name: str = ""
     namespace: str = ""
     uid: str = ""
@@ -100,13 +98,13 @@ class PodMetadata(msgspec.Struct, rename="camel", gc=False):
     deletion_timestamp: datetime | None = None
 
 
-class PodSpec(msgspec.Struct, gc=False):
+class PodOnNodeSpec(msgspec.Struct, gc=False):
     tolerations: tuple[Toleration, ...] = ()
 
 
 class PodOnNode(msgspec.Struct, gc=False):
-    metadata: PodMetadata
-    spec: PodSpec = msgspec.field(default_factory=PodSpec)
+    metadata: PodOnNodeMetadata
+    spec: PodOnNodeSpec = msgspec.field(default_factory=PodOnNodeSpec)
 
 
 class AttachmentSpec(msgspec.Struct, rename="camel", gc=False):

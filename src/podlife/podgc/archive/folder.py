@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
+from podlife.api.durations import format_one_unit
 from podlife.podgc.archive.archive import ArchiveError
 from podlife.podgc.archive.files import (
     Found,
@@ -33,7 +34,7 @@ from podlife.podgc.archive.files import (
 )
 from podlife.podgc.archive.ledger import Holdings, Ledger
 from podlife.podgc.archive.places import Place
-from podlife.podgc.archive.sizes import format_age, format_size
+from podlife.podgc.archive.sizes import format_size
 
 __all__ = ["ArchiveFolder", "Limits", "Pruned"]
 
@@ -168,7 +169,9 @@ class ArchiveFolder:
 
     def _full(self) -> ArchiveError:
         size, age = format_size(self.limits.most_bytes), self.limits.most_age_seconds
-        kept = f"nothing in it is older than {format_age(age)}" if age else "nothing in it is ever too old"
+        kept = (
+            f"nothing in it is older than {format_one_unit(age)}" if age else "nothing in it is ever too old"
+        )
         return ArchiveError(
             f"the archive {self.path} is full ({size} may be in it, and {kept}): allow more with "
             "--archive-max-size, or make room with `podlife archive prune --older-than`"

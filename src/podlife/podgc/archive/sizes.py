@@ -1,8 +1,8 @@
-"""Sizes and ages as people write them, in the largest unit that says them exactly or nearly so."""
+"""Sizes as Kubernetes writes them, in the largest unit that says them exactly or nearly so."""
 
 from __future__ import annotations
 
-__all__ = ["format_age", "format_size"]
+__all__ = ["format_size"]
 
 
 def format_size(number: int) -> str:
@@ -12,11 +12,3 @@ def format_size(number: int) -> str:
         size /= 1024
         del units[0]
     return f"{size:.1f}".removesuffix(".0") + units[0]
-
-
-def format_age(seconds: float) -> str:
-    """As Go reads it: 720h, 90s."""
-    for unit, size in (("h", 3600), ("m", 60)):
-        if seconds >= size and seconds % size == 0:
-            return f"{seconds / size:g}{unit}"
-    return f"{seconds:g}s"

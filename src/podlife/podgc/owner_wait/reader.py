@@ -14,13 +14,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-import msgspec
-
 from podlife.api.codec import Object
-from podlife.api.names import check_dns_label, check_dns_subdomain
 from podlife.api.views import OwnerReference
 from podlife.client import Client, Ref, WithdrawnError
-from podlife.client.views import decode
+from podlife.client.discovery import kinds_of
 from podlife.errors import ApiError, NotFoundError, PodlifeError
 from podlife.podgc.owner_wait.status import Outlook, outlook_of
 
@@ -89,35 +86,9 @@ class OwnerReader:
         version = owner.api_version
 
         async def read() -> dict[str, Ref]:
-            return await _read_kinds(self._client, version)
+            return await kinds_of(self._client, version)
 
         return (await self._kinds.get(version, read)).get(owner.kind)
-
-
-class _Resource(msgspec.Struct):
-    name: str
-    kind: str = ""
-    namespaced: bool = False
-
-
-class _ResourceList(msgspec.Struct):
-    resources: tuple[_Resource, ...] = ()
-
-
-async def _read_kinds(client: Client, api_version: str) -> dict[str, Ref]:
-    """The resources of one version of a group by their kind; none where it is not served."""
-    group, _, version = api_version.rpartition("/")
-    if (group and check_dns_subdomain(group)) or check_dns_label(version):
-        # Nothing else may stand in a path.
-        return {}
-    path = f"/apis/{group}/{version}" if group else f"/api/{version}"
-    try:
-        reply = await client.request("GET", path)
-    except NotFoundError:
-        return {}
-    found = decode(reply.body, _ResourceList, f"GET {path}").resources
-    own = (each for each in found if "/" not in each.name)
-    return {each.kind: Ref(group, version, each.name, each.namespaced, each.kind) for each in own}
 
 
 @dataclass(slots=True)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import Any
 
+from podlife.api.durations import format_exact
 from podlife.podgc.policy.model import (
     Guards,
     Keep,
@@ -23,7 +24,7 @@ from podlife.podgc.policy.model import (
 )
 from podlife.podgc.settings import Reason, Settings
 
-__all__ = ["as_document", "format_length", "format_share", "in_words", "rule_in_words", "selector_in_words"]
+__all__ = ["as_document", "format_share", "in_words", "rule_in_words", "selector_in_words"]
 
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _KEYS = {
@@ -32,18 +33,6 @@ _KEYS = {
     Reason.ORPHANED: "orphaned",
     Reason.UNSCHEDULED: "unscheduled",
 }
-
-
-def format_length(seconds: float) -> str:
-    """A length of time exactly, as a policy writes it: 7d, 1h30m, 40s, 0.5s."""
-    if seconds != int(seconds):
-        return f"{Decimal(repr(seconds)):f}s"
-    left, parts = int(seconds), []
-    for unit, size in (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)):
-        count, left = divmod(left, size)
-        if count:
-            parts.append(f"{count}{unit}")
-    return "".join(parts) or "0s"
 
 
 def format_share(share: float) -> str:
@@ -71,7 +60,7 @@ def _upstream(policy: Policy, settings: Settings) -> dict[str, Any]:
         key: {"enabled": _is_on(policy, settings, reason)} for reason, key in _KEYS.items()
     }
     found["terminated"]["threshold"] = max(0, _threshold(policy, settings))
-    found["orphaned"]["quarantine"] = format_length(_quarantine(policy, settings))
+    found["orphaned"]["quarantine"] = format_exact(_quarantine(policy, settings))
     return found
 
 
@@ -93,7 +82,7 @@ def _protection(protection: Protection) -> dict[str, Any]:
         "namespaces": list(protection.namespaces),
         "labels": [str(each) for each in protection.labels],
         "annotations": [key if value is None else f"{key}={value}" for key, value in protection.annotations],
-        **({} if most is None else {"maxKeepUntil": format_length(most)}),
+        **({} if most is None else {"maxKeepUntil": format_exact(most)}),
     }
 
 
@@ -105,13 +94,13 @@ def _rule(rule: Rule) -> dict[str, Any]:
         keep = rule.keep
         found["keep"] = {"count": keep.count, "per": str(keep.per), "orderBy": str(keep.order_by)}
     if rule.ttl_seconds is not None:
-        found["ttlAfterFinished"] = format_length(rule.ttl_seconds)
+        found["ttlAfterFinished"] = format_exact(rule.ttl_seconds)
     if rule.keep is not None and rule.ttl_seconds is not None:
         found["collectWhen"] = "any" if rule.is_either else "all"
     if rule.max_terminating_seconds is not None:
-        found["maxTerminating"] = format_length(rule.max_terminating_seconds)
+        found["maxTerminating"] = format_exact(rule.max_terminating_seconds)
     if rule.wait_for_owner is not None:
-        found["waitForOwner"] = format_length(rule.wait_for_owner.at_most_seconds)
+        found["waitForOwner"] = format_exact(rule.wait_for_owner.at_most_seconds)
     return found
 
 
@@ -180,7 +169,7 @@ def _protection_in_words(protection: Protection) -> list[str]:
     most, noted = protection.max_keep_until_seconds, "annotation podlife.dev/keep-until"
     if most == 0:
         return [*said, f"not protected: pods with {noted}, which is not heeded"]
-    bound = "" if most is None else f", but no longer than {format_length(most)} after their end"
+    bound = "" if most is None else f", but no longer than {format_exact(most)} after their end"
     return [*said, f"protected: pods with {noted}, until then{bound}"]
 
 
@@ -190,7 +179,7 @@ def rule_in_words(rule: Rule) -> str:
     if rule.keep is not None or rule.ttl_seconds is not None:
         said.append(f"{_who(rule, 'ended pods')} {_limits(rule)}")
     if rule.max_terminating_seconds is not None:
-        long = format_length(rule.max_terminating_seconds)
+        long = format_exact(rule.max_terminating_seconds)
         # Not only those that have ended.
         who = _who(rule, "pods")
         said.append(f"{who} go when they were deleted and are still there {long} after their grace")
@@ -238,7 +227,7 @@ def _owned(kinds: Sequence[str]) -> str:
 
 
 def _limits(rule: Rule) -> str:
-    long = None if rule.ttl_seconds is None else format_length(rule.ttl_seconds)
+    long = None if rule.ttl_seconds is None else format_exact(rule.ttl_seconds)
     is_none_kept = rule.keep is not None and rule.keep.count == 0
     if rule.keep is None or (is_none_kept and long is not None and not rule.is_either):
         said = f"go {long} after their end"
@@ -251,7 +240,7 @@ def _limits(rule: Rule) -> str:
     else:
         said = f"go {long} after their end, but {_kept(rule.keep)} for as long as they are that"
     if rule.wait_for_owner is not None:
-        wait = format_length(rule.wait_for_owner.at_most_seconds)
+        wait = format_exact(rule.wait_for_owner.at_most_seconds)
         said += f"; each waits until its owner has seen the end, at most {wait} after it"
     return said
 
@@ -269,7 +258,7 @@ def _kept(keep: Keep) -> str:
 
 def _upstream_in_words(policy: Policy, settings: Settings) -> list[str]:
     threshold, spared = _threshold(policy, settings), " that no rule has" if policy.rules else ""
-    quarantine = format_length(_quarantine(policy, settings))
+    quarantine = format_exact(_quarantine(policy, settings))
     said = {
         Reason.TERMINATED: f"ended pods{spared} go, but {threshold} of them stay, the youngest",
         Reason.OUT_OF_SERVICE: "terminating pods go whose node is not ready and out of service",

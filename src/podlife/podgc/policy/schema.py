@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from podlife.api.durations import DURATION_WITH_DAYS
 from podlife.podgc.policy.model import Order, Per
 from podlife.podgc.policy.parse.document import API_VERSION, KIND
 from podlife.podgc.policy.parse.guards import DAYS
-from podlife.podgc.policy.parse.numbers import CLOCK, DURATION, SHARE
+from podlife.podgc.policy.parse.numbers import CLOCK, SHARE
 from podlife.podgc.policy.parse.selectors import PHASES
 
 __all__ = ["policy_schema"]
@@ -44,7 +45,7 @@ def policy_schema() -> Schema:
         "$defs": {
             "duration": {
                 "description": "A length of time: 40s, 1h30m, 7d.",
-                "anyOf": [{"type": "string", "pattern": DURATION}, {"const": 0}],
+                "anyOf": [{"type": "string", "pattern": DURATION_WITH_DAYS}, {"const": 0}],
             },
             "share": _text("A part of all: 50%.", SHARE),
             "labels": _text('Labels as kubectl -l takes them: "app in (a, b),tier!=db".'),

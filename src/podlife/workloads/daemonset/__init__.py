@@ -1,4 +1,4 @@
-"""DaemonSets: one pod of a template on every node that fits."""
+"""DaemonSet controller: one pod of a template on every node that fits."""
 
 from podlife.workloads.daemonset.controller import DaemonSetController
 

@@ -1,8 +1,8 @@
-"""DaemonSets: one pod of a template on every node that fits.
+"""DaemonSet controller: one pod of a template on every node that fits.
 
-Decides from its caches, and only from caches that have seen what it did itself: expectations hold back the next
-decision until the pods it created or deleted have come or gone, its own writes of status and history until they are
-seen, and nothing is decided while the server is not being followed. A node has its pod before an update goes on.
+It decides only from caches that contain its own writes: expectations hold a key back until created and deleted pods
+have been observed, own writes until status and history have been. Nothing is decided while the caches are stale. A
+node gets its pod before an update continues.
 """
 
 from __future__ import annotations
@@ -19,42 +19,40 @@ from podlife.informer.indexes import Key
 from podlife.podcontrol import (
     POD_INDEXERS,
     ControllerRefManager,
-    Doubts,
     Owner,
     PodControl,
+    UncertainCreates,
     pods_of_owner,
     recheck_owner,
     seconds_to_next_check,
     validate_selector,
 )
 from podlife.workloads.controller_revisions import REVISION_INDEXERS, ControllerRevision
-from podlife.workloads.daemonset.failed_pods_backoff import FailedPods
-from podlife.workloads.daemonset.node_event_handler import NodeEvents
-from podlife.workloads.daemonset.node_pods import Revision, by_node, has_other_part
-from podlife.workloads.daemonset.placement import Fit, Placements, all_fits
+from podlife.workloads.daemonset.failed_pods_backoff import FailedPodsBackoff
+from podlife.workloads.daemonset.node_event_handler import NodeEventHandler
+from podlife.workloads.daemonset.node_pods import DaemonRevision, by_node, has_other_part
+from podlife.workloads.daemonset.placement import NodeFit, Placements, all_fits
 from podlife.workloads.daemonset.plan import plan_nodes
-from podlife.workloads.daemonset.pod_control import DaemonPods
+from podlife.workloads.daemonset.pod_control import DaemonPodControl
 from podlife.workloads.daemonset.pod_template import daemon_template
-from podlife.workloads.daemonset.revisions import Revisions, RevisionsOfDaemonSets
+from podlife.workloads.daemonset.revisions import DaemonSetHistory, DaemonSetRevisions
 from podlife.workloads.daemonset.rolling_update import replace_next
 from podlife.workloads.daemonset.rollout_limits import allows_surge, limits_of
 from podlife.workloads.daemonset.status import new_status
 from podlife.workloads.daemonset.views import (
     ROLLING_UPDATE,
+    DaemonNode,
     DaemonSet,
-    Node,
     owner_of_daemon_set,
     selector_of,
     template_generation,
 )
-from podlife.workloads.pod_event_handler import OWNER_INDEXERS, OwnedPods
+from podlife.workloads.pod_event_handler import OWNER_INDEXERS, PodEventHandler
 from podlife.workloads.status import write_status
-from podlife.workloads.views import Pod
+from podlife.workloads.views import WorkloadPod
 from podlife.workqueue import RateLimitedQueue
 
-__all__ = ["DaemonSetController"]
-
-# How many pods are created, and how many deleted, for one DaemonSet before it is looked at again.
+# Maximum number of creations and of deletions per reconcile.
 _BURST = 250
 # How soon a key comes again that had to wait for its caches.
 _CATCH_UP_SECONDS = 1.0
@@ -62,17 +60,17 @@ _CATCH_UP_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class _Situation:
-    """A DaemonSet and what there is of it, as one pass sees it."""
+    """A DaemonSet with its nodes and pods, as one reconcile sees them."""
 
     key: Key
     daemon_set: DaemonSet
     owner: Owner
-    claimed: Sequence[Pod]
-    revisions: Revisions
-    revision: Revision
+    claimed: Sequence[WorkloadPod]
+    revisions: DaemonSetRevisions
+    revision: DaemonRevision
     # By node.
-    pods: Mapping[str, Sequence[Pod]]
-    fits: Mapping[str, Fit]
+    pods: Mapping[str, Sequence[WorkloadPod]]
+    fits: Mapping[str, NodeFit]
     # One moment for all that is decided: a pod that becomes available in between is seen by the next pass.
     now: datetime
 
@@ -86,22 +84,20 @@ class DaemonSetController:
         self._client = plane.client
         self._clock = plane.clock
         self._daemon_sets = plane.informer(DAEMON_SETS, view=DaemonSet, indexers=OWNER_INDEXERS)
-        self._pods = plane.informer(PODS, view=Pod, indexers=POD_INDEXERS)
-        self._nodes = plane.informer(NODES, view=Node)
+        self._pods = plane.informer(PODS, view=WorkloadPod, indexers=POD_INDEXERS)
+        self._nodes = plane.informer(NODES, view=DaemonNode)
         self._revisions = plane.informer(
             CONTROLLER_REVISIONS, view=ControllerRevision, indexers=REVISION_INDEXERS
         )
         self._recorder = plane.recorder(self.name)
         self._control = PodControl(plane.client, self._recorder)
         self._own_writes = OwnWrites({DAEMON_SETS: self._daemon_sets, CONTROLLER_REVISIONS: self._revisions})
-        self._history = RevisionsOfDaemonSets(
-            plane.client, self._revisions.cache, self._control, self._own_writes
-        )
-        self._daemon_pods = DaemonPods(self._control, burst)
+        self._history = DaemonSetHistory(plane.client, self._revisions.cache, self._control, self._own_writes)
+        self._daemon_pods = DaemonPodControl(self._control, burst)
         self._expectations = self._daemon_pods.expectations
-        self._doubts = Doubts(plane.client, self._pods.cache, self._expectations)
-        self._daemon_pods.on_failures = self._doubts.note
-        self._failed_pods = FailedPods()
+        self._uncertain = UncertainCreates(plane.client, self._pods.cache, self._expectations)
+        self._daemon_pods.on_failures = self._uncertain.note
+        self._failed_pods = FailedPodsBackoff()
         self._placements = Placements()
         # Whose expectations those under a key are.
         self._uids: dict[Key, str] = {}
@@ -113,13 +109,13 @@ class DaemonSetController:
         owners = self._daemon_sets.cache
         self._daemon_sets.add_handler(Enqueue(self.queue, self._forget))
         self._pods.add_handler(
-            OwnedPods(
+            PodEventHandler(
                 DAEMON_SETS, owners, self.queue, selector_of, self._expectations, matters=has_other_part
             )
         )
-        self._revisions.add_handler(OwnedPods(DAEMON_SETS, owners, self.queue, selector_of))
+        self._revisions.add_handler(PodEventHandler(DAEMON_SETS, owners, self.queue, selector_of))
         self._nodes.add_handler(
-            NodeEvents(self._nodes, owners, self._pods.cache, self._placements, self.queue)
+            NodeEventHandler(self._nodes, owners, self._pods.cache, self._placements, self.queue)
         )
 
     async def run(self) -> None:
@@ -144,8 +140,8 @@ class DaemonSetController:
         if owner.is_deleting:
             # Its history may be gone before its pods: nothing could be said about them any more.
             return None
-        await self._doubts.settle(key, owner)
-        # Asked before anything is looked at: what comes later is not in what was seen.
+        await self._uncertain.settle(key, owner)
+        # Checked before the caches are read: later changes are not in what was read.
         may_act = self._expectations.is_satisfied(key)
         found = await self._look(key, daemon_set, owner)
         return await self._bring_about(found, may_act=may_act)
@@ -156,7 +152,7 @@ class DaemonSetController:
 
     def _forget(self, key: Key) -> None:
         self._expectations.forget(key)
-        self._doubts.forget(key)
+        self._uncertain.forget(key)
         self._own_writes.forget(key)
         self._placements.forget(key)
         self._uids.pop(key, None)
@@ -164,13 +160,13 @@ class DaemonSetController:
     # Looking
 
     async def _look(self, key: Key, daemon_set: DaemonSet, owner: Owner) -> _Situation:
-        """What there is, after adopting and releasing, and with the history brought up to date."""
+        """The current state, after adoption and release, with an up-to-date history."""
         try:
             selector = selector_of(daemon_set)
         except ValueError as error:
             raise TerminalError(f"the selector of DaemonSet {'/'.join(key)} cannot be: {error}") from error
         validate_selector(selector, daemon_set.spec.template)
-        references: ControllerRefManager[Pod] = ControllerRefManager(
+        references: ControllerRefManager[WorkloadPod] = ControllerRefManager(
             owner,
             selector,
             self._control.patch_pod,
@@ -180,7 +176,7 @@ class DaemonSetController:
         claim.raise_errors()
         revisions = await self._history.bring_up_to_date(daemon_set, owner, selector, claim.claimed)
         placement = self._placements.of(daemon_set)
-        revision = Revision(
+        revision = DaemonRevision(
             revisions.hash,
             template_generation(daemon_set),
             daemon_set.spec.min_ready_seconds,
@@ -220,13 +216,13 @@ class DaemonSetController:
         return None if soonest is None else Again.by_clock(soonest)
 
     async def _act(self, found: _Situation) -> float | None:
-        """Do what is to be done now; in how many seconds there may be more, if that is known."""
+        """Act on the state; returns the seconds until the next check, if known."""
         daemon_set = found.daemon_set
         plan = plan_nodes(found.pods, found.fits, found.revision, found.now)
         ended, wait = self._end_of_pods(found, plan.failed, plan.succeeded)
         create_on, delete = plan.create_on, ended + plan.delete
         if not (create_on or delete) and daemon_set.spec.update_strategy.type == ROLLING_UPDATE:
-            desired = sum(1 for fit in found.fits.values() if fit is Fit.SHOULD_RUN)
+            desired = sum(1 for fit in found.fits.values() if fit is NodeFit.SHOULD_RUN)
             limits = limits_of(daemon_set, desired)
             replacement = replace_next(found.pods, found.fits, found.revision, limits, found.now)
             create_on, delete = replacement.create_on, replacement.delete
@@ -236,9 +232,12 @@ class DaemonSetController:
         return wait
 
     def _end_of_pods(
-        self, found: _Situation, failed: Sequence[tuple[str, Pod]], succeeded: Sequence[tuple[str, Pod]]
-    ) -> tuple[list[Pod], float | None]:
-        """Those of the pods that are deleted now, and when the next may be; the owner is told of each."""
+        self,
+        found: _Situation,
+        failed: Sequence[tuple[str, WorkloadPod]],
+        succeeded: Sequence[tuple[str, WorkloadPod]],
+    ) -> tuple[list[WorkloadPod], float | None]:
+        """The failed pods to delete now, and when the next is due; each is recorded as an event."""
         about, namespace = found.owner.object_reference(), found.owner.namespace
         now = asyncio.get_running_loop().time()
         ended, waits = [], []

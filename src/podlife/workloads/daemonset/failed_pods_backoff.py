@@ -1,14 +1,11 @@
-"""How often failed pods are deleted: a daemon that fails at once on a node would otherwise be made and deleted there
-without end. Each time doubles the wait, from a second up to a quarter of an hour; after twice that in peace it starts
-anew.
+"""Backoff for the deletion of failed daemon pods: a daemon that fails immediately would otherwise be recreated in a
+loop. The delay doubles from one second to 15 minutes and starts over after 30 minutes without a failure.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-
-__all__ = ["FailedPods"]
 
 _FIRST_SECONDS = 1.0
 _MOST_SECONDS = 15 * 60.0
@@ -21,11 +18,11 @@ class _Wait:
     since: float
 
 
-class FailedPods:
-    """By node and by what is run there; times are the caller's, in seconds."""
+class FailedPodsBackoff:
+    """Keyed by node and DaemonSet; times are the caller's, in seconds."""
 
     def __init__(self) -> None:
-        # In the order of their times, so that what is over stands in front.
+        # Ordered by time, so that expired entries come first.
         self._waits: dict[Hashable, _Wait] = {}
 
     def seconds_left(self, key: Hashable, now: float) -> float:

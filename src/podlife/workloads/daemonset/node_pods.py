@@ -1,7 +1,7 @@
-"""What is to be done about the daemon pods of one node, whatever revision is being rolled out. Pure.
+"""Which daemon pods one node needs, whatever revision is being rolled out. Pure.
 
-One pod on a node that should run it and none where it must not be; of too many the oldest stays. While an update may
-surge there are two, the old one for as long as it serves and the new one does not yet.
+A node that should run the daemon has one pod, any other has none; of several the oldest is kept. During an update
+with surge there are two: the old one until the new one is available.
 """
 
 from __future__ import annotations
@@ -11,15 +11,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from podlife.podcontrol import is_active, is_available, is_ready, is_terminal, ready_since
-from podlife.workloads.daemonset.placement import Fit
+from podlife.workloads.daemonset.placement import NodeFit
 from podlife.workloads.daemonset.pod_template import HASH_LABEL, target_node
-from podlife.workloads.views import Pod
-
-__all__ = ["NodeChange", "Revision", "by_node", "decide", "has_other_part", "oldest_first"]
+from podlife.workloads.views import WorkloadPod
 
 
 @dataclass(frozen=True, slots=True)
-class Revision:
+class DaemonRevision:
     """The revision that is wanted, and when its pods count: what decisions need to know of a DaemonSet."""
 
     hash: str
@@ -32,16 +30,16 @@ class Revision:
 @dataclass(slots=True)
 class NodeChange:
     needs_pod: bool = False
-    delete: list[Pod] = field(default_factory=list)
+    delete: list[WorkloadPod] = field(default_factory=list)
     # Pods that have come to an end, to be deleted so that others can come: failed ones not too often.
-    failed: list[Pod] = field(default_factory=list)
-    succeeded: list[Pod] = field(default_factory=list)
+    failed: list[WorkloadPod] = field(default_factory=list)
+    succeeded: list[WorkloadPod] = field(default_factory=list)
 
 
-def by_node(pods: Iterable[Pod]) -> dict[str, list[Pod]]:
+def by_node(pods: Iterable[WorkloadPod]) -> dict[str, list[WorkloadPod]]:
     """By the nodes they are on or for. One that has ended and was asked to go is no longer on any; one that is for
     no node in particular is nobody's to place."""
-    found: dict[str, list[Pod]] = {}
+    found: dict[str, list[WorkloadPod]] = {}
     for pod in pods:
         if is_terminal(pod) and pod.metadata.deletion_timestamp is not None:
             continue
@@ -50,15 +48,17 @@ def by_node(pods: Iterable[Pod]) -> dict[str, list[Pod]]:
     return found
 
 
-def decide(fit: Fit, pods: Sequence[Pod], revision: Revision, now: datetime) -> NodeChange | None:
+def decide(
+    fit: NodeFit, pods: Sequence[WorkloadPod], revision: DaemonRevision, now: datetime
+) -> NodeChange | None:
     """`pods` are those of the daemon on this node. None: it is as it should be."""
     if not pods:
-        return NodeChange(needs_pod=True) if fit is Fit.SHOULD_RUN else None
-    if len(pods) == 1 and fit is not Fit.MUST_NOT and is_active(pods[0]):
+        return NodeChange(needs_pod=True) if fit is NodeFit.SHOULD_RUN else None
+    if len(pods) == 1 and fit is not NodeFit.MUST_NOT and is_active(pods[0]):
         # As nearly every node is, nearly all the time.
         return None
     present = [pod for pod in pods if pod.metadata.deletion_timestamp is None]
-    if fit is Fit.MUST_NOT:
+    if fit is NodeFit.MUST_NOT:
         return NodeChange(delete=present)
     change = NodeChange(
         failed=[pod for pod in present if pod.status.phase == "Failed"],
@@ -71,11 +71,11 @@ def decide(fit: Fit, pods: Sequence[Pod], revision: Revision, now: datetime) -> 
         change.delete = _excess_of_surge(running, revision, now)
     else:
         # Another one is still going, and there may be two.
-        change.needs_pod = fit is Fit.SHOULD_RUN
+        change.needs_pod = fit is NodeFit.SHOULD_RUN
     return change
 
 
-def has_other_part(old: Pod, new: Pod) -> bool:
+def has_other_part(old: WorkloadPod, new: WorkloadPod) -> bool:
     """Whether the pod plays another part than before: on a node, at its end, ready, or ready since another time. What
     else kubelets say of it decides nothing."""
     return (
@@ -86,17 +86,19 @@ def has_other_part(old: Pod, new: Pod) -> bool:
     )
 
 
-def oldest_first(pods: Iterable[Pod]) -> list[Pod]:
+def oldest_first(pods: Iterable[WorkloadPod]) -> list[WorkloadPod]:
     """Those that are on the node come before those that are only meant for it."""
     return sorted(pods, key=_age)
 
 
-def _age(pod: Pod) -> tuple[bool, float, str]:
+def _age(pod: WorkloadPod) -> tuple[bool, float, str]:
     created = pod.metadata.creation_timestamp
     return (not pod.spec.node_name, created.timestamp() if created else 0.0, pod.metadata.name)
 
 
-def _excess_of_surge(running: Sequence[Pod], revision: Revision, now: datetime) -> list[Pod]:
+def _excess_of_surge(
+    running: Sequence[WorkloadPod], revision: DaemonRevision, now: datetime
+) -> list[WorkloadPod]:
     """All but the oldest of the new and the oldest of the old; and the old one too, once it does not serve or the
     new one does."""
     if len(running) == 1:

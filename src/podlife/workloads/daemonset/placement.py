@@ -1,7 +1,7 @@
-"""On which nodes the pods of a DaemonSet belong. Pure, but for the turns that others have.
+"""On which nodes the pods of a DaemonSet run. Pure except for its cache.
 
-Whether a pod should be on a node and whether one that is there may stay are two questions: a NoSchedule taint keeps
-new pods away, and only a NoExecute taint drives out those that are there.
+Whether a node should run a pod and whether a running pod may stay are separate questions: a NoSchedule taint keeps
+new pods away, only a NoExecute taint removes running ones.
 """
 
 from __future__ import annotations
@@ -19,19 +19,17 @@ from podlife.workloads.daemonset.tolerations import (
     has_untolerated,
     with_daemon_tolerations,
 )
-from podlife.workloads.daemonset.views import DaemonSet, Node
+from podlife.workloads.daemonset.views import DaemonNode, DaemonSet
 from podlife.workloads.views import Template
-
-__all__ = ["Fit", "Placement", "Placements", "all_fits"]
 
 _AT_ONCE_SECONDS = 0.01
 
 
-class Fit(Enum):
+class NodeFit(Enum):
     """How a node suits the daemon."""
 
     SHOULD_RUN = "should run"
-    # Nothing new comes here, and what is here may stay.
+    # No new pods, but running ones may stay.
     MAY_STAY = "may stay"
     MUST_NOT = "must not"
 
@@ -45,17 +43,19 @@ class Placement:
         self._requirement = NodeRequirement(spec)
         self._tolerations = with_daemon_tolerations(spec)
 
-    def fit(self, node: Node) -> Fit:
+    def fit(self, node: DaemonNode) -> NodeFit:
         name = node.metadata.name
         if self._node_name not in ("", name) or not self._requirement.matches(name, node.metadata.labels):
-            return Fit.MUST_NOT
+            return NodeFit.MUST_NOT
         taints = node.spec.taints
         if not taints or not has_untolerated(taints, self._tolerations, NO_SCHEDULE, NO_EXECUTE):
-            return Fit.SHOULD_RUN
-        return Fit.MUST_NOT if has_untolerated(taints, self._tolerations, NO_EXECUTE) else Fit.MAY_STAY
+            return NodeFit.SHOULD_RUN
+        return (
+            NodeFit.MUST_NOT if has_untolerated(taints, self._tolerations, NO_EXECUTE) else NodeFit.MAY_STAY
+        )
 
 
-async def all_fits(placement: Placement, nodes: Iterable[Node]) -> dict[str, Fit]:
+async def all_fits(placement: Placement, nodes: Iterable[DaemonNode]) -> dict[str, NodeFit]:
     """By the names of the nodes. A template may name thousands of terms, and there are thousands of nodes: others have
     their turn while they are held against each other."""
     loop = asyncio.get_running_loop()

@@ -1,4 +1,4 @@
-"""What is to be done about all nodes of a DaemonSet at once. Pure."""
+"""Pods to create and delete on all nodes of a DaemonSet. Pure."""
 
 from __future__ import annotations
 
@@ -6,27 +6,28 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from podlife.workloads.daemonset.node_pods import Revision, decide
-from podlife.workloads.daemonset.placement import Fit
-from podlife.workloads.views import Pod
-
-__all__ = ["Plan", "plan_nodes"]
+from podlife.workloads.daemonset.node_pods import DaemonRevision, decide
+from podlife.workloads.daemonset.placement import NodeFit
+from podlife.workloads.views import WorkloadPod
 
 
 @dataclass(slots=True)
-class Plan:
+class DaemonSetPlan:
     create_on: list[str] = field(default_factory=list)
-    delete: list[Pod] = field(default_factory=list)
+    delete: list[WorkloadPod] = field(default_factory=list)
     # Pods that have ended, with the nodes they are on.
-    failed: list[tuple[str, Pod]] = field(default_factory=list)
-    succeeded: list[tuple[str, Pod]] = field(default_factory=list)
+    failed: list[tuple[str, WorkloadPod]] = field(default_factory=list)
+    succeeded: list[tuple[str, WorkloadPod]] = field(default_factory=list)
 
 
 def plan_nodes(
-    pods: Mapping[str, Sequence[Pod]], fits: Mapping[str, Fit], revision: Revision, now: datetime
-) -> Plan:
+    pods: Mapping[str, Sequence[WorkloadPod]],
+    fits: Mapping[str, NodeFit],
+    revision: DaemonRevision,
+    now: datetime,
+) -> DaemonSetPlan:
     """`pods` by node; `fits` of all nodes there are."""
-    plan = Plan()
+    plan = DaemonSetPlan()
     for name, fit in fits.items():
         change = decide(fit, pods.get(name, ()), revision, now)
         if change is None:
@@ -36,7 +37,7 @@ def plan_nodes(
         plan.delete += change.delete
         plan.failed += [(name, pod) for pod in change.failed]
         plan.succeeded += [(name, pod) for pod in change.succeeded]
-    # No scheduler will ever bind them, and no collector looks at what is on no node.
+    # The scheduler will never bind them, and nothing else deletes them.
     plan.delete += [
         pod
         for name, found in pods.items()

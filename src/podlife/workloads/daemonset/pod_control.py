@@ -1,7 +1,9 @@
-"""Daemon pods made and deleted, up to a burst of each, and waited for.
+"""Creates and deletes daemon pods, up to a burst of each, and records expectations for them.
 
-It guarantees that each pod that is made is for a node of its own, that a delete means the pod that was looked at, and
-that nothing is expected that was not asked for, or was refused; but for a namespace that is going.
+Guarantees:
+* Each created pod is for a different node.
+* A delete carries the UID of the pod that was examined.
+* Only requests that were sent and not refused are expected, except in a terminating namespace.
 """
 
 from __future__ import annotations
@@ -19,12 +21,10 @@ from podlife.podcontrol import (
     slow_start,
 )
 from podlife.workloads.daemonset.pod_template import for_node
-from podlife.workloads.views import Pod, Template
-
-__all__ = ["DaemonPods"]
+from podlife.workloads.views import Template, WorkloadPod
 
 
-class DaemonPods:
+class DaemonPodControl:
     """`expectations` is told of pods that come and go; a key may be changed again once they are satisfied.
     `on_failures` is told of creations that failed."""
 
@@ -35,7 +35,7 @@ class DaemonPods:
         self._burst = burst
 
     async def change(
-        self, owner: Owner, template: Template, create_on: Sequence[str], delete: Sequence[Pod]
+        self, owner: Owner, template: Template, create_on: Sequence[str], delete: Sequence[WorkloadPod]
     ) -> None:
         """Make pods for these nodes and delete those pods. Raises the first thing that went wrong."""
         create_on, delete = create_on[: self._burst], delete[: self._burst]
@@ -61,18 +61,18 @@ class DaemonPods:
             try:
                 await self._control.create_pods(owner.namespace, pod, owner, reference)
             except NamespaceTerminatingError:
-                # Nobody needs to be told, and nothing will come of it however often it is tried: pods that are
+                # The namespace is terminating: no event is needed and retries cannot succeed; pods that are
                 # expected and do not come keep each pod's end from being answered with another try.
                 is_in_vain = True
 
         made = await slow_start(len(nodes), create)
-        # What was refused, or not tried after that, is not waited for.
+        # Refused and skipped requests are not expected.
         self.expectations.add(_key(owner), creations=made.succeeded - len(nodes))
         if made.errors and self.on_failures is not None:
             self.on_failures(_key(owner), made.errors)
         return made.errors[0] if made.errors else None
 
-    async def _delete(self, owner: Owner, pod: Pod) -> PodlifeError | None:
+    async def _delete(self, owner: Owner, pod: WorkloadPod) -> PodlifeError | None:
         name, uid = pod.metadata.name, pod.metadata.uid
         try:
             await self._control.delete_pod(owner.namespace, name, owner, uid=uid)

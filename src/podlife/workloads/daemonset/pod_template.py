@@ -1,7 +1,7 @@
-"""The pod of a DaemonSet for a node: its template, and how a pod tells which node it is for. Pure.
+"""The pod template for one node, and the node that a pod is for. Pure.
 
-The scheduler binds daemon pods like all others; that it can only be this node is said as a required affinity to the
-node's name. What else the template requires of nodes holds already where a pod is made, and so is replaced by it.
+The scheduler binds daemon pods; a required affinity to the node's name restricts it to that node. It replaces the
+template's own node affinity, which the node already meets.
 """
 
 from __future__ import annotations
@@ -9,9 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from podlife.workloads.daemonset.tolerations import with_daemon_tolerations
-from podlife.workloads.views import Pod, Template
-
-__all__ = ["HASH_LABEL", "daemon_template", "for_node", "is_updated", "target_node"]
+from podlife.workloads.views import Template, WorkloadPod
 
 HASH_LABEL = "controller-revision-hash"
 _GENERATION_LABEL = "pod-template-generation"
@@ -20,7 +18,7 @@ _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 def daemon_template(template: Template, generation: str, hash_: str) -> Template:
-    """The template with what every daemon pod has: labels that tell its revision, and its tolerations."""
+    """The template with the revision labels and tolerations of daemon pods."""
     metadata, spec = template.get("metadata") or {}, template.get("spec") or {}
     labels = dict(metadata.get("labels") or {})
     if generation:
@@ -44,7 +42,7 @@ def for_node(template: Template, node_name: str) -> Template:
     return {**template, "spec": {**spec, "affinity": {**affinity, "nodeAffinity": node_affinity}}}
 
 
-def target_node(pod: Pod) -> str:
+def target_node(pod: WorkloadPod) -> str:
     """The node that the pod is on or for; empty when it does not say."""
     if pod.spec.node_name:
         return pod.spec.node_name
@@ -58,8 +56,8 @@ def target_node(pod: Pod) -> str:
     return ""
 
 
-def is_updated(pod: Pod, generation: str, hash_: str) -> bool:
-    """Whether it was made of the template as it is now: by its revision or, for pods of long ago, by its number."""
+def is_updated(pod: WorkloadPod, generation: str, hash_: str) -> bool:
+    """Whether it was created from the current template: by revision or, for old pods, by template generation."""
     labels = pod.metadata.labels
     if hash_ and labels.get(HASH_LABEL) == hash_:
         return True

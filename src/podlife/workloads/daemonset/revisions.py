@@ -1,8 +1,10 @@
-"""The history of a DaemonSet: which ControllerRevision is its template as it is now, and which are those of before.
+"""The history of a DaemonSet: its current ControllerRevision and the previous ones.
 
-It guarantees that there is one current revision with the highest number, that no revision is deleted that a pod was
-made of, and that a hash stands for one template only: where a name is taken by another the collision is counted in
-the status, and the next try has another name.
+Guarantees:
+* There is one current revision, with the highest number.
+* A revision that a pod was created from is not deleted.
+* A hash stands for one template: if a name is taken, the collision is counted in the status and the next attempt uses
+  another name.
 """
 
 from __future__ import annotations
@@ -23,8 +25,8 @@ from podlife.informer import CacheReader
 from podlife.podcontrol import Owner, PodOperations
 from podlife.workloads.controller_revisions import (
     ControllerRevision,
-    Draft,
     History,
+    RevisionDraft,
     in_order,
     is_revision_of,
     next_number,
@@ -35,18 +37,16 @@ from podlife.workloads.daemonset.pod_template import HASH_LABEL
 from podlife.workloads.daemonset.views import DaemonSet
 from podlife.workloads.pod_event_handler import key_of
 from podlife.workloads.status import next_collision_count, write_status
-from podlife.workloads.views import Pod, Template
-
-__all__ = ["Revisions", "RevisionsOfDaemonSets", "surplus"]
+from podlife.workloads.views import Template, WorkloadPod
 
 
 @dataclass(frozen=True, slots=True)
-class Revisions:
+class DaemonSetRevisions:
     """Those of one DaemonSet; `old` from the oldest to the newest."""
 
     current: ControllerRevision
     old: Sequence[ControllerRevision] = ()
-    # False for one that still belongs to a DaemonSet of before with the same name, and will go with it.
+    # False if it belongs to an earlier DaemonSet of the same name and is deleted with it.
     is_own: bool = True
 
     @property
@@ -54,8 +54,8 @@ class Revisions:
         return self.current.metadata.labels.get(HASH_LABEL, "")
 
 
-class RevisionsOfDaemonSets:
-    """`own_writes` is told of all that is written here."""
+class DaemonSetHistory:
+    """All writes are recorded in `own_writes`."""
 
     def __init__(
         self,
@@ -70,8 +70,8 @@ class RevisionsOfDaemonSets:
         self._history = History(client, revisions, DAEMON_SETS, on_write=self._note)
 
     async def bring_up_to_date(
-        self, daemon_set: DaemonSet, owner: Owner, selector: LabelSelector, pods: Sequence[Pod]
-    ) -> Revisions:
+        self, daemon_set: DaemonSet, owner: Owner, selector: LabelSelector, pods: Sequence[WorkloadPod]
+    ) -> DaemonSetRevisions:
         """Find or make the revision of the template as it is now, and make it the newest; revisions are adopted and
         released as pods are. `pods` are all that the DaemonSet has.
 
@@ -83,15 +83,17 @@ class RevisionsOfDaemonSets:
         if not current:
             made = await self._create(daemon_set, owner, number)
             reference = controller_of(made.metadata)
-            return Revisions(made, old, is_own=reference is not None and reference.uid == owner.uid)
+            return DaemonSetRevisions(made, old, is_own=reference is not None and reference.uid == owner.uid)
         *others, newest = current
         if others:
             await self._merge(newest, others, pods)
         if newest.revision < number:
             newest = await self._history.renumber(owner, newest, number)
-        return Revisions(newest, old)
+        return DaemonSetRevisions(newest, old)
 
-    async def clean_up(self, daemon_set: DaemonSet, revisions: Revisions, pods: Iterable[Pod]) -> None:
+    async def clean_up(
+        self, daemon_set: DaemonSet, revisions: DaemonSetRevisions, pods: Iterable[WorkloadPod]
+    ) -> None:
         """Delete the oldest that are more than the history limit."""
         live = {pod.metadata.labels.get(HASH_LABEL, "") for pod in pods}
         for revision in surplus(revisions.old, live, daemon_set.spec.revision_history_limit):
@@ -100,7 +102,7 @@ class RevisionsOfDaemonSets:
     async def _create(self, daemon_set: DaemonSet, owner: Owner, number: int) -> ControllerRevision:
         template = daemon_set.spec.template
         collisions: int = daemon_set.status.get("collisionCount") or 0
-        draft = Draft(
+        draft = RevisionDraft(
             template_patch(template),
             number,
             (template.get("metadata") or {}).get("labels") or {},
@@ -130,7 +132,7 @@ class RevisionsOfDaemonSets:
             self._own_writes.note(key_of(daemon_set), DAEMON_SETS, written)
 
     async def _with_hash(self, owner: Owner, revision: ControllerRevision) -> ControllerRevision:
-        """With its name for a hash where it has none: revisions of long ago were made so."""
+        """Its hash, or its name for old revisions without one."""
         metadata = revision.metadata
         if HASH_LABEL in metadata.labels:
             return revision
@@ -145,7 +147,7 @@ class RevisionsOfDaemonSets:
         self._own_writes.note((owner.namespace, owner.name), CONTROLLER_REVISIONS, written)
 
     async def _merge(
-        self, kept: ControllerRevision, others: Sequence[ControllerRevision], pods: Iterable[Pod]
+        self, kept: ControllerRevision, others: Sequence[ControllerRevision], pods: Iterable[WorkloadPod]
     ) -> None:
         """Of revisions that say the same one is enough. Pods that were made of another are told so first, for they
         would be replaced otherwise."""
@@ -156,7 +158,7 @@ class RevisionsOfDaemonSets:
         for revision in others:
             await self._history.delete(revision)
 
-    async def _relabel(self, pod: Pod, hash_: str) -> None:
+    async def _relabel(self, pod: WorkloadPod, hash_: str) -> None:
         metadata = pod.metadata
         patch = {"metadata": {"uid": metadata.uid, "labels": {HASH_LABEL: hash_}}}
         try:
@@ -171,13 +173,13 @@ def split(
     """Those of the template and the others, each from the oldest to the newest."""
     ordered = in_order(revisions)
     current = [each for each in ordered if template_of(each) == template]
-    # Only where none is written as ours: to compare what is written in another way takes much longer.
+    # Only if none is byte-identical: comparing other encodings is much slower.
     current = current or [each for each in ordered if is_revision_of(each, template)]
     names = {each.metadata.name for each in current}
     return current, [each for each in ordered if each.metadata.name not in names]
 
 
 def surplus(old: Sequence[ControllerRevision], live: Collection[str], limit: int) -> list[ControllerRevision]:
-    """The oldest that are more than the limit, but for those that pods were made of."""
+    """The oldest revisions beyond the limit, except those that pods were created from."""
     unused = [each for each in old if each.metadata.labels.get(HASH_LABEL, "") not in live]
     return unused[: max(0, len(old) - limit)]

@@ -1,8 +1,9 @@
-"""Which pods are replaced next as a DaemonSet goes over to a new revision. Pure.
+"""Which pods of a DaemonSet an update replaces next. Pure.
 
-Without surge the old pods are deleted, as many as may be unavailable at a time, and new ones come as on any node
-without a pod. With surge new pods are made beside the old ones, which go when the new ones serve. Pods that do not
-serve anyway are replaced at once, and nodes with too many pods are left to `node_pods`, counted as unavailable.
+Without surge, old pods are deleted, as many as may be unavailable, and new ones are created as on any node without a
+pod. With surge, new pods are created beside the old ones, which are deleted once the new ones are available.
+Unavailable pods are replaced immediately; nodes with too many pods are left to `node_pods` and counted as
+unavailable.
 """
 
 from __future__ import annotations
@@ -12,18 +13,16 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from podlife.podcontrol import is_available
-from podlife.workloads.daemonset.node_pods import Revision
-from podlife.workloads.daemonset.placement import Fit
+from podlife.workloads.daemonset.node_pods import DaemonRevision
+from podlife.workloads.daemonset.placement import NodeFit
 from podlife.workloads.daemonset.pod_template import is_updated
-from podlife.workloads.daemonset.rollout_limits import Limits
-from podlife.workloads.views import Pod
-
-__all__ = ["Replacement", "replace_next"]
+from podlife.workloads.daemonset.rollout_limits import RolloutLimits
+from podlife.workloads.views import WorkloadPod
 
 
 @dataclass(slots=True)
 class Replacement:
-    delete: list[Pod] = field(default_factory=list)
+    delete: list[WorkloadPod] = field(default_factory=list)
     create_on: list[str] = field(default_factory=list)
 
 
@@ -31,22 +30,22 @@ class Replacement:
 class _Pair:
     """What a node has of each; `is_clear` is false where it has more than one."""
 
-    new: Pod | None = None
-    old: Pod | None = None
+    new: WorkloadPod | None = None
+    old: WorkloadPod | None = None
     is_clear: bool = True
 
 
 def replace_next(
-    pods: Mapping[str, Sequence[Pod]],
-    fits: Mapping[str, Fit],
-    revision: Revision,
-    limits: Limits,
+    pods: Mapping[str, Sequence[WorkloadPod]],
+    fits: Mapping[str, NodeFit],
+    revision: DaemonRevision,
+    limits: RolloutLimits,
     now: datetime,
 ) -> Replacement:
     """`pods` by node; `fits` of all nodes there are."""
     if all(is_updated(pod, revision.generation, revision.hash) for found in pods.values() for pod in found):
         return Replacement()
-    wanted = {name: pods.get(name, ()) for name, fit in fits.items() if fit is Fit.SHOULD_RUN}
+    wanted = {name: pods.get(name, ()) for name, fit in fits.items() if fit is NodeFit.SHOULD_RUN}
     pairs = {name: _pair(found, revision) for name, found in {**wanted, **pods}.items()}
     if limits.max_surge == 0:
         return _replace_in_place(pairs, revision, limits.max_unavailable, now)
@@ -54,11 +53,11 @@ def replace_next(
 
 
 def _replace_in_place(
-    pairs: Mapping[str, _Pair], revision: Revision, max_unavailable: int, now: datetime
+    pairs: Mapping[str, _Pair], revision: DaemonRevision, max_unavailable: int, now: datetime
 ) -> Replacement:
     unavailable = 0
     replacement = Replacement()
-    candidates: list[Pod] = []
+    candidates: list[WorkloadPod] = []
     for pair in pairs.values():
         only = pair.new or pair.old
         if only is None or (pair.new and pair.old):
@@ -74,12 +73,16 @@ def _replace_in_place(
 
 
 def _replace_beside(
-    pairs: Mapping[str, _Pair], fits: Mapping[str, Fit], revision: Revision, max_surge: int, now: datetime
+    pairs: Mapping[str, _Pair],
+    fits: Mapping[str, NodeFit],
+    revision: DaemonRevision,
+    max_surge: int,
+    now: datetime,
 ) -> Replacement:
     surging = available = 0
     replacement = Replacement()
     candidates: list[str] = []
-    misplaced: list[Pod] = []
+    misplaced: list[WorkloadPod] = []
     for name, pair in pairs.items():
         if not pair.is_clear:
             surging += 1
@@ -94,20 +97,20 @@ def _replace_beside(
                 replacement.delete.append(pair.old)
             else:
                 surging += 1
-        elif fits.get(name) is Fit.SHOULD_RUN:
+        elif fits.get(name) is NodeFit.SHOULD_RUN:
             (candidates if serves else replacement.create_on).append(name)
         elif name in fits:
             (misplaced if serves else replacement.delete).append(pair.old)
-    desired = sum(1 for fit in fits.values() if fit is Fit.SHOULD_RUN)
-    # Who surges wants to be served all the time: a pod where none should be goes once enough serve elsewhere.
+    desired = sum(1 for fit in fits.values() if fit is NodeFit.SHOULD_RUN)
+    # With surge, a pod on a node that should not run one is deleted once enough others are available.
     replacement.delete += misplaced[: max(0, available - desired)]
     replacement.create_on += candidates[: max(0, max_surge - surging)]
     return replacement
 
 
-def _pair(pods: Sequence[Pod], revision: Revision) -> _Pair:
-    new: list[Pod] = []
-    old: list[Pod] = []
+def _pair(pods: Sequence[WorkloadPod], revision: DaemonRevision) -> _Pair:
+    new: list[WorkloadPod] = []
+    old: list[WorkloadPod] = []
     for pod in pods:
         if pod.metadata.deletion_timestamp is None:
             (new if is_updated(pod, revision.generation, revision.hash) else old).append(pod)

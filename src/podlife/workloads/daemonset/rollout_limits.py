@@ -1,7 +1,6 @@
-"""How many pods an update may take away or add at a time. Pure.
+"""maxUnavailable and maxSurge of a DaemonSet update. Pure.
 
-Percentages are of the nodes that should run the daemon, and are rounded up: an update never stands still for being
-small.
+Percentages refer to the nodes that should run the daemon and are rounded up, so that an update always makes progress.
 """
 
 from __future__ import annotations
@@ -11,17 +10,15 @@ from dataclasses import dataclass
 from podlife.workloads.daemonset.views import ROLLING_UPDATE, DaemonSet
 from podlife.workloads.int_or_percent import scaled
 
-__all__ = ["Limits", "allows_surge", "limits_of"]
-
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class RolloutLimits:
     max_unavailable: int
     max_surge: int
 
 
-def limits_of(daemon_set: DaemonSet, desired: int) -> Limits:
-    """Raises InvalidInputError for what is neither a number nor a percentage."""
+def limits_of(daemon_set: DaemonSet, desired: int) -> RolloutLimits:
+    """Raises InvalidInputError for values that are neither numbers nor percentages."""
     strategy = daemon_set.spec.update_strategy
     rolling = strategy.rolling_update
     if strategy.type != ROLLING_UPDATE or rolling is None:
@@ -32,7 +29,7 @@ def limits_of(daemon_set: DaemonSet, desired: int) -> Limits:
     if desired > 0 and unavailable == 0 and surge == 0:
         # Neither would mean never.
         unavailable = 1
-    return Limits(unavailable, surge)
+    return RolloutLimits(unavailable, surge)
 
 
 def allows_surge(daemon_set: DaemonSet) -> bool:

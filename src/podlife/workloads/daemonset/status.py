@@ -6,23 +6,21 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from podlife.podcontrol import is_available, is_ready
-from podlife.workloads.daemonset.node_pods import Revision, oldest_first
-from podlife.workloads.daemonset.placement import Fit
+from podlife.workloads.daemonset.node_pods import DaemonRevision, oldest_first
+from podlife.workloads.daemonset.placement import NodeFit
 from podlife.workloads.daemonset.pod_template import is_updated
 from podlife.workloads.daemonset.views import DaemonSet
-from podlife.workloads.views import Pod, Status
+from podlife.workloads.views import Status, WorkloadPod
 
-__all__ = ["new_status"]
-
-# The server writes these also when they are zero.
+# The server writes these even if they are zero.
 _ALWAYS = ("currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady")
 
 
 def new_status(
     daemon_set: DaemonSet,
-    pods: Mapping[str, Sequence[Pod]],
-    fits: Mapping[str, Fit],
-    revision: Revision,
+    pods: Mapping[str, Sequence[WorkloadPod]],
+    fits: Mapping[str, NodeFit],
+    revision: DaemonRevision,
     now: datetime,
 ) -> Status:
     """What the status should be, without the generation, which only who has acted on it may set. `pods` by node;
@@ -30,7 +28,7 @@ def new_status(
     counts = dict.fromkeys((*_ALWAYS, "updatedNumberScheduled", "numberAvailable"), 0)
     for name, fit in fits.items():
         found = pods.get(name)
-        if fit is not Fit.SHOULD_RUN:
+        if fit is not NodeFit.SHOULD_RUN:
             counts["numberMisscheduled"] += bool(found)
             continue
         counts["desiredNumberScheduled"] += 1

@@ -1,7 +1,7 @@
-"""What taints of a node a daemon pod bears. Pure.
+"""Taints that daemon pods tolerate. Pure.
 
-Daemons keep a node going, and so are not kept away by what is wrong with it: not ready, unreachable, under pressure,
-closed to others. What the template tolerates itself comes first, as it stands.
+Daemons are needed on broken nodes and are not kept away from nodes that are not ready, unreachable, under pressure or
+unschedulable. The template's own tolerations come first, unchanged.
 """
 
 from __future__ import annotations
@@ -10,9 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from podlife.api.node_requirement import tolerates
-from podlife.workloads.daemonset.views import Taint
-
-__all__ = ["NO_EXECUTE", "NO_SCHEDULE", "has_untolerated", "with_daemon_tolerations"]
+from podlife.workloads.daemonset.views import DaemonNodeTaint
 
 NO_SCHEDULE = "NoSchedule"
 NO_EXECUTE = "NoExecute"
@@ -46,7 +44,9 @@ def with_daemon_tolerations(spec: Mapping[str, Any]) -> list[dict[str, Any]]:
     return tolerations
 
 
-def has_untolerated(taints: Iterable[Taint], tolerations: Sequence[Toleration], *effects: str) -> bool:
+def has_untolerated(
+    taints: Iterable[DaemonNodeTaint], tolerations: Sequence[Toleration], *effects: str
+) -> bool:
     """Whether a taint of one of these effects keeps the pod away."""
     return any(
         taint.effect in effects and not any(_is_about(each, taint) for each in tolerations)
@@ -54,7 +54,7 @@ def has_untolerated(taints: Iterable[Taint], tolerations: Sequence[Toleration], 
     )
 
 
-def _is_about(toleration: Toleration, taint: Taint) -> bool:
+def _is_about(toleration: Toleration, taint: DaemonNodeTaint) -> bool:
     return tolerates(toleration, key=taint.key, effect=taint.effect, value=taint.value)
 
 

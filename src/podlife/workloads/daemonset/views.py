@@ -1,4 +1,4 @@
-"""What is decoded of a DaemonSet, and of the nodes it may run on."""
+"""Views of DaemonSets and of the nodes they run on."""
 
 from __future__ import annotations
 
@@ -11,37 +11,22 @@ from podlife.api import views as api
 from podlife.api.selectors import LabelSelector, label_selector_from_dict
 from podlife.client import DAEMON_SETS
 from podlife.podcontrol import Owner
-from podlife.workloads.views import LabelSelectorDict, Metadata, Status, Template
-
-__all__ = [
-    "ROLLING_UPDATE",
-    "DaemonSet",
-    "DaemonSetSpec",
-    "Node",
-    "NodeMetadata",
-    "NodeSpec",
-    "RollingUpdate",
-    "Taint",
-    "UpdateStrategy",
-    "owner_of_daemon_set",
-    "selector_of",
-    "template_generation",
-]
+from podlife.workloads.views import LabelSelectorDict, Status, Template, WorkloadMetadata
 
 ROLLING_UPDATE = "RollingUpdate"
 _TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 
 
-class RollingUpdate(msgspec.Struct, rename="camel"):
+class RollingUpdateDaemonSet(msgspec.Struct, rename="camel"):
     """Numbers, or percentages of the nodes that should run it."""
 
     max_unavailable: int | str = 1
     max_surge: int | str = 0
 
 
-class UpdateStrategy(msgspec.Struct, rename="camel"):
+class DaemonSetUpdateStrategy(msgspec.Struct, rename="camel"):
     type: str = ROLLING_UPDATE
-    rolling_update: RollingUpdate | None = None
+    rolling_update: RollingUpdateDaemonSet | None = None
 
 
 class DaemonSetSpec(msgspec.Struct, rename="camel"):
@@ -49,11 +34,11 @@ class DaemonSetSpec(msgspec.Struct, rename="camel"):
     revision_history_limit: int = 10
     selector: LabelSelectorDict | None = None
     template: Template = {}
-    update_strategy: UpdateStrategy = msgspec.field(default_factory=UpdateStrategy)
+    update_strategy: DaemonSetUpdateStrategy = msgspec.field(default_factory=DaemonSetUpdateStrategy)
 
 
 class DaemonSet(msgspec.Struct, dict=True):
-    metadata: Metadata
+    metadata: WorkloadMetadata
     spec: DaemonSetSpec = msgspec.field(default_factory=DaemonSetSpec)
     status: Status = {}
 
@@ -63,11 +48,11 @@ class DaemonSet(msgspec.Struct, dict=True):
         return label_selector_from_dict(self.spec.selector)
 
 
-class NodeMetadata(api.Metadata, gc=False):
+class DaemonNodeMetadata(api.Metadata, gc=False):
     labels: dict[str, str] = {}
 
 
-class Taint(msgspec.Struct, gc=False):
+class DaemonNodeTaint(msgspec.Struct, gc=False):
     key: str = ""
     value: str = ""
     effect: str = ""
@@ -76,15 +61,15 @@ class Taint(msgspec.Struct, gc=False):
         self.key, self.value, self.effect = intern(self.key), intern(self.value), intern(self.effect)
 
 
-class NodeSpec(msgspec.Struct, gc=False):
-    taints: tuple[Taint, ...] = ()
+class DaemonNodeSpec(msgspec.Struct, gc=False):
+    taints: tuple[DaemonNodeTaint, ...] = ()
 
 
-class Node(msgspec.Struct, gc=False):
+class DaemonNode(msgspec.Struct, gc=False):
     """What decides whether daemon pods belong on it. A heartbeat changes none of it."""
 
-    metadata: NodeMetadata
-    spec: NodeSpec = msgspec.field(default_factory=NodeSpec)
+    metadata: DaemonNodeMetadata
+    spec: DaemonNodeSpec = msgspec.field(default_factory=DaemonNodeSpec)
 
 
 def selector_of(daemon_set: DaemonSet) -> LabelSelector:

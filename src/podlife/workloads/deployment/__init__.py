@@ -1,4 +1,4 @@
-"""Deployments: the pods of one template replaced by those of another, without a gap or with one."""
+"""Deployment controller: replaces the pods of one template by those of another."""
 
 from podlife.workloads.deployment.controller import DeploymentController
 

@@ -1,4 +1,6 @@
-"""What a Deployment writes onto its ReplicaSets for itself to read again: revisions, and sizes to scale by. Pure."""
+"""Annotations that a Deployment writes to its ReplicaSets: revisions, and replica counts for proportional scaling.
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -8,20 +10,6 @@ from collections.abc import Iterable, Mapping
 from podlife.workloads.deployment.rollout_limits import max_surge
 from podlife.workloads.deployment.views import Deployment
 from podlife.workloads.replicaset.views import ReplicaSet
-
-__all__ = [
-    "DESIRED_REPLICAS",
-    "MAX_REPLICAS",
-    "OF_ITS_OWN",
-    "REVISION",
-    "REVISION_HISTORY",
-    "ROLLBACK_TO",
-    "annotations_of_new",
-    "highest_revision",
-    "read_count",
-    "revision_of",
-    "size_annotations",
-]
 
 REVISION = "deployment.kubernetes.io/revision"
 REVISION_HISTORY = "deployment.kubernetes.io/revision-history"
@@ -41,7 +29,7 @@ _INT32 = re.compile(r"[0-9]{1,10}", re.ASCII)
 
 
 def read_count(replica_set: ReplicaSet, annotation: str) -> int | None:
-    """None also for one that somebody made unreadable."""
+    """None if missing or invalid."""
     text = replica_set.metadata.annotations.get(annotation, "")
     count = int(text) if _INT32.fullmatch(text) else None
     return count if count is not None and count < 2**31 else None
@@ -54,7 +42,7 @@ def size_annotations(deployment: Deployment) -> dict[str, str]:
 
 
 def revision_of(replica_set: ReplicaSet) -> int | None:
-    """0 where there is none yet, None for one that cannot be read."""
+    """0 if there is none, None if it is invalid."""
     return _read_revision(replica_set.metadata.annotations.get(REVISION))
 
 

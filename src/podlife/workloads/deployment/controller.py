@@ -1,8 +1,8 @@
-"""Deployments: the pods of one template replaced by those of another, by ReplicaSets that grow and shrink.
+"""Deployment controller: replaces the pods of one template by those of another, by scaling ReplicaSets.
 
-Each pass claims the ReplicaSets, decides one step (`decision`), takes it, and writes down how the rollout stands. What
-it wrote itself has to be in its caches before it decides again, and nothing is decided while the server is not being
-followed. Pods are the ReplicaSets' business: here they are only looked at, by Deployments that recreate.
+Each reconcile claims the ReplicaSets, decides one step (`decision`), executes it and writes the status. The
+controller's own writes must be in its caches before it decides again, and nothing is decided while the caches are
+stale. Pods belong to the ReplicaSets: only Deployments with the Recreate strategy look at them.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from podlife.controller import Again, Controller, ControlPlane, Enqueue, OwnWrit
 from podlife.errors import ConflictError, NotFoundError, PodlifeError
 from podlife.informer.indexes import Key
 from podlife.podcontrol import (
+    BY_NAMESPACE,
     POD_INDEXERS,
     InvalidInputError,
     NamespaceTerminatingError,
@@ -29,7 +30,7 @@ from podlife.workloads.deployment.annotations import (
 )
 from podlife.workloads.deployment.decision import next_step
 from podlife.workloads.deployment.new_replica_set import make_replica_set
-from podlife.workloads.deployment.pod_event_handler import PodsGone
+from podlife.workloads.deployment.pod_event_handler import PodsGoneHandler
 from podlife.workloads.deployment.progress import (
     conditions_before,
     created,
@@ -38,23 +39,20 @@ from podlife.workloads.deployment.progress import (
     with_progress,
 )
 from podlife.workloads.deployment.rollback import plan_rollback, rollback_revision
-from podlife.workloads.deployment.rollout import Rollout, Step, rollout_of
+from podlife.workloads.deployment.rollout import Rollout, RolloutStep, rollout_of
 from podlife.workloads.deployment.status import new_status
 from podlife.workloads.deployment.views import Deployment, selector_of
-from podlife.workloads.deployment.writer import DeploymentWrites, HashCollisionError, NotSeenYetError
+from podlife.workloads.deployment.writer import DeploymentWriter, HashCollisionError, NotSeenYetError
 from podlife.workloads.pod_event_handler import (
-    BY_NAMESPACE,
     OWNER_INDEXERS,
-    OwnedPods,
+    PodEventHandler,
     key_of,
 )
 from podlife.workloads.replicaset.controller import INDEXERS, owner_of_replica_set
 from podlife.workloads.replicaset.views import ReplicaSet
 from podlife.workloads.status import next_collision_count
-from podlife.workloads.views import Pod
+from podlife.workloads.views import WorkloadPod
 from podlife.workqueue import RateLimitedQueue
-
-__all__ = ["DeploymentController"]
 
 # How soon a key comes again that had to wait for its caches; news of what it waits for brings it earlier.
 _CATCH_UP_SECONDS = 1.0
@@ -70,15 +68,15 @@ class DeploymentController:
         self._clock = plane.clock
         self._deployments = plane.informer(DEPLOYMENTS, view=Deployment, indexers=OWNER_INDEXERS)
         self._replica_sets = plane.informer(REPLICA_SETS, view=ReplicaSet, indexers=INDEXERS)
-        self._pods = plane.informer(PODS, view=Pod, indexers=POD_INDEXERS)
+        self._pods = plane.informer(PODS, view=WorkloadPod, indexers=POD_INDEXERS)
         self._own_writes = OwnWrites({DEPLOYMENTS: self._deployments, REPLICA_SETS: self._replica_sets})
-        self._writes = DeploymentWrites(plane.client, plane.recorder(self.name), self._own_writes)
+        self._writes = DeploymentWriter(plane.client, plane.recorder(self.name), self._own_writes)
         self.queue: RateLimitedQueue[Key] = RateLimitedQueue("deployment")
         self.controller = Controller(self.name, self.queue, self.reconcile, workers=workers)
         self._deployments.add_handler(Enqueue(self.queue))
-        owned = OwnedPods(DEPLOYMENTS, self._deployments.cache, self.queue, selector_of)
+        owned = PodEventHandler(DEPLOYMENTS, self._deployments.cache, self.queue, selector_of)
         self._replica_sets.add_handler(owned)
-        self._pods.add_handler(PodsGone(owned, self._replica_sets.cache, self.queue))
+        self._pods.add_handler(PodsGoneHandler(owned, self._replica_sets.cache, self.queue))
 
     async def run(self) -> None:
         await self.controller.run()
@@ -94,10 +92,10 @@ class DeploymentController:
         try:
             return await self._bring_on(deployment)
         except (ConflictError, NotFoundError, NotSeenYetError):
-            # Somebody was faster, and news of that is on its way.
+            # A conflict: the event of the other write is on its way.
             return Again(_CATCH_UP_SECONDS)
         except NamespaceTerminatingError:
-            # Nothing will come of it however often it is tried, and nobody needs to be told.
+            # The namespace is terminating: retries cannot succeed, and no event is needed.
             return None
 
     async def _bring_on(self, deployment: Deployment) -> Again | None:
@@ -109,7 +107,7 @@ class DeploymentController:
         known = self._replica_sets.cache.by_index(BY_NAMESPACE, deployment.metadata.namespace)
         claimed = await self._writes.claim(deployment, selector, known)
         if not self._own_writes.is_seen(key):
-            # What was adopted or released has changed, and cannot be written as it stands here.
+            # Adopted and released objects have changed: the cached version cannot be written.
             return Again(_CATCH_UP_SECONDS)
         rollout = await self._mark_new(self._with_pods(deployment, claimed))
         revision = rollback_revision(deployment)
@@ -145,8 +143,8 @@ class DeploymentController:
         marked = await self._writes.change(deployment, new, wanted, min_ready_seconds=seconds)
         return replace(rollout, new=marked)
 
-    async def _take(self, rollout: Rollout, step: Step) -> Again | None:
-        """Take the step, and write down how it stands then."""
+    async def _take(self, rollout: Rollout, step: RolloutStep) -> Again | None:
+        """Execute the step and write the status."""
         deployment, now = rollout.deployment, self._clock.now()
         conditions = conditions_before(rollout, now)
         if step.create is not None:
@@ -164,7 +162,7 @@ class DeploymentController:
         return None if seconds is None else Again.by_clock(seconds)
 
     async def _create(self, rollout: Rollout, replicas: int) -> ReplicaSet:
-        """Where it cannot be made, the Deployment says why, and so does what is raised."""
+        """Create the ReplicaSet; a failure is written to the status and raised."""
         deployment = rollout.deployment
         revision = highest_revision(rollout.old) + 1
         annotations = annotations_of_new(deployment, size_annotations(deployment), revision)
@@ -199,7 +197,7 @@ class DeploymentController:
 
 
 def _revision(rollout: Rollout) -> dict[str, str]:
-    """The annotation that tells a user which of the revisions is the current one."""
+    """Write the annotation with the current revision."""
     revision = rollout.new.metadata.annotations.get(REVISION) if rollout.new is not None else None
     return {} if revision is None else {REVISION: revision}
 

@@ -1,8 +1,8 @@
-"""Which ReplicaSet is of which template, and the ReplicaSet that is made for one. Pure.
+"""Finds the ReplicaSet of a template, and builds the one for a new template. Pure.
 
-A ReplicaSet is known by its template and never by its hash, so those that kube-controller-manager made are taken over
-as they are. The hash only has to name a ReplicaSet: kube-controller-manager's is made of how Go prints its types, ours
-of the template's JSON, so the two differ for the same template; neither reads the other's.
+A ReplicaSet is identified by its template and not by its hash, so those created by kube-controller-manager are used
+as they are. The hash only names a ReplicaSet: kube-controller-manager hashes Go's representation of the template,
+podlife its JSON, so the two differ for the same template and neither reads the other's.
 """
 
 from __future__ import annotations
@@ -18,8 +18,6 @@ from podlife.client import REPLICA_SETS
 from podlife.podcontrol import validate_selector
 from podlife.workloads.deployment.views import Deployment, owner_of_deployment, selector_of
 from podlife.workloads.views import Template
-
-__all__ = ["HASH_LABEL", "is_same_template", "make_replica_set", "replica_set_name", "template_hash"]
 
 HASH_LABEL = "pod-template-hash"
 

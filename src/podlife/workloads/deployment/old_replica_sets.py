@@ -1,4 +1,4 @@
-"""Which of a Deployment's old ReplicaSets are kept, to go back to. Pure."""
+"""Which old ReplicaSets of a Deployment are deleted (revisionHistoryLimit). Pure."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ import functools
 from podlife.workloads.deployment.annotations import revision_of
 from podlife.workloads.deployment.rollout import Rollout, age
 from podlife.workloads.replicaset.views import ReplicaSet
-
-__all__ = ["removable"]
 
 
 def removable(rollout: Rollout) -> tuple[ReplicaSet, ...]:

@@ -1,4 +1,4 @@
-"""The last pod of an old template tells a Deployment that recreates that it may go on."""
+"""Pod event handler: enqueues a Recreate Deployment when the last pod of its old template is gone."""
 
 from __future__ import annotations
 
@@ -7,20 +7,18 @@ from podlife.client import DEPLOYMENTS, REPLICA_SETS
 from podlife.informer import CacheReader
 from podlife.informer.indexes import Key
 from podlife.workloads.deployment.views import RECREATE, Deployment
-from podlife.workloads.pod_event_handler import OwnedPods, key_of
+from podlife.workloads.pod_event_handler import PodEventHandler, key_of
 from podlife.workloads.replicaset.views import ReplicaSet
-from podlife.workloads.views import Pod
+from podlife.workloads.views import WorkloadPod
 from podlife.workqueue import Queue
 
-__all__ = ["PodsGone"]
 
-
-class PodsGone:
-    """A handler for the informer of pods. The ReplicaSets' own events tell everything else."""
+class PodsGoneHandler:
+    """A pod event handler. Events of the ReplicaSets cover everything else."""
 
     def __init__(
         self,
-        owners: OwnedPods[Deployment],
+        owners: PodEventHandler[Deployment],
         replica_sets: CacheReader[ReplicaSet],
         queue: Queue[Key],
     ) -> None:
@@ -28,13 +26,13 @@ class PodsGone:
         self._replica_sets = replica_sets
         self._queue = queue
 
-    def on_add(self, pod: Pod) -> None:
+    def on_add(self, pod: WorkloadPod) -> None:
         pass
 
-    def on_update(self, old: Pod, new: Pod) -> None:
+    def on_update(self, old: WorkloadPod, new: WorkloadPod) -> None:
         pass
 
-    def on_delete(self, pod: Pod) -> None:
+    def on_delete(self, pod: WorkloadPod) -> None:
         reference = controller_of(pod.metadata)
         if reference is None or reference.kind != REPLICA_SETS.kind:
             return

@@ -1,4 +1,4 @@
-"""How a rollout gets on, as the conditions of a Deployment tell it, and by when it has to. Pure.
+"""Progress conditions of a Deployment, and the progress deadline. Pure.
 
 `kubectl rollout status` and `kubectl wait` read these: types, reasons and messages are upstream's.
 """
@@ -11,7 +11,7 @@ from datetime import datetime
 from podlife.api.codec import parse_time
 from podlife.clock import add_seconds
 from podlife.workloads.conditions import (
-    Condition,
+    ConditionDict,
     Conditions,
     find_condition,
     with_condition,
@@ -23,15 +23,6 @@ from podlife.workloads.deployment.views import Deployment
 from podlife.workloads.replicaset.status import REPLICA_FAILURE
 from podlife.workloads.replicaset.views import ReplicaSet
 from podlife.workloads.views import Status
-
-__all__ = [
-    "conditions_before",
-    "created",
-    "creation_failed",
-    "is_complete",
-    "seconds_to_deadline",
-    "with_progress",
-]
 
 PROGRESSING = "Progressing"
 _NEW_AVAILABLE = "NewReplicaSetAvailable"
@@ -48,13 +39,15 @@ def conditions_before(rollout: Rollout, now: datetime) -> Conditions:
         return known
     reason = (find_condition(known, PROGRESSING) or {}).get("reason")
     if deployment.spec.paused and reason not in (_PAUSED, _TIMED_OUT):
-        known = set_condition(known, Condition(PROGRESSING, "Unknown", _PAUSED, "Deployment is paused"), now)
+        known = set_condition(
+            known, ConditionDict(PROGRESSING, "Unknown", _PAUSED, "Deployment is paused"), now
+        )
     elif not deployment.spec.paused and reason == _PAUSED:
-        resumed = Condition(PROGRESSING, "Unknown", "DeploymentResumed", "Deployment is resumed")
+        resumed = ConditionDict(PROGRESSING, "Unknown", "DeploymentResumed", "Deployment is resumed")
         known = set_condition(known, resumed, now)
     if new is not None and find_condition(known, PROGRESSING) is None:
         message = f'Found new replica set "{new.metadata.name}"'
-        known = set_condition(known, Condition(PROGRESSING, "True", "FoundNewReplicaSet", message), now)
+        known = set_condition(known, ConditionDict(PROGRESSING, "True", "FoundNewReplicaSet", message), now)
     return known
 
 
@@ -63,7 +56,7 @@ def created(deployment: Deployment, conditions: Conditions, name: str, now: date
     if deployment.spec.deadline_seconds is None:
         return conditions
     message = f'Created new replica set "{name}"'
-    return set_condition(conditions, Condition(PROGRESSING, "True", "NewReplicaSetCreated", message), now)
+    return set_condition(conditions, ConditionDict(PROGRESSING, "True", "NewReplicaSetCreated", message), now)
 
 
 def creation_failed(
@@ -71,7 +64,9 @@ def creation_failed(
 ) -> Conditions:
     if deployment.spec.deadline_seconds is None:
         return conditions
-    return set_condition(conditions, Condition(PROGRESSING, "False", "ReplicaSetCreateError", message), now)
+    return set_condition(
+        conditions, ConditionDict(PROGRESSING, "False", "ReplicaSetCreateError", message), now
+    )
 
 
 def is_complete(deployment: Deployment, status: Status) -> bool:
@@ -117,7 +112,7 @@ def seconds_to_deadline(deployment: Deployment, status: Status, now: datetime) -
 
 
 def _was_complete(status: Status, current: dict[str, object] | None) -> bool:
-    """Whether the last rollout is over: pods that come and go afterwards are no progress."""
+    """Whether the last rollout is complete: later changes of pods are no progress."""
     is_over = current is not None and current.get("reason") == _NEW_AVAILABLE
     return is_over and status.get("replicas", 0) == status.get("updatedReplicas", 0)
 
@@ -127,17 +122,17 @@ def _progress(rollout: Rollout, conditions: Conditions, status: Status, now: dat
     what = f'Deployment "{deployment.metadata.name}"' if new is None else f'ReplicaSet "{new.metadata.name}"'
     current = find_condition(conditions, PROGRESSING)
     if is_complete(deployment, status):
-        done = Condition(PROGRESSING, "True", _NEW_AVAILABLE, f"{what} has successfully progressed.")
+        done = ConditionDict(PROGRESSING, "True", _NEW_AVAILABLE, f"{what} has successfully progressed.")
         return set_condition(conditions, done, now)
     if _has_got_on(deployment.status, status):
-        going = Condition(PROGRESSING, "True", "ReplicaSetUpdated", f"{what} is progressing.")
+        going = ConditionDict(PROGRESSING, "True", "ReplicaSetUpdated", f"{what} is progressing.")
         updated = going.to_object(now, lastUpdateTime=now)
         if current is not None and current.get("status") == "True":
             updated["lastTransitionTime"] = current.get("lastTransitionTime")
-        # Also where it says the same already: when it last got on is what the deadline is counted from.
+        # Even if unchanged: the progress deadline counts from the last update time.
         return [*without_condition(conditions, PROGRESSING), updated]
     if current is not None and _is_late(deployment, current, now):
-        late = Condition(PROGRESSING, "False", _TIMED_OUT, f"{what} has timed out progressing.")
+        late = ConditionDict(PROGRESSING, "False", _TIMED_OUT, f"{what} has timed out progressing.")
         return set_condition(conditions, late, now)
     return conditions
 

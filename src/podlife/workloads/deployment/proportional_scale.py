@@ -1,7 +1,7 @@
-"""A Deployment that is scaled, or paused: its ReplicaSets get or give their share. Pure.
+"""Scales the ReplicaSets of a Deployment that was scaled or paused, in proportion to their sizes. Pure.
 
-Were only the new ReplicaSet made larger, or the old ones smaller, scaling would hasten a rollout that is under way, and
-with it whatever is wrong with the new template. So every ReplicaSet changes in proportion to its size.
+Scaling only the new ReplicaSet up, or only the old ones down, would speed up a rollout in progress, and with it
+whatever is wrong with the new template.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ from podlife.workloads.deployment.rollout_limits import max_surge
 from podlife.workloads.deployment.views import ROLLING_UPDATE, Deployment
 from podlife.workloads.replicaset.views import ReplicaSet
 
-__all__ = ["is_being_scaled", "scale"]
-
 
 def is_being_scaled(rollout: Rollout) -> bool:
     """Whether any of its ReplicaSets was scaled for another size of the Deployment."""
@@ -30,20 +28,20 @@ def is_being_scaled(rollout: Rollout) -> bool:
 
 
 def scale(rollout: Rollout) -> tuple[Scale, ...]:
-    """What has to change for the size that the Deployment has now."""
+    """The changes for the Deployment's current size."""
     deployment = rollout.deployment
     if not rollout.replica_sets:
         return ()
     if (only := _only_active_or_latest(rollout)) is not None:
         replicas = deployment.spec.replicas
-        # A mark that is wrong at the right size is put right: it would look like scaling for ever.
+        # Correct a wrong annotation even at the right size: otherwise it looks like scaling forever.
         is_right = only.spec.replicas == replicas and read_count(only, DESIRED_REPLICAS) in (None, replicas)
         return () if is_right else (Scale(only, replicas),)
     if _is_saturated(deployment, rollout.new):
         return tuple(Scale(each, 0) for each in active(rollout.old))
     if deployment.spec.strategy.type != ROLLING_UPDATE:
         return ()
-    # The shares of the next time are reckoned by what is written now, so all of them are written.
+    # Later proportions are computed from these annotations, so all are written.
     marks = size_annotations(deployment).items()
     return tuple(
         Scale(each, size)
@@ -93,7 +91,7 @@ def _share(deployment: Deployment, replica_set: ReplicaSet) -> int:
     size = replica_set.spec.replicas
     if deployment.spec.replicas == 0:
         return -size
-    # Where somebody has taken the annotation away, what there is now will have to do.
+    # If the annotation was removed, use the current replicas.
     before = read_count(replica_set, MAX_REPLICAS) or deployment.status.get("replicas") or 0
     if before == 0:
         return 0

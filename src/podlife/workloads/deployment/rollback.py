@@ -1,6 +1,6 @@
-"""Going back to an earlier revision because an annotation asks for it, as the API of before apps/v1 did. Pure.
+"""Rollback requested by an annotation, as in the API before apps/v1. Pure.
 
-`kubectl rollout undo` needs none of this: it puts the old template back itself.
+`kubectl rollout undo` does not use it: it restores the old template itself.
 """
 
 from __future__ import annotations
@@ -16,14 +16,12 @@ from podlife.workloads.deployment.rollout import Rollout
 from podlife.workloads.deployment.views import Deployment
 from podlife.workloads.replicaset.views import ReplicaSet
 
-__all__ = ["Rollback", "plan_rollback", "rollback_revision"]
-
 _INT64 = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class Rollback:
-    """What is told; and whose template comes back, None if everything stays."""
+    """The event to record, and the template to restore; None if nothing changes."""
 
     event: tuple[str, str, str]
     target: ReplicaSet | None = None
@@ -40,7 +38,7 @@ class Rollback:
 
 
 def rollback_revision(deployment: Deployment) -> int | None:
-    """Which revision is asked for, 0 for the one before; None if none is."""
+    """The requested revision, 0 for the previous one; None if there is no request."""
     text = deployment.metadata.annotations.get(ROLLBACK_TO, "")
     return int(text) if _INT64.fullmatch(text) else None
 
@@ -72,7 +70,7 @@ def _last_revision(rollout: Rollout) -> int:
 
 
 def _annotations_from(target: ReplicaSet, annotations: Mapping[str, str]) -> dict[str, str]:
-    # With its annotations the ReplicaSet gets back what was said of it, like why it was made.
+    # The annotations are restored too, for example the change cause.
     own = {key: text for key, text in annotations.items() if key in OF_ITS_OWN}
     theirs = target.metadata.annotations.items()
     return own | {key: text for key, text in theirs if key not in OF_ITS_OWN}

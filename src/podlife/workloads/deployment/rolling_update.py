@@ -1,27 +1,27 @@
-"""Rolling updates: the new ReplicaSet grows and the old ones shrink, within what may be too many or missing. Pure."""
+"""The RollingUpdate strategy: scales the new ReplicaSet up and the old ones down within maxSurge and maxUnavailable.
+Pure.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from podlife.workloads.deployment.rollout import Rollout, Scale, Step, active, wanted
+from podlife.workloads.deployment.rollout import Rollout, RolloutStep, Scale, active, wanted
 from podlife.workloads.deployment.rollout_limits import max_surge, max_unavailable
 from podlife.workloads.deployment.views import Deployment
 from podlife.workloads.replicaset.views import ReplicaSet
 
-__all__ = ["new_size", "roll"]
 
-
-def roll(rollout: Rollout) -> Step | None:
+def roll(rollout: Rollout) -> RolloutStep | None:
     """None when there is nothing more to scale."""
     deployment, new = rollout.deployment, rollout.new
     size = new_size(rollout)
     if new is None:
-        return Step(create=size)
+        return RolloutStep(create=size)
     if new.spec.replicas != size:
-        return Step(scale=(Scale(new, size),))
+        return RolloutStep(scale=(Scale(new, size),))
     smaller = _smaller_old(deployment, new, active(rollout.old), wanted(rollout.replica_sets))
-    return Step(scale=smaller) if smaller else None
+    return RolloutStep(scale=smaller) if smaller else None
 
 
 def new_size(rollout: Rollout) -> int:
@@ -66,5 +66,5 @@ def _without_unhealthy(old: Sequence[ReplicaSet], most: int) -> list[int]:
 
 
 def _available(replica_set: ReplicaSet) -> int:
-    """Those it has been told to give up are as good as gone, though its status may count them still."""
+    """Pods it is scaling down count as gone, even if its status still includes them."""
     return min(replica_set.status.get("availableReplicas") or 0, replica_set.spec.replicas)

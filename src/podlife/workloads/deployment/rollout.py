@@ -1,4 +1,4 @@
-"""A Deployment with its ReplicaSets as they are, and what is to be done about them. Plain data. Pure."""
+"""A Deployment with its ReplicaSets, and the steps of a rollout. Pure data."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from datetime import UTC, datetime
 from podlife.workloads.deployment.new_replica_set import is_same_template
 from podlife.workloads.deployment.views import Deployment
 from podlife.workloads.replicaset.views import ReplicaSet
-
-__all__ = ["Rollout", "Scale", "Step", "active", "age", "rollout_of", "total", "wanted"]
 
 _BEGINNING = datetime.min.replace(tzinfo=UTC)
 
@@ -39,7 +37,7 @@ class Scale:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class RolloutStep:
     """What comes next; when it has been seen to be done, it is decided again."""
 
     # The new ReplicaSet is created, with so many replicas.
@@ -47,7 +45,7 @@ class Step:
     scale: tuple[Scale, ...] = ()
     # Old ReplicaSets that are not kept any longer.
     remove: tuple[ReplicaSet, ...] = ()
-    # Whether it is said how the rollout gets on, and whether it is late. Not while it is scaled or paused.
+    # Whether progress and deadline are reported: not while it is scaled or paused.
     tells_progress: bool = True
 
 

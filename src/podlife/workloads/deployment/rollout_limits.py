@@ -1,11 +1,9 @@
-"""How many pods there may be too many, and how many may be missing, while a Deployment is rolled out. Pure."""
+"""maxSurge and maxUnavailable of a Deployment. Pure."""
 
 from __future__ import annotations
 
-from podlife.workloads.deployment.views import ROLLING_UPDATE, Deployment, RollingUpdate
+from podlife.workloads.deployment.views import ROLLING_UPDATE, Deployment, RollingUpdateDeployment
 from podlife.workloads.int_or_percent import scaled
-
-__all__ = ["max_surge", "max_unavailable"]
 
 _MOST_REPLICAS = 2**31 - 1
 
@@ -24,7 +22,7 @@ def _bounds(deployment: Deployment) -> tuple[int, int]:
     spec = deployment.spec
     if spec.strategy.type != ROLLING_UPDATE:
         return 0, 0
-    given = spec.strategy.rolling_update or RollingUpdate()
+    given = spec.strategy.rolling_update or RollingUpdateDeployment()
     surge = scaled(given.max_surge, spec.replicas, round_up=True)
     unavailable = scaled(given.max_unavailable, spec.replicas, round_up=False)
     # Both may come to nothing by rounding, and then no rollout would ever get on; a surge may not fit a quota.

@@ -1,25 +1,23 @@
-"""The status of a Deployment, added up from those of its ReplicaSets. Pure."""
+"""The status of a Deployment, summed over its ReplicaSets. Pure."""
 
 from __future__ import annotations
 
 from datetime import datetime
 
-from podlife.workloads.conditions import Condition, Conditions, with_condition
+from podlife.workloads.conditions import ConditionDict, Conditions, with_condition
 from podlife.workloads.deployment.rollout import Rollout, total, wanted
 from podlife.workloads.deployment.rollout_limits import max_unavailable
 from podlife.workloads.views import Status
 
-__all__ = ["AVAILABLE", "new_status", "set_condition"]
-
 AVAILABLE = "Available"
 
 
-def set_condition(conditions: Conditions, condition: Condition, now: datetime) -> Conditions:
+def set_condition(conditions: Conditions, condition: ConditionDict, now: datetime) -> Conditions:
     return with_condition(conditions, condition.to_object(now, lastUpdateTime=now))
 
 
 def new_status(rollout: Rollout, conditions: Conditions, now: datetime) -> Status:
-    """The counts, and whether the Deployment is available; what is known of its rollout stays."""
+    """Counts and the Available condition; progress conditions are kept."""
     deployment, replica_sets = rollout.deployment, rollout.replica_sets
     available = total(replica_sets, "availableReplicas")
     updated = () if rollout.new is None else (rollout.new,)
@@ -43,12 +41,12 @@ def new_status(rollout: Rollout, conditions: Conditions, now: datetime) -> Statu
     return {**status, "conditions": set_condition(conditions, _availability(available >= least), now)}
 
 
-def _availability(is_available: bool) -> Condition:
+def _availability(is_available: bool) -> ConditionDict:
     if is_available:
         message = "Deployment has minimum availability."
-        return Condition(AVAILABLE, "True", "MinimumReplicasAvailable", message)
+        return ConditionDict(AVAILABLE, "True", "MinimumReplicasAvailable", message)
     message = "Deployment does not have minimum availability."
-    return Condition(AVAILABLE, "False", "MinimumReplicasUnavailable", message)
+    return ConditionDict(AVAILABLE, "False", "MinimumReplicasUnavailable", message)
 
 
 def _terminating(rollout: Rollout) -> int | None:

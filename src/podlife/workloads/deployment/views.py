@@ -1,4 +1,4 @@
-"""What is decoded of a Deployment."""
+"""Views of Deployments."""
 
 from __future__ import annotations
 
@@ -10,34 +10,23 @@ from podlife.api.selectors import LabelSelector, label_selector_from_dict
 from podlife.client import DEPLOYMENTS
 from podlife.podcontrol import Owner
 from podlife.workloads.int_or_percent import IntOrPercent
-from podlife.workloads.views import LabelSelectorDict, Metadata, Status, Template
-
-__all__ = [
-    "RECREATE",
-    "ROLLING_UPDATE",
-    "Deployment",
-    "DeploymentSpec",
-    "RollingUpdate",
-    "Strategy",
-    "owner_of_deployment",
-    "selector_of",
-]
+from podlife.workloads.views import LabelSelectorDict, Status, Template, WorkloadMetadata
 
 RECREATE = "Recreate"
 ROLLING_UPDATE = "RollingUpdate"
 
-# What the API writes where there is no limit.
+# The API's value for no limit.
 _NO_LIMIT = 2**31 - 1
 
 
-class RollingUpdate(msgspec.Struct, rename="camel"):
+class RollingUpdateDeployment(msgspec.Struct, rename="camel"):
     max_surge: IntOrPercent = 0
     max_unavailable: IntOrPercent = 0
 
 
-class Strategy(msgspec.Struct, rename="camel"):
+class DeploymentStrategyView(msgspec.Struct, rename="camel"):
     type: str = ROLLING_UPDATE
-    rolling_update: RollingUpdate | None = None
+    rolling_update: RollingUpdateDeployment | None = None
 
 
 class DeploymentSpec(msgspec.Struct, rename="camel"):
@@ -46,13 +35,13 @@ class DeploymentSpec(msgspec.Struct, rename="camel"):
     min_ready_seconds: int = 0
     revision_history_limit: int | None = None
     progress_deadline_seconds: int | None = None
-    strategy: Strategy = msgspec.field(default_factory=Strategy)
+    strategy: DeploymentStrategyView = msgspec.field(default_factory=DeploymentStrategyView)
     selector: LabelSelectorDict = {}
     template: Template = {}
 
     @property
     def deadline_seconds(self) -> int | None:
-        """Within which time a rollout has to get on; None if it may take for ever."""
+        """The progress deadline; None if there is none."""
         seconds = self.progress_deadline_seconds
         return None if seconds == _NO_LIMIT else seconds
 
@@ -64,7 +53,7 @@ class DeploymentSpec(msgspec.Struct, rename="camel"):
 
 
 class Deployment(msgspec.Struct, dict=True):
-    metadata: Metadata
+    metadata: WorkloadMetadata
     spec: DeploymentSpec = msgspec.field(default_factory=DeploymentSpec)
     status: Status = {}
 

@@ -1,7 +1,7 @@
-"""What a Deployment's controller writes, and what it tells of it. Nothing is decided here.
+"""API writes of the Deployment controller, and their events. Nothing is decided here.
 
-Every write names the UID and the resourceVersion it was decided for, so one that was overtaken is refused with a
-ConflictError; and every write is noted, so that nothing is decided again before it has been seen.
+Every write carries the UID and the resourceVersion it was decided for, so an outdated one fails with a ConflictError.
+Every write is recorded, so that nothing is decided before it has been observed.
 """
 
 from __future__ import annotations
@@ -27,9 +27,7 @@ from podlife.workloads.deployment.views import Deployment, owner_of_deployment
 from podlife.workloads.pod_event_handler import key_of
 from podlife.workloads.replicaset.views import ReplicaSet
 from podlife.workloads.status import changed_fields
-from podlife.workloads.views import Metadata, Status
-
-__all__ = ["DeploymentWrites", "HashCollisionError", "NotSeenYetError"]
+from podlife.workloads.views import Status, WorkloadMetadata
 
 NO_ANNOTATIONS: Mapping[str, str] = MappingProxyType({})
 
@@ -42,7 +40,7 @@ class NotSeenYetError(PodlifeError):
     """The ReplicaSet is there already, only the cache does not have it."""
 
 
-class DeploymentWrites:
+class DeploymentWriter:
     def __init__(self, client: Client, recorder: EventRecorder, own_writes: OwnWrites) -> None:
         self._client = client
         self._recorder = recorder
@@ -171,7 +169,7 @@ class DeploymentWrites:
         self.tell(deployment, *rollback.event)
 
     async def _patch_status(
-        self, metadata: Metadata, meant: dict[str, str], status: Status, annotations: dict[str, str]
+        self, metadata: WorkloadMetadata, meant: dict[str, str], status: Status, annotations: dict[str, str]
     ) -> Object:
         about = {**meant, "annotations": annotations} if annotations else meant
         patch = {"metadata": about, "status": status}
@@ -193,5 +191,5 @@ class DeploymentWrites:
         return HashCollisionError(f"replica set {namespace}/{name} is of another template or owner")
 
 
-def _meant(metadata: Metadata) -> dict[str, str]:
+def _meant(metadata: WorkloadMetadata) -> dict[str, str]:
     return {"uid": metadata.uid, "resourceVersion": metadata.resource_version}

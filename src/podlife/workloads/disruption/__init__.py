@@ -1,7 +1,7 @@
-"""PodDisruptionBudgets: how many of their pods may be evicted now.
+"""Disruption controller: maintains the status of PodDisruptionBudgets.
 
-The controller fills in the status that the API server goes by when it answers an eviction. Without it no pod that a
-budget covers can be evicted, and `kubectl drain` waits for ever.
+The API server reads that status to decide on evictions. Without the controller no pod covered by a budget can be
+evicted, and `kubectl drain` does not finish.
 """
 
 from podlife.workloads.disruption.controller import DisruptionController

@@ -1,8 +1,8 @@
-"""Keeps the status of PodDisruptionBudgets, and takes stale DisruptionTarget conditions off pods.
+"""Maintains the status of PodDisruptionBudgets, and resets stale DisruptionTarget conditions of pods.
 
-A status is written only onto the budget that it was worked out from, by UID and resourceVersion: the API server lowers
-`disruptionsAllowed` with every eviction it grants, and a write that went over that would grant it twice. One that was
-overtaken is worked out again. When the numbers cannot be known, no eviction is allowed until they can.
+A status is written only to the budget it was computed from, by UID and resourceVersion: the API server lowers
+`disruptionsAllowed` with every eviction, and overwriting that would allow one eviction too many. After a conflict the
+status is computed again. If the counts cannot be determined, no eviction is allowed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from podlife.controller import Again, Controller, ControlPlane, Enqueue, OwnWrit
 from podlife.errors import ApiError, ConflictError, NotFoundError, PodlifeError, UnreachableError
 from podlife.informer.indexes import Key
 from podlife.podcontrol import BY_NAMESPACE, POD_INDEXERS, InvalidInputError, is_ready, owner_of
-from podlife.workloads.disruption.scale_finder import NoScaleError, Scales
+from podlife.workloads.disruption.scale_finder import NoScaleError, ScaleFinder
 from podlife.workloads.disruption.stale_conditions import reset_patch, time_until_stale
 from podlife.workloads.disruption.status import (
     Disrupted,
@@ -33,12 +33,12 @@ from podlife.workloads.disruption.status import (
 )
 from podlife.workloads.disruption.views import Budget
 from podlife.workloads.pod_event_handler import OWNER_INDEXERS, key_of
-from podlife.workloads.views import Pod, Status
+from podlife.workloads.views import Status, WorkloadPod
 from podlife.workqueue import RateLimitedQueue
 
 # How soon a key comes again that had to wait for its caches.
 _CATCH_UP_SECONDS = 1.0
-# The name under which kube-controller-manager tells its events.
+# The component name of kube-controller-manager's events.
 _COMPONENT = "controllermanager"
 
 
@@ -52,8 +52,8 @@ class DisruptionController:
         self._clock = plane.clock
         self._recorder = plane.recorder(_COMPONENT)
         self._budgets = plane.informer(POD_DISRUPTION_BUDGETS, view=Budget, indexers=OWNER_INDEXERS)
-        self._pods = plane.informer(PODS, view=Pod, indexers=POD_INDEXERS)
-        self._scales = Scales(plane)
+        self._pods = plane.informer(PODS, view=WorkloadPod, indexers=POD_INDEXERS)
+        self._scales = ScaleFinder(plane)
         self._writes = OwnWrites({POD_DISRUPTION_BUDGETS: self._budgets})
         self.queue: RateLimitedQueue[Key] = RateLimitedQueue("disruption")
         self.stale_queue: RateLimitedQueue[Key] = RateLimitedQueue("stale_pod_disruption")
@@ -69,7 +69,7 @@ class DisruptionController:
 
     # The handler of the informer of pods
 
-    def on_add(self, pod: Pod) -> None:
+    def on_add(self, pod: WorkloadPod) -> None:
         budgets = self._budgets_of(pod)
         for each in budgets:
             self.queue.add(key_of(each))
@@ -77,7 +77,7 @@ class DisruptionController:
             self._warn_of_several(pod, budgets[0])
         self._watch_condition(pod)
 
-    def on_update(self, old: Pod, new: Pod) -> None:
+    def on_update(self, old: WorkloadPod, new: WorkloadPod) -> None:
         if old.metadata.uid != new.metadata.uid or old.metadata.labels != new.metadata.labels:
             # Who covered it before counts one fewer.
             self.on_delete(old)
@@ -88,11 +88,11 @@ class DisruptionController:
                 self.queue.add(key_of(each))
         self._watch_condition(new)
 
-    def on_delete(self, pod: Pod) -> None:
+    def on_delete(self, pod: WorkloadPod) -> None:
         for each in self._budgets_of(pod):
             self.queue.add(key_of(each))
 
-    def _budgets_of(self, pod: Pod) -> list[Budget]:
+    def _budgets_of(self, pod: WorkloadPod) -> list[Budget]:
         found = (
             each
             for each in self._budgets.cache.by_index(BY_NAMESPACE, pod.metadata.namespace)
@@ -100,11 +100,11 @@ class DisruptionController:
         )
         return sorted(found, key=key_of)
 
-    def _watch_condition(self, pod: Pod) -> None:
+    def _watch_condition(self, pod: WorkloadPod) -> None:
         if (left := time_until_stale(pod, self._clock.now())) is not None:
             self.stale_queue.add_after(key_of(pod), max(0.0, left.total_seconds()))
 
-    def _warn_of_several(self, pod: Pod, chosen: Budget) -> None:
+    def _warn_of_several(self, pod: WorkloadPod, chosen: Budget) -> None:
         """The API server evicts no pod that several budgets cover."""
         name = f'"{pod.metadata.namespace}"/"{pod.metadata.name}"'
         message = (
@@ -135,7 +135,7 @@ class DisruptionController:
             return None
         return await self._tell(key, budget, pods, expected)
 
-    def _select_pods(self, budget: Budget) -> Sequence[Pod]:
+    def _select_pods(self, budget: Budget) -> Sequence[WorkloadPod]:
         """Raises NoScaleError for a selector that cannot be."""
         namespace = budget.metadata.namespace
         try:
@@ -152,7 +152,7 @@ class DisruptionController:
             self._event(budget, "Normal", "NoPods", "No matching pods found")
         return pods
 
-    async def _expect(self, budget: Budget, pods: Sequence[Pod]) -> Expected:
+    async def _expect(self, budget: Budget, pods: Sequence[WorkloadPod]) -> Expected:
         if not needs_scale(budget.spec):
             return expected_of(budget.spec, len(pods))
         try:
@@ -165,7 +165,9 @@ class DisruptionController:
             self._event(budget, "Warning", "UnmanagedPods", _UNMANAGED.format(selector_text(budget)))
         return expected
 
-    async def _tell(self, key: Key, budget: Budget, pods: Sequence[Pod], expected: Expected) -> Again | None:
+    async def _tell(
+        self, key: Key, budget: Budget, pods: Sequence[WorkloadPod], expected: Expected
+    ) -> Again | None:
         now = self._clock.now()
         disrupted = disrupted_of(budget, pods, now)
         self._warn_of_overdue(budget, disrupted)
@@ -231,14 +233,14 @@ _UNMANAGED = (
 )
 
 
-def _selects(budget: Budget, pod: Pod) -> bool:
+def _selects(budget: Budget, pod: WorkloadPod) -> bool:
     try:
         return budget.selector.matches(pod.metadata.labels)
     except ValueError:
         return False
 
 
-def _worth(pod: Pod) -> tuple[bool, bool, str]:
-    """All of a pod that a budget goes by, but its labels."""
+def _worth(pod: WorkloadPod) -> tuple[bool, bool, str]:
+    """The fields of a pod that affect a budget, except labels."""
     owner = controller_of(pod.metadata)
     return is_ready(pod), pod.metadata.deletion_timestamp is not None, owner.uid if owner else ""

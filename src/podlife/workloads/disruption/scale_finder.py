@@ -1,8 +1,7 @@
-"""How many pods the controllers of some pods want, all together.
+"""The total scale of the controllers of a set of pods.
 
-ReplicaSets, Deployments, StatefulSets and ReplicationControllers are looked up in caches. Any other controller is asked
-for its scale through the API server, as custom resources with a `scale` subresource have one. A pod whose controller
-has no scale (a Job, a DaemonSet) makes the whole sum unknown.
+ReplicaSets, Deployments, StatefulSets and ReplicationControllers are looked up in caches. For other controllers the
+`scale` subresource is read. A pod whose controller has no scale (a Job, a DaemonSet) makes the total unknown.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from podlife.workloads.pod_event_handler import OWNER_INDEXERS
 from podlife.workloads.replicaset.controller import INDEXERS as REPLICA_SET_INDEXERS
 from podlife.workloads.replicaset.views import ReplicaSet
 from podlife.workloads.statefulset.views import StatefulSet
-from podlife.workloads.views import Pod
+from podlife.workloads.views import WorkloadPod
 
 T = TypeVar("T", bound=HasMetadata)
 
@@ -38,7 +37,7 @@ class NoScaleError(PodlifeError):
     """How many pods there should be cannot be known, and asking again would not help."""
 
 
-class Scales:
+class ScaleFinder:
     def __init__(self, plane: ControlPlane) -> None:
         self._client = plane.client
         self._deployments = plane.informer(DEPLOYMENTS, view=Deployment, indexers=OWNER_INDEXERS)
@@ -56,7 +55,7 @@ class Scales:
         )
         return all(each.is_live for each in followed)
 
-    async def expected_pods(self, pods: Collection[Pod]) -> tuple[int, tuple[str, ...]]:
+    async def expected_pods(self, pods: Collection[WorkloadPod]) -> tuple[int, tuple[str, ...]]:
         """How many pods their controllers want, and the names of those that have no controller. Raises NoScaleError,
         and what the server answers."""
         scales: dict[str, int] = {}

@@ -1,8 +1,8 @@
 """Pods that were marked as disrupted and then not deleted. Pure.
 
-A component that is about to delete a pod first sets its DisruptionTarget condition. If the deletion does not follow
-within two minutes, the condition is set to False: a Job must not take the next failure of that pod for a disruption.
-What the kubelet marks is left alone, since it may take any time until that pod is deleted.
+A component that deletes a pod first sets its DisruptionTarget condition. If the deletion does not follow within two
+minutes, the condition is set to False: a Job must not take the next failure of that pod for a disruption. Conditions
+set by the kubelet are left alone, because it may take any time until that pod is deleted.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from datetime import datetime, timedelta
 from podlife.api.codec import Object, format_time, parse_time
 from podlife.podcontrol import is_terminal
 from podlife.workloads.conditions import find_condition
-from podlife.workloads.views import Pod
+from podlife.workloads.views import WorkloadPod
 
 STALE_AFTER = timedelta(minutes=2)
 _DISRUPTION_TARGET = "DisruptionTarget"
 _BY_KUBELET = "TerminationByKubelet"
 
 
-def time_until_stale(pod: Pod, now: datetime) -> timedelta | None:
+def time_until_stale(pod: WorkloadPod, now: datetime) -> timedelta | None:
     """Zero or less when it is; None for a pod that is not marked, or on its way out, or at its end."""
     if pod.metadata.deletion_timestamp is not None or is_terminal(pod):
         return None

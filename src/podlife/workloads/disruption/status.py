@@ -1,8 +1,8 @@
-"""What the status of a PodDisruptionBudget should be. Pure.
+"""The status of a PodDisruptionBudget. Pure.
 
-A pod counts as healthy if it is ready and nobody has asked for its end. The API server records in `disruptedPods` what
-it has just evicted: until the deletion of such a pod is seen here, or two minutes have passed without it, the pod
-counts as gone, so that two evictions in quick succession do not both go by the same pod.
+A pod is healthy if it is ready and not being deleted. The API server records evictions in `disruptedPods`: such a pod
+counts as gone until its deletion is observed or two minutes have passed, so that two evictions in quick succession do
+not count the same pod.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from podlife.workloads.conditions import Conditions, find_condition
 from podlife.workloads.disruption.views import Budget, BudgetSpec
 from podlife.workloads.int_or_percent import scaled
 from podlife.workloads.status import changed_fields
-from podlife.workloads.views import Pod, Status
+from podlife.workloads.views import Status, WorkloadPod
 
 # How long the deletion of an evicted pod may take to be seen.
 DELETION_TIMEOUT = timedelta(minutes=2)
@@ -27,7 +27,7 @@ DISRUPTION_ALLOWED = "DisruptionAllowed"
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """How many pods there should be, how many of them healthy, and whose number nobody knows."""
+    """Expected pods, required healthy pods, and pods whose scale is unknown."""
 
     pods: int
     healthy: int
@@ -41,7 +41,7 @@ def needs_scale(spec: BudgetSpec) -> bool:
 
 
 def expected_of(spec: BudgetSpec, pods: int, unmanaged: tuple[str, ...] = ()) -> Expected:
-    """Raises InvalidInputError for what is neither a number nor a percentage."""
+    """Raises InvalidInputError for values that are neither numbers nor percentages."""
     if spec.max_unavailable is not None:
         unavailable = scaled(spec.max_unavailable, pods, round_up=True, what="maxUnavailable")
         return Expected(pods, max(0, pods - unavailable), unmanaged)
@@ -52,25 +52,25 @@ def expected_of(spec: BudgetSpec, pods: int, unmanaged: tuple[str, ...] = ()) ->
 
 @dataclass(frozen=True, slots=True)
 class Disrupted:
-    """What stays recorded as evicted, what was not deleted in time, and when to look again."""
+    """Pods still recorded as evicted, pods not deleted in time, and when to check again."""
 
     recorded: Mapping[str, str]
-    overdue: tuple[Pod, ...] = ()
+    overdue: tuple[WorkloadPod, ...] = ()
     expires: datetime | None = None
 
 
-def disrupted_of(budget: Budget, pods: Collection[Pod], now: datetime) -> Disrupted:
+def disrupted_of(budget: Budget, pods: Collection[WorkloadPod], now: datetime) -> Disrupted:
     """Pods that are gone, or on their way out, need no record any more."""
     known: Mapping[str, str] = budget.status.get("disruptedPods") or {}
     recorded: dict[str, str] = {}
-    overdue: list[Pod] = []
+    overdue: list[WorkloadPod] = []
     expiries: list[datetime] = []
     for pod in pods:
         name = pod.metadata.name
         if name not in known or pod.metadata.deletion_timestamp is not None:
             continue
         expiry = _expiry(known[name])
-        # At the very moment too: it would have to be looked at again at once.
+        # Inclusive: otherwise it would be checked again immediately.
         if expiry is None or expiry <= now:
             overdue.append(pod)
         else:
@@ -79,7 +79,7 @@ def disrupted_of(budget: Budget, pods: Collection[Pod], now: datetime) -> Disrup
     return Disrupted(recorded, tuple(overdue), min(expiries, default=None))
 
 
-def count_healthy(pods: Collection[Pod], disrupted: Disrupted) -> int:
+def count_healthy(pods: Collection[WorkloadPod], disrupted: Disrupted) -> int:
     return sum(
         is_ready(pod)
         and pod.metadata.deletion_timestamp is None
@@ -152,7 +152,7 @@ def _with_condition(known: Conditions | None, condition: dict[str, Any]) -> Cond
 
 
 def patch_of(old: Status, new: Status) -> Status:
-    """The merge patch from one status to the other, in which what is no longer recorded as evicted is taken away."""
+    """The merge patch between two statuses, which removes entries of disruptedPods."""
     patch = changed_fields(old, new)
     before, after = old.get("disruptedPods") or {}, patch.get("disruptedPods")
     if after:
@@ -161,7 +161,7 @@ def patch_of(old: Status, new: Status) -> Status:
 
 
 def selector_text(budget: Budget) -> str:
-    """As Go prints it, and as it stands in the events of kube-controller-manager."""
+    """As Go prints it in the events of kube-controller-manager."""
     selector = budget.spec.selector
     if selector is None:
         return "nil"

@@ -1,4 +1,4 @@
-"""What is decoded of a PodDisruptionBudget, and of a ReplicationController, which only its scale is asked of."""
+"""Views of PodDisruptionBudgets and of ReplicationControllers, of which only the scale is used."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 from podlife.api.selectors import LabelSelector, label_selector_from_dict
 from podlife.workloads.int_or_percent import IntOrPercent
-from podlife.workloads.views import LabelSelectorDict, Metadata, Status
+from podlife.workloads.views import LabelSelectorDict, Status, WorkloadMetadata
 
 
 class BudgetSpec(msgspec.Struct, rename="camel"):
@@ -18,7 +18,7 @@ class BudgetSpec(msgspec.Struct, rename="camel"):
 
 
 class Budget(msgspec.Struct, dict=True):
-    metadata: Metadata
+    metadata: WorkloadMetadata
     spec: BudgetSpec = msgspec.field(default_factory=BudgetSpec)
     status: Status = {}
 
@@ -33,5 +33,5 @@ class ReplicationControllerSpec(msgspec.Struct):
 
 
 class ReplicationController(msgspec.Struct):
-    metadata: Metadata
+    metadata: WorkloadMetadata
     spec: ReplicationControllerSpec = msgspec.field(default_factory=ReplicationControllerSpec)

@@ -1,4 +1,4 @@
-"""Jobs: `JobController`. Pods that run to their end, each counted exactly once."""
+"""Job controller: pods that run to completion, each counted exactly once."""
 
 from podlife.workloads.job.controller import JobController
 from podlife.workloads.job.views import Job

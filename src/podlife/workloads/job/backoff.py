@@ -1,5 +1,4 @@
-"""How long a Job waits before it makes a pod in place of a failed one: 10 s, twice as long after each failure in a row,
-at most 10 minutes. Pure."""
+"""Backoff before a failed pod is replaced: 10 s, doubled after each consecutive failure, at most 10 minutes. Pure."""
 
 from __future__ import annotations
 
@@ -8,9 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from podlife.workloads.job.pods import all_failures_of_index, finished_at
-from podlife.workloads.views import Pod
-
-__all__ = ["Backoff", "wait_of_index"]
+from podlife.workloads.views import WorkloadPod
 
 _FIRST = timedelta(seconds=10)
 _MOST = timedelta(minutes=10)
@@ -20,26 +17,26 @@ _NONE = timedelta(0)
 
 
 @dataclass(frozen=True, slots=True)
-class Backoff:
+class PodBackoff:
     """The failures of a Job since a pod of it last succeeded."""
 
     failures: int = 0
     last_failure: datetime | None = None
 
-    def after(self, succeeded: Sequence[Pod], failed: Sequence[Pod]) -> Backoff:
+    def after(self, succeeded: Sequence[WorkloadPod], failed: Sequence[WorkloadPod]) -> PodBackoff:
         """With the pods that have finished since."""
         ends = sorted(finished_at(pod) for pod in failed)
         if not succeeded:
-            return Backoff(self.failures + len(ends), ends[-1]) if ends else self
+            return PodBackoff(self.failures + len(ends), ends[-1]) if ends else self
         last_success = max(finished_at(pod) for pod in succeeded)
         since = [end for end in ends if end > last_success]
-        return Backoff(len(since), since[-1] if since else None)
+        return PodBackoff(len(since), since[-1] if since else None)
 
     def wait(self, now: datetime) -> timedelta:
         return _wait(self.failures, self.last_failure, now)
 
 
-def wait_of_index(replaced: Pod | None, now: datetime) -> timedelta:
+def wait_of_index(replaced: WorkloadPod | None, now: datetime) -> timedelta:
     """The same for one index that has failures of its own, where this pod was the last to fail."""
     if replaced is None:
         return _NONE

@@ -1,8 +1,7 @@
-"""Jobs: pods that run to their end, as many and as often as it takes.
+"""Job controller: creates pods until enough have completed.
 
-What a pass decides from is never older than what the controller wrote itself (`OwnWrites`, expectations), and what
-others wrote before it began is asked for once. Nothing is decided while the server is not being followed. What a pass
-does is in `sync`; pods that no Job counts any more are left to `stranded`.
+A sync decides from a state that is not older than the controller's own writes (`OwnWrites`, expectations). Nothing is
+decided while the caches are stale. `sync` does the work; pods that no Job counts are left to `orphan_pods`.
 """
 
 from __future__ import annotations
@@ -23,24 +22,22 @@ from podlife.podcontrol import (
     ClaimSettings,
     ControllerRef,
     ControllerRefManager,
-    Doubts,
     InvalidInputError,
     PodControl,
     UidTrackedExpectations,
+    UncertainCreates,
     pods_of_owner,
     recheck_owner,
 )
-from podlife.workloads.job.event_handlers import Batched, JobEvents, StrandedPods
-from podlife.workloads.job.orphan_pods import StrandedPodRelease
-from podlife.workloads.job.pod_control import PodActs
+from podlife.workloads.job.event_handlers import Batched, JobEventHandler, OrphanPodHandler
+from podlife.workloads.job.orphan_pods import OrphanPodRelease
+from podlife.workloads.job.pod_control import JobPodControl
 from podlife.workloads.job.pods import TRACKING_FINALIZER, is_tracked
 from podlife.workloads.job.sync import JobSync, Sight
 from podlife.workloads.job.views import Job, has_finished, is_managed_elsewhere, owner_of_job, selector_of
-from podlife.workloads.pod_event_handler import OWNER_INDEXERS, OwnedPods, key_of
-from podlife.workloads.views import Pod
+from podlife.workloads.pod_event_handler import OWNER_INDEXERS, PodEventHandler, key_of
+from podlife.workloads.views import WorkloadPod
 from podlife.workqueue import ExponentialLimiter, RateLimitedQueue
-
-__all__ = ["JobController"]
 
 # A Job that fails is tried again after a second, then ever more slowly.
 _FIRST_RETRY_SECONDS, _LAST_RETRY_SECONDS = 1.0, 60.0
@@ -57,29 +54,29 @@ class JobController:
         self._client = plane.client
         self._recorder = plane.recorder(self.name)
         self._jobs = plane.informer(JOBS, view=Job, indexers=OWNER_INDEXERS)
-        self._pods = plane.informer(PODS, view=Pod, indexers=POD_INDEXERS)
+        self._pods = plane.informer(PODS, view=WorkloadPod, indexers=POD_INDEXERS)
         self._writes = OwnWrites({JOBS: self._jobs, PODS: self._pods})
         self._expectations = UidTrackedExpectations()
         self._control = PodControl(plane.client, self._recorder, on_write=self._note_pod)
-        self._doubts = Doubts(plane.client, self._pods.cache, self._expectations)
-        acts = PodActs(self._control, self._expectations, self._doubts)
-        self._sync = JobSync(plane.client, self._writes, acts, self._recorder, plane.clock)
+        self._uncertain = UncertainCreates(plane.client, self._pods.cache, self._expectations)
+        pod_control = JobPodControl(self._control, self._expectations, self._uncertain)
+        self._sync = JobSync(plane.client, self._writes, pod_control, self._recorder, plane.clock)
         # The UIDs of Jobs whose pods are known as the server has them; see `_has_caught_up`.
         self._caught_up: dict[Key, str] = {}
         self.queue: RateLimitedQueue[Key] = _queue("job")
         self.controller = Controller(self.name, self.queue, self.reconcile, workers=workers)
-        # Its writes are for nobody who would wait for them.
+        # Nothing waits for its writes.
         control = PodControl(plane.client, self._recorder)
-        self._stranded = StrandedPodRelease(plane.client, control, self._jobs, self._pods)
+        self._stranded = OrphanPodRelease(plane.client, control, self._jobs, self._pods)
         self.stranded_queue: RateLimitedQueue[Key] = _queue("job_orphan_pod")
         self._releasing = Controller(
             f"{self.name} stranded pods", self.stranded_queue, self._stranded.reconcile, workers=workers
         )
-        self._jobs.add_handler(JobEvents(self.queue, self._on_finish, self._on_gone))
+        self._jobs.add_handler(JobEventHandler(self.queue, self._on_finish, self._on_gone))
         self._pods.add_handler(
-            OwnedPods(JOBS, self._jobs.cache, Batched(self.queue), selector_of, self._expectations)
+            PodEventHandler(JOBS, self._jobs.cache, Batched(self.queue), selector_of, self._expectations)
         )
-        self._pods.add_handler(StrandedPods(self._jobs.cache, self.stranded_queue))
+        self._pods.add_handler(OrphanPodHandler(self._jobs.cache, self.stranded_queue))
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
@@ -99,19 +96,19 @@ class JobController:
             about = owner_of_job(job).object_reference()
             self._recorder.event(about, "Warning", "UnknownCompletionMode", message)
             return None
-        await self._doubts.settle(key, owner_of_job(job))
-        # Asked before pods are looked at: what is seen in between is in the cache then.
+        await self._uncertain.settle(key, owner_of_job(job))
+        # Checked before pods are read: later events are in the cache then.
         is_settled = self._expectations.is_satisfied(key)
         try:
             return await self._sync.run(key, Sight(job, await self._claim(job), is_settled))
         except NotFoundError:
-            # Deleted meanwhile: its pods are let go one by one.
+            # Deleted meanwhile: its pods are released one by one.
             return None
 
-    async def _claim(self, job: Job) -> list[Pod]:
+    async def _claim(self, job: Job) -> list[WorkloadPod]:
         """Its pods, after adopting and releasing."""
         owner = owner_of_job(job)
-        references: ControllerRefManager[Pod] = ControllerRefManager(
+        references: ControllerRefManager[WorkloadPod] = ControllerRefManager(
             owner,
             _selector(job),
             self._control.patch_pod,
@@ -147,7 +144,7 @@ class JobController:
         self._caught_up[key_of(job)] = uid
         return True
 
-    def _tracked_pods(self, job: Job) -> list[Pod]:
+    def _tracked_pods(self, job: Job) -> list[WorkloadPod]:
         return [pod for pod in pods_of_owner(self._pods.cache, owner_of_job(job)) if is_tracked(pod)]
 
     def _note_pod(self, pod: Object, owner: ControllerRef | None) -> None:
@@ -155,20 +152,20 @@ class JobController:
             self._writes.note((pod["metadata"]["namespace"], owner.name), PODS, pod)
 
     def _on_finish(self, job: Job) -> None:
-        # There are none, unless somebody else has finished the Job.
+        # There are none unless another controller has finished the Job.
         for pod in self._tracked_pods(job):
             self.stranded_queue.add(key_of(pod))
 
     def _on_gone(self, job: Job) -> None:
-        # Another one of its name may be there before this key is looked at.
+        # A new Job of the same name may exist before this key is handled.
         self._expectations.forget(key_of(job))
-        self._doubts.forget(key_of(job))
+        self._uncertain.forget(key_of(job))
         self._stranded.note_gone(job.metadata.uid)
         self._on_finish(job)
 
     def _forget(self, key: Key) -> None:
         self._expectations.forget(key)
-        self._doubts.forget(key)
+        self._uncertain.forget(key)
         self._writes.forget(key)
         self._sync.forget(key)
         self._caught_up.pop(key, None)
@@ -183,7 +180,7 @@ def _selector(job: Job) -> LabelSelector:
         raise InvalidInputError(f"Job {name} has invalid label selector: {error}") from None
 
 
-def _as_adopted(pod: Pod) -> Pod:
+def _as_adopted(pod: WorkloadPod) -> WorkloadPod:
     """One that was adopted just now has the finalizer on the server, not in the cache."""
     if controller_of(pod.metadata) is not None or is_tracked(pod):
         return pod

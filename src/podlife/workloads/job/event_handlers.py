@@ -1,8 +1,8 @@
-"""What becomes of Jobs and of tracked pods, told to the queues of the Job controller: handlers for informers.
+"""Event handlers of the Job controller for Jobs and tracked pods.
 
-Pods end by the hundred: what they mean for a Job is looked at once a second. A Job that was created, changed or deleted
-is looked at at once. A pod that has the tracking finalizer but no Job any more that would count it goes into a queue of
-its own, so that the finalizer does not keep it for ever.
+Many pods finish at the same time, so their Jobs are enqueued at most once a second; changes of a Job are enqueued
+immediately. A pod with the tracking finalizer whose Job no longer counts it goes to a separate queue, so that the
+finalizer does not block its deletion.
 """
 
 from __future__ import annotations
@@ -16,16 +16,14 @@ from podlife.informer.indexes import Key
 from podlife.workloads.job.pods import is_tracked
 from podlife.workloads.job.views import Job, has_finished
 from podlife.workloads.pod_event_handler import key_of
-from podlife.workloads.views import Pod
+from podlife.workloads.views import WorkloadPod
 from podlife.workqueue import DelayingQueue, Queue
-
-__all__ = ["BATCH_SECONDS", "Batched", "JobEvents", "StrandedPods"]
 
 BATCH_SECONDS = 1.0
 
 
 class Batched:
-    """Passes keys on to the queue a second later: what comes meanwhile is looked at together."""
+    """Adds keys to the queue after a second, so that events in between are handled together."""
 
     def __init__(self, queue: DelayingQueue[Key]) -> None:
         self._queue = queue
@@ -34,8 +32,8 @@ class Batched:
         self._queue.add_after(key, BATCH_SECONDS)
 
 
-class JobEvents:
-    """`on_finish` is told of each Job that has finished, `on_gone` of each that is not there any more."""
+class JobEventHandler:
+    """`on_finish` is called for each finished Job, `on_gone` for each deleted one."""
 
     def __init__(
         self, queue: DelayingQueue[Key], on_finish: Callable[[Job], None], on_gone: Callable[[Job], None]
@@ -64,24 +62,24 @@ class JobEvents:
         self._queue.add(key_of(job))
 
 
-class StrandedPods:
-    """Tracked pods that nobody owns, or that are going and whose Job is gone or has finished."""
+class OrphanPodHandler:
+    """Handles tracked pods without an owner, or terminating ones whose Job is gone or has finished."""
 
     def __init__(self, jobs: CacheReader[Job], queue: Queue[Key]) -> None:
         self._jobs = jobs
         self._queue = queue
 
-    def on_add(self, pod: Pod) -> None:
+    def on_add(self, pod: WorkloadPod) -> None:
         if is_tracked(pod) and self._is_stranded(pod):
             self._queue.add(key_of(pod))
 
-    def on_update(self, old: Pod, new: Pod) -> None:
+    def on_update(self, old: WorkloadPod, new: WorkloadPod) -> None:
         self.on_add(new)
 
-    def on_delete(self, pod: Pod) -> None:
+    def on_delete(self, pod: WorkloadPod) -> None:
         """Nothing holds it any more."""
 
-    def _is_stranded(self, pod: Pod) -> bool:
+    def _is_stranded(self, pod: WorkloadPod) -> bool:
         reference = controller_of(pod.metadata)
         if reference is None:
             return True

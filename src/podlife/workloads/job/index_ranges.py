@@ -1,4 +1,4 @@
-"""Sets of completion indexes as a Job's status writes them: `1,3-5,7`. Pure, and in proportion to the ranges."""
+"""Sets of completion indexes in the notation of a Job's status: `1,3-5,7`. Pure; cost is proportional to the ranges."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-
-__all__ = ["IndexRanges"]
 
 _RANGE = re.compile(r"([0-9]{1,10})(?:-([0-9]{1,10}))?")
 
@@ -62,7 +60,7 @@ class IndexRanges:
         return both
 
     def missing_below(self, count: int) -> Iterator[int]:
-        """What is below `count` and not among them, in order."""
+        """The indexes below `count` that are missing, in order."""
         candidate = 0
         for first, last in self.ranges:
             yield from range(candidate, min(first, count))

@@ -1,13 +1,11 @@
-"""Takes the tracking finalizer off pods that no Job will count any more: theirs is gone or has finished, or somebody
-took the owner off them. Otherwise they could never be deleted.
+"""Removes the tracking finalizer from pods that no Job will count: their Job is gone or has finished, or their owner
+reference was removed. They could not be deleted otherwise.
 
-A Job that is not in the cache is asked for at the server before it is believed to be gone. The patch names UID and
+A Job that is not in the cache is read from the server before it is considered gone. The patch carries UID and
 resourceVersion: a pod that a Job has adopted meanwhile keeps its finalizer.
 """
 
 from __future__ import annotations
-
-from collections import OrderedDict
 
 from podlife.api.views import MetadataOnly, OwnerReference, controller_of
 from podlife.client import JOBS, Client
@@ -15,18 +13,17 @@ from podlife.controller import Again
 from podlife.errors import NotFoundError
 from podlife.informer import Informer
 from podlife.informer.indexes import Key
+from podlife.lru import LruCache
 from podlife.podcontrol import PodOperations
 from podlife.workloads.job.pods import TRACKING_FINALIZER, is_tracked
 from podlife.workloads.job.views import Job, has_finished, is_managed_elsewhere
-from podlife.workloads.views import Pod
-
-__all__ = ["StrandedPodRelease", "finalizer_patch"]
+from podlife.workloads.views import WorkloadPod
 
 _MOST_REMEMBERED = 1000
 _CATCH_UP_SECONDS = 1.0
 
 
-def finalizer_patch(pod: Pod, *, resource_version: str = "") -> dict[str, object]:
+def finalizer_patch(pod: WorkloadPod, *, resource_version: str = "") -> dict[str, object]:
     """Takes the tracking finalizer off this pod and no other; off this very version of it, if one is named."""
     metadata: dict[str, object] = {"uid": pod.metadata.uid}
     if resource_version:
@@ -35,21 +32,19 @@ def finalizer_patch(pod: Pod, *, resource_version: str = "") -> dict[str, object
     return {"metadata": metadata}
 
 
-class StrandedPodRelease:
+class OrphanPodRelease:
     def __init__(
-        self, client: Client, control: PodOperations, jobs: Informer[Job], pods: Informer[Pod]
+        self, client: Client, control: PodOperations, jobs: Informer[Job], pods: Informer[WorkloadPod]
     ) -> None:
         self._client = client
         self._control = control
         self._jobs = jobs
         self._pods = pods
         # UIDs of Jobs that are known to be gone: a thousand pods of one ask once.
-        self._gone: OrderedDict[str, None] = OrderedDict()
+        self._gone = LruCache[str, bool](_MOST_REMEMBERED)
 
     def note_gone(self, uid: str) -> None:
-        self._gone[uid] = None
-        while len(self._gone) > _MOST_REMEMBERED:
-            self._gone.popitem(last=False)
+        self._gone.put(uid, True)
 
     async def reconcile(self, key: Key) -> Again | None:
         pod = self._pods.cache.get(*key)
@@ -68,13 +63,13 @@ class StrandedPodRelease:
         return None
 
     async def _is_over(self, namespace: str, reference: OwnerReference) -> bool:
-        """Whether nobody will count the pods of this owner."""
+        """Whether no Job will count the pods of this owner."""
         if reference.kind != JOBS.kind or reference.api_version != JOBS.api_version:
             return False
         job = self._jobs.cache.get(namespace, reference.name)
         if job is not None and job.metadata.uid == reference.uid:
             return has_finished(job) and not is_managed_elsewhere(job)
-        if reference.uid in self._gone:
+        if self._gone.get(reference.uid):
             return True
         try:
             fresh = await self._client.get(JOBS, reference.name, namespace, view=MetadataOnly)

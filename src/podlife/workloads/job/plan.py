@@ -1,7 +1,7 @@
-"""Which pods a Job makes or takes away now. Pure.
+"""Which pods a Job creates or deletes now. Pure.
 
-One pass either deletes or creates; deleting comes first. An index has one pod: pods without a valid index and all but
-one of the same index go.
+A sync either deletes or creates, and deletes first. An index has one pod: pods without a valid index and duplicates
+of an index are deleted.
 """
 
 from __future__ import annotations
@@ -14,21 +14,19 @@ from datetime import timedelta
 from podlife.podcontrol import deletion_order
 from podlife.workloads.job.backoff import wait_of_index
 from podlife.workloads.job.pods import completion_index
-from podlife.workloads.job.sync_context import Situation
+from podlife.workloads.job.sync_context import SyncContext
 from podlife.workloads.job.views import JobSpec
-from podlife.workloads.views import Pod
-
-__all__ = ["MOST_AT_ONCE", "Plan", "plan"]
+from podlife.workloads.views import WorkloadPod
 
 MOST_AT_ONCE = 500
 """How many pods are created or deleted for a Job before the next one has its turn."""
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class JobPlan:
     """At most one of these is to be done."""
 
-    delete: tuple[Pod, ...] = ()
+    delete: tuple[WorkloadPod, ...] = ()
     create: int = 0
     # For which indexes, as many as are created; empty where the Job is not indexed.
     indexes: tuple[int, ...] = ()
@@ -36,67 +34,67 @@ class Plan:
     wait: timedelta | None = None
 
 
-def plan(situation: Situation, *, most: int = MOST_AT_ONCE) -> Plan:
-    if situation.spec.suspend:
-        return Plan(delete=tuple(situation.active))
-    wanted = _wanted(situation)
-    surplus = _surplus(situation, max(0, len(situation.active) - wanted))
+def plan(context: SyncContext, *, most: int = MOST_AT_ONCE) -> JobPlan:
+    if context.spec.suspend:
+        return JobPlan(delete=tuple(context.active))
+    wanted = _wanted(context)
+    surplus = _surplus(context, max(0, len(context.active) - wanted))
     if surplus:
-        return Plan(delete=tuple(surplus[:most]))
-    missing = wanted - len(situation.active)
-    if situation.spec.replaces_only_failed:
-        missing -= len(situation.going)
-    return _creation(situation, min(missing, most)) if missing > 0 else Plan()
+        return JobPlan(delete=tuple(surplus[:most]))
+    missing = wanted - len(context.active)
+    if context.spec.replaces_only_failed:
+        missing -= len(context.going)
+    return _creation(context, min(missing, most)) if missing > 0 else JobPlan()
 
 
-def _wanted(situation: Situation) -> int:
+def _wanted(context: SyncContext) -> int:
     """How many pods should be at work."""
-    spec = situation.spec
+    spec = context.spec
     if spec.completions is None:
         # Once a worker has found the queue empty no other is begun, and those at work finish.
-        return len(situation.active) if situation.succeeded > 0 else spec.parallelism
-    return max(0, min(spec.completions - situation.succeeded, spec.parallelism))
+        return len(context.active) if context.succeeded > 0 else spec.parallelism
+    return max(0, min(spec.completions - context.succeeded, spec.parallelism))
 
 
-def _creation(situation: Situation, missing: int) -> Plan:
-    if situation.failed_indexes is not None:
-        return _creation_per_index(situation, missing)
-    wait = situation.backoff.wait(situation.now)
+def _creation(context: SyncContext, missing: int) -> JobPlan:
+    if context.failed_indexes is not None:
+        return _creation_per_index(context, missing)
+    wait = context.backoff.wait(context.now)
     if wait > timedelta(0):
-        return Plan(wait=wait)
-    if not situation.spec.is_indexed:
-        return Plan(create=missing)
-    indexes = situation.pending_indexes(missing)
-    return Plan(create=len(indexes), indexes=tuple(indexes))
+        return JobPlan(wait=wait)
+    if not context.spec.is_indexed:
+        return JobPlan(create=missing)
+    indexes = context.pending_indexes(missing)
+    return JobPlan(create=len(indexes), indexes=tuple(indexes))
 
 
-def _creation_per_index(situation: Situation, missing: int) -> Plan:
+def _creation_per_index(context: SyncContext, missing: int) -> JobPlan:
     """Each index waits for itself: those that may come now, or how long it is to the first."""
     waits = {
-        index: wait_of_index(situation.held_back.get(index), situation.now)
-        for index in situation.pending_indexes(missing)
+        index: wait_of_index(context.held_back.get(index), context.now)
+        for index in context.pending_indexes(missing)
     }
     due = tuple(index for index, wait in waits.items() if wait <= timedelta(0))
     if due or not waits:
-        return Plan(create=len(due), indexes=due)
-    return Plan(wait=min(waits.values()))
+        return JobPlan(create=len(due), indexes=due)
+    return JobPlan(wait=min(waits.values()))
 
 
-def _surplus(situation: Situation, at_least: int) -> list[Pod]:
+def _surplus(context: SyncContext, at_least: int) -> list[WorkloadPod]:
     """The pods that are too many: those in front are missed least."""
-    surplus: list[Pod] = []
-    rest = situation.active
-    if situation.spec.is_indexed:
-        surplus, rest = _repeated(situation.active, situation.spec)
+    surplus: list[WorkloadPod] = []
+    rest = context.active
+    if context.spec.is_indexed:
+        surplus, rest = _repeated(context.active, context.spec)
     if len(surplus) < at_least:
         surplus += deletion_order(rest)[: at_least - len(surplus)]
     return surplus
 
 
-def _repeated(pods: Sequence[Pod], spec: JobSpec) -> tuple[list[Pod], list[Pod]]:
+def _repeated(pods: Sequence[WorkloadPod], spec: JobSpec) -> tuple[list[WorkloadPod], list[WorkloadPod]]:
     """Those that no index needs, and the one for each index."""
-    surplus: list[Pod] = []
-    by_index: defaultdict[int, list[Pod]] = defaultdict(list)
+    surplus: list[WorkloadPod] = []
+    by_index: defaultdict[int, list[WorkloadPod]] = defaultdict(list)
     for pod in pods:
         index = completion_index(pod)
         if index is None or index >= spec.index_count:

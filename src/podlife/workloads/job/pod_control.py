@@ -1,7 +1,6 @@
-"""What a Job does to its pods: create, delete, and let them go once they are counted.
+"""Creates and deletes the pods of a Job, and removes the finalizer of counted ones.
 
-Nothing is raised for a pod that could not be handled: the others go on, the status is written all the same, and the
-error comes back with what was done.
+A failure for one pod does not stop the others and does not prevent the status update: it is returned with the result.
 """
 
 from __future__ import annotations
@@ -13,39 +12,39 @@ from dataclasses import dataclass
 from podlife.errors import NotFoundError, PodlifeError
 from podlife.informer.indexes import Key
 from podlife.podcontrol import (
-    Doubts,
     NamespaceTerminatingError,
     Owner,
     PodOperations,
     UidTrackedExpectations,
+    UncertainCreates,
     slow_start,
 )
 from podlife.workloads.job.orphan_pods import finalizer_patch
-from podlife.workloads.job.plan import Plan
+from podlife.workloads.job.plan import JobPlan
 from podlife.workloads.job.pod_template import blueprint
 from podlife.workloads.job.pods import is_tracked
-from podlife.workloads.job.sync_context import Situation
-from podlife.workloads.views import Pod
-
-__all__ = ["Done", "PodActs"]
+from podlife.workloads.job.sync_context import SyncContext
+from podlife.workloads.views import WorkloadPod
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
     """The pods for which it is done, or which were gone already; and the first error of the others."""
 
-    pods: tuple[Pod, ...] = ()
+    pods: tuple[WorkloadPod, ...] = ()
     created: int = 0
     error: Exception | None = None
 
 
-class PodActs:
-    def __init__(self, control: PodOperations, expectations: UidTrackedExpectations, doubts: Doubts) -> None:
+class JobPodControl:
+    def __init__(
+        self, control: PodOperations, expectations: UidTrackedExpectations, uncertain: UncertainCreates
+    ) -> None:
         self._control = control
         self._expectations = expectations
-        self._doubts = doubts
+        self._uncertain = uncertain
 
-    async def create(self, key: Key, owner: Owner, situation: Situation, wanted: Plan) -> Done:
+    async def create(self, key: Key, owner: Owner, context: SyncContext, wanted: JobPlan) -> Done:
         self._expectations.expect_creations(key, wanted.create)
         reference = owner.controller_ref()
         # One after the other as they are begun: the lowest index first.
@@ -54,27 +53,27 @@ class PodActs:
 
         async def create() -> None:
             nonlocal unmade
-            made_of = blueprint(situation, next(indexes, None))
+            made_of = blueprint(context, next(indexes, None))
             try:
                 await self._control.create_pods_with_generate_name(
                     owner.namespace, made_of.template, owner, reference, made_of.generate_name
                 )
             except NamespaceTerminatingError:
-                # Nothing will come of it however often it is tried, and nobody needs to be told.
+                # The namespace is terminating: retries cannot succeed, and no event is needed.
                 unmade += 1
 
         made = await slow_start(wanted.create, create)
         created = made.succeeded - unmade
-        # What was not made is not waited for.
+        # Failed creations are not expected.
         self._expectations.add(key, creations=created - wanted.create)
-        self._doubts.note(key, made.errors)
+        self._uncertain.note(key, made.errors)
         return Done(created=created, error=made.errors[0] if made.errors else None)
 
-    async def take_back(self, key: Key, owner: Owner, pods: Sequence[Pod]) -> Done:
-        """Delete pods that are too many: they count as nothing, so the finalizer goes first."""
+    async def take_back(self, key: Key, owner: Owner, pods: Sequence[WorkloadPod]) -> Done:
+        """Delete surplus pods: they are not counted, so the finalizer is removed first."""
         self._expectations.expect_deletions(key, [pod.metadata.uid for pod in pods])
 
-        async def take_back(pod: Pod) -> None:
+        async def take_back(pod: WorkloadPod) -> None:
             try:
                 if is_tracked(pod):
                     await self._release(pod)
@@ -85,29 +84,29 @@ class PodActs:
 
         return await _each(pods, take_back)
 
-    async def delete(self, owner: Owner, pods: Sequence[Pod]) -> Done:
+    async def delete(self, owner: Owner, pods: Sequence[WorkloadPod]) -> Done:
         """Delete pods of a Job that has come to its end: they stay until they are counted."""
         return await _each(pods, lambda pod: self._delete(owner, pod))
 
-    async def release(self, pods: Sequence[Pod]) -> Done:
+    async def release(self, pods: Sequence[WorkloadPod]) -> Done:
         """Take the tracking finalizer off pods that are counted."""
         return await _each(pods, self._release)
 
-    async def _delete(self, owner: Owner, pod: Pod) -> None:
+    async def _delete(self, owner: Owner, pod: WorkloadPod) -> None:
         metadata = pod.metadata
         await self._control.delete_pod(metadata.namespace, metadata.name, owner, uid=metadata.uid)
 
-    async def _release(self, pod: Pod) -> None:
+    async def _release(self, pod: WorkloadPod) -> None:
         await self._control.patch_pod(pod.metadata.namespace, pod.metadata.name, finalizer_patch(pod))
 
 
-async def _each(pods: Sequence[Pod], act: Callable[[Pod], Awaitable[None]]) -> Done:
+async def _each(pods: Sequence[WorkloadPod], act: Callable[[WorkloadPod], Awaitable[None]]) -> Done:
     errors = await asyncio.gather(*(_attempt(pod, act) for pod in pods))
     done = tuple(pod for pod, error in zip(pods, errors, strict=True) if error is None)
     return Done(done, error=next((error for error in errors if error is not None), None))
 
 
-async def _attempt(pod: Pod, act: Callable[[Pod], Awaitable[None]]) -> Exception | None:
+async def _attempt(pod: WorkloadPod, act: Callable[[WorkloadPod], Awaitable[None]]) -> Exception | None:
     try:
         await act(pod)
     except NotFoundError:

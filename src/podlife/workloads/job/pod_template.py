@@ -1,5 +1,6 @@
-"""What the pods of a Job are made of: its template with the tracking finalizer, and for an indexed Job with the index
-as label, annotation, hostname and environment variable. Pure: the Job's own template is never changed."""
+"""The pod template of a Job: with the tracking finalizer, and for an Indexed Job with the index as label, annotation,
+hostname and environment variable. Pure: the Job's own template is not modified.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +17,8 @@ from podlife.workloads.job.pods import (
     ignored_failures_of_index,
 )
 from podlife.workloads.job.policies import rule_on_failure
-from podlife.workloads.job.sync_context import Situation
-from podlife.workloads.views import Pod, Template
-
-__all__ = ["Blueprint", "blueprint"]
+from podlife.workloads.job.sync_context import SyncContext
+from podlife.workloads.views import Template, WorkloadPod
 
 _ENVIRONMENT = "JOB_COMPLETION_INDEX"
 # What a server leaves of a name before the five characters that it adds itself.
@@ -33,9 +32,9 @@ class Blueprint:
     generate_name: str = ""
 
 
-def blueprint(situation: Situation, index: int | None = None) -> Blueprint:
+def blueprint(context: SyncContext, index: int | None = None) -> Blueprint:
     """For one pod, of this index if the Job is indexed."""
-    template = situation.spec.template
+    template = context.spec.template
     metadata = dict(template.get("metadata") or {})
     finalizers = list(metadata.get("finalizers") or ())
     if TRACKING_FINALIZER not in finalizers:
@@ -43,13 +42,13 @@ def blueprint(situation: Situation, index: int | None = None) -> Blueprint:
     metadata["finalizers"] = finalizers
     if index is None:
         return Blueprint({**template, "metadata": metadata})
-    name = situation.job.metadata.name
+    name = context.job.metadata.name
     number = {COMPLETION_INDEX: str(index)}
     metadata["labels"] = {**(metadata.get("labels") or {}), **number}
     metadata["annotations"] = {
         **(metadata.get("annotations") or {}),
         **number,
-        **_failures_so_far(situation, index),
+        **_failures_so_far(context, index),
     }
     spec = {**(template.get("spec") or {}), "hostname": f"{name}-{index}"}
     for kind in ("initContainers", "containers"):
@@ -58,21 +57,21 @@ def blueprint(situation: Situation, index: int | None = None) -> Blueprint:
     return Blueprint({**template, "metadata": metadata, "spec": spec}, _prefix(name, index))
 
 
-def _failures_so_far(situation: Situation, index: int) -> dict[str, str]:
-    if situation.failed_indexes is None:
+def _failures_so_far(context: SyncContext, index: int) -> dict[str, str]:
+    if context.failed_indexes is None:
         return {}
-    failures, ignored = _counts(situation, situation.held_back.get(index))
+    failures, ignored = _counts(context, context.held_back.get(index))
     written = {INDEX_FAILURES: str(failures)}
     if ignored:
         written[INDEX_IGNORED_FAILURES] = str(ignored)
     return written
 
 
-def _counts(situation: Situation, replaced: Pod | None) -> tuple[int, int]:
+def _counts(context: SyncContext, replaced: WorkloadPod | None) -> tuple[int, int]:
     if replaced is None:
         return 0, 0
     failures, ignored = failures_of_index(replaced), ignored_failures_of_index(replaced)
-    if rule_on_failure(situation.spec.pod_failure_policy, replaced).is_counted:
+    if rule_on_failure(context.spec.pod_failure_policy, replaced).is_counted:
         return failures + 1, ignored
     return failures, ignored + 1
 

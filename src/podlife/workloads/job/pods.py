@@ -1,4 +1,4 @@
-"""What a Job needs to know of a pod: is it tracked, has it failed, which index is it, when did it end. Pure."""
+"""Predicates and fields of a Job's pods: tracked, failed, index, finish time. Pure."""
 
 from __future__ import annotations
 
@@ -8,25 +8,10 @@ from datetime import UTC, datetime
 
 from podlife.clock import add_seconds
 from podlife.workloads.job.views import JobSpec
-from podlife.workloads.views import ContainerStatus, Pod
-
-__all__ = [
-    "COMPLETION_INDEX",
-    "INDEX_FAILURES",
-    "INDEX_IGNORED_FAILURES",
-    "TRACKING_FINALIZER",
-    "all_failures_of_index",
-    "completion_index",
-    "failures_of_index",
-    "finished_at",
-    "has_failed",
-    "has_valid_index",
-    "ignored_failures_of_index",
-    "is_tracked",
-]
+from podlife.workloads.views import WorkloadContainerStatus, WorkloadPod
 
 TRACKING_FINALIZER = "batch.kubernetes.io/job-tracking"
-"""On a pod until it has been counted: without it nobody could tell, after a crash, what has been."""
+"""On a pod until it has been counted, so that a restarted controller knows what was counted."""
 COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 """Annotation and label."""
 INDEX_FAILURES = "batch.kubernetes.io/job-index-failure-count"
@@ -37,11 +22,11 @@ _MOST = 2**31 - 1
 _BEGINNING = datetime.min.replace(tzinfo=UTC)
 
 
-def is_tracked(pod: Pod) -> bool:
+def is_tracked(pod: WorkloadPod) -> bool:
     return TRACKING_FINALIZER in pod.metadata.finalizers
 
 
-def has_failed(pod: Pod, spec: JobSpec) -> bool:
+def has_failed(pod: WorkloadPod, spec: JobSpec) -> bool:
     """Whether it counts as a failure. One that is going does at once where it is replaced at once: it may be an
     orphan, which never comes to its end."""
     if pod.status.phase in ("Failed", "Succeeded"):
@@ -49,12 +34,12 @@ def has_failed(pod: Pod, spec: JobSpec) -> bool:
     return pod.metadata.deletion_timestamp is not None and not spec.replaces_only_failed
 
 
-def completion_index(pod: Pod) -> int | None:
+def completion_index(pod: WorkloadPod) -> int | None:
     text = pod.metadata.annotations.get(COMPLETION_INDEX, "")
     return int(text) if _NUMBER.fullmatch(text) else None
 
 
-def has_valid_index(pod: Pod, spec: JobSpec) -> bool:
+def has_valid_index(pod: WorkloadPod, spec: JobSpec) -> bool:
     """Always, if the Job is not indexed."""
     if not spec.is_indexed:
         return True
@@ -62,20 +47,20 @@ def has_valid_index(pod: Pod, spec: JobSpec) -> bool:
     return index is not None and index < spec.index_count
 
 
-def failures_of_index(pod: Pod) -> int:
+def failures_of_index(pod: WorkloadPod) -> int:
     """How often the pods of its index had failed before it was created."""
     return _count(pod, INDEX_FAILURES)
 
 
-def ignored_failures_of_index(pod: Pod) -> int:
+def ignored_failures_of_index(pod: WorkloadPod) -> int:
     return _count(pod, INDEX_IGNORED_FAILURES)
 
 
-def all_failures_of_index(pod: Pod) -> int:
+def all_failures_of_index(pod: WorkloadPod) -> int:
     return failures_of_index(pod) + ignored_failures_of_index(pod)
 
 
-def finished_at(pod: Pod) -> datetime:
+def finished_at(pod: WorkloadPod) -> datetime:
     """When it came to its end: as its containers say; else when it stopped being ready; else when it was asked to go;
     else, where no kubelet was at work, when it was created."""
     ended = _containers_ended_at(pod)
@@ -90,7 +75,7 @@ def finished_at(pod: Pod) -> datetime:
     return metadata.creation_timestamp or _BEGINNING
 
 
-def _containers_ended_at(pod: Pod) -> datetime | None:
+def _containers_ended_at(pod: WorkloadPod) -> datetime | None:
     sidecars = {each.name for each in pod.spec.init_containers if each.restart_policy == "Always"}
     regular = _last_end(pod.status.container_statuses)
     # Sidecars end after the regular containers do.
@@ -101,7 +86,7 @@ def _containers_ended_at(pod: Pod) -> datetime | None:
     return None if last is None else max(last, regular or last)
 
 
-def _last_end(statuses: Iterable[ContainerStatus]) -> datetime | None:
+def _last_end(statuses: Iterable[WorkloadContainerStatus]) -> datetime | None:
     """None if one has not ended, or does not say when."""
     ends = [
         each.state.terminated.finished_at if each.state and each.state.terminated else None
@@ -111,8 +96,8 @@ def _last_end(statuses: Iterable[ContainerStatus]) -> datetime | None:
     return max(known) if known and len(known) == len(ends) else None
 
 
-def _count(pod: Pod, annotation: str) -> int:
-    """0 for what is no count: annotations are anybody's to write."""
+def _count(pod: WorkloadPod, annotation: str) -> int:
+    """0 for an invalid count: any client can write annotations."""
     text = pod.metadata.annotations.get(annotation, "")
     count = int(text) if _NUMBER.fullmatch(text) else 0
     return count if count <= _MOST else 0

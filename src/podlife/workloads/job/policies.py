@@ -1,4 +1,4 @@
-"""What a Job's own rules say of a failed pod (podFailurePolicy) and of succeeded indexes (successPolicy). Pure."""
+"""podFailurePolicy and successPolicy of a Job. Pure."""
 
 from __future__ import annotations
 
@@ -14,9 +14,7 @@ from podlife.workloads.job.views import (
     PodFailurePolicy,
     SuccessRule,
 )
-from podlife.workloads.views import ContainerStatus, Pod
-
-__all__ = ["Ruling", "met_success_rule", "rule_on_failure"]
+from podlife.workloads.views import WorkloadContainerStatus, WorkloadPod
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +33,7 @@ class Ruling:
 _COUNTED = Ruling()
 
 
-def rule_on_failure(policy: PodFailurePolicy | None, pod: Pod) -> Ruling:
+def rule_on_failure(policy: PodFailurePolicy | None, pod: WorkloadPod) -> Ruling:
     """What the first rule that matches says."""
     for number, rule in enumerate((policy.rules if policy else None) or ()):
         why = _why_it_matches(rule, pod)
@@ -47,7 +45,7 @@ def rule_on_failure(policy: PodFailurePolicy | None, pod: Pod) -> Ruling:
     return _COUNTED
 
 
-def _why_it_matches(rule: FailureRule, pod: Pod) -> str:
+def _why_it_matches(rule: FailureRule, pod: WorkloadPod) -> str:
     name = f"{pod.metadata.namespace}/{pod.metadata.name}"
     if rule.on_exit_codes is not None:
         for statuses in (pod.status.container_statuses, pod.status.init_container_statuses):
@@ -60,7 +58,7 @@ def _why_it_matches(rule: FailureRule, pod: Pod) -> str:
     return f"Pod {name} has condition {condition}" if condition else ""
 
 
-def _matching_exit(statuses: Iterable[ContainerStatus], wanted: ExitCodes) -> tuple[str, int] | None:
+def _matching_exit(statuses: Iterable[WorkloadContainerStatus], wanted: ExitCodes) -> tuple[str, int] | None:
     for status in statuses:
         ended = status.state.terminated if status.state else None
         # A container that has not ended has no exit code yet, and one that succeeded is not what failed.
@@ -72,7 +70,7 @@ def _matching_exit(statuses: Iterable[ContainerStatus], wanted: ExitCodes) -> tu
     return None
 
 
-def _matching_condition(pod: Pod, patterns: tuple[PodConditionPattern, ...]) -> str:
+def _matching_condition(pod: WorkloadPod, patterns: tuple[PodConditionPattern, ...]) -> str:
     for condition in pod.status.conditions:
         if any(each.type == condition.type and each.status == condition.status for each in patterns):
             return condition.type

@@ -1,8 +1,8 @@
-"""The status of a Job: its counts, its conditions, and the pods that are about to be counted. Pure.
+"""The status of a Job: counts, conditions, and uncounted terminated pods. Pure.
 
-Three steps, each written before the next is begun. `account`: the UIDs of pods that have finished stand in the status.
-`settle`: the pods among them that have lost the tracking finalizer become part of the counts. `finish`: all of them
-are, none is left, and the Job is Complete or Failed. See `situation` for why.
+Three steps, each written before the next: `account` adds the UIDs of finished pods to the status; `settle` adds those
+that have lost the tracking finalizer to the counts; `finish` sets Complete or Failed when none is left.
+`sync_context` says why.
 """
 
 from __future__ import annotations
@@ -13,38 +13,24 @@ from datetime import datetime
 from typing import Any
 
 from podlife.api.codec import format_time
-from podlife.workloads.conditions import Condition, Conditions
+from podlife.workloads.conditions import ConditionDict, Conditions
 from podlife.workloads.job.finished_condition import FAILURE_TARGET, final_condition
 from podlife.workloads.job.pods import completion_index, has_failed, has_valid_index, is_tracked
 from podlife.workloads.job.policies import rule_on_failure
-from podlife.workloads.job.sync_context import Situation
-from podlife.workloads.views import Pod, Status
-
-__all__ = [
-    "RESUMED",
-    "SUSPENDED",
-    "Account",
-    "Activity",
-    "account",
-    "finish",
-    "held_uids",
-    "settle",
-    "with_start",
-    "with_suspension",
-    "with_verdict",
-]
+from podlife.workloads.job.sync_context import SyncContext
+from podlife.workloads.views import Status, WorkloadPod
 
 _MOST_UNCOUNTED = 500
 _COUNTED = ("succeeded", "failed")
-SUSPENDED = Condition("Suspended", "True", "JobSuspended", "Job suspended")
-RESUMED = Condition("Suspended", "False", "JobResumed", "Job resumed")
+SUSPENDED = ConditionDict("Suspended", "True", "JobSuspended", "Job suspended")
+RESUMED = ConditionDict("Suspended", "False", "JobResumed", "Job resumed")
 # Zero is not written for these; for `ready` and `terminating` it is.
 _LEFT_OUT = ("active", "succeeded", "failed", "completedIndexes")
 
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """What is at work after this pass has created and deleted."""
+    """Active pods after this sync's creations and deletions."""
 
     active: int
     ready: int
@@ -56,12 +42,14 @@ class Account:
     """`status` is to be written; then the pods of `release` may lose their finalizer."""
 
     status: Status
-    release: list[Pod]
+    release: list[WorkloadPod]
     # Whether every pod that has finished is in it: a status names no more than so many.
     is_whole: bool = True
 
 
-def account(situation: Situation, status: Status, activity: Activity, verdict: Condition | None) -> Account:
+def account(
+    context: SyncContext, status: Status, activity: Activity, verdict: ConditionDict | None
+) -> Account:
     """`status` is how it stands; `verdict` how the Job ends, once nothing is left to do but to count."""
     new: Status = {
         **status,
@@ -69,31 +57,31 @@ def account(situation: Situation, status: Status, activity: Activity, verdict: C
         "ready": activity.ready,
         "terminating": activity.terminating,
     }
-    new = settle(new, held_uids(situation))
+    new = settle(new, held_uids(context))
     uncounted = new["uncountedTerminatedPods"]
     named = {how: list(uncounted.get(how, ())) for how in _COUNTED}
-    release, is_whole = _collect(situation, verdict, named)
+    release, is_whole = _collect(context, verdict, named)
     new["uncountedTerminatedPods"] = _written(named)
-    if situation.spec.is_indexed:
-        new["completedIndexes"] = str(situation.succeeded_indexes)
-        new["succeeded"] = len(situation.succeeded_indexes)
+    if context.spec.is_indexed:
+        new["completedIndexes"] = str(context.succeeded_indexes)
+        new["succeeded"] = len(context.succeeded_indexes)
         new.pop("failedIndexes", None)
-        if situation.failed_indexes is not None:
-            new["failedIndexes"] = str(situation.failed_indexes)
+        if context.failed_indexes is not None:
+            new["failedIndexes"] = str(context.failed_indexes)
     return Account(_without_zeros(new), release, is_whole)
 
 
 def _collect(
-    situation: Situation, verdict: Condition | None, named: dict[str, list[str]]
-) -> tuple[list[Pod], bool]:
-    """Which pods may lose their finalizer; their UIDs go into `named`. And whether these are all."""
-    release: list[Pod] = []
+    context: SyncContext, verdict: ConditionDict | None, named: dict[str, list[str]]
+) -> tuple[list[WorkloadPod], bool]:
+    """Pods whose finalizer can be removed; their UIDs are added to `named`. And whether these are all."""
+    release: list[WorkloadPod] = []
     new_indexes = 0
-    for pod in _in_order(situation):
-        if not is_tracked(pod) or not _may_be_released(situation, pod, verdict):
+    for pod in _in_order(context):
+        if not is_tracked(pod) or not _may_be_released(context, pod, verdict):
             continue
         release.append(pod)
-        counts_as = _counts_as(situation, pod, verdict)
+        counts_as = _counts_as(context, pod, verdict)
         if counts_as in named:
             named[counts_as].append(pod.metadata.uid)
         elif counts_as:
@@ -116,7 +104,7 @@ def settle(status: Status, held: Collection[str]) -> Status:
     return _without_zeros(new)
 
 
-def finish(status: Status, verdict: Condition, now: datetime) -> Status | None:
+def finish(status: Status, verdict: ConditionDict, now: datetime) -> Status | None:
     """The last status of the Job; None while a pod is uncounted or still going."""
     uncounted = status.get("uncountedTerminatedPods") or {}
     if uncounted.get("succeeded") or uncounted.get("failed") or status.get("terminating"):
@@ -128,12 +116,12 @@ def finish(status: Status, verdict: Condition, now: datetime) -> Status | None:
     return new
 
 
-def with_verdict(status: Status, verdict: Condition, now: datetime) -> Status:
+def with_verdict(status: Status, verdict: ConditionDict, now: datetime) -> Status:
     return {**status, "conditions": with_job_condition(status.get("conditions"), verdict, now)}
 
 
 def with_start(status: Status, *, is_suspended: bool, now: datetime) -> Status:
-    """A Job starts when it is first looked at, unless it is suspended."""
+    """A Job starts with its first sync, unless it is suspended."""
     if is_suspended or status.get("startTime"):
         return status
     return {**status, "startTime": format_time(now)}
@@ -152,7 +140,7 @@ def with_suspension(status: Status, *, is_suspended: bool, now: datetime) -> Sta
     return new
 
 
-def with_job_condition(known: Conditions | None, condition: Condition, now: datetime) -> Conditions:
+def with_job_condition(known: Conditions | None, condition: ConditionDict, now: datetime) -> Conditions:
     """In the place of the one of its type, or at the end. What says the same already stays, and what was never true
     is not said to be false."""
     conditions = list(known or ())
@@ -165,45 +153,45 @@ def with_job_condition(known: Conditions | None, condition: Condition, now: date
     return [*conditions, written] if condition.status != "False" else conditions
 
 
-def held_uids(situation: Situation) -> set[str]:
+def held_uids(context: SyncContext) -> set[str]:
     """The pods that have the tracking finalizer."""
-    return {pod.metadata.uid for pod in situation.pods if is_tracked(pod)}
+    return {pod.metadata.uid for pod in context.pods if is_tracked(pod)}
 
 
-def _in_order(situation: Situation) -> list[Pod]:
-    if not situation.spec.is_indexed:
-        return list(situation.pods)
-    return sorted(situation.pods, key=_index_or_before_all)
+def _in_order(context: SyncContext) -> list[WorkloadPod]:
+    if not context.spec.is_indexed:
+        return list(context.pods)
+    return sorted(context.pods, key=_index_or_before_all)
 
 
-def _index_or_before_all(pod: Pod) -> int:
+def _index_or_before_all(pod: WorkloadPod) -> int:
     index = completion_index(pod)
     return -1 if index is None else index
 
 
-def _may_be_released(situation: Situation, pod: Pod, verdict: Condition | None) -> bool:
-    if situation.job.is_deleting or verdict is not None or pod.status.phase == "Succeeded":
+def _may_be_released(context: SyncContext, pod: WorkloadPod, verdict: ConditionDict | None) -> bool:
+    if context.job.is_deleting or verdict is not None or pod.status.phase == "Succeeded":
         return True
-    if not has_failed(pod, situation.spec):
+    if not has_failed(pod, context.spec):
         return False
     index = completion_index(pod)
-    held = situation.held_back.get(index) if index is not None else None
+    held = context.held_back.get(index) if index is not None else None
     return held is None or held.metadata.uid != pod.metadata.uid
 
 
-def _counts_as(situation: Situation, pod: Pod, verdict: Condition | None) -> str:
+def _counts_as(context: SyncContext, pod: WorkloadPod, verdict: ConditionDict | None) -> str:
     """ "index", "succeeded" or "failed"; empty if it counts as nothing, or has its place already."""
-    spec, uid = situation.spec, pod.metadata.uid
-    if pod.status.phase == "Succeeded" and uid not in situation.uncounted_failed:
+    spec, uid = context.spec, pod.metadata.uid
+    if pod.status.phase == "Succeeded" and uid not in context.uncounted_failed:
         if not spec.is_indexed:
-            return "" if uid in situation.uncounted_succeeded else "succeeded"
+            return "" if uid in context.uncounted_succeeded else "succeeded"
         # The index says it all: no UID needs to be kept.
         index = completion_index(pod)
-        is_known = index is None or index in situation.known_succeeded_indexes
+        is_known = index is None or index in context.known_succeeded_indexes
         return "" if is_known or not has_valid_index(pod, spec) else "index"
     # Of a Job that has failed every pod that had not come to its end has failed.
     is_failure = has_failed(pod, spec) or (verdict is not None and verdict.type == FAILURE_TARGET)
-    if not is_failure or uid in situation.uncounted_failed or not has_valid_index(pod, spec):
+    if not is_failure or uid in context.uncounted_failed or not has_valid_index(pod, spec):
         return ""
     return "failed" if rule_on_failure(spec.pod_failure_policy, pod).is_counted else ""
 

@@ -1,7 +1,7 @@
-"""A Job's status as it stands on the server, and how it is changed.
+"""Writes the status of a Job.
 
-A write names the UID and the resourceVersion of what it was decided from. One that was overtaken is not tried on the
-newer state, as the status of other workloads is: counts are only right on the state they were counted from.
+A write carries the UID and the resourceVersion of the state it was computed from. After a conflict it is not applied
+to the newer state, unlike the status of other workloads: counts are only valid for the state they were counted from.
 """
 
 from __future__ import annotations
@@ -14,12 +14,10 @@ from podlife.workloads.pod_event_handler import key_of
 from podlife.workloads.status import changed_fields
 from podlife.workloads.views import Status
 
-__all__ = ["Record"]
-
 _UNCOUNTED = "uncountedTerminatedPods"
 
 
-class Record:
+class JobStatusWriter:
     def __init__(self, client: Client, writes: OwnWrites, job: Job) -> None:
         self._client = client
         self._writes = writes

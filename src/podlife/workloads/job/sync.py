@@ -1,7 +1,8 @@
-"""One pass over a Job: judge, create or delete, count.
+"""One sync of a Job: evaluate its conditions, create or delete pods, count.
 
-The order of writes is what makes it exact (see `situation`), and a verdict is written before pods are deleted for it:
-whoever goes on after a crash comes to the same end. What it is given must not be older than its own last write.
+The order of the writes makes the counts exact (see `sync_context`), and the finished condition is written before pods
+are deleted for it: a sync that continues after a crash reaches the same result. The input must not be older than the
+controller's own last write.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from podlife.clock import Clock
 from podlife.controller import Again, OwnWrites
 from podlife.informer.indexes import Key
 from podlife.podcontrol import EventRecorder, Owner, is_ready, validate_selector
-from podlife.workloads.conditions import Condition, find_condition
-from podlife.workloads.job.backoff import Backoff
+from podlife.workloads.conditions import ConditionDict, find_condition
+from podlife.workloads.job.backoff import PodBackoff
 from podlife.workloads.job.event_handlers import BATCH_SECONDS
 from podlife.workloads.job.finished_condition import (
     COMPLETED,
@@ -23,8 +24,8 @@ from podlife.workloads.job.finished_condition import (
     judge,
     time_to_deadline,
 )
-from podlife.workloads.job.plan import Plan, plan
-from podlife.workloads.job.pod_control import Done, PodActs
+from podlife.workloads.job.plan import JobPlan, plan
+from podlife.workloads.job.pod_control import Done, JobPodControl
 from podlife.workloads.job.status import (
     Activity,
     account,
@@ -35,13 +36,11 @@ from podlife.workloads.job.status import (
     with_suspension,
     with_verdict,
 )
-from podlife.workloads.job.status_writer import Record
-from podlife.workloads.job.sync_context import Situation
+from podlife.workloads.job.status_writer import JobStatusWriter
+from podlife.workloads.job.sync_context import SyncContext
 from podlife.workloads.job.views import Job, owner_of_job, selector_of
 from podlife.workloads.pod_event_handler import key_of
-from podlife.workloads.views import Pod, Status
-
-__all__ = ["JobSync", "Sight"]
+from podlife.workloads.views import Status, WorkloadPod
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,18 +48,18 @@ class Sight:
     """What a pass begins with."""
 
     job: Job
-    pods: list[Pod]
+    pods: list[WorkloadPod]
     # Whether the pods it created and deleted have come and gone as it expects.
     is_settled: bool
 
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """What was done about pods, and the status that follows from it but for what is counted."""
+    """What was done to pods, and the resulting status without counts."""
 
     status: Status
     activity: Activity
-    verdict: Condition | None = None
+    verdict: ConditionDict | None = None
     wait: timedelta | None = None
     error: Exception | None = None
 
@@ -70,15 +69,20 @@ class JobSync:
     believed."""
 
     def __init__(
-        self, client: Client, writes: OwnWrites, acts: PodActs, recorder: EventRecorder, clock: Clock
+        self,
+        client: Client,
+        writes: OwnWrites,
+        pod_control: JobPodControl,
+        recorder: EventRecorder,
+        clock: Clock,
     ) -> None:
         self._client = client
         self._writes = writes
-        self._acts = acts
+        self._pod_control = pod_control
         self._recorder = recorder
         self._clock = clock
         # With the UID of the Job.
-        self._backoffs: dict[Key, tuple[str, Backoff]] = {}
+        self._backoffs: dict[Key, tuple[str, PodBackoff]] = {}
 
     def forget(self, key: Key) -> None:
         self._backoffs.pop(key, None)
@@ -87,64 +91,66 @@ class JobSync:
         """Raises what went wrong last; what could be done and counted, is. NotFoundError: the Job is gone."""
         job = sight.job
         owner = owner_of_job(job)
-        uid, backoff = self._backoffs.get(key, ("", Backoff()))
+        uid, backoff = self._backoffs.get(key, ("", PodBackoff()))
         if uid != job.metadata.uid:
-            backoff = Backoff()
-        situation = Situation(job, sight.pods, backoff, self._clock.now())
-        record = Record(self._client, self._writes, job)
-        verdict = judge(situation)
+            backoff = PodBackoff()
+        context = SyncContext(job, sight.pods, backoff, self._clock.now())
+        record = JobStatusWriter(self._client, self._writes, job)
+        verdict = judge(context)
         if verdict is None:
             may_act = sight.is_settled and not job.is_deleting
-            step = await self._go_on(key, owner, situation, may_act=may_act)
+            step = await self._go_on(key, owner, context, may_act=may_act)
         else:
-            step = await self._end(record, owner, situation, verdict)
+            step = await self._end(record, owner, context, verdict)
             if not sight.is_settled:
-                # Pods are still to be seen that have to go and be counted as well.
+                # More pods to delete and count are still to be observed.
                 step = replace(step, verdict=None)
-        is_whole = await self._count(record, situation, step)
+        is_whole = await self._count(record, context, step)
         if step.error is not None:
             raise step.error
-        return _next_look(situation, step, is_whole=is_whole)
+        return _next_look(context, step, is_whole=is_whole)
 
-    async def _end(self, record: Record, owner: Owner, situation: Situation, verdict: Condition) -> _Step:
+    async def _end(
+        self, record: JobStatusWriter, owner: Owner, context: SyncContext, verdict: ConditionDict
+    ) -> _Step:
         """The Job is to end: no pod stays at work."""
-        status = with_verdict(_started(situation), verdict, situation.now)
-        if situation.active:
+        status = with_verdict(_started(context), verdict, context.now)
+        if context.active:
             await record.write(status)
             status = record.status
-        done = await self._acts.delete(owner, situation.active)
+        done = await self._pod_control.delete(owner, context.active)
         # A pod that could not be deleted may still succeed: nothing is over before it is on its way.
         is_over = done.error is None
-        return _Step(status, _activity(situation, done), verdict if is_over else None, error=done.error)
+        return _Step(status, _activity(context, done), verdict if is_over else None, error=done.error)
 
-    async def _go_on(self, key: Key, owner: Owner, situation: Situation, *, may_act: bool) -> _Step:
+    async def _go_on(self, key: Key, owner: Owner, context: SyncContext, *, may_act: bool) -> _Step:
         """The Job needs its pods, or would if it were not suspended."""
-        status = _started(situation)
-        wanted = plan(situation) if may_act else Plan()
+        status = _started(context)
+        wanted = plan(context) if may_act else JobPlan()
         done = Done()
         if wanted.delete:
-            done = await self._acts.take_back(key, owner, wanted.delete)
+            done = await self._pod_control.take_back(key, owner, wanted.delete)
         elif wanted.create:
-            validate_selector(selector_of(situation.job), situation.spec.template)
-            done = await self._acts.create(key, owner, situation, wanted)
-        activity = _activity(situation, done)
+            validate_selector(selector_of(context.job), context.spec.template)
+            done = await self._pod_control.create(key, owner, context, wanted)
+        activity = _activity(context, done)
         verdict = None
-        if has_completed(situation, activity.active):
+        if has_completed(context, activity.active):
             verdict = COMPLETED
-            status = with_verdict(status, verdict, situation.now)
+            status = with_verdict(status, verdict, context.now)
         elif may_act:
-            status = with_suspension(status, is_suspended=situation.spec.suspend, now=situation.now)
+            status = with_suspension(status, is_suspended=context.spec.suspend, now=context.now)
         return _Step(status, activity, verdict, wanted.wait, done.error)
 
-    async def _count(self, record: Record, situation: Situation, step: _Step) -> bool:
-        """Bring the status up to date and let counted pods go; says whether all that have finished are counted."""
-        job = situation.job
-        counted = account(situation, step.status, step.activity, step.verdict)
+    async def _count(self, record: JobStatusWriter, context: SyncContext, step: _Step) -> bool:
+        """Update the status and release counted pods; returns whether all finished pods are counted."""
+        job = context.job
+        counted = account(context, step.status, step.activity, step.verdict)
         if await record.write(counted.status):
-            self._backoffs[key_of(job)] = (job.metadata.uid, situation.backoff)
+            self._backoffs[key_of(job)] = (job.metadata.uid, context.backoff)
             self._tell_of_suspension(job, record.status)
-        released = await self._acts.release(counted.release)
-        status = settle(record.status, held_uids(situation) - {pod.metadata.uid for pod in released.pods})
+        released = await self._pod_control.release(counted.release)
+        status = settle(record.status, held_uids(context) - {pod.metadata.uid for pod in released.pods})
         if released.error is not None:
             await record.write(status)
             raise released.error
@@ -178,25 +184,25 @@ class JobSync:
         self._recorder.event(owner_of_job(job).object_reference(), type_, reason, message)
 
 
-def _started(situation: Situation) -> Status:
-    return with_start(situation.job.status, is_suspended=situation.spec.suspend, now=situation.now)
+def _started(context: SyncContext) -> Status:
+    return with_start(context.job.status, is_suspended=context.spec.suspend, now=context.now)
 
 
-def _activity(situation: Situation, done: Done) -> Activity:
+def _activity(context: SyncContext, done: Done) -> Activity:
     deleted = len(done.pods)
     return Activity(
-        active=len(situation.active) + done.created - deleted,
-        ready=situation.ready - sum(1 for pod in done.pods if is_ready(pod)),
-        terminating=len(situation.going) + deleted,
+        active=len(context.active) + done.created - deleted,
+        ready=context.ready - sum(1 for pod in done.pods if is_ready(pod)),
+        terminating=len(context.going) + deleted,
     )
 
 
-def _next_look(situation: Situation, step: _Step, *, is_whole: bool) -> Again | None:
+def _next_look(context: SyncContext, step: _Step, *, is_whole: bool) -> Again | None:
     waits = []
     if step.wait is not None:
-        # What else happens until then is looked at together.
+        # Other events until then are handled together.
         waits.append(max(BATCH_SECONDS, step.wait.total_seconds()))
-    if step.verdict is None and (left := time_to_deadline(situation)) is not None:
+    if step.verdict is None and (left := time_to_deadline(context)) is not None:
         # Past it the Job has been judged, and only waits for news of its pods.
         waits.append(left.total_seconds() if left > timedelta(0) else BATCH_SECONDS)
     if not is_whole:

@@ -1,8 +1,8 @@
-"""How a Job stands at one moment, seen from its object and its pods alone. Pure; everything else decides from it.
+"""The state of a Job at one moment, from its object and its pods. Pure; all decisions are made from it.
 
-A pod is counted once. It carries the tracking finalizer until its UID stands in `status.uncountedTerminatedPods`; it
-loses the finalizer then; and only when it has lost it does its UID become part of a count. Whoever stops at any point
-of this can go on from what the server holds. For succeeded pods of an indexed Job the index itself says it all.
+A pod is counted once. It carries the tracking finalizer until its UID is in `status.uncountedTerminatedPods`; then
+the finalizer is removed; only after that is the UID moved to a count. A controller that stops at any point can
+continue from what the server holds. For succeeded pods of an Indexed Job the index is sufficient.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from datetime import datetime
 from functools import cached_property
 
 from podlife.podcontrol import is_active, is_ready, is_terminating
-from podlife.workloads.job.backoff import Backoff
+from podlife.workloads.job.backoff import PodBackoff
 from podlife.workloads.job.index_ranges import IndexRanges
 from podlife.workloads.job.pods import (
     all_failures_of_index,
@@ -25,15 +25,13 @@ from podlife.workloads.job.pods import (
 )
 from podlife.workloads.job.policies import rule_on_failure
 from podlife.workloads.job.views import Job
-from podlife.workloads.views import Pod
-
-__all__ = ["Situation", "indexes_of"]
+from podlife.workloads.views import WorkloadPod
 
 
-class Situation:
-    """`backoff` is what was known of failures in a row before these pods."""
+class SyncContext:
+    """`backoff` is the record of consecutive failures before these pods."""
 
-    def __init__(self, job: Job, pods: Sequence[Pod], backoff: Backoff, now: datetime) -> None:
+    def __init__(self, job: Job, pods: Sequence[WorkloadPod], backoff: PodBackoff, now: datetime) -> None:
         self.job = job
         self.spec = job.spec
         self.pods = pods
@@ -41,19 +39,19 @@ class Situation:
         self._backoff_before = backoff
 
     @cached_property
-    def active(self) -> list[Pod]:
+    def active(self) -> list[WorkloadPod]:
         return [pod for pod in self.pods if is_active(pod)]
 
     @cached_property
-    def going(self) -> list[Pod]:
-        """Asked to go, and not at their end."""
+    def going(self) -> list[WorkloadPod]:
+        """Being deleted and not finished."""
         return [pod for pod in self.pods if is_terminating(pod)]
 
     @cached_property
     def ready(self) -> int:
         return sum(1 for pod in self.active if is_ready(pod))
 
-    # What has finished
+    # Finished pods
 
     @cached_property
     def uncounted_succeeded(self) -> frozenset[str]:
@@ -64,7 +62,7 @@ class Situation:
         return self._uncounted("failed")
 
     @cached_property
-    def new_succeeded(self) -> list[Pod]:
+    def new_succeeded(self) -> list[WorkloadPod]:
         """Those of which the status does not know yet; so with the failed ones."""
         return [
             pod
@@ -73,7 +71,7 @@ class Situation:
         ]
 
     @cached_property
-    def new_failed(self) -> list[Pod]:
+    def new_failed(self) -> list[WorkloadPod]:
         return [
             pod
             for pod in self.pods
@@ -97,7 +95,7 @@ class Situation:
         return known + len(self.uncounted_failed) + counted
 
     @cached_property
-    def backoff(self) -> Backoff:
+    def backoff(self) -> PodBackoff:
         return self._backoff_before.after(self.new_succeeded, self.new_failed)
 
     # Indexes
@@ -122,13 +120,13 @@ class Situation:
         return known | IndexRanges.of(indexes_of(failed))
 
     @cached_property
-    def held_back(self) -> dict[int, Pod]:
+    def held_back(self) -> dict[int, WorkloadPod]:
         """By index, the failed pod whose replacement is still to be made. It stays until then: only it knows how often
         its index has failed."""
         if self.failed_indexes is None:
             return {}
         settled = self.succeeded_indexes | self.failed_indexes | IndexRanges.of(indexes_of(self.active))
-        latest: dict[int, Pod] = {}
+        latest: dict[int, WorkloadPod] = {}
         for pod in self.pods:
             index = completion_index(pod)
             if (
@@ -143,7 +141,7 @@ class Situation:
         return latest
 
     def pending_indexes(self, count: int) -> list[int]:
-        """The first indexes of which there is no pod and which are not settled."""
+        """The first indexes without a pod that are not finished."""
         taken = self.succeeded_indexes | IndexRanges.of(indexes_of(self.active))
         if self.spec.replaces_only_failed:
             taken |= IndexRanges.of(indexes_of(self.going))
@@ -159,13 +157,13 @@ class Situation:
     def _uncounted(self, how: str) -> frozenset[str]:
         return frozenset((self.job.status.get("uncountedTerminatedPods") or {}).get(how) or ())
 
-    def _is_new(self, pod: Pod, uncounted: frozenset[str]) -> bool:
+    def _is_new(self, pod: WorkloadPod, uncounted: frozenset[str]) -> bool:
         return is_tracked(pod) and pod.metadata.uid not in uncounted and has_valid_index(pod, self.spec)
 
-    def _is_of_index(self, pod: Pod) -> bool:
+    def _is_of_index(self, pod: WorkloadPod) -> bool:
         return is_tracked(pod) and has_valid_index(pod, self.spec)
 
-    def _ends_its_index(self, pod: Pod) -> bool:
+    def _ends_its_index(self, pod: WorkloadPod) -> bool:
         if not has_failed(pod, self.spec):
             return False
         ruling = rule_on_failure(self.spec.pod_failure_policy, pod)
@@ -174,11 +172,11 @@ class Situation:
         return ruling.is_counted and failures_of_index(pod) >= (self.spec.backoff_limit_per_index or 0)
 
 
-def indexes_of(pods: Iterable[Pod]) -> set[int]:
+def indexes_of(pods: Iterable[WorkloadPod]) -> set[int]:
     return {index for pod in pods if (index := completion_index(pod)) is not None}
 
 
-def _is_as_late(pod: Pod, other: Pod) -> bool:
+def _is_as_late(pod: WorkloadPod, other: WorkloadPod) -> bool:
     return all_failures_of_index(other) <= all_failures_of_index(pod) and finished_at(pod) >= finished_at(
         other
     )

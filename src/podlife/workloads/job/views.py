@@ -1,4 +1,4 @@
-"""What is decoded of a Job. Template and status stay the dictionaries they are."""
+"""Views of Jobs. Template and status stay plain dictionaries."""
 
 from __future__ import annotations
 
@@ -12,23 +12,7 @@ from podlife.api.selectors import LabelSelector, label_selector_from_dict
 from podlife.client import JOBS
 from podlife.podcontrol import Owner
 from podlife.workloads.conditions import has_condition
-from podlife.workloads.views import LabelSelectorDict, Metadata, Status, Template
-
-__all__ = [
-    "ExitCodes",
-    "FailureRule",
-    "Job",
-    "JobSpec",
-    "PodConditionPattern",
-    "PodFailurePolicy",
-    "SuccessPolicy",
-    "SuccessRule",
-    "has_finished",
-    "is_managed_elsewhere",
-    "owner_of_job",
-    "selector_of",
-    "start_time",
-]
+from podlife.workloads.views import LabelSelectorDict, Status, Template, WorkloadMetadata
 
 _OUR_NAME = "kubernetes.io/job-controller"
 
@@ -98,7 +82,7 @@ class JobSpec(msgspec.Struct, rename="camel"):
 
 
 class Job(msgspec.Struct, dict=True):
-    metadata: Metadata
+    metadata: WorkloadMetadata
     spec: JobSpec = msgspec.field(default_factory=JobSpec)
     status: Status = {}
 

@@ -1,4 +1,4 @@
-"""ReplicaSets: as many pods of one template as are asked for."""
+"""ReplicaSet controller: keeps a number of pods of one template running."""
 
 from podlife.workloads.replicaset.controller import ReplicaSetController
 

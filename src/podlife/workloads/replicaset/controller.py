@@ -1,9 +1,8 @@
-"""ReplicaSets: as many pods of one template as are asked for.
+"""ReplicaSet controller: keeps a number of pods of one template running.
 
-Decides from its caches, and only from caches that have seen what it did itself: a key is left alone until what was
-written for it has come back, expectations hold back the next decision until the pods it created or deleted have come
-or gone, and nothing is decided while the server is not being followed. Creating begins slowly; deleting takes first
-what is missed least.
+It decides only from caches that contain its own writes: expectations hold a key back until created and deleted pods
+have been observed, and nothing is decided while the caches are stale. Creation uses slow start; deletion follows
+upstream's order (`podcontrol.deletion_order`).
 """
 
 from __future__ import annotations
@@ -23,11 +22,11 @@ from podlife.podcontrol import (
     POD_INDEXERS,
     ControllerRef,
     ControllerRefManager,
-    Doubts,
     NamespaceTerminatingError,
     Owner,
     PodControl,
     UidTrackedExpectations,
+    UncertainCreates,
     controller_index_key,
     create_expected,
     delete_expected,
@@ -39,15 +38,13 @@ from podlife.podcontrol import (
     recheck_owner,
     seconds_to_next_check,
 )
-from podlife.workloads.pod_event_handler import OWNER_INDEXERS, OwnedPods
+from podlife.workloads.pod_event_handler import OWNER_INDEXERS, PodEventHandler
 from podlife.workloads.replicaset.pods import Sorted, has_other_worth, sort_pods
 from podlife.workloads.replicaset.status import new_status
 from podlife.workloads.replicaset.views import ReplicaSet, selector_of, template_labels
 from podlife.workloads.status import write_status
-from podlife.workloads.views import Pod
+from podlife.workloads.views import WorkloadPod
 from podlife.workqueue import RateLimitedQueue
-
-__all__ = ["ReplicaSetController"]
 
 # How many pods are created or deleted for one ReplicaSet before it is looked at again.
 _BURST = 500
@@ -75,11 +72,11 @@ class ReplicaSetController:
         self._clock = plane.clock
         self._burst = burst
         self._replica_sets = plane.informer(REPLICA_SETS, view=ReplicaSet, indexers=INDEXERS)
-        self._pods = plane.informer(PODS, view=Pod, indexers=POD_INDEXERS)
+        self._pods = plane.informer(PODS, view=WorkloadPod, indexers=POD_INDEXERS)
         self._writes = OwnWrites({REPLICA_SETS: self._replica_sets, PODS: self._pods})
         self._control = PodControl(plane.client, plane.recorder(self.name), on_write=self._note_pod)
         self._expectations = UidTrackedExpectations()
-        self._doubts = Doubts(plane.client, self._pods.cache, self._expectations)
+        self._uncertain = UncertainCreates(plane.client, self._pods.cache, self._expectations)
         # Whose last burst was created whole, with more to come: the next one need not begin slowly.
         self._going_well: set[Key] = set()
         self.queue: RateLimitedQueue[Key] = RateLimitedQueue("replicaset")
@@ -87,7 +84,7 @@ class ReplicaSetController:
         owners = self._replica_sets.cache
         self._replica_sets.add_handler(Enqueue(self.queue, self._forget))
         self._pods.add_handler(
-            OwnedPods(
+            PodEventHandler(
                 REPLICA_SETS, owners, self.queue, selector_of, self._expectations, matters=has_other_worth
             )
         )
@@ -102,10 +99,10 @@ class ReplicaSetController:
             self._forget(key)
             return None
         if not (self._pods.is_live and self._replica_sets.is_live and self._writes.is_seen(key)):
-            # Expectations end by themselves after a time; a cache that nobody feeds would then be believed.
+            # Expectations expire: a stale cache must not be used then.
             return Again(_CATCH_UP_SECONDS)
         owner = owner_of_replica_set(replica_set)
-        await self._doubts.settle(key, owner)
+        await self._uncertain.settle(key, owner)
         # Asked before pods are looked at: what comes while they are claimed is not among them.
         may_act = self._expectations.is_satisfied(key) and not owner.is_deleting
         pods = await self._claim(replica_set, owner)
@@ -130,7 +127,7 @@ class ReplicaSetController:
         owned = pods_of_owner(self._pods.cache, owner)
         pods = sort_pods(owned, orphans, selector, template_labels(replica_set))
         if pods.claimable:
-            references: ControllerRefManager[Pod] = ControllerRefManager(
+            references: ControllerRefManager[WorkloadPod] = ControllerRefManager(
                 owner,
                 selector,
                 self._control.patch_pod,
@@ -141,7 +138,9 @@ class ReplicaSetController:
             pods.active.extend(claim.claimed)
         return pods
 
-    async def _manage(self, key: Key, replica_set: ReplicaSet, owner: Owner, active: Sequence[Pod]) -> None:
+    async def _manage(
+        self, key: Key, replica_set: ReplicaSet, owner: Owner, active: Sequence[WorkloadPod]
+    ) -> None:
         missing = replica_set.spec.replicas - len(active)
         if missing > 0:
             await self._create(key, replica_set, owner, min(missing, self._burst))
@@ -162,22 +161,22 @@ class ReplicaSetController:
             try:
                 await self._control.create_pod(owner.namespace, pod, owner, reference)
             except NamespaceTerminatingError:
-                # Nobody needs to be told, and nothing will come of it however often it is tried: pods that are
+                # The namespace is terminating: no event is needed and retries cannot succeed; pods that are
                 # expected and do not come keep each pod's end from being answered with another try.
                 is_in_vain = True
 
         first = count if key in self._going_well else INITIAL_BATCH
         self._going_well.discard(key)
         await create_expected(
-            self._expectations, key, count, create, doubts=self._doubts, initial_batch=first
+            self._expectations, key, count, create, uncertain=self._uncertain, initial_batch=first
         )
         if count == self._burst and not is_in_vain:
             self._going_well.add(key)
 
-    async def _delete(self, owner: Owner, pod: Pod) -> None:
+    async def _delete(self, owner: Owner, pod: WorkloadPod) -> None:
         await self._control.delete_pod(owner.namespace, pod.metadata.name, owner, uid=pod.metadata.uid)
 
-    def _least_missed(self, replica_set: ReplicaSet, active: Sequence[Pod]) -> Sequence[Pod]:
+    def _least_missed(self, replica_set: ReplicaSet, active: Sequence[WorkloadPod]) -> Sequence[WorkloadPod]:
         """Those that go first in front: among others, where many pods of one Deployment share a node."""
         if replica_set.spec.replicas == 0:
             # None will be missed.
@@ -214,7 +213,7 @@ class ReplicaSetController:
         self._expectations.forget(key)
         self._writes.forget(key)
         self._going_well.discard(key)
-        self._doubts.forget(key)
+        self._uncertain.forget(key)
 
 
 def owner_of_replica_set(replica_set: ReplicaSet) -> Owner:

@@ -1,4 +1,4 @@
-"""What a ReplicaSet makes of the pods it may have: who is its own, who counts, and who goes first. Pure."""
+"""Sorts the pods of a ReplicaSet: active, terminating, and those to adopt or release. Pure."""
 
 from __future__ import annotations
 
@@ -7,30 +7,31 @@ from dataclasses import dataclass
 
 from podlife.api.selectors import LabelSelector
 from podlife.podcontrol import is_active, is_ready, is_terminal, is_terminating, ready_since
-from podlife.workloads.views import Pod
-
-__all__ = ["Sorted", "count_labelled", "has_other_worth", "sort_pods"]
+from podlife.workloads.views import WorkloadPod
 
 
 @dataclass(frozen=True, slots=True)
 class Sorted:
     # Its own, and wanted.
-    active: list[Pod]
+    active: list[WorkloadPod]
     # Its own, and going.
-    terminating: list[Pod]
+    terminating: list[WorkloadPod]
     # Not its own by right: to be adopted or released.
-    claimable: list[Pod]
+    claimable: list[WorkloadPod]
 
 
 def sort_pods(
-    owned: Iterable[Pod], orphans: Iterable[Pod], selector: LabelSelector, labels: Mapping[str, str]
+    owned: Iterable[WorkloadPod],
+    orphans: Iterable[WorkloadPod],
+    selector: LabelSelector,
+    labels: Mapping[str, str],
 ) -> Sorted:
     """`owned` are those whose controller it is, `orphans` those of its namespace that have none. `labels` are the
     template's: a pod that has just these needs no further look, and nearly all have."""
     is_usual = selector.matches(labels)
-    active: list[Pod] = []
-    terminating: list[Pod] = []
-    claimable: list[Pod] = []
+    active: list[WorkloadPod] = []
+    terminating: list[WorkloadPod] = []
+    claimable: list[WorkloadPod] = []
     for pod in owned:
         carried = pod.metadata.labels
         is_match = (is_usual and carried == labels) or selector.matches(carried)
@@ -42,13 +43,13 @@ def sort_pods(
     return Sorted(active, terminating, claimable)
 
 
-def count_labelled(pods: Collection[Pod], labels: Mapping[str, str]) -> int:
+def count_labelled(pods: Collection[WorkloadPod], labels: Mapping[str, str]) -> int:
     """How many have all the labels of the template, and perhaps others."""
     wanted = labels.items()
     return sum(1 for pod in pods if pod.metadata.labels == labels or wanted <= pod.metadata.labels.items())
 
 
-def has_other_worth(old: Pod, new: Pod) -> bool:
+def has_other_worth(old: WorkloadPod, new: WorkloadPod) -> bool:
     """Whether the pod counts otherwise than before: at its end, ready, or ready since another time."""
     return (
         is_terminal(old) != is_terminal(new)

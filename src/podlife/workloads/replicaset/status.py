@@ -6,20 +6,18 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from podlife.podcontrol import is_available, is_ready
-from podlife.workloads.conditions import Condition, find_condition, with_condition, without_condition
+from podlife.workloads.conditions import ConditionDict, find_condition, with_condition, without_condition
 from podlife.workloads.replicaset.pods import count_labelled
 from podlife.workloads.replicaset.views import ReplicaSet, template_labels
-from podlife.workloads.views import Pod, Status
-
-__all__ = ["REPLICA_FAILURE", "new_status"]
+from podlife.workloads.views import Status, WorkloadPod
 
 REPLICA_FAILURE = "ReplicaFailure"
 
 
 def new_status(
     replica_set: ReplicaSet,
-    active: Sequence[Pod],
-    terminating: Sequence[Pod],
+    active: Sequence[WorkloadPod],
+    terminating: Sequence[WorkloadPod],
     failure: Exception | None,
     now: datetime,
 ) -> Status:
@@ -56,5 +54,5 @@ def _conditions(
         return list(known)
     wanted = replica_set.spec.replicas
     reason = "FailedCreate" if active < wanted else "FailedDelete" if active > wanted else ""
-    condition = Condition(REPLICA_FAILURE, "True", reason, str(failure))
+    condition = ConditionDict(REPLICA_FAILURE, "True", reason, str(failure))
     return with_condition(known, condition.to_object(now))

@@ -1,4 +1,4 @@
-"""What is decoded of a ReplicaSet."""
+"""Views of ReplicaSets."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from functools import cached_property
 import msgspec
 
 from podlife.api.selectors import LabelSelector, label_selector_from_dict
-from podlife.workloads.views import LabelSelectorDict, Metadata, Status, Template
-
-__all__ = ["ReplicaSet", "ReplicaSetSpec", "selector_of", "template_labels"]
+from podlife.workloads.views import LabelSelectorDict, Status, Template, WorkloadMetadata
 
 
 class ReplicaSetSpec(msgspec.Struct, rename="camel"):
@@ -20,7 +18,7 @@ class ReplicaSetSpec(msgspec.Struct, rename="camel"):
 
 
 class ReplicaSet(msgspec.Struct, dict=True):
-    metadata: Metadata
+    metadata: WorkloadMetadata
     spec: ReplicaSetSpec = msgspec.field(default_factory=ReplicaSetSpec)
     status: Status = {}
 

@@ -1,4 +1,4 @@
-"""StatefulSets: pods with a name, a place in an order and volumes of their own."""
+"""StatefulSet controller: pods with stable names, an order, and volumes of their own."""
 
 from podlife.workloads.statefulset.controller import StatefulSetController
 

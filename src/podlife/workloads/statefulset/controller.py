@@ -1,7 +1,7 @@
-"""StatefulSets: pods with a name each, made and updated in order, with volumes that outlive them.
+"""StatefulSet controller: pods with stable names, created and updated in order, with volumes that outlive them.
 
-Decides from its caches, and only from caches that have seen what it wrote itself; nothing is decided while the server
-is not being followed. What is decided is pure (`plan`, `revisions`, `status`); here it is looked up, done and told.
+It decides only from caches that contain its own writes; nothing is decided while the caches are stale. Decisions are
+pure (`plan`, `revisions`, `status`); this module reads, executes and records events.
 """
 
 from __future__ import annotations
@@ -36,24 +36,22 @@ from podlife.workloads.controller_revisions import (
     next_number,
     surplus,
 )
-from podlife.workloads.pod_event_handler import OWNER_INDEXERS, OwnedPods
+from podlife.workloads.pod_event_handler import OWNER_INDEXERS, PodEventHandler
 from podlife.workloads.statefulset.identity import is_member, revision_of
-from podlife.workloads.statefulset.plan import Plan, State, make_plan
-from podlife.workloads.statefulset.pod_control import Steps
+from podlife.workloads.statefulset.plan import StatefulSetPlan, StatefulSetState, make_plan
+from podlife.workloads.statefulset.pod_control import StatefulPodControl
 from podlife.workloads.statefulset.revisions import (
-    Change,
+    RevisionChange,
     as_revision,
     current_revision,
     draft_revision,
     find_revision,
 )
-from podlife.workloads.statefulset.status import Revisions, known_revisions, new_status
-from podlife.workloads.statefulset.views import Claim, StatefulSet, owner_of_set, selector_of
+from podlife.workloads.statefulset.status import RevisionNames, known_revisions, new_status
+from podlife.workloads.statefulset.views import StatefulSet, VolumeClaim, owner_of_set, selector_of
 from podlife.workloads.status import write_status
-from podlife.workloads.views import Pod, Status
+from podlife.workloads.views import Status, WorkloadPod
 from podlife.workqueue import RateLimitedQueue
-
-__all__ = ["StatefulSetController"]
 
 # How soon a key comes again that had to wait for its caches.
 _CATCH_UP_SECONDS = 1.0
@@ -69,8 +67,8 @@ class StatefulSetController:
         self._client = plane.client
         self._clock = plane.clock
         self._sets = plane.informer(STATEFUL_SETS, view=StatefulSet, indexers=OWNER_INDEXERS)
-        self._pods = plane.informer(PODS, view=Pod, indexers=POD_INDEXERS)
-        self._claims = plane.informer(PERSISTENT_VOLUME_CLAIMS, view=Claim)
+        self._pods = plane.informer(PODS, view=WorkloadPod, indexers=POD_INDEXERS)
+        self._claims = plane.informer(PERSISTENT_VOLUME_CLAIMS, view=VolumeClaim)
         self._revisions = plane.informer(
             CONTROLLER_REVISIONS, view=ControllerRevision, indexers=REVISION_INDEXERS
         )
@@ -85,7 +83,7 @@ class StatefulSetController:
         self._history = History(
             plane.client, self._revisions.cache, STATEFUL_SETS, on_write=self._note(CONTROLLER_REVISIONS)
         )
-        self._steps = Steps(
+        self._steps = StatefulPodControl(
             plane.client,
             plane.recorder(self.name),
             on_pod=self._note_pod,
@@ -95,7 +93,7 @@ class StatefulSetController:
         self.controller = Controller(self.name, self.queue, self.reconcile, workers=workers)
         self._sets.add_handler(Enqueue(self.queue, self._forget))
         self._pods.add_handler(
-            OwnedPods(STATEFUL_SETS, self._sets.cache, self.queue, selector_of, self._deletions)
+            PodEventHandler(STATEFUL_SETS, self._sets.cache, self.queue, selector_of, self._deletions)
         )
         self._waiting: set[Key] = set()
         self._claims.add_handler(_CaughtUp(self._wake))
@@ -130,9 +128,11 @@ class StatefulSetController:
         self._deletions.forget(key)
         self._waiting.discard(key)
 
-    async def _claim(self, stateful_set: StatefulSet, owner: Owner, selector: LabelSelector) -> list[Pod]:
+    async def _claim(
+        self, stateful_set: StatefulSet, owner: Owner, selector: LabelSelector
+    ) -> list[WorkloadPod]:
         """Its pods, after adopting and releasing."""
-        references: ControllerRefManager[Pod] = ControllerRefManager(
+        references: ControllerRefManager[WorkloadPod] = ControllerRefManager(
             owner,
             selector,
             self._steps.control.patch_pod,
@@ -149,13 +149,13 @@ class StatefulSetController:
         stateful_set: StatefulSet,
         owner: Owner,
         selector: LabelSelector,
-        pods: list[Pod],
+        pods: list[WorkloadPod],
     ) -> Again | None:
         revisions = await self._history.claim(owner, selector)
         update, collisions = await self._update_revision(stateful_set, owner, revisions)
         current = current_revision(stateful_set, revisions, update)
         now = self._clock.now()
-        state = State(
+        state = StatefulSetState(
             stateful_set,
             owner,
             pods,
@@ -166,7 +166,7 @@ class StatefulSetController:
         )
         plan = make_plan(state)
         failure = await self._take(key, plan, state, selector)
-        names = Revisions(current.metadata.name, update.metadata.name, collisions)
+        names = RevisionNames(current.metadata.name, update.metadata.name, collisions)
         updated = plan.updated if failure is None else None
         status = new_status(stateful_set, pods, names, now, updated=updated)
         await self._write_status(key, stateful_set, status)
@@ -178,7 +178,7 @@ class StatefulSetController:
             raise failure
         return self._next_look(state, status)
 
-    def _next_look(self, state: State, status: Status) -> Again | None:
+    def _next_look(self, state: StatefulSetState, status: Status) -> Again | None:
         """When the status will be another by itself."""
         min_ready = state.stateful_set.spec.min_ready_seconds
         if min_ready <= 0 or status.get("readyReplicas", 0) == status["availableReplicas"]:
@@ -195,12 +195,14 @@ class StatefulSetController:
         if found is None:
             draft = draft_revision(stateful_set, revisions)
             return await self._history.create(owner, draft, collisions)
-        if change is Change.RENUMBER:
+        if change is RevisionChange.RENUMBER:
             found = await self._history.renumber(owner, found, next_number(revisions))
         return found, collisions
 
-    async def _take(self, key: Key, plan: Plan, state: State, selector: LabelSelector) -> PodlifeError | None:
-        """Do what is planned; what went wrong, if something did."""
+    async def _take(
+        self, key: Key, plan: StatefulSetPlan, state: StatefulSetState, selector: LabelSelector
+    ) -> PodlifeError | None:
+        """Execute the plan and return the error, if any."""
         going = [pod.metadata for pod in plan.deletions()]
         self._deletions.expect_deletions(key, [metadata.uid for metadata in going])
         try:
@@ -209,13 +211,13 @@ class StatefulSetController:
                 validate_selector(selector, state.update.template)
             await self._steps.take(plan, state.owner, is_ordered=state.stateful_set.is_ordered)
         except PodlifeError as error:
-            # What was not asked for will not come, and what was is deleted by its UID should it be asked for again.
+            # Requests that were not sent are not expected; a repeated delete carries the UID.
             self._deletions.forget(key)
             return error
         for metadata in going:
             known = self._pods.cache.get(metadata.namespace, metadata.name)
             if known is None or known.metadata.uid != metadata.uid or known.metadata.deletion_timestamp:
-                # Somebody else was faster: its event may have come before it was expected.
+                # Another client was faster: its event may have arrived before the expectation was set.
                 self._deletions.observe_deletion(key, metadata.uid)
         return None
 

@@ -1,6 +1,6 @@
-"""Who a pod of a StatefulSet is: its name and ordinal, the labels that say so, its host name and its volumes. Pure.
+"""The identity of a StatefulSet's pod: name and ordinal, labels, hostname and volumes. Pure.
 
-A pod belongs to the ordinal that its name ends in, written as the set writes it: `web-01` is nobody's pod.
+A pod belongs to the ordinal at the end of its name, in canonical form: `web-01` belongs to no ordinal.
 """
 
 from __future__ import annotations
@@ -10,21 +10,7 @@ import re
 from podlife.api.codec import Object
 from podlife.podcontrol import Owner, pod_from_template
 from podlife.workloads.statefulset.views import StatefulSet
-from podlife.workloads.views import Pod, Template
-
-__all__ = [
-    "REVISION_LABEL",
-    "claim_name",
-    "has_identity",
-    "has_storage",
-    "identity_labels",
-    "is_member",
-    "new_pod",
-    "ordinal_of",
-    "pod_name",
-    "revision_of",
-    "volumes",
-]
+from podlife.workloads.views import Template, WorkloadPod
 
 POD_NAME_LABEL = "statefulset.kubernetes.io/pod-name"
 POD_INDEX_LABEL = "apps.kubernetes.io/pod-index"
@@ -38,20 +24,20 @@ def pod_name(set_name: str, ordinal: int) -> str:
     return f"{set_name}-{ordinal}"
 
 
-def ordinal_of(pod: Pod) -> int:
-    """The number at the end of its name; -1 if there is none."""
+def ordinal_of(pod: WorkloadPod) -> int:
+    """The ordinal at the end of its name; -1 if there is none."""
     found = _ORDINAL.search(pod.metadata.name)
     ordinal = int(found[1]) if found else -1
     return ordinal if ordinal <= _MOST else -1
 
 
-def is_member(stateful_set: StatefulSet, pod: Pod) -> bool:
+def is_member(stateful_set: StatefulSet, pod: WorkloadPod) -> bool:
     """Whether its name makes it a pod of the set."""
     ordinal = ordinal_of(pod)
     return ordinal >= 0 and pod.metadata.name == pod_name(stateful_set.metadata.name, ordinal)
 
 
-def revision_of(pod: Pod) -> str:
+def revision_of(pod: WorkloadPod) -> str:
     return pod.metadata.labels.get(REVISION_LABEL, "")
 
 
@@ -68,13 +54,13 @@ def identity_labels(name: str, ordinal: int) -> dict[str, str]:
     return {POD_NAME_LABEL: name, POD_INDEX_LABEL: str(ordinal)}
 
 
-def has_identity(pod: Pod) -> bool:
+def has_identity(pod: WorkloadPod) -> bool:
     """Whether it says who it is. The label of the index is set with the other, and not missed alone: pods from
     before 1.28 have none."""
     return pod.metadata.labels.get(POD_NAME_LABEL) == pod.metadata.name
 
 
-def has_storage(stateful_set: StatefulSet, pod: Pod) -> bool:
+def has_storage(stateful_set: StatefulSet, pod: WorkloadPod) -> bool:
     """Whether every claim of the set is one of its volumes."""
     claims = {
         volume.name: volume.persistent_volume_claim.claim_name

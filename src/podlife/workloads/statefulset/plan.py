@@ -1,9 +1,9 @@
-"""What is to be done for a StatefulSet now, from what is known of its pods and claims. Pure.
+"""What a StatefulSet does next, from its pods and claims. Pure.
 
-First every wanted ordinal: pods are made, ended ones deleted, identities put right. Then the pods that are too many
-are deleted, the last first. Then, if the set updates its pods by itself, the last one of another revision is. A set
-that is ordered does one thing at a time: it waits for each pod to be available, and for one that goes to be gone,
-before it does anything about the next. A pod is only ever made for an ordinal that has none.
+First, for every wanted ordinal, pods are created, finished ones deleted and identities corrected. Then condemned pods
+are deleted, then a pod of an old revision (`pods_to_delete` decides which). An ordered set does one thing at a time: it
+waits for each pod to be available, and for a deleted one to be gone, before the next. A pod is only created for an
+ordinal that has none.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from podlife.api.codec import Object
-from podlife.podcontrol import Owner, is_available, is_terminal
+from podlife.podcontrol import Owner, is_terminal
 from podlife.workloads.statefulset.identity import (
     has_identity,
     has_storage,
@@ -21,9 +21,9 @@ from podlife.workloads.statefulset.identity import (
     new_pod,
     ordinal_of,
     pod_name,
-    revision_of,
     volumes,
 )
+from podlife.workloads.statefulset.pods_to_delete import condemned_to_delete, is_awaited, pod_to_update
 from podlife.workloads.statefulset.views import StatefulSet
 from podlife.workloads.statefulset.volume_claims import (
     Claimant,
@@ -32,40 +32,27 @@ from podlife.workloads.statefulset.volume_claims import (
     claim_work,
     has_stale_claim,
 )
-from podlife.workloads.views import Pod, Template
-
-__all__ = [
-    "CreatePod",
-    "DeletePod",
-    "MendClaims",
-    "MendPod",
-    "Plan",
-    "Revision",
-    "State",
-    "Step",
-    "make_plan",
-]
-
+from podlife.workloads.views import Template, WorkloadPod
 
 BURST = 500
-"""How many pods are made for one set before it is looked at again: somebody may ask for two billion."""
+"""Maximum number of pods created per reconcile: a set may ask for two billion."""
 
 
 @dataclass(frozen=True, slots=True)
-class Revision:
+class TemplateRevision:
     name: str
     template: Template
 
 
 @dataclass(frozen=True, slots=True)
-class State:
-    """`pods` are those of the set, whatever their ordinals; `claims` finds a claim of the set's namespace."""
+class StatefulSetState:
+    """`pods` are those of the set, whatever their ordinals; `claims` finds a claim in the set's namespace."""
 
     stateful_set: StatefulSet
     owner: Owner
-    pods: Sequence[Pod]
-    current: Revision
-    update: Revision
+    pods: Sequence[WorkloadPod]
+    current: TemplateRevision
+    update: TemplateRevision
     claims: Lookup
     now: datetime
 
@@ -79,12 +66,12 @@ class CreatePod:
 
 @dataclass(frozen=True, slots=True)
 class DeletePod:
-    pod: Pod
+    pod: WorkloadPod
 
 
 @dataclass(frozen=True, slots=True)
 class MendPod:
-    """Gives the pod what makes it one of the set."""
+    """Restores labels and volumes that identify a pod of the set."""
 
     name: str
     patch: Object | None
@@ -101,46 +88,49 @@ Step = CreatePod | DeletePod | MendPod | MendClaims
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """Stages come one after the other; a step that fails ends it. The steps of a stage are about different pods."""
+class StatefulSetPlan:
+    """Stages are executed in order until a step fails. The steps of a stage concern different pods."""
 
     stages: tuple[tuple[Step, ...], ...] = ()
-    # The pod that goes since it is of another revision; it is in the last stage.
-    updated: Pod | None = None
+    # The pod deleted by the rolling update; it is in the last stage.
+    updated: WorkloadPod | None = None
 
     @property
     def creates(self) -> bool:
         return any(isinstance(step, CreatePod) for stage in self.stages for step in stage)
 
-    def deletions(self) -> Iterator[Pod]:
+    def deletions(self) -> Iterator[WorkloadPod]:
         for stage in self.stages:
             for step in stage:
                 if isinstance(step, DeletePod):
                     yield step.pod
 
 
-def make_plan(state: State) -> Plan:
+def make_plan(state: StatefulSetState) -> StatefulSetPlan:
     by_ordinal = {ordinal_of(pod): pod for pod in state.pods}
     wanted = state.stateful_set.wanted_ordinals
     first, is_held = _replica_stage(state, by_ordinal)
     if is_held:
-        return Plan((first,))
+        return StatefulSetPlan((first,))
     replicas = [by_ordinal.get(ordinal) for ordinal in wanted]
     condemned = [by_ordinal[each] for each in sorted(by_ordinal, reverse=True) if each not in wanted]
     mended = tuple(_mended_claims(state, condemned))
-    deleted, is_held = _condemned_stage(state, condemned, _first_unavailable(state, replicas, condemned))
+    deleted, is_held = condemned_to_delete(state.stateful_set, condemned, replicas, state.now)
+    deletions = tuple(DeletePod(pod) for pod in deleted)
     if is_held:
-        return Plan((first, mended, deleted))
-    updated = _pod_to_update(state, replicas)
+        return StatefulSetPlan((first, mended, deletions))
+    updated = pod_to_update(state.stateful_set, replicas, state.update.name, state.now)
     last = (DeletePod(updated),) if updated is not None else ()
-    return Plan((first, mended, deleted, last), updated)
+    return StatefulSetPlan((first, mended, deletions, last), updated)
 
 
-# The pods that are wanted
+# Wanted pods
 
 
-def _replica_stage(state: State, by_ordinal: Mapping[int, Pod]) -> tuple[tuple[Step, ...], bool]:
-    """What is to be done for each, and whether nothing else may be done before."""
+def _replica_stage(
+    state: StatefulSetState, by_ordinal: Mapping[int, WorkloadPod]
+) -> tuple[tuple[Step, ...], bool]:
+    """The steps for each, and whether everything else has to wait."""
     steps: list[Step] = []
     created = 0
     for ordinal in state.stateful_set.wanted_ordinals:
@@ -149,19 +139,14 @@ def _replica_stage(state: State, by_ordinal: Mapping[int, Pod]) -> tuple[tuple[S
         if step is not None:
             steps.append(step)
             created += pod is None
-        if (state.stateful_set.is_ordered and _holds(state, pod)) or created >= BURST:
+        if (
+            state.stateful_set.is_ordered and is_awaited(state.stateful_set, pod, state.now)
+        ) or created >= BURST:
             return tuple(steps), True
     return tuple(steps), False
 
 
-def _holds(state: State, pod: Pod | None) -> bool:
-    """Whether an ordered set waits for it: a pod that is not there yet, ends, goes, or is not available."""
-    if pod is None or pod.status.phase != "Running" or pod.metadata.deletion_timestamp is not None:
-        return True
-    return not is_available(pod, state.stateful_set.spec.min_ready_seconds, state.now)
-
-
-def _creation(state: State, ordinal: int) -> Step | None:
+def _creation(state: StatefulSetState, ordinal: int) -> Step | None:
     stateful_set, owner = state.stateful_set, state.owner
     name = pod_name(owner.name, ordinal)
     claimant = Claimant(name, ordinal)
@@ -172,8 +157,8 @@ def _creation(state: State, ordinal: int) -> Step | None:
     return CreatePod(name, pod, claim_work(stateful_set, claimant, owner, state.claims, make=True))
 
 
-def _revision_for(state: State, ordinal: int) -> Revision:
-    """Below the partition pods stay what they were, also when they are made anew."""
+def _revision_for(state: StatefulSetState, ordinal: int) -> TemplateRevision:
+    """Below the partition pods keep the current revision, even if they are recreated."""
     stateful_set = state.stateful_set
     if stateful_set.spec.update_strategy.rolling_update is not None:
         kept = stateful_set.partition
@@ -182,10 +167,10 @@ def _revision_for(state: State, ordinal: int) -> Revision:
     return state.current if ordinal < stateful_set.spec.ordinals.start + kept else state.update
 
 
-def _care(state: State, pod: Pod) -> Step | None:
-    """What a pod needs that is there."""
+def _care(state: StatefulSetState, pod: WorkloadPod) -> Step | None:
+    """The step for an existing pod, if any."""
     if is_terminal(pod):
-        # However it came to its end: pods of a set run for ever. Its successor comes when it is gone.
+        # Pods of a set never complete, so a finished one is replaced once it is gone.
         return DeletePod(pod) if pod.metadata.deletion_timestamp is None else None
     stateful_set, owner = state.stateful_set, state.owner
     claimant = _claimant(pod)
@@ -194,80 +179,33 @@ def _care(state: State, pod: Pod) -> Step | None:
     work = claim_work(stateful_set, claimant, owner, state.claims, make=is_pending or not is_stored)
     if is_pending and (stateful_set.is_ordered or (has_identity(pod) and is_stored)):
         return MendClaims(pod.metadata.name, work) if work else None
-    if stateful_set.is_ordered and _holds(state, pod):
+    if stateful_set.is_ordered and is_awaited(state.stateful_set, pod, state.now):
         return None
     if has_identity(pod) and is_stored and not work.changes:
         return None
     return MendPod(pod.metadata.name, _identity_patch(stateful_set, pod, is_stored=is_stored), work)
 
 
-def _identity_patch(stateful_set: StatefulSet, pod: Pod, *, is_stored: bool) -> Object | None:
+def _identity_patch(stateful_set: StatefulSet, pod: WorkloadPod, *, is_stored: bool) -> Object | None:
     metadata, ordinal = pod.metadata, ordinal_of(pod)
     patch: Object = {"metadata": {"uid": metadata.uid}}
     if not has_identity(pod):
         patch["metadata"]["labels"] = identity_labels(metadata.name, ordinal)
     if not is_stored:
-        # No server lets volumes be changed; but it is for the server to say so, and for the user to be told.
+        # Servers refuse to change volumes; the refusal tells the user.
         patch["spec"] = {"volumes": volumes(stateful_set, ordinal)}
     return patch if "labels" in patch["metadata"] or "spec" in patch else None
 
 
-# The pods that are too many
+# Condemned pods
 
 
-def _mended_claims(state: State, condemned: Iterable[Pod]) -> Iterator[Step]:
+def _mended_claims(state: StatefulSetState, condemned: Iterable[WorkloadPod]) -> Iterator[Step]:
     for pod in condemned:
         work = claim_work(state.stateful_set, _claimant(pod), state.owner, state.claims, make=False)
         if work.changes:
             yield MendClaims(pod.metadata.name, work)
 
 
-def _condemned_stage(
-    state: State, condemned: Sequence[Pod], first_unavailable: Pod | None
-) -> tuple[tuple[Step, ...], bool]:
-    """Which are deleted, and whether the update has to wait for them."""
-    if not state.stateful_set.is_ordered:
-        return tuple(DeletePod(pod) for pod in condemned if pod.metadata.deletion_timestamp is None), False
-    if not condemned:
-        return (), False
-    last = condemned[0]
-    if last.metadata.deletion_timestamp is not None:
-        return (), True
-    # One that is unwell waits for those before it: only the first of the unwell goes without having recovered. One at
-    # its end never will recover: upstream waits for it for ever.
-    may_go = is_terminal(last) or last is first_unavailable or not _holds(state, last)
-    return ((DeletePod(last),) if may_go else ()), True
-
-
-def _first_unavailable(state: State, replicas: Iterable[Pod | None], condemned: Sequence[Pod]) -> Pod | None:
-    """The one with the lowest ordinal, of those that are wanted before those that are not."""
-    pods = [pod for pod in replicas if pod is not None] + list(reversed(condemned))
-    return next((pod for pod in pods if _is_unavailable(state, pod)), None)
-
-
-# The pods of another revision
-
-
-def _pod_to_update(state: State, replicas: Sequence[Pod | None]) -> Pod | None:
-    """The last one that is of another revision, if all behind it are well."""
-    if not state.stateful_set.is_rolling:
-        return None
-    for pod in reversed(replicas[state.stateful_set.partition :]):
-        if pod is None or is_terminal(pod):
-            # One at its end goes already, whatever its revision is.
-            return None
-        if revision_of(pod) != state.update.name and pod.metadata.deletion_timestamp is None:
-            return pod
-        if _is_unavailable(state, pod):
-            return None
-    return None
-
-
-def _is_unavailable(state: State, pod: Pod) -> bool:
-    if pod.metadata.deletion_timestamp is not None:
-        return True
-    return not is_available(pod, state.stateful_set.spec.min_ready_seconds, state.now)
-
-
-def _claimant(pod: Pod) -> Claimant:
+def _claimant(pod: WorkloadPod) -> Claimant:
     return Claimant(pod.metadata.name, ordinal_of(pod), pod.metadata.uid)

@@ -1,7 +1,7 @@
-"""The steps of a plan, taken: pods and claims made, mended and deleted, and what the set is told of it as events.
+"""Executes the steps of a plan: creates, patches and deletes pods and claims, and records events on the set.
 
-Everything goes by way of pod control; only the words of the events are a StatefulSet's own. A pod that is gone is
-deleted, whoever did it; a name that is taken is left to the next look; in a namespace that is going nothing is told.
+Pods go through `podcontrol`; only the event messages are specific to StatefulSets. A delete of a pod that is gone
+succeeds; a name that is taken is left to the next reconcile; no events are recorded in a terminating namespace.
 """
 
 from __future__ import annotations
@@ -21,11 +21,16 @@ from podlife.podcontrol import (
     slow_start,
 )
 from podlife.podcontrol.errors import as_namespace_terminating
-from podlife.workloads.statefulset.plan import CreatePod, DeletePod, MendClaims, MendPod, Plan, Step
+from podlife.workloads.statefulset.plan import (
+    CreatePod,
+    DeletePod,
+    MendClaims,
+    MendPod,
+    StatefulSetPlan,
+    Step,
+)
 from podlife.workloads.statefulset.volume_claims import ClaimWork
-from podlife.workloads.views import Pod
-
-__all__ = ["Steps"]
+from podlife.workloads.views import WorkloadPod
 
 
 class _Silence:
@@ -35,8 +40,8 @@ class _Silence:
         return
 
 
-class Steps:
-    """`on_pod` and `on_claim` are told of what was written."""
+class StatefulPodControl:
+    """`on_pod` and `on_claim` are called with each written object."""
 
     def __init__(
         self,
@@ -51,7 +56,7 @@ class Steps:
         self.control = PodControl(client, _Silence(), on_write=on_pod)
         self._on_claim = on_claim
 
-    async def take(self, plan: Plan, owner: Owner, *, is_ordered: bool) -> None:
+    async def take(self, plan: StatefulSetPlan, owner: Owner, *, is_ordered: bool) -> None:
         """Raises what the first step raised that failed; nothing is done after it."""
         for stage in plan.stages:
             if is_ordered:
@@ -86,12 +91,12 @@ class Steps:
         await self._telling("Update", step.name, owner, lambda: self._change_claims(step.claims, owner))
         self._tell_pod(owner, "Create", step.name)
 
-    async def _delete(self, pod: Pod, owner: Owner) -> None:
+    async def _delete(self, pod: WorkloadPod, owner: Owner) -> None:
         name, uid = pod.metadata.name, pod.metadata.uid
         try:
             await self.control.delete_pod(owner.namespace, name, owner, uid=uid)
         except NotFoundError:
-            # As good as deleted, and told so.
+            # Already deleted: recorded as success.
             pass
         except PodlifeError as error:
             self._tell_pod(owner, "Delete", name, error.cause if isinstance(error, PodDeleteError) else error)
@@ -163,7 +168,7 @@ class Steps:
     async def _telling(
         self, verb: str, pod_name: str, owner: Owner, act: Callable[[], Awaitable[None]]
     ) -> None:
-        """Act, and tell of a failure that is worth it."""
+        """Execute an action and record its failure as an event."""
         try:
             await act()
         except (NamespaceTerminatingError, AlreadyExistsError):

@@ -1,4 +1,4 @@
-"""Which revision of its template a StatefulSet goes to, and from which it comes. Pure."""
+"""The current and the update revision of a StatefulSet. Pure."""
 
 from __future__ import annotations
 
@@ -7,20 +7,18 @@ from enum import Enum
 
 from podlife.workloads.controller_revisions import (
     ControllerRevision,
-    Draft,
+    RevisionDraft,
     is_revision_of,
     is_written_as,
     next_number,
     template_of,
     template_patch,
 )
-from podlife.workloads.statefulset.plan import Revision
+from podlife.workloads.statefulset.plan import TemplateRevision
 from podlife.workloads.statefulset.views import StatefulSet
 
-__all__ = ["Change", "as_revision", "current_revision", "draft_revision", "find_revision"]
 
-
-class Change(Enum):
+class RevisionChange(Enum):
     """What makes a revision the newest one."""
 
     NONE = "it is"
@@ -31,37 +29,41 @@ class Change(Enum):
 
 def find_revision(
     stateful_set: StatefulSet, revisions: Sequence[ControllerRevision]
-) -> tuple[ControllerRevision | None, Change]:
-    """The revision of the set's template among those known, which come in order; and what is to be done with it."""
+) -> tuple[ControllerRevision | None, RevisionChange]:
+    """The revision of the set's template among the known ones, in order, and how it has to change."""
     template = stateful_set.spec.template
     patch = template_patch(template)
     newest = revisions[-1] if revisions else None
     if newest is not None and is_written_as(newest, patch):
-        return newest, Change.NONE
+        return newest, RevisionChange.NONE
     if (
         equal := next((each for each in reversed(revisions) if is_written_as(each, patch)), None)
     ) is not None:
-        return equal, Change.RENUMBER
+        return equal, RevisionChange.RENUMBER
     if newest is not None and is_revision_of(newest, template):
-        return newest, Change.NONE
-    return None, Change.CREATE
+        return newest, RevisionChange.NONE
+    return None, RevisionChange.CREATE
 
 
-def draft_revision(stateful_set: StatefulSet, revisions: Sequence[ControllerRevision]) -> Draft:
+def draft_revision(stateful_set: StatefulSet, revisions: Sequence[ControllerRevision]) -> RevisionDraft:
     template = stateful_set.spec.template
     labels = (template.get("metadata") or {}).get("labels") or {}
     # The set's annotations say, among others, why it was changed: `kubectl rollout history` shows it.
-    return Draft(template_patch(template), next_number(revisions), labels, stateful_set.metadata.annotations)
+    return RevisionDraft(
+        template_patch(template), next_number(revisions), labels, stateful_set.metadata.annotations
+    )
 
 
 def current_revision(
     stateful_set: StatefulSet, revisions: Sequence[ControllerRevision], update: ControllerRevision
 ) -> ControllerRevision:
-    """The one that pods are of which are not updated yet: the update's where there is no other."""
+    """The revision of pods that are not updated yet, or the update revision."""
     name = stateful_set.status.get("currentRevision")
     return next((each for each in revisions if each.metadata.name == name), update)
 
 
-def as_revision(revision: ControllerRevision, stateful_set: StatefulSet) -> Revision:
+def as_revision(revision: ControllerRevision, stateful_set: StatefulSet) -> TemplateRevision:
     template = template_of(revision)
-    return Revision(revision.metadata.name, stateful_set.spec.template if template is None else template)
+    return TemplateRevision(
+        revision.metadata.name, stateful_set.spec.template if template is None else template
+    )

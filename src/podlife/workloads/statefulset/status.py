@@ -9,13 +9,11 @@ from datetime import datetime
 from podlife.podcontrol import is_available, is_ready
 from podlife.workloads.statefulset.identity import revision_of
 from podlife.workloads.statefulset.views import StatefulSet
-from podlife.workloads.views import Pod, Status
-
-__all__ = ["Revisions", "known_revisions", "new_status"]
+from podlife.workloads.views import Status, WorkloadPod
 
 
 @dataclass(frozen=True, slots=True)
-class Revisions:
+class RevisionNames:
     """By name; and how often a name was taken."""
 
     current: str
@@ -23,21 +21,21 @@ class Revisions:
     collision_count: int
 
 
-def known_revisions(stateful_set: StatefulSet) -> Revisions:
+def known_revisions(stateful_set: StatefulSet) -> RevisionNames:
     """Those that the status has already."""
     status = stateful_set.status
-    return Revisions(
+    return RevisionNames(
         status.get("currentRevision", ""), status.get("updateRevision", ""), status.get("collisionCount", 0)
     )
 
 
 def new_status(
     stateful_set: StatefulSet,
-    pods: Sequence[Pod],
-    revisions: Revisions,
+    pods: Sequence[WorkloadPod],
+    revisions: RevisionNames,
     now: datetime,
     *,
-    updated: Pod | None = None,
+    updated: WorkloadPod | None = None,
 ) -> Status:
     """What the status should be; `updated` has just been deleted for its successor's sake."""
     ready = [pod for pod in pods if pod.status.phase == "Running" and is_ready(pod)]

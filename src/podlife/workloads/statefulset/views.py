@@ -1,4 +1,4 @@
-"""What is decoded of a StatefulSet and of the volume claims of its pods."""
+"""Views of StatefulSets and of the volume claims of their pods."""
 
 from __future__ import annotations
 
@@ -11,23 +11,21 @@ from podlife.api.selectors import LabelSelector, label_selector_from_dict
 from podlife.api.views import MetadataOnly
 from podlife.client import STATEFUL_SETS
 from podlife.podcontrol import Owner, owner_of
-from podlife.workloads.views import LabelSelectorDict, Metadata, Status, Template
-
-__all__ = ["Claim", "RetentionPolicy", "StatefulSet", "StatefulSetSpec", "owner_of_set", "selector_of"]
+from podlife.workloads.views import LabelSelectorDict, Status, Template, WorkloadMetadata
 
 
-class Claim(MetadataOnly, gc=False):
-    """Of a PersistentVolumeClaim it matters that it is there, whose it is, and whether it goes."""
+class VolumeClaim(MetadataOnly, gc=False):
+    """A PersistentVolumeClaim: its owners and whether it is being deleted."""
 
 
-class RollingUpdate(msgspec.Struct, rename="camel"):
-    # What stands in maxUnavailable is not read: 1.36 goes one by one unless a feature gate is opened.
+class RollingUpdateStatefulSet(msgspec.Struct, rename="camel"):
+    # maxUnavailable is ignored: 1.36 updates one pod at a time unless a feature gate is enabled.
     partition: int = 0
 
 
-class UpdateStrategy(msgspec.Struct, rename="camel"):
+class StatefulSetUpdateStrategy(msgspec.Struct, rename="camel"):
     type: str = "RollingUpdate"
-    rolling_update: RollingUpdate | None = None
+    rolling_update: RollingUpdateStatefulSet | None = None
 
 
 class RetentionPolicy(msgspec.Struct, rename="camel"):
@@ -46,7 +44,7 @@ class StatefulSetSpec(msgspec.Struct, rename="camel"):
     volume_claim_templates: list[dict[str, Any]] = []
     service_name: str = ""
     pod_management_policy: str = "OrderedReady"
-    update_strategy: UpdateStrategy = msgspec.field(default_factory=UpdateStrategy)
+    update_strategy: StatefulSetUpdateStrategy = msgspec.field(default_factory=StatefulSetUpdateStrategy)
     revision_history_limit: int = 10
     min_ready_seconds: int = 0
     persistent_volume_claim_retention_policy: RetentionPolicy = msgspec.field(default_factory=RetentionPolicy)
@@ -54,7 +52,7 @@ class StatefulSetSpec(msgspec.Struct, rename="camel"):
 
 
 class StatefulSet(msgspec.Struct, dict=True):
-    metadata: Metadata
+    metadata: WorkloadMetadata
     spec: StatefulSetSpec = msgspec.field(default_factory=StatefulSetSpec)
     status: Status = {}
 

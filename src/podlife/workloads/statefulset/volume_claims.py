@@ -1,8 +1,8 @@
-"""The volume claims of a StatefulSet's pods: what has to be made, and whose they are by the retention policy. Pure.
+"""PersistentVolumeClaims of a StatefulSet's pods: which to create, and their owners under the retention policy. Pure.
 
-A claim that should go with the set is owned by the set; one that should go when its pod is scaled away is owned by that
-pod from then on, and the garbage collector does the rest. Where somebody else has a say in it (another controller, or
-a set or pod of the same name that is no more) nothing is added.
+A claim that is deleted with the set is owned by the set; one that is deleted when its pod is scaled down is owned by
+that pod from then on, and the garbage collector deletes them. If the claim has another controller, or refers to an
+earlier set or pod of the same name, no owner is added.
 """
 
 from __future__ import annotations
@@ -15,21 +15,11 @@ from podlife.api.views import OwnerReference
 from podlife.client import PERSISTENT_VOLUME_CLAIMS, PODS
 from podlife.podcontrol import ControllerRef, Owner, release_patch
 from podlife.workloads.statefulset.identity import claim_name
-from podlife.workloads.statefulset.views import Claim, RetentionPolicy, StatefulSet
-
-__all__ = [
-    "ClaimChange",
-    "ClaimWork",
-    "Claimant",
-    "claim_work",
-    "has_stale_claim",
-    "new_claim",
-    "reference_change",
-]
+from podlife.workloads.statefulset.views import RetentionPolicy, StatefulSet, VolumeClaim
 
 _DELETE = "Delete"
 
-Lookup = Callable[[str], Claim | None]
+Lookup = Callable[[str], VolumeClaim | None]
 """The claim of this name in the set's namespace, as it is known."""
 
 
@@ -46,7 +36,7 @@ class Claimant:
 class ClaimChange:
     """Whose the claim should be from now on."""
 
-    claim: Claim
+    claim: VolumeClaim
     add: tuple[ControllerRef, ...]
     remove: tuple[str, ...]
 
@@ -61,13 +51,13 @@ class ClaimChange:
 
 @dataclass(frozen=True, slots=True)
 class ClaimWork:
-    """What there is to do about the claims of one pod."""
+    """Pending changes of the claims of one pod."""
 
     create: tuple[Object, ...] = ()
-    # Those that stand in the way since they are going themselves.
+    # Claims that are being deleted and block the pod.
     going: tuple[str, ...] = ()
     changes: tuple[ClaimChange, ...] = ()
-    # Those that somebody else controls.
+    # Claims with another controller.
     conflicting: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
@@ -77,7 +67,7 @@ class ClaimWork:
 def claim_work(
     stateful_set: StatefulSet, pod: Claimant, owner: Owner, lookup: Lookup, *, make: bool
 ) -> ClaimWork:
-    """What is to be done for the pod's claims; `make` says whether those that are missing are made."""
+    """The changes of the pod's claims; with `make`, missing ones are created."""
     create, going, changes, conflicting = [], [], [], []
     for template in stateful_set.spec.volume_claim_templates:
         name = claim_name(template, owner.name, pod.ordinal)
@@ -128,9 +118,9 @@ def has_stale_claim(stateful_set: StatefulSet, pod: Claimant, set_name: str, loo
 
 
 def reference_change(
-    stateful_set: StatefulSet, pod: Claimant, owner: Owner, claim: Claim
+    stateful_set: StatefulSet, pod: Claimant, owner: Owner, claim: VolumeClaim
 ) -> ClaimChange | None:
-    """What has to change so that the claim goes when the policy says so; None if nothing."""
+    """The owner reference change that the retention policy requires; None if none."""
     references = claim.metadata.owner_references
     set_ref, pod_ref = owner.controller_ref(), _pod_ref(pod)
     if _is_stale(references, set_ref) or _is_stale(references, pod_ref):
@@ -152,10 +142,10 @@ def _wanted(stateful_set: StatefulSet, pod: Claimant, set_ref: ControllerRef) ->
     return (set_ref,) if policy.when_deleted == _DELETE else ()
 
 
-def _has_other_controller(stateful_set: StatefulSet, pod: Claimant, owner: Owner, claim: Claim) -> bool:
+def _has_other_controller(stateful_set: StatefulSet, pod: Claimant, owner: Owner, claim: VolumeClaim) -> bool:
     policy = stateful_set.spec.persistent_volume_claim_retention_policy
     if _DELETE not in (policy.when_scaled, policy.when_deleted):
-        # What is kept in any case may belong to anybody.
+        # A claim that is retained in any case may have any owner.
         return False
     for reference in claim.metadata.owner_references:
         same = next(
@@ -167,7 +157,7 @@ def _has_other_controller(stateful_set: StatefulSet, pod: Claimant, owner: Owner
 
 
 def _is_stale(references: Sequence[OwnerReference], ref: ControllerRef) -> bool:
-    """Whether it belongs to somebody of this kind and name who is somebody else."""
+    """Whether it refers to an owner of this kind and name with another UID."""
     named = next((each for each in references if _is_named(each, ref)), None)
     return named is not None and named.uid != ref.uid
 

@@ -3,45 +3,12 @@ from __future__ import annotations
 import pytest
 
 from podlife.apiserver.printers import PLAIN
-from podlife.apiserver.printers.cells import age, format_selector, human_duration
+from podlife.apiserver.printers.cells import age, format_selector
 
 from .situation import NOW, at, named
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 YEAR = 365 * DAY
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (-5, "<invalid>"),
-        (-2, "<invalid>"),
-        (-1.9, "0s"),
-        (0, "0s"),
-        (119.9, "119s"),
-        (2 * MINUTE, "2m"),
-        (2 * MINUTE + 1, "2m1s"),
-        (9 * MINUTE + 59, "9m59s"),
-        (10 * MINUTE + 30, "10m"),
-        (3 * HOUR - 1, "179m"),
-        (3 * HOUR, "3h"),
-        (3 * HOUR + 20 * MINUTE, "3h20m"),
-        (8 * HOUR - 1, "7h59m"),
-        (8 * HOUR, "8h"),
-        (2 * DAY - 1, "47h"),
-        (2 * DAY, "2d"),
-        (2 * DAY + 5 * HOUR, "2d5h"),
-        (8 * DAY - 1, "7d23h"),
-        (8 * DAY, "8d"),
-        (2 * YEAR - 1, "729d"),
-        (2 * YEAR, "2y"),
-        (2 * YEAR + 30 * DAY, "2y30d"),
-        (8 * YEAR - 1, "7y364d"),
-        (8 * YEAR + 100 * DAY, "8y"),
-    ],
-)
-def test_duration_is_short_and_coarser_the_longer_it_is(seconds: float, text: str) -> None:
-    assert human_duration(seconds) == text
 
 
 def test_age_counts_from_creation() -> None:

@@ -15,7 +15,6 @@ from podlife.kubelet.probe import (
     NoAnswerError,
     PlainAnswerError,
     container_port,
-    duration,
     http_get,
     http_request,
 )
@@ -293,8 +292,3 @@ def _at_once(data: bytes) -> Any:
         writer.write(data)
 
     return script
-
-
-@pytest.mark.parametrize(("seconds", "text"), [(1, "1s"), (90, "1m30s"), (3600, "1h0m0s"), (0.5, "0.5s")])
-def test_a_duration_reads_as_a_kubelet_writes_it(seconds: float, text: str) -> None:
-    assert duration(seconds) == text

@@ -5,14 +5,16 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from podlife.api.views import Metadata
-from podlife.nodehealth.out_of_service.observation import Watched, watch
-from podlife.nodehealth.out_of_service.views import Node, read_node
+from podlife.nodehealth.out_of_service.observation import NodeObservation, observe
+from podlife.nodehealth.out_of_service.views import FencedNode, read_node
 from podlife.nodehealth.views import Lease, LeaseSpec
 
 AT = datetime(2020, 1, 1, tzinfo=UTC)
 
 
-def node(status: str | None = "Unknown", *, uid: str = "u1", heartbeat: int = 0, since: int = 0) -> Node:
+def node(
+    status: str | None = "Unknown", *, uid: str = "u1", heartbeat: int = 0, since: int = 0
+) -> FencedNode:
     ready = {
         "type": "Ready",
         "status": status,
@@ -28,10 +30,10 @@ def lease(second: int) -> Lease:
     return Lease(Metadata(name="n1"), LeaseSpec(AT + timedelta(seconds=second)))
 
 
-def seen(*looks: tuple[float, Node, Lease | None]) -> Watched:
+def seen(*looks: tuple[float, FencedNode, Lease | None]) -> NodeObservation:
     watched = None
     for now, a_node, a_lease in looks:
-        watched = watch(watched, a_node, a_lease, now)
+        watched = observe(watched, a_node, a_lease, now)
     assert watched is not None
     return watched
 

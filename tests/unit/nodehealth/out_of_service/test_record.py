@@ -10,23 +10,23 @@ from hypothesis import strategies as st
 
 from podlife.nodehealth.out_of_service.record import (
     OUT_OF_SERVICE,
-    Record,
-    State,
+    RecordState,
+    TaintRecord,
     Whose,
     made_taint,
     read_record,
     whose,
 )
-from podlife.nodehealth.views import Taint
+from podlife.nodehealth.views import NodeTaint
 
 AT = datetime(2030, 1, 1, tzinfo=UTC)
-OURS = Record(State.TAINTED, AT, "u1")
-TAINT = Taint(OUT_OF_SERVICE, "nodeshutdown", "NoExecute", "2030-01-01T00:00:00Z")
+OURS = TaintRecord(RecordState.TAINTED, AT, "u1")
+TAINT = NodeTaint(OUT_OF_SERVICE, "nodeshutdown", "NoExecute", "2030-01-01T00:00:00Z")
 
 
 def test_what_is_written_is_read_again_for_that_node_alone() -> None:
-    for state in State:
-        record = Record(state, AT, "u1")
+    for state in RecordState:
+        record = TaintRecord(state, AT, "u1")
         assert read_record(record.text(), "u1") == record
         assert read_record(record.text(), "u2") is None, "it came with a backup of another node"
 
@@ -61,33 +61,33 @@ def test_no_annotation_at_all_is_too_odd_to_be_read(text: str) -> None:
     [
         (TAINT, OURS, Whose.OURS),
         (TAINT, None, Whose.SOMEBODY_ELSES),
-        (TAINT, Record(State.FREED, AT, "u1"), Whose.SOMEBODY_ELSES),
-        (TAINT, Record(State.RETURNED, AT, "u1"), Whose.SOMEBODY_ELSES),
+        (TAINT, TaintRecord(RecordState.FREED, AT, "u1"), Whose.SOMEBODY_ELSES),
+        (TAINT, TaintRecord(RecordState.RETURNED, AT, "u1"), Whose.SOMEBODY_ELSES),
         # As kubectl sets it: after ours was taken off by hand.
-        (Taint(OUT_OF_SERVICE, "nodeshutdown", "NoExecute"), OURS, Whose.SOMEBODY_ELSES),
+        (NodeTaint(OUT_OF_SERVICE, "nodeshutdown", "NoExecute"), OURS, Whose.SOMEBODY_ELSES),
         (
-            Taint(OUT_OF_SERVICE, "nodeshutdown", "NoExecute", "2030-01-01T00:00:01Z"),
+            NodeTaint(OUT_OF_SERVICE, "nodeshutdown", "NoExecute", "2030-01-01T00:00:01Z"),
             OURS,
             Whose.SOMEBODY_ELSES,
         ),
-        (Taint(OUT_OF_SERVICE, "nodeshutdown", "NoExecute", "soon"), OURS, Whose.SOMEBODY_ELSES),
-        (Taint(OUT_OF_SERVICE, "other", "NoExecute", "2030-01-01T00:00:00Z"), OURS, Whose.SOMEBODY_ELSES),
+        (NodeTaint(OUT_OF_SERVICE, "nodeshutdown", "NoExecute", "soon"), OURS, Whose.SOMEBODY_ELSES),
+        (NodeTaint(OUT_OF_SERVICE, "other", "NoExecute", "2030-01-01T00:00:00Z"), OURS, Whose.SOMEBODY_ELSES),
         (
-            Taint(OUT_OF_SERVICE, "nodeshutdown", "NoSchedule", "2030-01-01T00:00:00Z"),
+            NodeTaint(OUT_OF_SERVICE, "nodeshutdown", "NoSchedule", "2030-01-01T00:00:00Z"),
             OURS,
             Whose.SOMEBODY_ELSES,
         ),
-        (Taint("other", "nodeshutdown", "NoExecute", "2030-01-01T00:00:00Z"), OURS, Whose.NOBODYS),
+        (NodeTaint("other", "nodeshutdown", "NoExecute", "2030-01-01T00:00:00Z"), OURS, Whose.NOBODYS),
     ],
 )
 def test_a_taint_is_ours_only_if_the_record_names_its_moment(
-    taint: Taint, record: Record | None, expected: Whose
+    taint: NodeTaint, record: TaintRecord | None, expected: Whose
 ) -> None:
     assert whose([taint], record) is expected
 
 
 def test_ours_is_seen_beside_somebody_elses() -> None:
-    other = Taint(OUT_OF_SERVICE, "", "NoSchedule")
+    other = NodeTaint(OUT_OF_SERVICE, "", "NoSchedule")
     assert whose([other, TAINT], OURS) is Whose.OURS
     assert whose([], OURS) is Whose.NOBODYS
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from podlife.api.durations import format_exact
 from podlife.podgc import Reason, Settings
 from podlife.podgc.policy.model import Policy
 from podlife.podgc.policy.parse.document import read_policy
 from podlife.podgc.policy.printing import (
     as_document,
-    format_length,
     format_share,
     in_words,
 )
@@ -92,7 +92,7 @@ def test_without_a_file_it_is_what_the_flags_say() -> None:
 
 def test_lengths_and_shares_are_told_exactly() -> None:
     lengths = [0, 0.5, 40, 90, 3600, 86_400, 90_061, 1e-9]
-    assert [format_length(each) for each in lengths] == [
+    assert [format_exact(each) for each in lengths] == [
         "0s",
         "0.5s",
         "40s",

@@ -7,33 +7,40 @@ from typing import Any
 
 import msgspec
 
-from podlife.podcontrol import PodCondition
+from podlife.podcontrol import OwnedPodCondition
 from podlife.workloads.daemonset.pod_template import HASH_LABEL, for_node
 from podlife.workloads.daemonset.views import (
+    DaemonNode,
+    DaemonNodeMetadata,
+    DaemonNodeSpec,
+    DaemonNodeTaint,
     DaemonSet,
     DaemonSetSpec,
-    Node,
-    NodeMetadata,
-    NodeSpec,
-    RollingUpdate,
-    Taint,
-    UpdateStrategy,
+    DaemonSetUpdateStrategy,
+    RollingUpdateDaemonSet,
 )
-from podlife.workloads.views import Affinity, Metadata, Pod, PodMetadata, PodSpec, PodStatus
+from podlife.workloads.views import (
+    Affinity,
+    PodMetadata,
+    WorkloadMetadata,
+    WorkloadPod,
+    WorkloadPodSpec,
+    WorkloadPodStatus,
+)
 
 NOW = datetime(2030, 1, 1, 12, 0, tzinfo=UTC)
 NEW, OLD = "new", "old"
 
 
-def node(name: str = "n1", *taints: Taint, **labels: str) -> Node:
+def node(name: str = "n1", *taints: DaemonNodeTaint, **labels: str) -> DaemonNode:
     shown = {key.replace("_", "-"): value for key, value in labels.items()}
-    return Node(NodeMetadata(name=name, uid=f"uid-{name}", labels=shown), NodeSpec(taints))
+    return DaemonNode(DaemonNodeMetadata(name=name, uid=f"uid-{name}", labels=shown), DaemonNodeSpec(taints))
 
 
 def daemon_set(*, spec: dict[str, Any] | None = None, **rolling: int | str) -> DaemonSet:
     template = {"metadata": {"labels": {"app": "d"}}, "spec": spec or {"containers": []}}
-    strategy = UpdateStrategy(rolling_update=RollingUpdate(**rolling))
-    metadata = Metadata(name="d", namespace="default", uid="uid-d", generation=1)
+    strategy = DaemonSetUpdateStrategy(rolling_update=RollingUpdateDaemonSet(**rolling))
+    metadata = WorkloadMetadata(name="d", namespace="default", uid="uid-d", generation=1)
     return DaemonSet(metadata, DaemonSetSpec(template=template, update_strategy=strategy))
 
 
@@ -48,7 +55,7 @@ def pod(
     going: bool = False,
     is_bound: bool = True,
     generation: str = "",
-) -> Pod:
+) -> WorkloadPod:
     labels = {HASH_LABEL: revision} | ({"pod-template-generation": generation} if generation else {})
     metadata = PodMetadata(
         name=name,
@@ -61,10 +68,10 @@ def pod(
     conditions = (
         ()
         if ready_for is None
-        else (PodCondition("Ready", "True", last_transition_time=NOW - timedelta(seconds=ready_for)),)
+        else (OwnedPodCondition("Ready", "True", last_transition_time=NOW - timedelta(seconds=ready_for)),)
     )
-    spec = PodSpec(node_name=on) if is_bound else PodSpec(affinity=_affinity(on))
-    return Pod(metadata, spec, PodStatus(phase=phase, conditions=conditions))
+    spec = WorkloadPodSpec(node_name=on) if is_bound else WorkloadPodSpec(affinity=_affinity(on))
+    return WorkloadPod(metadata, spec, WorkloadPodStatus(phase=phase, conditions=conditions))
 
 
 def _affinity(name: str) -> Affinity:
@@ -72,5 +79,5 @@ def _affinity(name: str) -> Affinity:
     return msgspec.convert(template["spec"]["affinity"], Affinity)
 
 
-def names(pods: list[Pod]) -> list[str]:
+def names(pods: list[WorkloadPod]) -> list[str]:
     return [each.metadata.name for each in pods]

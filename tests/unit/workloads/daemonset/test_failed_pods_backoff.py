@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from podlife.workloads.daemonset.failed_pods_backoff import FailedPods
+from podlife.workloads.daemonset.failed_pods_backoff import FailedPodsBackoff
 
 
 def test_wait_doubles_from_a_second_to_a_quarter_of_an_hour() -> None:
-    failed, now, waits = FailedPods(), 0.0, []
+    failed, now, waits = FailedPodsBackoff(), 0.0, []
     for _ in range(12):
         assert failed.seconds_left("n1", now) == 0.0
         failed.note("n1", now)
@@ -16,13 +16,13 @@ def test_wait_doubles_from_a_second_to_a_quarter_of_an_hour() -> None:
 
 
 def test_nodes_do_not_wait_for_each_other() -> None:
-    failed = FailedPods()
+    failed = FailedPodsBackoff()
     failed.note("n1", 0.0)
     assert (failed.seconds_left("n1", 0.4), failed.seconds_left("n2", 0.4)) == (0.6, 0.0)
 
 
 def test_half_an_hour_in_peace_starts_anew_and_leaves_nothing() -> None:
-    failed = FailedPods()
+    failed = FailedPodsBackoff()
     for now in (0.0, 10.0, 20.0):
         failed.note("n1", now)
         failed.note(f"other-{now}", now)

@@ -6,10 +6,10 @@ import itertools
 from typing import Any
 
 from podlife.api.views import OwnerReference
-from podlife.workloads.daemonset.node_event_handler import NodeEvents
+from podlife.workloads.daemonset.node_event_handler import NodeEventHandler
 from podlife.workloads.daemonset.placement import Placements
-from podlife.workloads.daemonset.views import DaemonSet, Node, Taint
-from podlife.workloads.views import Pod
+from podlife.workloads.daemonset.views import DaemonNode, DaemonNodeTaint, DaemonSet
+from podlife.workloads.views import WorkloadPod
 from tests.unit.workloads.daemonset.pods import daemon_set, node, pod
 
 
@@ -24,7 +24,7 @@ class Known:
     def list(self) -> tuple[Any, ...]:
         return self.objects
 
-    def by_index(self, index: str, value: str) -> list[Pod]:
+    def by_index(self, index: str, value: str) -> list[WorkloadPod]:
         self.asked.append(value)
         return [each for each in self.objects if each.spec.node_name == value]
 
@@ -35,7 +35,7 @@ def named(name: str, **selector: str) -> DaemonSet:
     return made
 
 
-def owned(by: str, on: str) -> Pod:
+def owned(by: str, on: str) -> WorkloadPod:
     made = pod(f"{by}-{on}", on=on)
     made.metadata.owner_references = (OwnerReference("apps/v1", "DaemonSet", by, f"uid-{by}", True),)
     return made
@@ -50,10 +50,10 @@ def events(*sets: DaemonSet, pods: Known | None = None, has_synced: bool = True)
     woken = Woken()
     nodes: Any = Known(has_synced=has_synced)
     caches: Any = (Known(*sets), pods or Known())
-    return NodeEvents(nodes, *caches, Placements(), woken), woken
+    return NodeEventHandler(nodes, *caches, Placements(), woken), woken
 
 
-def change(old: Node, new: Node) -> list[str]:
+def change(old: DaemonNode, new: DaemonNode) -> list[str]:
     handler, woken = events(named("everywhere"), named("ssd", disk="ssd"), named("hdd", disk="hdd"))
     handler.on_update(old, new)
     return woken
@@ -93,8 +93,8 @@ def test_change_wakes_only_those_to_whom_the_node_is_another_one() -> None:
     assert change(plain, ssd) == ["ssd"]
     assert change(ssd, hdd) == ["ssd", "hdd"]
     assert change(ssd, node("n1", disk="ssd", zone="a")) == []
-    closed = node("n1", Taint("maintenance", "", "NoSchedule"), disk="ssd")
-    driven_out = node("n1", Taint("maintenance", "", "NoExecute"), disk="ssd")
+    closed = node("n1", DaemonNodeTaint("maintenance", "", "NoSchedule"), disk="ssd")
+    driven_out = node("n1", DaemonNodeTaint("maintenance", "", "NoExecute"), disk="ssd")
     for one, other in itertools.permutations((ssd, closed, driven_out), 2):
         assert change(one, other) == ["everywhere", "ssd"]
 
@@ -102,7 +102,7 @@ def test_change_wakes_only_those_to_whom_the_node_is_another_one() -> None:
 def test_change_looks_at_no_pod() -> None:
     pods = Known(owned("everywhere", "n1"))
     handler, woken = events(named("everywhere"), pods=pods)
-    handler.on_update(node("n1"), node("n1", Taint("maintenance", "", "NoExecute")))
+    handler.on_update(node("n1"), node("n1", DaemonNodeTaint("maintenance", "", "NoExecute")))
     assert (woken, pods.asked) == (["everywhere"], [])
 
 
@@ -111,4 +111,4 @@ def test_heartbeat_asks_nobody() -> None:
     caches: Any = (Known(named("everywhere")), Known())
     nodes: Any = Known()
     # There is nothing that could be asked.
-    NodeEvents(nodes, *caches, placements, Woken()).on_update(node("n1"), node("n1"))
+    NodeEventHandler(nodes, *caches, placements, Woken()).on_update(node("n1"), node("n1"))

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from podlife.workloads.daemonset.node_pods import (
+    DaemonRevision,
     NodeChange,
-    Revision,
     by_node,
     decide,
     has_other_part,
     oldest_first,
 )
-from podlife.workloads.daemonset.placement import Fit
-from podlife.workloads.views import Pod
+from podlife.workloads.daemonset.placement import NodeFit
+from podlife.workloads.views import WorkloadPod
 from tests.unit.workloads.daemonset.pods import NEW, NOW, OLD, names, pod
 
-RUN, STAY, NOT = Fit.SHOULD_RUN, Fit.MAY_STAY, Fit.MUST_NOT
-IN_PLACE = Revision(NEW)
-SURGE = Revision(NEW, min_ready_seconds=10, is_surging=True)
+RUN, STAY, NOT = NodeFit.SHOULD_RUN, NodeFit.MAY_STAY, NodeFit.MUST_NOT
+IN_PLACE = DaemonRevision(NEW)
+SURGE = DaemonRevision(NEW, min_ready_seconds=10, is_surging=True)
 
 
-def change(fit: Fit, *pods: Pod, revision: Revision = IN_PLACE) -> NodeChange:
+def change(fit: NodeFit, *pods: WorkloadPod, revision: DaemonRevision = IN_PLACE) -> NodeChange:
     return decide(fit, pods, revision, NOW) or NodeChange()
 
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from podlife.workloads.daemonset.placement import Fit, Placement, Placements, all_fits
-from podlife.workloads.daemonset.views import Node, Taint
+from podlife.workloads.daemonset.placement import NodeFit, Placement, Placements, all_fits
+from podlife.workloads.daemonset.views import DaemonNode, DaemonNodeTaint
 from tests.unit.workloads.daemonset.pods import daemon_set, node
 from tests.virtual_time import VirtualTimeLoop, virtual_time
 
-RUN, STAY, NOT = Fit.SHOULD_RUN, Fit.MAY_STAY, Fit.MUST_NOT
+RUN, STAY, NOT = NodeFit.SHOULD_RUN, NodeFit.MAY_STAY, NodeFit.MUST_NOT
 
 
 def required(*terms: dict[str, Any]) -> dict[str, Any]:
@@ -66,7 +66,7 @@ def fields(operator: str, *values: str, key: str = "metadata.name") -> dict[str,
         ({"nodeSelector": {"disk": "ssd"}} | required(fields("In", "n2")), NOT),
     ],
 )
-def test_pod_belongs_where_selector_and_affinity_match(spec: dict[str, Any], fit: Fit) -> None:
+def test_pod_belongs_where_selector_and_affinity_match(spec: dict[str, Any], fit: NodeFit) -> None:
     assert Placement({"spec": spec}).fit(node("n1", disk="ssd", zone="a", cores="8")) is fit
 
 
@@ -79,20 +79,22 @@ def test_preferred_affinity_keeps_no_pod_away() -> None:
 @pytest.mark.parametrize(
     ("taint", "fit"),
     [
-        (Taint("node.kubernetes.io/not-ready", "", "NoExecute"), RUN),
-        (Taint("node.kubernetes.io/not-ready", "", "NoSchedule"), STAY),
-        (Taint("node.kubernetes.io/unreachable", "", "NoExecute"), RUN),
-        (Taint("node.kubernetes.io/disk-pressure", "", "NoSchedule"), RUN),
-        (Taint("node.kubernetes.io/memory-pressure", "", "NoSchedule"), RUN),
-        (Taint("node.kubernetes.io/pid-pressure", "", "NoSchedule"), RUN),
-        (Taint("node.kubernetes.io/unschedulable", "", "NoSchedule"), RUN),
-        (Taint("node.kubernetes.io/network-unavailable", "", "NoSchedule"), STAY),
-        (Taint("dedicated", "db", "NoSchedule"), STAY),
-        (Taint("dedicated", "db", "NoExecute"), NOT),
-        (Taint("dedicated", "db", "PreferNoSchedule"), RUN),
+        (DaemonNodeTaint("node.kubernetes.io/not-ready", "", "NoExecute"), RUN),
+        (DaemonNodeTaint("node.kubernetes.io/not-ready", "", "NoSchedule"), STAY),
+        (DaemonNodeTaint("node.kubernetes.io/unreachable", "", "NoExecute"), RUN),
+        (DaemonNodeTaint("node.kubernetes.io/disk-pressure", "", "NoSchedule"), RUN),
+        (DaemonNodeTaint("node.kubernetes.io/memory-pressure", "", "NoSchedule"), RUN),
+        (DaemonNodeTaint("node.kubernetes.io/pid-pressure", "", "NoSchedule"), RUN),
+        (DaemonNodeTaint("node.kubernetes.io/unschedulable", "", "NoSchedule"), RUN),
+        (DaemonNodeTaint("node.kubernetes.io/network-unavailable", "", "NoSchedule"), STAY),
+        (DaemonNodeTaint("dedicated", "db", "NoSchedule"), STAY),
+        (DaemonNodeTaint("dedicated", "db", "NoExecute"), NOT),
+        (DaemonNodeTaint("dedicated", "db", "PreferNoSchedule"), RUN),
     ],
 )
-def test_daemons_bear_what_is_wrong_with_a_node_and_no_other_taints(taint: Taint, fit: Fit) -> None:
+def test_daemons_bear_what_is_wrong_with_a_node_and_no_other_taints(
+    taint: DaemonNodeTaint, fit: NodeFit
+) -> None:
     assert Placement({"spec": {}}).fit(node("n1", taint)) is fit
 
 
@@ -109,13 +111,13 @@ def test_daemons_bear_what_is_wrong_with_a_node_and_no_other_taints(taint: Taint
         ({"key": "dedicated", "operator": "Lt", "value": "7"}, NOT),
     ],
 )
-def test_template_may_tolerate_more(toleration: dict[str, Any], fit: Fit) -> None:
+def test_template_may_tolerate_more(toleration: dict[str, Any], fit: NodeFit) -> None:
     placement = Placement({"spec": {"tolerations": [toleration]}})
-    assert placement.fit(node("n1", Taint("dedicated", "db", "NoExecute"))) is fit
+    assert placement.fit(node("n1", DaemonNodeTaint("dedicated", "db", "NoExecute"))) is fit
 
 
 def test_network_that_is_not_there_yet_is_no_matter_to_pods_on_the_hosts_network() -> None:
-    taint = Taint("node.kubernetes.io/network-unavailable", "", "NoSchedule")
+    taint = DaemonNodeTaint("node.kubernetes.io/network-unavailable", "", "NoSchedule")
     assert Placement({"spec": {"hostNetwork": True}}).fit(node("n1", taint)) is RUN
 
 
@@ -135,7 +137,7 @@ def test_placement_is_read_again_when_the_spec_or_the_daemon_set_is_another() ->
 class Slow(Placement):
     """Takes two hundredths of a second for each node, as one of thousands of terms does."""
 
-    def fit(self, node: Node) -> Fit:
+    def fit(self, node: DaemonNode) -> NodeFit:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, VirtualTimeLoop)
         loop.jump(0.02)

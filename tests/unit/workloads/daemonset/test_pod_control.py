@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from podlife.errors import NotFoundError, PodlifeError
-from podlife.podcontrol import NamespaceTerminatingError, Owner, PodDeleteError, RecordingPodControl
-from podlife.workloads.daemonset.pod_control import DaemonPods
+from podlife.podcontrol import NamespaceTerminatingError, Owner, PodDeleteError
+from podlife.testing import FakePodControl
+from podlife.workloads.daemonset.pod_control import DaemonPodControl
 from tests.unit.workloads.daemonset.pods import pod
 from tests.virtual_time import virtual_time
 
@@ -17,15 +18,15 @@ KEY = ("default", "d")
 TEMPLATE: dict[str, Any] = {"metadata": {"labels": {"app": "d"}}, "spec": {"containers": []}}
 
 
-def expected(pods: DaemonPods) -> tuple[int, int]:
+def expected(pods: DaemonPodControl) -> tuple[int, int]:
     found = pods.expectations.get(KEY)
     return (found.creations, found.deletions) if found else (0, 0)
 
 
 @virtual_time
 async def test_each_node_gets_one_pod_and_what_was_asked_for_is_expected() -> None:
-    control = RecordingPodControl()
-    pods = DaemonPods(control, burst=250)
+    control = FakePodControl()
+    pods = DaemonPodControl(control, burst=250)
     await pods.change(OWNER, TEMPLATE, ["n1", "n2", "n3"], [pod("a"), pod("b")])
     required = [
         made["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
@@ -40,23 +41,23 @@ async def test_each_node_gets_one_pod_and_what_was_asked_for_is_expected() -> No
 
 @virtual_time
 async def test_no_more_than_a_burst_of_each_is_done_and_expected() -> None:
-    control = RecordingPodControl()
-    pods = DaemonPods(control, burst=2)
+    control = FakePodControl()
+    pods = DaemonPodControl(control, burst=2)
     await pods.change(OWNER, TEMPLATE, ["n1", "n2", "n3"], [pod("a"), pod("b"), pod("c")])
     assert (control.create_calls, control.deleted, expected(pods)) == (2, ["a", "b"], (2, 2))
 
 
 @virtual_time
 async def test_nothing_to_do_expects_nothing() -> None:
-    pods = DaemonPods(RecordingPodControl(), burst=2)
+    pods = DaemonPodControl(FakePodControl(), burst=2)
     await pods.change(OWNER, TEMPLATE, [], [])
     assert pods.expectations.get(KEY) is None
 
 
 @virtual_time
 async def test_what_was_refused_or_not_tried_is_not_expected() -> None:
-    control = RecordingPodControl(create_limit=2)
-    pods = DaemonPods(control, burst=250)
+    control = FakePodControl(create_limit=2)
+    pods = DaemonPodControl(control, burst=250)
     with pytest.raises(PodlifeError, match="limit 2 already reached"):
         await pods.change(OWNER, TEMPLATE, [f"n{number}" for number in range(20)], [])
     # One, and of two one; the others were not tried.
@@ -65,9 +66,9 @@ async def test_what_was_refused_or_not_tried_is_not_expected() -> None:
 
 @virtual_time
 async def test_namespace_that_is_going_is_no_failure_and_is_tried_once() -> None:
-    control = RecordingPodControl()
+    control = FakePodControl()
     control.error = NamespaceTerminatingError("it is going")
-    pods = DaemonPods(control, burst=250)
+    pods = DaemonPodControl(control, burst=250)
     await pods.change(OWNER, TEMPLATE, ["n1", "n2", "n3"], [])
     assert control.create_calls == 1
     # So that the end of each pod there does not make it try again.
@@ -76,8 +77,8 @@ async def test_namespace_that_is_going_is_no_failure_and_is_tried_once() -> None
 
 @virtual_time
 async def test_pod_that_is_gone_already_is_no_failure_and_one_that_cannot_be_deleted_is() -> None:
-    control = RecordingPodControl()
-    pods = DaemonPods(control, burst=250)
+    control = FakePodControl()
+    pods = DaemonPodControl(control, burst=250)
     control.error = NotFoundError("gone")
     await pods.change(OWNER, TEMPLATE, [], [pod("a")])
     assert pods.expectations.is_satisfied(KEY)

@@ -8,14 +8,14 @@ import msgspec
 import pytest
 
 from podlife.workloads.daemonset.pod_template import daemon_template, for_node, is_updated, target_node
-from podlife.workloads.views import Pod
+from podlife.workloads.views import WorkloadPod
 from tests.unit.workloads.daemonset.pods import OLD, pod
 
 TEMPLATE: dict[str, Any] = {"metadata": {"labels": {"app": "d"}}, "spec": {"containers": [{"name": "c"}]}}
 
 
-def read(template: dict[str, Any], **spec: str) -> Pod:
-    return msgspec.convert({"metadata": {}, "spec": {**template["spec"], **spec}}, Pod)
+def read(template: dict[str, Any], **spec: str) -> WorkloadPod:
+    return msgspec.convert({"metadata": {}, "spec": {**template["spec"], **spec}}, WorkloadPod)
 
 
 def test_pod_tells_its_revision_and_bears_what_daemons_do() -> None:

@@ -9,13 +9,13 @@ import pytest
 from podlife.workloads.controller_revisions import ControllerRevision
 from podlife.workloads.daemonset.pod_template import HASH_LABEL
 from podlife.workloads.daemonset.revisions import split, surplus
-from podlife.workloads.views import Metadata
+from podlife.workloads.views import WorkloadMetadata
 
 TEMPLATE: dict[str, Any] = {"metadata": {"labels": {"app": "d"}}, "spec": {"containers": []}}
 
 
 def revision(number: int, template: dict[str, Any] | None = None) -> ControllerRevision:
-    metadata = Metadata(name=f"d-{number}", labels={HASH_LABEL: f"h{number}"})
+    metadata = WorkloadMetadata(name=f"d-{number}", labels={HASH_LABEL: f"h{number}"})
     return ControllerRevision(
         metadata, number, {"spec": {"template": {"$patch": "replace", **(template or {})}}}
     )

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from podlife.workloads.daemonset.node_pods import Revision
-from podlife.workloads.daemonset.placement import Fit
+from podlife.workloads.daemonset.node_pods import DaemonRevision
+from podlife.workloads.daemonset.placement import NodeFit
 from podlife.workloads.daemonset.status import new_status
 from tests.unit.workloads.daemonset.pods import NEW, NOW, OLD, daemon_set, pod
 
-REVISION = Revision(NEW, min_ready_seconds=10)
+REVISION = DaemonRevision(NEW, min_ready_seconds=10)
 
 
 def test_nodes_are_counted_by_what_is_on_them() -> None:
-    run, stay = Fit.SHOULD_RUN, Fit.MAY_STAY
-    fits = {"ready": run, "fresh": run, "old": run, "empty": run, "tainted": stay, "bare": Fit.MUST_NOT}
+    run, stay = NodeFit.SHOULD_RUN, NodeFit.MAY_STAY
+    fits = {"ready": run, "fresh": run, "old": run, "empty": run, "tainted": stay, "bare": NodeFit.MUST_NOT}
     pods = {
         "ready": [pod("a", ready_for=10)],
         "fresh": [pod("b", ready_for=9)],
@@ -33,7 +33,7 @@ def test_nodes_are_counted_by_what_is_on_them() -> None:
 
 def test_of_two_pods_on_a_node_the_older_counts() -> None:
     pods = {"n": [pod("new", age=5), pod("old", revision=OLD, age=50, ready_for=20)]}
-    status = new_status(daemon_set(), pods, {"n": Fit.SHOULD_RUN}, REVISION, NOW)
+    status = new_status(daemon_set(), pods, {"n": NodeFit.SHOULD_RUN}, REVISION, NOW)
     assert status["numberAvailable"] == 1
     assert "updatedNumberScheduled" not in status
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from podlife.workloads.deployment.annotations import DESIRED_REPLICAS, MAX_REPLICAS, REVISION
-from podlife.workloads.deployment.rollout import Rollout, Step
+from podlife.workloads.deployment.rollout import Rollout, RolloutStep
 from podlife.workloads.deployment.views import Deployment
 from podlife.workloads.replicaset.views import ReplicaSet
 
@@ -98,6 +98,6 @@ def rollout(deployment: Deployment, new: ReplicaSet | None, *old: ReplicaSet, **
     return Rollout(deployment, new, old, **rest)
 
 
-def sizes(step: Step | None) -> dict[str, int]:
+def sizes(step: RolloutStep | None) -> dict[str, int]:
     """To which sizes ReplicaSets are scaled, by name."""
     return {} if step is None else {each.replica_set.metadata.name: each.replicas for each in step.scale}

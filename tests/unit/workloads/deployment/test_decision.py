@@ -7,7 +7,7 @@ import pytest
 from podlife.podcontrol import InvalidInputError
 from podlife.workloads.deployment.annotations import ROLLBACK_TO
 from podlife.workloads.deployment.decision import next_step
-from podlife.workloads.deployment.rollout import Step, rollout_of
+from podlife.workloads.deployment.rollout import RolloutStep, rollout_of
 from tests.unit.workloads.deployment.objects import deployment, replica_set, rollout, sizes
 
 DONE = {"replicas": 3, "updatedReplicas": 3, "availableReplicas": 3, "observedGeneration": 1}
@@ -27,7 +27,7 @@ def test_new_one_is_known_by_its_template_and_of_several_the_oldest() -> None:
 
 def test_deployment_that_is_going_is_only_counted() -> None:
     going = deployment(3, metadata={"deletionTimestamp": "2030-01-01T00:00:00Z"})
-    assert next_step(rollout(going, None, replica_set("old", 5))) == Step(tells_progress=False)
+    assert next_step(rollout(going, None, replica_set("old", 5))) == RolloutStep(tells_progress=False)
 
 
 def test_paused_deployment_is_scaled_and_cleaned_up_but_not_rolled_out() -> None:

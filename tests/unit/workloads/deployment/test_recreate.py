@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from podlife.workloads.deployment.recreate import recreate
-from podlife.workloads.deployment.rollout import Step
+from podlife.workloads.deployment.rollout import RolloutStep
 from tests.unit.workloads.deployment.objects import deployment, replica_set, rollout, sizes
 
 WEB = deployment(3, strategy="Recreate")
@@ -13,12 +13,12 @@ def test_old_ones_are_scaled_to_nothing_first() -> None:
 
 
 def test_nothing_happens_while_an_old_pod_is_there_or_counted() -> None:
-    assert recreate(rollout(WEB, None, replica_set("a", 0), has_old_pods=True)) == Step()
-    assert recreate(rollout(WEB, None, replica_set("a", 0, status={"replicas": 1}))) == Step()
+    assert recreate(rollout(WEB, None, replica_set("a", 0), has_old_pods=True)) == RolloutStep()
+    assert recreate(rollout(WEB, None, replica_set("a", 0, status={"replicas": 1}))) == RolloutStep()
 
 
 def test_new_one_is_created_whole_when_the_old_pods_are_gone() -> None:
-    assert recreate(rollout(WEB, None, replica_set("a", 0))) == Step(create=3)
+    assert recreate(rollout(WEB, None, replica_set("a", 0))) == RolloutStep(create=3)
 
 
 def test_new_one_that_was_there_before_is_scaled_up() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from podlife.api.codec import format_time
 from podlife.workloads.disruption.stale_conditions import reset_patch, time_until_stale
-from podlife.workloads.views import Pod
+from podlife.workloads.views import WorkloadPod
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 READY = {"type": "Ready", "status": "True"}
@@ -28,8 +28,8 @@ def marked(seconds: int = 120, *, phase: str = "Running", **condition: Any) -> d
     return {"metadata": metadata, "status": {"phase": phase, "conditions": [mark, READY]}}
 
 
-def seen(pod: dict[str, Any]) -> Pod:
-    return msgspec.convert(pod, Pod)
+def seen(pod: dict[str, Any]) -> WorkloadPod:
+    return msgspec.convert(pod, WorkloadPod)
 
 
 def test_a_mark_of_two_minutes_is_stale() -> None:

@@ -23,7 +23,7 @@ from podlife.workloads.disruption.status import (
     selector_text,
 )
 from podlife.workloads.disruption.views import Budget, BudgetSpec
-from podlife.workloads.views import Pod
+from podlife.workloads.views import WorkloadPod
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 JUST_NOW = format_time(NOW - timedelta(seconds=30))
@@ -34,12 +34,14 @@ def budget(status: dict[str, Any] | None = None, **spec: Any) -> Budget:
     return msgspec.convert({"metadata": metadata, "spec": spec, "status": status or {}}, Budget)
 
 
-def pod(name: str, *, ready: bool = True, deleting: bool = False) -> Pod:
+def pod(name: str, *, ready: bool = True, deleting: bool = False) -> WorkloadPod:
     metadata = {"name": name, "namespace": "ns"} | (
         {"deletionTimestamp": "2026-01-02T03:04:05Z"} if deleting else {}
     )
     conditions = [{"type": "Ready", "status": str(ready)}]
-    return msgspec.convert({"metadata": metadata, "status": {"conditions": conditions}}, Pod, strict=False)
+    return msgspec.convert(
+        {"metadata": metadata, "status": {"conditions": conditions}}, WorkloadPod, strict=False
+    )
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,13 @@ from typing import Any
 
 import msgspec
 
-from podlife.workloads.job.backoff import Backoff
+from podlife.workloads.job.backoff import PodBackoff
 from podlife.workloads.job.pods import COMPLETION_INDEX, INDEX_FAILURES, TRACKING_FINALIZER
-from podlife.workloads.job.sync_context import Situation
+from podlife.workloads.job.sync_context import SyncContext
 from podlife.workloads.job.views import Job
-from podlife.workloads.views import Pod
+from podlife.workloads.views import WorkloadPod
 
-__all__ = ["NOW", "ago", "ended", "job", "pod", "situation"]
+__all__ = ["NOW", "ago", "context", "ended", "job", "pod"]
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
 _numbers = count(1)
@@ -44,7 +44,7 @@ def pod(
     is_going: bool = False,
     is_tracked: bool = True,
     **status: Any,
-) -> Pod:
+) -> WorkloadPod:
     """The `uid` of the n-th is `pod-n`; `metadata` and `spec` may be given too."""
     number = next(_numbers)
     annotations: dict[str, str] = {} if index is None else {COMPLETION_INDEX: str(index)}
@@ -62,8 +62,8 @@ def pod(
     if is_going:
         metadata |= {"deletionTimestamp": ago(0), "deletionGracePeriodSeconds": 30}
     made = {"metadata": metadata, "spec": status.pop("spec", {}), "status": {"phase": phase, **status}}
-    return msgspec.convert(made, Pod)
+    return msgspec.convert(made, WorkloadPod)
 
 
-def situation(made: Job, *pods: Pod, backoff: Backoff | None = None) -> Situation:
-    return Situation(made, pods, backoff or Backoff(), NOW)
+def context(made: Job, *pods: WorkloadPod, backoff: PodBackoff | None = None) -> SyncContext:
+    return SyncContext(made, pods, backoff or PodBackoff(), NOW)

@@ -4,16 +4,16 @@ from datetime import timedelta
 
 import pytest
 
-from podlife.workloads.job.backoff import Backoff, wait_of_index
-from podlife.workloads.views import Pod
+from podlife.workloads.job.backoff import PodBackoff, wait_of_index
+from podlife.workloads.views import WorkloadPod
 from tests.unit.workloads.job.made import NOW, ended, pod
 
 
-def failed(seconds_ago: float, failures: int | None = None) -> Pod:
+def failed(seconds_ago: float, failures: int | None = None) -> WorkloadPod:
     return pod("Failed", containerStatuses=[ended(1, seconds_ago)], index=0, failures=failures)
 
 
-def succeeded(seconds_ago: float) -> Pod:
+def succeeded(seconds_ago: float) -> WorkloadPod:
     return pod("Succeeded", containerStatuses=[ended(0, seconds_ago)])
 
 
@@ -25,12 +25,12 @@ def at(seconds_ago: float) -> object:
     ("failures", "seconds"), [(0, 0), (1, 10), (2, 20), (3, 40), (6, 320), (7, 600), (8, 600), (10**6, 600)]
 )
 def test_wait_doubles_from_ten_seconds_to_ten_minutes(failures: int, seconds: float) -> None:
-    assert Backoff(failures, NOW if failures else None).wait(NOW) == timedelta(seconds=seconds)
+    assert PodBackoff(failures, NOW if failures else None).wait(NOW) == timedelta(seconds=seconds)
 
 
 def test_time_since_the_last_failure_is_part_of_the_wait() -> None:
-    assert Backoff(1, NOW - timedelta(seconds=4)).wait(NOW) == timedelta(seconds=6)
-    assert Backoff(1, NOW - timedelta(seconds=11)).wait(NOW) == timedelta(0)
+    assert PodBackoff(1, NOW - timedelta(seconds=4)).wait(NOW) == timedelta(seconds=6)
+    assert PodBackoff(1, NOW - timedelta(seconds=11)).wait(NOW) == timedelta(0)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_time_since_the_last_failure_is_part_of_the_wait() -> None:
 def test_failures_are_counted_since_the_last_success(
     ends: tuple[tuple[int, ...], tuple[int, ...]], failures: int, last: float | None
 ) -> None:
-    before = Backoff(2, NOW - timedelta(seconds=50))
+    before = PodBackoff(2, NOW - timedelta(seconds=50))
     after = before.after([succeeded(each) for each in ends[0]], [failed(each) for each in ends[1]])
     assert (after.failures, after.last_failure) == (failures, None if last is None else at(last))
 

@@ -7,8 +7,8 @@ import pytest
 
 from podlife.workloads.job.finished_condition import has_completed, judge, time_to_deadline
 from podlife.workloads.job.views import Job
-from podlife.workloads.views import Pod
-from tests.unit.workloads.job.made import ago, ended, job, pod, situation
+from podlife.workloads.views import WorkloadPod
+from tests.unit.workloads.job.made import ago, context, ended, job, pod
 
 
 def indexed(completions: int, **spec: Any) -> Job:
@@ -62,8 +62,8 @@ FAILED = ("FailureTarget", "BackoffLimitExceeded")
         (job(condition("FailureTarget", "False")), [pod("Succeeded")], None),
     ],
 )
-def test_verdict_on_failures(made: Job, pods: list[Pod], verdict: tuple[str, str] | None) -> None:
-    found = judge(situation(made, *pods))
+def test_verdict_on_failures(made: Job, pods: list[WorkloadPod], verdict: tuple[str, str] | None) -> None:
+    found = judge(context(made, *pods))
     assert (found and (found.type, found.reason)) == verdict
 
 
@@ -83,7 +83,7 @@ def test_restarts_of_containers_count_while_their_pods_live(
 ) -> None:
     made = job(backoffLimit=limit, template={"spec": {"restartPolicy": policy}})
     one = pod(phase, containerStatuses=[{"name": "main", "restartCount": restarts}])
-    assert (judge(situation(made, one)) is not None) is is_over
+    assert (judge(context(made, one)) is not None) is is_over
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_restarts_of_containers_count_while_their_pods_live(
 def test_deadline_runs_from_the_start_unless_the_job_is_suspended(
     spec: dict[str, Any], status: dict[str, Any], left: float | None
 ) -> None:
-    looked_at = situation(job(status, **spec))
+    looked_at = context(job(status, **spec))
     assert time_to_deadline(looked_at) == (None if left is None else timedelta(seconds=left))
     verdict = judge(looked_at)
     assert (verdict and verdict.reason) == ("DeadlineExceeded" if left is not None and left <= 0 else None)
@@ -138,8 +138,8 @@ SUCCESS = {"rules": [{"succeededIndexes": "1"}]}
         (indexed(2, successPolicy=SUCCESS), [pod("Succeeded"), pod("Succeeded", index=7)], None),
     ],
 )
-def test_verdict_on_indexes(made: Job, pods: list[Pod], reason: str | None) -> None:
-    verdict = judge(situation(made, *pods))
+def test_verdict_on_indexes(made: Job, pods: list[WorkloadPod], reason: str | None) -> None:
+    verdict = judge(context(made, *pods))
     assert (verdict and verdict.reason) == reason
 
 
@@ -159,6 +159,6 @@ def test_verdict_on_indexes(made: Job, pods: list[Pod], reason: str | None) -> N
     ],
 )
 def test_job_is_complete_with_enough_successes_and_nobody_at_work(
-    made: Job, pods: list[Pod], active: int, is_complete: bool
+    made: Job, pods: list[WorkloadPod], active: int, is_complete: bool
 ) -> None:
-    assert has_completed(situation(made, *pods), active) is is_complete
+    assert has_completed(context(made, *pods), active) is is_complete

@@ -5,19 +5,19 @@ from typing import Any
 
 import pytest
 
-from podlife.workloads.job.backoff import Backoff
-from podlife.workloads.job.plan import Plan, plan
+from podlife.workloads.job.backoff import PodBackoff
+from podlife.workloads.job.plan import JobPlan, plan
 from podlife.workloads.job.views import Job
-from podlife.workloads.views import Pod
-from tests.unit.workloads.job.made import NOW, ended, job, pod, situation
+from podlife.workloads.views import WorkloadPod
+from tests.unit.workloads.job.made import NOW, context, ended, job, pod
 
 
 def indexed(completions: int, parallelism: int, **spec: Any) -> Job:
     return job(completions=completions, parallelism=parallelism, completionMode="Indexed", **spec)
 
 
-def planned(made: Job, *pods: Pod) -> Plan:
-    return plan(situation(made, *pods))
+def planned(made: Job, *pods: WorkloadPod) -> JobPlan:
+    return plan(context(made, *pods))
 
 
 @pytest.mark.parametrize(
@@ -39,18 +39,18 @@ def planned(made: Job, *pods: Pod) -> Plan:
         (job(parallelism=1000, completions=1000), [], 500),
     ],
 )
-def test_so_many_pods_are_made(made: Job, pods: list[Pod], create: int) -> None:
-    assert planned(made, *pods) == Plan(create=create)
+def test_so_many_pods_are_made(made: Job, pods: list[WorkloadPod], create: int) -> None:
+    assert planned(made, *pods) == JobPlan(create=create)
 
 
 def test_pod_that_failed_is_replaced_after_ten_seconds() -> None:
     made = job(completions=3, parallelism=2)
     failed = pod("Failed", containerStatuses=[ended(1, 4)])
-    assert planned(made, failed) == Plan(wait=timedelta(seconds=6))
+    assert planned(made, failed) == JobPlan(wait=timedelta(seconds=6))
     # What is known from before counts as well.
-    before = Backoff(2, NOW - timedelta(seconds=100))
-    assert plan(situation(made, failed, backoff=before)) == Plan(wait=timedelta(seconds=36))
-    assert planned(made, pod("Failed", containerStatuses=[ended(1, 11)])) == Plan(create=2)
+    before = PodBackoff(2, NOW - timedelta(seconds=100))
+    assert plan(context(made, failed, backoff=before)) == JobPlan(wait=timedelta(seconds=36))
+    assert planned(made, pod("Failed", containerStatuses=[ended(1, 11)])) == JobPlan(create=2)
 
 
 @pytest.mark.parametrize(
@@ -76,9 +76,9 @@ def test_pod_that_failed_is_replaced_after_ten_seconds() -> None:
     ],
 )
 def test_indexes_that_have_no_pod_are_made_the_lowest_first(
-    made: Job, pods: list[Pod], indexes: tuple[int, ...]
+    made: Job, pods: list[WorkloadPod], indexes: tuple[int, ...]
 ) -> None:
-    assert planned(made, *pods) == Plan(create=len(indexes), indexes=indexes)
+    assert planned(made, *pods) == JobPlan(create=len(indexes), indexes=indexes)
 
 
 def test_when_all_indexes_wait_the_first_to_come_decides() -> None:
@@ -87,7 +87,7 @@ def test_when_all_indexes_wait_the_first_to_come_decides() -> None:
         pod("Failed", index=0, containerStatuses=[ended(1, 2)]),
         pod("Failed", index=1, failures=1, containerStatuses=[ended(1, 15)]),
     ]
-    assert planned(made, *pods) == Plan(wait=timedelta(seconds=5))
+    assert planned(made, *pods) == JobPlan(wait=timedelta(seconds=5))
 
 
 def test_surplus_pods_go_those_first_that_have_come_least_far() -> None:
@@ -109,9 +109,9 @@ def test_index_keeps_one_pod_and_pods_without_a_valid_index_go() -> None:
 
 def test_suspended_job_has_no_pods_at_work() -> None:
     pods = [pod(), pod("Pending"), pod("Succeeded"), pod(is_going=True)]
-    assert planned(job(completions=9, parallelism=9, suspend=True), *pods) == Plan(delete=tuple(pods[:2]))
+    assert planned(job(completions=9, parallelism=9, suspend=True), *pods) == JobPlan(delete=tuple(pods[:2]))
 
 
 def test_no_more_than_so_many_are_deleted_at_once() -> None:
     pods = [pod() for _ in range(7)]
-    assert len(plan(situation(job(completions=9, parallelism=1), *pods), most=4).delete) == 4
+    assert len(plan(context(job(completions=9, parallelism=1), *pods), most=4).delete) == 4

@@ -6,7 +6,7 @@ import pytest
 
 from podlife.workloads.job.pod_template import blueprint
 from podlife.workloads.job.pods import TRACKING_FINALIZER
-from tests.unit.workloads.job.made import ended, job, pod, situation
+from tests.unit.workloads.job.made import context, ended, job, pod
 
 INDEX = "batch.kubernetes.io/job-completion-index"
 FAILURES = "batch.kubernetes.io/job-index-failure-count"
@@ -16,7 +16,7 @@ IGNORED = "batch.kubernetes.io/job-index-ignored-failure-count"
 def test_pod_of_a_plain_job_gets_the_finalizer_and_nothing_else() -> None:
     made = job()
     before = copy.deepcopy(made.spec.template)
-    template = blueprint(situation(made)).template
+    template = blueprint(context(made)).template
     assert template["metadata"] == {"labels": {"app": "work"}, "finalizers": [TRACKING_FINALIZER]}
     assert template["spec"] == before["spec"]
     assert made.spec.template == before
@@ -25,7 +25,7 @@ def test_pod_of_a_plain_job_gets_the_finalizer_and_nothing_else() -> None:
 def test_finalizers_of_the_template_stay_and_none_comes_twice() -> None:
     for given in (["mine"], ["mine", TRACKING_FINALIZER]):
         made = job(template={"metadata": {"finalizers": given}, "spec": {}})
-        assert blueprint(situation(made)).template["metadata"]["finalizers"] == ["mine", TRACKING_FINALIZER]
+        assert blueprint(context(made)).template["metadata"]["finalizers"] == ["mine", TRACKING_FINALIZER]
 
 
 def test_pod_of_an_index_knows_it_by_label_annotation_hostname_and_environment() -> None:
@@ -36,7 +36,7 @@ def test_pod_of_an_index_knows_it_by_label_annotation_hostname_and_environment()
     }
     made = job(completions=9, completionMode="Indexed", template={"metadata": {}, "spec": spec})
     before = copy.deepcopy(made.spec.template)
-    drawn = blueprint(situation(made), 3)
+    drawn = blueprint(context(made), 3)
     template = drawn.template
     assert drawn.generate_name == "work-3-"
     assert template["metadata"]["labels"] == {INDEX: "3"} == template["metadata"]["annotations"]
@@ -56,7 +56,7 @@ def test_pod_of_an_index_knows_it_by_label_annotation_hostname_and_environment()
 @pytest.mark.parametrize(("length", "kept"), [(54, 54), (55, 55), (56, 55), (63, 55)])
 def test_long_name_is_cut_so_that_the_index_stays(length: int, kept: int) -> None:
     made = job(metadata={"name": "n" * length}, completions=9, completionMode="Indexed")
-    assert blueprint(situation(made), 3).generate_name == "n" * kept + "-3-"
+    assert blueprint(context(made), 3).generate_name == "n" * kept + "-3-"
 
 
 def test_replacement_in_an_index_carries_how_often_it_has_failed() -> None:
@@ -64,7 +64,7 @@ def test_replacement_in_an_index_carries_how_often_it_has_failed() -> None:
     made = job(completions=9, completionMode="Indexed", backoffLimitPerIndex=5, podFailurePolicy=ignore)
 
     def counts(*pods: object) -> tuple[str | None, str | None]:
-        annotations = blueprint(situation(made, *pods), 3).template["metadata"]["annotations"]  # type: ignore[arg-type]
+        annotations = blueprint(context(made, *pods), 3).template["metadata"]["annotations"]  # type: ignore[arg-type]
         return annotations.get(FAILURES), annotations.get(IGNORED)
 
     assert counts() == ("0", None)

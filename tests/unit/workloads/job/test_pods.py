@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from podlife.workloads.job.pods import completion_index, failures_of_index, finished_at, has_failed
-from podlife.workloads.views import Pod
+from podlife.workloads.views import WorkloadPod
 from tests.unit.workloads.job.made import NOW, ago, ended, job, pod
 
 
@@ -22,7 +22,7 @@ from tests.unit.workloads.job.made import NOW, ago, ended, job, pod
     ],
 )
 def test_pod_that_is_going_has_failed_only_where_it_is_replaced_at_once(
-    made: Pod, replaces_going: bool, replaces_failed: bool
+    made: WorkloadPod, replaces_going: bool, replaces_failed: bool
 ) -> None:
     assert has_failed(made, job(podReplacementPolicy="TerminatingOrFailed").spec) is replaces_going
     assert has_failed(made, job(podReplacementPolicy="Failed").spec) is replaces_failed
@@ -79,7 +79,7 @@ NOT_READY = {"type": "Ready", "status": "False", "lastTransitionTime": ago(20)}
     ],
 )
 def test_end_of_a_pod_is_when_its_containers_ended_or_the_next_best_guess(
-    made: Pod, seconds_ago: float
+    made: WorkloadPod, seconds_ago: float
 ) -> None:
     assert finished_at(made) == NOW - timedelta(seconds=seconds_ago)
 

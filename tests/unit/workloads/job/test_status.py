@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from podlife.workloads.conditions import Condition
+from podlife.workloads.conditions import ConditionDict
 from podlife.workloads.job.finished_condition import COMPLETED
 from podlife.workloads.job.status import (
     Account,
@@ -20,25 +20,25 @@ from podlife.workloads.job.status import (
     with_verdict,
 )
 from podlife.workloads.job.views import Job
-from podlife.workloads.views import Pod
-from tests.unit.workloads.job.made import NOW, ago, ended, job, pod, situation
+from podlife.workloads.views import WorkloadPod
+from tests.unit.workloads.job.made import NOW, ago, context, ended, job, pod
 
 IDLE = Activity(0, 0, 0)
-FAILED = Condition("FailureTarget", "True", "Why", "because")
+FAILED = ConditionDict("FailureTarget", "True", "Why", "because")
 NOTHING: dict[str, Any] = {"ready": 0, "terminating": 0, "uncountedTerminatedPods": {}}
 
 
-def accounted(made: Job, *pods: Pod, verdict: Condition | None = None) -> Account:
-    return account(situation(made, *pods), made.status, IDLE, verdict)
+def accounted(made: Job, *pods: WorkloadPod, verdict: ConditionDict | None = None) -> Account:
+    return account(context(made, *pods), made.status, IDLE, verdict)
 
 
-def uid(one: Pod) -> str:
+def uid(one: WorkloadPod) -> str:
     return one.metadata.uid
 
 
 def test_counts_that_are_zero_are_left_out_but_for_ready_and_terminating() -> None:
     assert accounted(job()).status == NOTHING
-    looked_at = situation(job())
+    looked_at = context(job())
     assert account(looked_at, {}, Activity(3, 2, 1), None).status == {
         "active": 3,
         "ready": 2,
@@ -102,7 +102,7 @@ def test_going_pod_is_counted_when_it_is_replaced() -> None:
 
 @pytest.mark.parametrize(("verdict", "named"), [(FAILED, True), (COMPLETED, False)])
 def test_job_that_ends_lets_all_pods_go_and_counts_them_only_if_it_failed(
-    verdict: Condition, named: bool
+    verdict: ConditionDict, named: bool
 ) -> None:
     running = pod()
     made = accounted(job(), running, verdict=verdict)

@@ -6,7 +6,7 @@ import pytest
 
 from podlife.workloads.job.status import Activity
 from podlife.workloads.job.sync import _next_look, _Step
-from tests.unit.workloads.job.made import ago, job, situation
+from tests.unit.workloads.job.made import ago, context, job
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ from tests.unit.workloads.job.made import ago, job, situation
 def test_deadline_is_waited_for_and_what_is_past_it_is_not_looked_at_without_pause(
     started_ago: int, seconds: float
 ) -> None:
-    late = situation(job({"startTime": ago(started_ago)}, activeDeadlineSeconds=100))
+    late = context(job({"startTime": ago(started_ago)}, activeDeadlineSeconds=100))
     step = _Step(late.job.status, Activity(0, 0, 0))
     again = _next_look(late, step, is_whole=True)
     assert again is not None

@@ -9,7 +9,7 @@ import msgspec
 
 from podlife.api.codec import format_time
 from podlife.workloads.replicaset.views import ReplicaSet
-from podlife.workloads.views import Pod
+from podlife.workloads.views import WorkloadPod
 
 __all__ = ["NOW", "pod", "replica_set"]
 
@@ -24,7 +24,7 @@ def pod(
     ready_for: float | None = None,
     is_going: bool = False,
     **rest: Any,
-) -> Pod:
+) -> WorkloadPod:
     """`ready_for`: ready since so many seconds before NOW."""
     metadata: dict[str, Any] = {"name": name, "namespace": "default", "uid": f"uid-{name}", **rest}
     metadata["labels"] = {"app": "web"} if labels is None else labels
@@ -34,7 +34,7 @@ def pod(
     if ready_for is not None:
         since = format_time(NOW - timedelta(seconds=ready_for))
         status["conditions"] = [{"type": "Ready", "status": "True", "lastTransitionTime": since}]
-    return msgspec.convert({"metadata": metadata, "status": status}, Pod)
+    return msgspec.convert({"metadata": metadata, "status": status}, WorkloadPod)
 
 
 def replica_set(replicas: int = 1, *, status: dict[str, Any] | None = None, **spec: Any) -> ReplicaSet:

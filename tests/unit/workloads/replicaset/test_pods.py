@@ -6,14 +6,14 @@ import pytest
 
 from podlife.api.selectors import label_selector_from_dict
 from podlife.workloads.replicaset.pods import count_labelled, has_other_worth, sort_pods
-from podlife.workloads.views import Pod
+from podlife.workloads.views import WorkloadPod
 from tests.unit.workloads.replicaset.made import pod
 
 LABELS = {"app": "web"}
 SELECTOR = label_selector_from_dict({"matchLabels": LABELS})
 
 
-def names(pods: list[Pod]) -> list[str]:
+def names(pods: list[WorkloadPod]) -> list[str]:
     return [each.metadata.name for each in pods]
 
 
@@ -88,5 +88,7 @@ def test_fully_labelled_are_pods_with_all_labels_of_the_template(
         (pod(ready_for=5), pod(ready_for=5, annotations={"note": "new"}), False),
     ],
 )
-def test_a_change_counts_if_the_pod_ends_or_its_readiness_changes(old: Pod, new: Pod, is_other: bool) -> None:
+def test_a_change_counts_if_the_pod_ends_or_its_readiness_changes(
+    old: WorkloadPod, new: WorkloadPod, is_other: bool
+) -> None:
     assert has_other_worth(old, new) == is_other

@@ -10,9 +10,9 @@ import msgspec
 
 from podlife.api.codec import format_time
 from podlife.workloads.statefulset.identity import identity_labels, pod_name, volumes
-from podlife.workloads.statefulset.plan import Revision, State
-from podlife.workloads.statefulset.views import Claim, StatefulSet, owner_of_set
-from podlife.workloads.views import Pod
+from podlife.workloads.statefulset.plan import StatefulSetState, TemplateRevision
+from podlife.workloads.statefulset.views import StatefulSet, VolumeClaim, owner_of_set
+from podlife.workloads.views import WorkloadPod
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
 SET_UID = "uid-of-set"
@@ -21,7 +21,7 @@ OLD_TEMPLATE = {
     "metadata": {"labels": {"app": "web"}},
     "spec": {"containers": [{"name": "c", "image": "old"}]},
 }
-OLD, NEW = Revision("web-old", OLD_TEMPLATE), Revision("web-new", TEMPLATE)
+OLD, NEW = TemplateRevision("web-old", OLD_TEMPLATE), TemplateRevision("web-new", TEMPLATE)
 DATA = {"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"]}}
 
 
@@ -54,7 +54,7 @@ def pod(
     labels: Mapping[str, str] | None = None,
     uid: str = "",
     **spec: Any,
-) -> Pod:
+) -> WorkloadPod:
     """Running and ready, with all that makes it one of the set, unless said otherwise."""
     name = pod_name(of.metadata.name, ordinal)
     own = {"app": "web", "controller-revision-hash": revision, **identity_labels(name, ordinal)}
@@ -77,7 +77,7 @@ def pod(
             "spec": {"volumes": volumes(of, ordinal), **spec},
             "status": {"phase": phase, "conditions": [condition]},
         },
-        Pod,
+        WorkloadPod,
     )
 
 
@@ -86,7 +86,7 @@ def reference(kind: str, name: str, uid: str, *, controller: bool | None = True)
     return {"apiVersion": version, "kind": kind, "name": name, "uid": uid, "controller": controller}
 
 
-def claim(name: str, *references: Mapping[str, Any], going: bool = False) -> Claim:
+def claim(name: str, *references: Mapping[str, Any], going: bool = False) -> VolumeClaim:
     metadata: dict[str, Any] = {
         "name": name,
         "namespace": "default",
@@ -96,15 +96,15 @@ def claim(name: str, *references: Mapping[str, Any], going: bool = False) -> Cla
     }
     if going:
         metadata["deletionTimestamp"] = format_time(NOW)
-    return msgspec.convert({"metadata": metadata}, Claim)
+    return msgspec.convert({"metadata": metadata}, VolumeClaim)
 
 
 def state(
     of: StatefulSet,
-    *pods: Pod,
-    claims: tuple[Claim, ...] = (),
-    current: Revision = NEW,
-    update: Revision = NEW,
-) -> State:
+    *pods: WorkloadPod,
+    claims: tuple[VolumeClaim, ...] = (),
+    current: TemplateRevision = NEW,
+    update: TemplateRevision = NEW,
+) -> StatefulSetState:
     known = {each.metadata.name: each for each in claims}
-    return State(of, owner_of_set(of), pods, current, update, known.get, NOW)
+    return StatefulSetState(of, owner_of_set(of), pods, current, update, known.get, NOW)

@@ -15,12 +15,12 @@ from podlife.workloads.statefulset.identity import (
     revision_of,
 )
 from podlife.workloads.statefulset.views import owner_of_set
-from podlife.workloads.views import Pod
+from podlife.workloads.views import WorkloadPod
 from tests.unit.workloads.statefulset.objects import DATA, TEMPLATE, pod, stateful_set
 
 
-def named(name: str) -> Pod:
-    return msgspec.convert({"metadata": {"name": name, "namespace": "default"}}, Pod)
+def named(name: str) -> WorkloadPod:
+    return msgspec.convert({"metadata": {"name": name, "namespace": "default"}}, WorkloadPod)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from podlife.workloads.statefulset.plan import (
     DeletePod,
     MendClaims,
     MendPod,
-    Plan,
+    StatefulSetPlan,
     make_plan,
 )
 from tests.unit.workloads.statefulset.objects import (
@@ -35,7 +35,7 @@ def partitioned(partition: int) -> dict[str, Any]:
     return {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": partition}}}
 
 
-def shown(plan: Plan) -> list[str]:
+def shown(plan: StatefulSetPlan) -> list[str]:
     """Each step in a word and the name of its pod."""
     words = []
     for stage in plan.stages:

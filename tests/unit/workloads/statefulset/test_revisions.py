@@ -9,7 +9,7 @@ import msgspec
 
 from podlife.workloads.controller_revisions import ControllerRevision, template_patch
 from podlife.workloads.statefulset.revisions import (
-    Change,
+    RevisionChange,
     as_revision,
     current_revision,
     draft_revision,
@@ -26,29 +26,32 @@ def revision(number: int, template: Any) -> ControllerRevision:
 
 
 def test_a_new_template_needs_a_new_revision() -> None:
-    assert find_revision(stateful_set(), []) == (None, Change.CREATE)
-    assert find_revision(stateful_set(), [revision(1, OLD_TEMPLATE)]) == (None, Change.CREATE)
+    assert find_revision(stateful_set(), []) == (None, RevisionChange.CREATE)
+    assert find_revision(stateful_set(), [revision(1, OLD_TEMPLATE)]) == (None, RevisionChange.CREATE)
 
 
 def test_the_newest_revision_is_used_as_it_is() -> None:
     newest = revision(2, TEMPLATE)
-    assert find_revision(stateful_set(), [revision(1, OLD_TEMPLATE), newest]) == (newest, Change.NONE)
+    assert find_revision(stateful_set(), [revision(1, OLD_TEMPLATE), newest]) == (newest, RevisionChange.NONE)
 
 
 def test_of_two_that_are_equal_the_newest_is_used() -> None:
     newest = revision(2, TEMPLATE)
-    assert find_revision(stateful_set(), [revision(1, TEMPLATE), newest]) == (newest, Change.NONE)
+    assert find_revision(stateful_set(), [revision(1, TEMPLATE), newest]) == (newest, RevisionChange.NONE)
 
 
 def test_a_template_that_was_there_before_is_rolled_back_to() -> None:
     first = revision(1, TEMPLATE)
-    assert find_revision(stateful_set(), [first, revision(2, OLD_TEMPLATE)]) == (first, Change.RENUMBER)
+    assert find_revision(stateful_set(), [first, revision(2, OLD_TEMPLATE)]) == (
+        first,
+        RevisionChange.RENUMBER,
+    )
 
 
 def test_a_revision_that_an_older_server_wrote_in_other_words_is_no_update() -> None:
     written = {**TEMPLATE, "metadata": {**TEMPLATE["metadata"], "creationTimestamp": None}}
     old = revision(1, written)
-    assert find_revision(stateful_set(), [old]) == (old, Change.NONE)
+    assert find_revision(stateful_set(), [old]) == (old, RevisionChange.NONE)
 
 
 def test_a_draft_has_the_next_number_and_says_why() -> None:

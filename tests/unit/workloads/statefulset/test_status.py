@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from podlife.workloads.statefulset.status import Revisions, new_status
+from podlife.workloads.statefulset.status import RevisionNames, new_status
 from tests.unit.workloads.statefulset.objects import NEW, NOW, OLD, pod, stateful_set
 
-UPDATING = Revisions(OLD.name, NEW.name, 0)
-DONE = Revisions(NEW.name, NEW.name, 0)
+UPDATING = RevisionNames(OLD.name, NEW.name, 0)
+DONE = RevisionNames(NEW.name, NEW.name, 0)
 
 
 def test_of_a_set_without_pods_it_says_what_a_server_would_keep() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from podlife.api.codec import Object, format_time
-from podlife.cli.options import format_duration
+from podlife.api.durations import format_duration
 from podlife.cli.printable import as_yaml, printable, printable_lines
 from podlife.podgc.archive import Entry, Log
 from podlife.podgc.archive.reader import Item

@@ -112,9 +112,9 @@ class NodeHealthOptions:
         """What the controller of this name is made with."""
         if name != NODE_LIFECYCLE:
             return {}
-        from podlife.nodehealth import Settings
+        from podlife.nodehealth import NodeHealthSettings
 
-        settings = Settings(
+        settings = NodeHealthSettings(
             monitor_period_seconds=self.node_monitor_period,
             monitor_grace_seconds=self.node_monitor_grace_period,
             startup_grace_seconds=self.node_startup_grace_period,

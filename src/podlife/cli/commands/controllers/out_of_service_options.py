@@ -20,7 +20,7 @@ from podlife.cli.options import parse_duration
 
 if TYPE_CHECKING:
     from podlife.controller import ControlPlane, Runnable
-    from podlife.nodehealth.out_of_service import Check, Portion
+    from podlife.nodehealth.out_of_service import FenceCheck, Portion
 
 __all__ = ["OUT_OF_SERVICE", "OutOfServiceOptions", "make_out_of_service"]
 
@@ -204,7 +204,7 @@ class OutOfServiceOptions:
         )
         return {"settings": settings, "checks": self._checks()}
 
-    def _checks(self) -> list[Check]:
+    def _checks(self) -> list[FenceCheck]:
         from podlife.nodehealth.out_of_service import CommandCheck, ProviderGoneCheck, WebhookCheck
 
         seconds = self.fence_timeout

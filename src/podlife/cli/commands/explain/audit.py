@@ -15,7 +15,7 @@ from pathlib import Path
 
 from podlife.client import Connection
 from podlife.errors import ConfigError
-from podlife.explain import AuditedRequest, Collection
+from podlife.explain import AuditCollection, AuditedRequest
 from podlife.localcluster.state_dir import UpFolder, default_folder
 
 STDIN = "-"
@@ -26,7 +26,7 @@ _MOST_LINE_BYTES = 16 << 20
 def read_audit(source: str, namespace: str, pod: str = "") -> tuple[list[AuditedRequest], list[str]]:
     """What the log tells of a pod, the oldest first, and what of it could not be read. Raises ConfigError for a file
     that is not there or may not be read."""
-    found = Collection(namespace, pod)
+    found = AuditCollection(namespace, pod)
     unread = []
     if source == STDIN:
         _feed(found, sys.stdin.buffer.readline)
@@ -103,7 +103,7 @@ def _opened(path: Path) -> io.BufferedIOBase:
     return gzip.open(path, "rb") if is_packed else path.open("rb")
 
 
-def _feed(found: Collection, read_line: Callable[[int], bytes]) -> None:
+def _feed(found: AuditCollection, read_line: Callable[[int], bytes]) -> None:
     while line := read_line(_MOST_LINE_BYTES):
         if line.endswith(b"\n") or len(line) < _MOST_LINE_BYTES:
             found.add(line)

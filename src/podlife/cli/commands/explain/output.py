@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from podlife.cli.options import format_duration
+from podlife.api.durations import format_duration
 from podlife.cli.output import STRUCTURED, structured
 from podlife.cli.printable import printable
-from podlife.explain import Cause, Explanation, Upcoming, as_dict
+from podlife.explain import Cause, Explanation, UpcomingAction, as_dict
 
 __all__ = ["format_explanation", "format_stuck"]
 
@@ -72,7 +72,7 @@ def _cause(cause: Cause, now: datetime) -> Iterator[str]:
         yield f"    Risk: {remedy.risk}"
 
 
-def _upcoming(each: Upcoming, now: datetime) -> str:
+def _upcoming(each: UpcomingAction, now: datetime) -> str:
     if each.at is None:
         return f"  {each.who} {each.what}"
     seconds = (each.at - now).total_seconds()

@@ -18,15 +18,14 @@ from podlife.api.codec import Object
 from podlife.client import Client
 from podlife.clock import Clock
 from podlife.errors import ApiError
-from podlife.explain import Held, Standing
+from podlife.explain import PolicyHold, PolicyStatus
 from podlife.podgc import Settings
 from podlife.podgc.guards.budget import Guard, Moment, Refusal
 from podlife.podgc.guards.plan_filter import book_for, census_of
 from podlife.podgc.owner_wait.reader import OwnerReader
 from podlife.podgc.owner_wait.status import EndedPod
 from podlife.podgc.owner_wait.step import waiting_for_owner
-from podlife.podgc.planner import Standing as PolicyStanding
-from podlife.podgc.planner import plan, standing_of
+from podlife.podgc.planner import Standing, plan, standing_of
 from podlife.podgc.policy.model import OwnerWait
 from podlife.podgc.settings import Reason
 from podlife.podgc.snapshot import read_index
@@ -46,8 +45,8 @@ class Standings:
         self._clock = clock
         self._settings = settings
         self._owners = OwnerReader(client)
-        self._waiting: dict[str, Held] = {}
-        self._of: Callable[[str, str], Standing | None] = lambda node, uid: None
+        self._waiting: dict[str, PolicyHold] = {}
+        self._of: Callable[[str, str], PolicyStatus | None] = lambda node, uid: None
         self.unread: tuple[str, ...] = ()
 
     async def read(self) -> None:
@@ -62,7 +61,7 @@ class Standings:
         found = replace(plan(index, self._settings, moment.at), census=census_of(index))
         book = book_for(self._settings, found, moment)
 
-        def of(node: str, uid: str) -> Standing | None:
+        def of(node: str, uid: str) -> PolicyStatus | None:
             pod = index.pod(node, uid)
             if pod is None:
                 return None
@@ -86,9 +85,9 @@ class Standings:
         ended = msgspec.convert(pod, EndedPod)
         waiting = await waiting_for_owner(self._owners, ended, wait, now, read_at)
         if waiting is not None:
-            self._waiting[ended.metadata.uid] = Held(waiting.what, waiting.until)
+            self._waiting[ended.metadata.uid] = PolicyHold(waiting.what, waiting.until)
 
-    def __call__(self, pod: Object) -> Standing | None:
+    def __call__(self, pod: Object) -> PolicyStatus | None:
         found = msgspec.convert(pod, Pod)
         uid = found.metadata.uid
         standing = self._of(found.spec.node_name, uid)
@@ -101,10 +100,10 @@ class Standings:
         return next((each.wait_for_owner for each in policy.rules if each.name == rule), None)
 
 
-def _as_told(found: PolicyStanding) -> Standing:
+def _as_told(found: Standing) -> PolicyStatus:
     due_at = None if found.due_at is None or found.due_at == math.inf else _moment(found.due_at)
     is_upstream = found.reason in tuple(Reason)
-    return Standing(
+    return PolicyStatus(
         "" if is_upstream else found.rule,
         found.protected_by,
         found.excluded_by,
@@ -125,8 +124,8 @@ def _moment(seconds: float) -> datetime:
         return datetime.max.replace(tzinfo=UTC)
 
 
-def _held(refusal: Refusal | None) -> Held | None:
+def _held(refusal: Refusal | None) -> PolicyHold | None:
     if refusal is None:
         return None
     command = refusal.lifted_by if refusal.lifted_by.startswith("kubectl ") else ""
-    return Held(refusal.why, refusal.until, command, refusal.guard in _FOR_A_PERSON)
+    return PolicyHold(refusal.why, refusal.until, command, refusal.guard in _FOR_A_PERSON)

@@ -14,9 +14,9 @@ import msgspec
 
 from podlife.api.codec import Object
 from podlife.api.views import Node
-from podlife.explain import Collecting, Rules, Standing
+from podlife.explain import ActionRules, CollectorRule, PolicyStatus
 from podlife.nodehealth.tolerations import evicting_taints, seconds_to_bear
-from podlife.nodehealth.views import Taint, Toleration
+from podlife.nodehealth.views import NodeTaint, Toleration
 from podlife.podgc import PodIndex, Settings
 from podlife.podgc.planner import plan
 from podlife.podgc.settings import Reason
@@ -26,22 +26,22 @@ __all__ = ["acting_rules"]
 
 
 def acting_rules(
-    settings: Settings | None = None, standing: Callable[[Object], Standing | None] = lambda pod: None
-) -> Rules:
+    settings: Settings | None = None, standing: Callable[[Object], PolicyStatus | None] = lambda pod: None
+) -> ActionRules:
     """`standing` is how pods stand with the policy of the settings, where there is one."""
     found = settings or Settings()
     # One pod alone is never over a threshold; and a threshold of 0 or less collects no ended pods.
     # What rules of a policy do is in the standing: this is about upstream's reasons.
     alone = replace(found, collect=found.collect - {Reason.TERMINATED}, policy=None)
 
-    def collect(pod: Object, node: Object | None) -> Collecting | None:
+    def collect(pod: Object, node: Object | None) -> CollectorRule | None:
         known = standing(pod)
         return None if known is not None and known.protected_by else _collecting(alone, pod, node)
 
-    return Rules(collect, _bears, standing)
+    return ActionRules(collect, _bears, standing)
 
 
-def _collecting(settings: Settings, pod: Object, node: Object | None) -> Collecting | None:
+def _collecting(settings: Settings, pod: Object, node: Object | None) -> CollectorRule | None:
     index = PodIndex()
     if node is not None:
         index.put_node(_as(node, Node))
@@ -49,14 +49,14 @@ def _collecting(settings: Settings, pod: Object, node: Object | None) -> Collect
     found = plan(index, settings, 0.0)
     # Decided at an event or at the next pass, whichever comes first.
     for victim in found.victims:
-        return Collecting(str(victim.reason), victim.why, settings.period_seconds)
+        return CollectorRule(str(victim.reason), victim.why, settings.period_seconds)
     for later in found.later:
-        return Collecting(str(later.reason), later.why, later.seconds + settings.period_seconds)
+        return CollectorRule(str(later.reason), later.why, later.seconds + settings.period_seconds)
     return None
 
 
 def _bears(pod: Object, node: Object) -> float | None:
-    taints = [_as(each, Taint) for each in (node.get("spec") or {}).get("taints") or ()]
+    taints = [_as(each, NodeTaint) for each in (node.get("spec") or {}).get("taints") or ()]
     tolerations = [_as(each, Toleration) for each in (pod.get("spec") or {}).get("tolerations") or ()]
     return seconds_to_bear(evicting_taints(taints), tolerations)
 

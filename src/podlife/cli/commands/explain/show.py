@@ -20,11 +20,11 @@ from podlife.clock import Clock, SystemClock
 from podlife.daemons import event_loop as loop
 from podlife.errors import NotFoundError
 from podlife.explain import (
+    ActionRules,
     AuditedRequest,
+    ClusterSnapshot,
     Explanation,
-    Reader,
-    Rules,
-    World,
+    SnapshotReader,
     explain_absent,
     explain_gone_node,
     explain_node,
@@ -91,7 +91,7 @@ async def look_at_pod(
 ) -> Explanation:
     """With settings that have a policy, also how the pod stands with it."""
     standings = await _standings(client, clock, settings)
-    reader = Reader(client, clock, _rules(settings, standings))
+    reader = SnapshotReader(client, clock, _rules(settings, standings))
     try:
         world, pod = await reader.pod(namespace, name)
     except NotFoundError:
@@ -111,12 +111,12 @@ async def _standings(client: Client, clock: Clock, settings: Settings | None) ->
     return standings
 
 
-def _rules(settings: Settings | None, standings: Standings | None) -> Rules:
+def _rules(settings: Settings | None, standings: Standings | None) -> ActionRules:
     return acting_rules(settings) if standings is None else acting_rules(settings, standings)
 
 
 async def look_at_node(client: Client, clock: Clock, name: str) -> Explanation:
-    world, node = await Reader(client, clock, acting_rules()).node(name)
+    world, node = await SnapshotReader(client, clock, acting_rules()).node(name)
     return explain_gone_node(world, name, ()) if node is None else explain_node(world, node)
 
 
@@ -131,7 +131,7 @@ def show_stuck(
     clock, connection = SystemClock(), load_connection(options)
     namespace = "" if is_everywhere else namespace or connection.namespace
 
-    async def read() -> tuple[World, Sequence[Explanation]]:
+    async def read() -> tuple[ClusterSnapshot, Sequence[Explanation]]:
         async with connected(options, connection, rights=_RIGHTS) as client:
             return await find_stuck(client, clock, namespace, settings)
 
@@ -143,10 +143,10 @@ def show_stuck(
 
 async def find_stuck(
     client: Client, clock: Clock, namespace: str = "", settings: Settings | None = None
-) -> tuple[World, Sequence[Explanation]]:
+) -> tuple[ClusterSnapshot, Sequence[Explanation]]:
     """All stuck pods of a namespace or of all, the longest first."""
     standings = await _standings(client, clock, settings)
-    world = await Reader(client, clock, _rules(settings, standings)).everything(namespace)
+    world = await SnapshotReader(client, clock, _rules(settings, standings)).everything(namespace)
     if standings is not None:
         world = replace(world, unread=(*world.unread, *standings.unread))
     stuck = [pod for pod in world.pods if any(cause.is_stuck for cause in pod_causes(world, pod))]

@@ -9,9 +9,9 @@ from datetime import datetime
 from typing import Any
 
 from podlife.api.codec import format_time
+from podlife.api.durations import format_duration
 from podlife.cli.commands.gc.output import columns, counted, where_of
 from podlife.cli.connection import ConnectionOptions, connected, load_connection
-from podlife.cli.options import format_duration
 from podlife.clock import SystemClock
 from podlife.daemons import event_loop as loop
 from podlife.podgc.finalizers.held_pods import HeldPod, NodeState, held_pods

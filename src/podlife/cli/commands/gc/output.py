@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from podlife.api.codec import format_time
-from podlife.cli.options import format_duration
+from podlife.api.durations import format_duration
 from podlife.cli.printable import printable
 from podlife.podgc.guards.budget import Guard
 from podlife.podgc.guards.plan_filter import HeldBack

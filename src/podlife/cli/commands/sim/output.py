@@ -7,7 +7,7 @@ import asyncio
 import sys
 from collections.abc import Callable
 
-from podlife.cli.options import format_duration
+from podlife.api.durations import format_duration
 from podlife.kubelet.hollow import (
     Fleet,
     Scenario,

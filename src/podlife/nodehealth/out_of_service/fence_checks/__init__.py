@@ -1,11 +1,11 @@
-"""Fence checks: who is asked whether a machine is dead.
+"""Fence checks: confirm that a machine is down.
 
-Each is given a `Subject` and answers within its time. Whatever goes wrong with it, it hangs, fails or answers something
-else, is not a confirmation, and never an exception. How many have to confirm it is for the decision.
+A check receives a `FenceSubject` and answers within its timeout. A check that hangs, fails or answers anything else
+is not a confirmation, and never raises. How many confirmations are required is decided in `decision`.
 """
 
-from podlife.nodehealth.out_of_service.fence_checks.check import Check, Subject
+from podlife.nodehealth.out_of_service.fence_checks.check import FenceCheck, FenceSubject
 from podlife.nodehealth.out_of_service.fence_checks.command import CommandCheck, ProviderGoneCheck
 from podlife.nodehealth.out_of_service.fence_checks.webhook import WebhookCheck
 
-__all__ = ["Check", "CommandCheck", "ProviderGoneCheck", "Subject", "WebhookCheck"]
+__all__ = ["CommandCheck", "FenceCheck", "FenceSubject", "ProviderGoneCheck", "WebhookCheck"]

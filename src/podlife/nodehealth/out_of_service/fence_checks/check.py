@@ -1,5 +1,6 @@
-"""What a fence check is, and what it is told of the node. All that it is told comes from the node itself, which may be
-anybody's: it goes nowhere as anything but a value."""
+"""Interface of a fence check, and what it receives about the node. These values come from the node and are untrusted:
+they are only passed as values.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from podlife.nodehealth.out_of_service.facts import Answer
-
-__all__ = ["Check", "Subject", "shown"]
+from podlife.nodehealth.out_of_service.facts import FenceAnswer
 
 _MOST_SHOWN = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class FenceSubject:
     name: str
     uid: str
     provider_id: str = ""
@@ -36,8 +35,8 @@ class Subject:
         }
 
 
-class Check(Protocol):
-    """`kind` stands in metrics, `name` is for people."""
+class FenceCheck(Protocol):
+    """`kind` is the metric label, `name` is for messages."""
 
     @property
     def kind(self) -> str: ...
@@ -45,12 +44,12 @@ class Check(Protocol):
     @property
     def name(self) -> str: ...
 
-    async def ask(self, subject: Subject) -> Answer:
+    async def ask(self, subject: FenceSubject) -> FenceAnswer:
         """Never raises, but for a cancellation; comes back within its time."""
 
 
 def shown(text: bytes | str) -> str:
-    """The first line of what somebody else said, in letters that can be shown, and not too many of them."""
+    """The first line of untrusted output, printable and bounded."""
     whole = text.decode(errors="replace") if isinstance(text, bytes) else text
     line = next((each.strip() for each in whole.splitlines() if each.strip()), "")
     return "".join(letter if letter.isprintable() else "?" for letter in line[:_MOST_SHOWN])

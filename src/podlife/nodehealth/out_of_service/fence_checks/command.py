@@ -1,16 +1,15 @@
-"""Fence checks that are programs of the user's: one that confirms by its exit code, one that says whether a provider
-has the machine at all."""
+"""Fence checks that run a user's program: one confirms by exit code, one reports whether the provider has the
+machine.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import PurePath
 
-from podlife.nodehealth.out_of_service.facts import Answer, Result
-from podlife.nodehealth.out_of_service.fence_checks.check import Subject, shown
+from podlife.nodehealth.out_of_service.facts import FenceAnswer, FenceResult
+from podlife.nodehealth.out_of_service.fence_checks.check import FenceSubject, shown
 from podlife.nodehealth.out_of_service.fence_checks.program import MOST_OUTPUT, Ended, run_program
-
-__all__ = ["CommandCheck", "ProviderGoneCheck"]
 
 _GONE, _EXISTS = "gone", "exists"
 
@@ -23,24 +22,24 @@ class _Program:
         self._seconds = seconds
         self.name = f"{self.kind} {PurePath(self._argv[0]).name}"
 
-    def _answer(self, result: Result, text: str = "") -> Answer:
-        return Answer(self.name, result, text)
+    def _answer(self, result: FenceResult, text: str = "") -> FenceAnswer:
+        return FenceAnswer(self.name, result, text)
 
-    async def _run(self, subject: Subject, *arguments: str) -> Ended | Answer:
+    async def _run(self, subject: FenceSubject, *arguments: str) -> Ended | FenceAnswer:
         """What it ended with; or why it says nothing."""
         if any(each.startswith("-") for each in arguments):
             # It would be an option to the program, chosen by the node.
             return self._answer(
-                Result.FAILED, "what the node says of itself cannot be an argument: it begins with -"
+                FenceResult.FAILED, "what the node says of itself cannot be an argument: it begins with -"
             )
         try:
             ended = await run_program((*self._argv, *arguments), subject.environment, seconds=self._seconds)
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else None
-            return self._answer(Result.FAILED, f"it cannot be run: {reason or error}")
+            return self._answer(FenceResult.FAILED, f"it cannot be run: {reason or error}")
         if ended.code is None:
             why = f", and printed more than {MOST_OUTPUT} bytes" if ended.is_full else ""
-            return self._answer(Result.TIMEOUT, f"it did not end within {self._seconds:g} s{why}")
+            return self._answer(FenceResult.TIMEOUT, f"it did not end within {self._seconds:g} s{why}")
         return ended
 
 
@@ -50,13 +49,13 @@ class CommandCheck(_Program):
 
     kind = "command"
 
-    async def ask(self, subject: Subject) -> Answer:
+    async def ask(self, subject: FenceSubject) -> FenceAnswer:
         ended = await self._run(subject, *subject.arguments)
-        if isinstance(ended, Answer):
+        if isinstance(ended, FenceAnswer):
             return ended
         if ended.code == 0:
-            return self._answer(Result.DEAD)
-        return self._answer(Result.NOT_DEAD, _how(ended))
+            return self._answer(FenceResult.DEAD)
+        return self._answer(FenceResult.NOT_DEAD, _how(ended))
 
 
 class ProviderGoneCheck(_Program):
@@ -66,22 +65,22 @@ class ProviderGoneCheck(_Program):
 
     kind = "provider-gone"
 
-    async def ask(self, subject: Subject) -> Answer:
+    async def ask(self, subject: FenceSubject) -> FenceAnswer:
         if not subject.provider_id:
-            return self._answer(Result.FAILED, "the node has no providerID")
+            return self._answer(FenceResult.FAILED, "the node has no providerID")
         ended = await self._run(subject, subject.provider_id)
-        if isinstance(ended, Answer):
+        if isinstance(ended, FenceAnswer):
             return ended
         if ended.code != 0:
-            return self._answer(Result.FAILED, _how(ended))
+            return self._answer(FenceResult.FAILED, _how(ended))
         match ended.out.strip().decode(errors="replace"):
             case "gone":
-                return self._answer(Result.DEAD)
+                return self._answer(FenceResult.DEAD)
             case "exists":
-                return self._answer(Result.NOT_DEAD, "the provider has the machine")
+                return self._answer(FenceResult.NOT_DEAD, "the provider has the machine")
             case other:
                 return self._answer(
-                    Result.FAILED, f"it printed {shown(other)!r}, neither {_GONE} nor {_EXISTS}"
+                    FenceResult.FAILED, f"it printed {shown(other)!r}, neither {_GONE} nor {_EXISTS}"
                 )
 
 

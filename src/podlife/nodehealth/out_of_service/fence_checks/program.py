@@ -1,7 +1,7 @@
-"""A program run to its end, within bounds: no shell, nothing on its standard input, a time, and so much output.
+"""Runs a program with limits: no shell, no standard input, a timeout, bounded output.
 
-Whatever happens, also when whoever waits is cancelled, its whole process group has been killed when this comes back:
-nothing of it is left that holds a file or a lock.
+When `run_program` returns or is cancelled, the whole process group has been killed: nothing is left that holds a file
+or a lock.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ import signal
 from asyncio.subprocess import DEVNULL, Process
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-
-__all__ = ["MOST_OUTPUT", "Ended", "run_program"]
 
 MOST_OUTPUT = 64 * 1024
 # How long a killed process may take to be gone.
@@ -28,7 +26,7 @@ class Ended:
     code: int | None
     out: bytes
     err: bytes
-    # It had printed more than is read: then it waits for somebody to read the rest, and nobody does.
+    # It printed more than the limit and blocks because the rest is not read.
     is_full: bool
 
 
@@ -40,7 +38,7 @@ async def run_program(argv: Sequence[str], environment: Mapping[str, str], *, se
             *argv,
             env={**os.environ, **environment},
             stdin=DEVNULL,
-            # Pipes of our own: the library's are waited for until whoever inherited them has ended, too.
+            # Own pipes: asyncio's are waited for until every process that inherited them has ended.
             stdout=out.writing,
             stderr=err.writing,
             start_new_session=True,
@@ -84,7 +82,7 @@ class _Output:
         self._loop.add_reader(self._reading, self._take)
 
     def taken(self) -> bytes:
-        """With what had come and nobody had read yet."""
+        """Including data that had arrived and was not read yet."""
         self._take()
         return self._text
 

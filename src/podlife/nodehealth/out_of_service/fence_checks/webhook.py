@@ -1,6 +1,6 @@
-"""A fence check that is somebody's web service: asked with a POST, answers {"dead": true} or anything else.
+"""Fence check by webhook: a POST that is answered with {"dead": true} or anything else.
 
-Redirects are not followed, and an answer is read up to a bound: who answers for a machine is who was named.
+Redirects are not followed and responses are bounded: only the configured endpoint can confirm.
 """
 
 from __future__ import annotations
@@ -8,10 +8,8 @@ from __future__ import annotations
 from urllib.parse import urlsplit
 
 from podlife.api.codec import decode_object, encode
-from podlife.nodehealth.out_of_service.facts import Answer, Result
-from podlife.nodehealth.out_of_service.fence_checks.check import Subject, shown
-
-__all__ = ["WebhookCheck"]
+from podlife.nodehealth.out_of_service.facts import FenceAnswer, FenceResult
+from podlife.nodehealth.out_of_service.fence_checks.check import FenceSubject, shown
 
 _MOST_ANSWER = 64 * 1024
 
@@ -27,30 +25,30 @@ class WebhookCheck:
         # The rest of an address may be a secret.
         self.name = f"{self.kind} {urlsplit(url).hostname}"
 
-    async def ask(self, subject: Subject) -> Answer:
+    async def ask(self, subject: FenceSubject) -> FenceAnswer:
         import aiohttp
 
         try:
             status, body = await self._post(subject)
         except TimeoutError:
-            return self._answer(Result.TIMEOUT, f"no answer within {self._seconds:g} s")
+            return self._answer(FenceResult.TIMEOUT, f"no answer within {self._seconds:g} s")
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            return self._answer(Result.FAILED, f"no answer: {shown(_reason(error))}")
+            return self._answer(FenceResult.FAILED, f"no answer: {shown(_reason(error))}")
         if not 200 <= status < 300:
-            return self._answer(Result.FAILED, f"it answered with {status}")
+            return self._answer(FenceResult.FAILED, f"it answered with {status}")
         if len(body) > _MOST_ANSWER:
-            return self._answer(Result.FAILED, f"its answer is longer than {_MOST_ANSWER} bytes")
+            return self._answer(FenceResult.FAILED, f"its answer is longer than {_MOST_ANSWER} bytes")
         try:
             dead = decode_object(body).get("dead")
         except ValueError:
-            return self._answer(Result.FAILED, "its answer is no JSON object")
+            return self._answer(FenceResult.FAILED, "its answer is no JSON object")
         if dead is True:
-            return self._answer(Result.DEAD)
+            return self._answer(FenceResult.DEAD)
         if dead is False:
-            return self._answer(Result.NOT_DEAD, "it says that the machine is not dead")
-        return self._answer(Result.FAILED, 'its answer has no "dead" that is true or false')
+            return self._answer(FenceResult.NOT_DEAD, "it says that the machine is not dead")
+        return self._answer(FenceResult.FAILED, 'its answer has no "dead" that is true or false')
 
-    async def _post(self, subject: Subject) -> tuple[int, bytes]:
+    async def _post(self, subject: FenceSubject) -> tuple[int, bytes]:
         import aiohttp
 
         node = {
@@ -78,8 +76,8 @@ class WebhookCheck:
                 body += piece
             return answer.status, body
 
-    def _answer(self, result: Result, text: str = "") -> Answer:
-        return Answer(self.name, result, text)
+    def _answer(self, result: FenceResult, text: str = "") -> FenceAnswer:
+        return FenceAnswer(self.name, result, text)
 
 
 def _reason(error: Exception) -> str:

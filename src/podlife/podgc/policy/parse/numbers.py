@@ -11,31 +11,16 @@ from decimal import Decimal
 
 import yaml
 
+from podlife.api.durations import DURATION_WITH_DAYS, MAX_SECONDS, NUMBER, parse_duration_with_days
 from podlife.podgc.policy.parse.values import kind_of, shown, wrong_kind
 from podlife.podgc.policy.parse.yaml_nodes import Node, Notes, is_told
 
-__all__ = ["CLOCK", "DURATION", "SHARE", "read_clock", "read_duration", "read_number", "read_share"]
+__all__ = ["CLOCK", "SHARE", "read_clock", "read_duration", "read_number", "read_share"]
 
-_UNITS = {
-    "ns": 1e-9,
-    "us": 1e-6,
-    "µs": 1e-6,
-    "μs": 1e-6,
-    "ms": 1e-3,
-    "s": 1.0,
-    "m": 60.0,
-    "h": 3600.0,
-    "d": 86_400.0,
-}
-_NUMBER = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)"
-_PART = re.compile(rf"({_NUMBER})({'|'.join(_UNITS)})")
-# The same texts for the schema, which is why they begin and end with their anchors.
-DURATION = rf"^(?:0|(?:{_NUMBER}(?:{'|'.join(_UNITS)}))+)$"
+# Also used in the JSON schema, hence the anchors.
 SHARE = r"^(?!0*\.?0*%)(?:100(?:\.0+)?|[0-9]{1,2}(?:\.[0-9]+)?)%$"
 CLOCK = r"^(?:[01][0-9]|2[0-3]):[0-5][0-9]$"
 _DIGITS = re.compile(r"-?(?:0|[1-9][0-9]{0,17})")
-# What Go's durations can hold, some 292 years.
-_MOST_SECONDS = 2.0**63 / 1e9
 
 
 def read_number(notes: Notes, node: Node, path: str, least: int, why_least: str = "") -> int | None:
@@ -66,9 +51,9 @@ def read_duration(notes: Notes, node: Node, path: str) -> float | None:
     text = _raw(notes, node, path, "a length of time: write 40s, 1h30m or 7d")
     if text is None:
         return None
-    if re.fullmatch(DURATION, text):
-        seconds = sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text))
-        if seconds < _MOST_SECONDS:
+    seconds = parse_duration_with_days(text)
+    if seconds is not None:
+        if seconds < MAX_SECONDS:
             return seconds
         notes.add(node, f"{path} {shown(text)} is longer than anybody waits: write at most 106751d")
         return None
@@ -77,14 +62,14 @@ def read_duration(notes: Notes, node: Node, path: str) -> float | None:
 
 
 def _duration_instead(text: str) -> str:
-    if re.fullmatch(_NUMBER, text):
+    if re.fullmatch(NUMBER, text):
         return f"it has no unit; write {text}s, {text}m, {text}h or {text}d"
     if text.startswith("-"):
         return "it lies in the past; write how long to wait"
     if match := re.fullmatch(r"([0-9]+):([0-9]{2})(?::([0-9]{2}))?", text):
         hours, minutes, seconds = match.groups()
         return f"write {int(hours)}h{int(minutes)}m{f'{int(seconds)}s' if seconds else ''}"
-    if re.fullmatch(DURATION, joined := "".join(text.split())):
+    if re.fullmatch(DURATION_WITH_DAYS, joined := "".join(text.split())):
         return f"write {joined}, without spaces"
     if match := re.fullmatch(r"([0-9]+) *w(?:eeks?)?", text):
         return f"write {int(match[1]) * 7}d"
@@ -101,7 +86,7 @@ def read_share(notes: Notes, node: Node, path: str) -> float | None:
     if re.fullmatch(SHARE, text):
         return float(Decimal(text[:-1]) / 100)
     number = text.removesuffix("%").strip()
-    if not re.fullmatch(_NUMBER, number):
+    if not re.fullmatch(NUMBER, number):
         notes.add(node, f"{path} {shown(text)} is no percentage: write it as 50%")
     elif Decimal(number) == 0:
         notes.add(

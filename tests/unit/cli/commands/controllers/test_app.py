@@ -125,7 +125,7 @@ async def test_every_controller_is_made_and_all_its_numbers_are_shown() -> None:
         assert read("workqueue_depth", {"name": queue}) == 0
     workers = {"controller": "replicaset-controller"}
     assert read("podlife_controller_active_workers", workers) == 0
-    pods = {"resource": "pods", "view": "podlife.workloads.views.Pod"}
+    pods = {"resource": "pods", "view": "podlife.workloads.views.WorkloadPod"}
     assert read("podlife_informer_live", pods) == 0
     assert read("podlife_informer_objects", pods) == 0
     assert read("podlife_informer_lists_total", pods) == 0

@@ -11,7 +11,7 @@ from podlife.cli.commands.controllers.nodehealth_options import NodeHealthOption
 from podlife.client import Client, InProcessTransport
 from podlife.controller import ControlPlane
 from podlife.daemons.catalog import choose
-from podlife.nodehealth import Settings
+from podlife.nodehealth import NodeHealthSettings
 from podlife.nodehealth.zones import ZoneCount
 from podlife.wire import Request, Response
 from tests.real_parts import ROOT
@@ -33,7 +33,7 @@ def test_one_word_names_both_and_leaves_out_both() -> None:
 
 def test_without_flags_the_settings_are_the_defaults() -> None:
     options = NodeHealthOptions()
-    assert options.of("node-lifecycle-controller") == {"settings": Settings()}
+    assert options.of("node-lifecycle-controller") == {"settings": NodeHealthSettings()}
     assert options.of("taint-eviction-controller") == options.of("replicaset-controller") == {}
 
 

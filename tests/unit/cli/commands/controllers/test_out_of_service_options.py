@@ -155,7 +155,7 @@ def test_as_a_process_it_refuses_to_start_without_a_fence_check() -> None:
 
 
 async def test_who_makes_it_without_a_fence_check_is_refused_too() -> None:
-    with pytest.raises(ConfigError, match="has no fence check"):
+    with pytest.raises(ConfigError, match="requires at least one fence check"):
         OutOfServiceController(plane(), checks=[])
     for require in (0, 2):
         with pytest.raises(ConfigError, match=f"{require} fence checks are required, there are 1"):
@@ -189,7 +189,7 @@ async def test_its_numbers_are_shown_and_on_the_page() -> None:
 
 
 def test_the_page_has_every_flag_with_its_default_and_every_reason() -> None:
-    from podlife.nodehealth.out_of_service.decision import Reason
+    from podlife.nodehealth.out_of_service.decision import RefusalReason
 
     page = (ROOT / "docs" / "out-of-service.md").read_text()
     shown = podlife("controllers", "run", "--help", COLUMNS="300").stdout
@@ -197,5 +197,5 @@ def test_the_page_has_every_flag_with_its_default_and_every_reason() -> None:
     assert len(flags) == 12
     for flag in flags:
         assert f"`{flag}" in page, flag
-    for reason in set(Reason) - {Reason.READY, Reason.FREED}:
+    for reason in set(RefusalReason) - {RefusalReason.READY, RefusalReason.FREED}:
         assert f"| `{reason}` |" in page, reason

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from podlife.nodehealth.out_of_service import CommandCheck, ProviderGoneCheck, Result, Subject
+from podlife.nodehealth.out_of_service import CommandCheck, FenceResult, FenceSubject, ProviderGoneCheck
 from podlife.nodehealth.out_of_service.fence_checks.program import MOST_OUTPUT
 from tests.moved_time import use_up
 
-SUBJECT = Subject("n1", "u1", "aws:///i-1", ("10.0.0.1", "fd00::1"), 300.0)
+SUBJECT = FenceSubject("n1", "u1", "aws:///i-1", ("10.0.0.1", "fd00::1"), 300.0)
 
 
 def command(script: str, seconds: float = 60.0) -> CommandCheck:
@@ -29,7 +29,7 @@ def provider(script: str, seconds: float = 60.0) -> ProviderGoneCheck:
 
 async def test_exit_code_0_confirms_it() -> None:
     answer = await command("exit 0").ask(SUBJECT)
-    assert (answer.check, answer.result) == ("command sh", Result.DEAD)
+    assert (answer.check, answer.result) == ("command sh", FenceResult.DEAD)
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ async def test_exit_code_0_confirms_it() -> None:
 )
 async def test_any_other_end_does_not(script: str, text: str) -> None:
     answer = await command(script).ask(SUBJECT)
-    assert (answer.result, answer.text) == (Result.NOT_DEAD, text)
+    assert (answer.result, answer.text) == (FenceResult.NOT_DEAD, text)
 
 
 async def test_it_is_told_of_the_node_by_arguments_and_environment(tmp_path: Path) -> None:
@@ -53,10 +53,10 @@ async def test_it_is_told_of_the_node_by_arguments_and_environment(tmp_path: Pat
         f'printf "%s|" "$@" "$PODLIFE_NODE_NAME" "$PODLIFE_NODE_UID" "$PODLIFE_NODE_PROVIDER_ID" '
         f'"$PODLIFE_NODE_INTERNAL_IPS" > {shlex.quote(str(out))}'
     )
-    assert (await command(script).ask(SUBJECT)).result is Result.DEAD
+    assert (await command(script).ask(SUBJECT)).result is FenceResult.DEAD
     told = ["n1", "u1", "aws:///i-1", "10.0.0.1,fd00::1"]
     assert out.read_text().split("|")[:-1] == told * 2
-    await command(script).ask(Subject("n1", "u1"))
+    await command(script).ask(FenceSubject("n1", "u1"))
     assert out.read_text().split("|")[:4] == ["n1", "u1", "", ""]
 
 
@@ -64,20 +64,20 @@ async def test_no_shell_reads_what_the_node_says() -> None:
     check = CommandCheck(
         [sys.executable, "-c", "import sys; sys.exit(sys.argv[3] != '; rm -rf $HOME `x`')"], seconds=60
     )
-    assert (await check.ask(Subject("n1", "u1", "; rm -rf $HOME `x`"))).result is Result.DEAD
+    assert (await check.ask(FenceSubject("n1", "u1", "; rm -rf $HOME `x`"))).result is FenceResult.DEAD
 
 
 @pytest.mark.parametrize("provider_id", ["--force", "-x", "a\0b"])
 async def test_a_node_cannot_give_the_program_options(provider_id: str) -> None:
-    subject = Subject("n1", "u1", provider_id)
-    assert (await command("exit 0").ask(subject)).result is Result.FAILED
-    assert (await provider("echo gone").ask(subject)).result is Result.FAILED
+    subject = FenceSubject("n1", "u1", provider_id)
+    assert (await command("exit 0").ask(subject)).result is FenceResult.FAILED
+    assert (await provider("echo gone").ask(subject)).result is FenceResult.FAILED
 
 
 @pytest.mark.parametrize("argv", [["/no/such/program"], ["/"], ["/etc/passwd"]])
 async def test_a_program_that_cannot_be_started_confirms_nothing(argv: list[str]) -> None:
     answer = await CommandCheck(argv, seconds=60).ask(SUBJECT)
-    assert answer.result is Result.FAILED
+    assert answer.result is FenceResult.FAILED
     assert answer.text.startswith("it cannot be run: ")
 
 
@@ -108,7 +108,7 @@ async def test_one_that_hangs_confirms_nothing_and_is_killed_with_all_it_has_sta
     await _is_there(pids)
     await use_up(600, asking)
     answer = await asking
-    assert (answer.result, answer.text) == (Result.TIMEOUT, "it did not end within 600 s")
+    assert (answer.result, answer.text) == (FenceResult.TIMEOUT, "it did not end within 600 s")
     for pid in pids.read_text().split():
         assert await _ends(int(pid))
 
@@ -117,7 +117,7 @@ async def test_what_a_good_end_leaves_running_is_killed_and_not_waited_for(tmp_p
     """It holds the pipe that the program printed into."""
     pids = tmp_path / "pids"
     answer = await command(f"sleep 600 & echo $! > {shlex.quote(str(pids))}; exit 0").ask(SUBJECT)
-    assert answer.result is Result.DEAD
+    assert answer.result is FenceResult.DEAD
     assert await _ends(int(pids.read_text()))
 
 
@@ -135,14 +135,14 @@ async def test_who_is_cancelled_leaves_nothing_running(tmp_path: Path) -> None:
 
 async def test_output_is_read_up_to_a_bound_and_more_of_it_confirms_nothing(tmp_path: Path) -> None:
     few = await command(f"head -c {MOST_OUTPUT - 1} /dev/zero").ask(SUBJECT)
-    assert few.result is Result.DEAD
+    assert few.result is FenceResult.DEAD
     printed = tmp_path / "printed"
     script = f"head -c {MOST_OUTPUT + 1000} /dev/zero; touch {shlex.quote(str(printed))}; cat /dev/zero"
     asking = asyncio.get_running_loop().create_task(command(script, seconds=600).ask(SUBJECT))
     await _is_there(printed)
     await use_up(600, asking)
     many = await asking
-    assert many.result is Result.TIMEOUT
+    assert many.result is FenceResult.TIMEOUT
     assert "printed more than 65536 bytes" in many.text
 
 
@@ -157,7 +157,7 @@ async def test_no_descriptor_is_left_open() -> None:
 
 
 async def test_its_standard_input_is_empty() -> None:
-    assert (await command('test -z "$(cat)"').ask(SUBJECT)).result is Result.DEAD
+    assert (await command('test -z "$(cat)"').ask(SUBJECT)).result is FenceResult.DEAD
 
 
 # Whether a provider has the machine
@@ -166,22 +166,22 @@ async def test_its_standard_input_is_empty() -> None:
 @pytest.mark.parametrize(
     ("script", "result"),
     [
-        ("echo gone", Result.DEAD),
-        ("printf ' gone\n\n'", Result.DEAD),
-        ("echo exists", Result.NOT_DEAD),
-        ("echo Gone", Result.FAILED),
-        ("echo gone exists", Result.FAILED),
-        ("true", Result.FAILED),
-        ("echo gone; exit 1", Result.FAILED),
-        ("echo gone >&2", Result.FAILED),
-        ('test "$1" = aws:///i-1 && echo gone', Result.DEAD),
-        ('test "$#" = 1 && echo gone', Result.DEAD),
+        ("echo gone", FenceResult.DEAD),
+        ("printf ' gone\n\n'", FenceResult.DEAD),
+        ("echo exists", FenceResult.NOT_DEAD),
+        ("echo Gone", FenceResult.FAILED),
+        ("echo gone exists", FenceResult.FAILED),
+        ("true", FenceResult.FAILED),
+        ("echo gone; exit 1", FenceResult.FAILED),
+        ("echo gone >&2", FenceResult.FAILED),
+        ('test "$1" = aws:///i-1 && echo gone', FenceResult.DEAD),
+        ('test "$#" = 1 && echo gone', FenceResult.DEAD),
     ],
 )
-async def test_only_the_word_gone_with_exit_code_0_confirms_it(script: str, result: Result) -> None:
+async def test_only_the_word_gone_with_exit_code_0_confirms_it(script: str, result: FenceResult) -> None:
     assert (await provider(script).ask(SUBJECT)).result is result
 
 
 async def test_a_node_without_a_provider_id_is_never_confirmed() -> None:
-    answer = await provider("echo gone").ask(Subject("n1", "u1"))
-    assert (answer.result, answer.text) == (Result.FAILED, "the node has no providerID")
+    answer = await provider("echo gone").ask(FenceSubject("n1", "u1"))
+    assert (answer.result, answer.text) == (FenceResult.FAILED, "the node has no providerID")

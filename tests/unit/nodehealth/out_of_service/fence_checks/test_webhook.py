@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from podlife.nodehealth.out_of_service import Answer, Result, Subject, WebhookCheck
+from podlife.nodehealth.out_of_service import FenceAnswer, FenceResult, FenceSubject, WebhookCheck
 from tests.real_parts import free_port
 
-SUBJECT = Subject("n1", "u1", "aws:///i-1", ("10.0.0.1",), 301.7)
+SUBJECT = FenceSubject("n1", "u1", "aws:///i-1", ("10.0.0.1",), 301.7)
 Handle = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -33,7 +33,7 @@ async def serving(handle: Handle) -> AsyncIterator[str]:
         await runner.cleanup()
 
 
-async def asked(handle: Handle, seconds: float = 60.0) -> Answer:
+async def asked(handle: Handle, seconds: float = 60.0) -> FenceAnswer:
     async with serving(handle) as url:
         return await WebhookCheck(url, seconds=seconds).ask(SUBJECT)
 
@@ -53,7 +53,7 @@ async def test_it_is_asked_with_all_that_is_known_of_the_node() -> None:
         return web.json_response({"dead": True, "since": "yesterday"})
 
     answer = await asked(handle)
-    assert (answer.check, answer.result) == ("webhook 127.0.0.1", Result.DEAD)
+    assert (answer.check, answer.result) == ("webhook 127.0.0.1", FenceResult.DEAD)
     node = {"name": "n1", "uid": "u1", "providerID": "aws:///i-1", "internalIPs": ["10.0.0.1"]}
     assert seen == [("POST", "application/json", {"node": node, "notReadySeconds": 302})]
 
@@ -61,22 +61,22 @@ async def test_it_is_asked_with_all_that_is_known_of_the_node() -> None:
 @pytest.mark.parametrize(
     ("status", "text", "result"),
     [
-        (202, '{"dead": true}', Result.DEAD),
-        (200, '{"dead": false}', Result.NOT_DEAD),
-        (200, '{"dead": "true"}', Result.FAILED),
-        (200, '{"dead": 1}', Result.FAILED),
-        (200, "{}", Result.FAILED),
-        (200, "[true]", Result.FAILED),
-        (200, "true", Result.FAILED),
-        (200, "", Result.FAILED),
-        (200, '{"dead": true', Result.FAILED),
-        (200, "[" * 50_000, Result.FAILED),
-        (404, '{"dead": true}', Result.FAILED),
-        (500, '{"dead": true}', Result.FAILED),
-        (200, '{"dead": true, "why": "' + "x" * 70_000 + '"}', Result.FAILED),
+        (202, '{"dead": true}', FenceResult.DEAD),
+        (200, '{"dead": false}', FenceResult.NOT_DEAD),
+        (200, '{"dead": "true"}', FenceResult.FAILED),
+        (200, '{"dead": 1}', FenceResult.FAILED),
+        (200, "{}", FenceResult.FAILED),
+        (200, "[true]", FenceResult.FAILED),
+        (200, "true", FenceResult.FAILED),
+        (200, "", FenceResult.FAILED),
+        (200, '{"dead": true', FenceResult.FAILED),
+        (200, "[" * 50_000, FenceResult.FAILED),
+        (404, '{"dead": true}', FenceResult.FAILED),
+        (500, '{"dead": true}', FenceResult.FAILED),
+        (200, '{"dead": true, "why": "' + "x" * 70_000 + '"}', FenceResult.FAILED),
     ],
 )
-async def test_only_a_2xx_with_dead_true_confirms_it(status: int, text: str, result: Result) -> None:
+async def test_only_a_2xx_with_dead_true_confirms_it(status: int, text: str, result: FenceResult) -> None:
     answer = await asked(answering(status, text))
     assert answer.result is result
     assert "secret" not in answer.text
@@ -93,7 +93,7 @@ async def test_a_redirect_is_not_followed(status: int) -> None:
         return web.json_response({"dead": True})
 
     answer = await asked(handle)
-    assert (answer.result, answer.text) == (Result.FAILED, f"it answered with {status}")
+    assert (answer.result, answer.text) == (FenceResult.FAILED, f"it answered with {status}")
     assert paths == ["/dead"]
 
 
@@ -103,7 +103,7 @@ async def test_no_answer_in_time_confirms_nothing() -> None:
         return web.json_response({"dead": True})
 
     answer = await asked(hang, seconds=0.2)
-    assert (answer.result, answer.text) == (Result.TIMEOUT, "no answer within 0.2 s")
+    assert (answer.result, answer.text) == (FenceResult.TIMEOUT, "no answer within 0.2 s")
 
 
 async def test_an_answer_that_never_ends_confirms_nothing() -> None:
@@ -114,7 +114,7 @@ async def test_an_answer_that_never_ends_confirms_nothing() -> None:
         await asyncio.sleep(60)
         return response
 
-    assert (await asked(drip, seconds=0.2)).result is Result.TIMEOUT
+    assert (await asked(drip, seconds=0.2)).result is FenceResult.TIMEOUT
 
 
 async def test_an_answer_that_is_endless_is_not_read_to_its_end() -> None:
@@ -125,7 +125,7 @@ async def test_an_answer_that_is_endless_is_not_read_to_its_end() -> None:
             await response.write(b"x" * 65_536)
 
     answer = await asked(flood)
-    assert (answer.result, answer.text) == (Result.FAILED, "its answer is longer than 65536 bytes")
+    assert (answer.result, answer.text) == (FenceResult.FAILED, "its answer is longer than 65536 bytes")
 
 
 async def test_a_connection_that_breaks_or_is_refused_confirms_nothing() -> None:
@@ -134,10 +134,10 @@ async def test_a_connection_that_breaks_or_is_refused_confirms_nothing() -> None
         request.transport.abort()
         return web.Response()
 
-    assert (await asked(cut)).result is Result.FAILED
+    assert (await asked(cut)).result is FenceResult.FAILED
     url = f"http://127.0.0.1:{free_port()}/dead?key=secret"
     answer = await WebhookCheck(url, seconds=60).ask(SUBJECT)
-    assert answer.result is Result.FAILED
+    assert answer.result is FenceResult.FAILED
     assert "secret" not in answer.text
 
 
@@ -149,4 +149,4 @@ async def test_nothing_is_unpacked() -> None:
         return web.Response(body=packed, headers={"Content-Encoding": "gzip"})
 
     answer = await asked(handle)
-    assert (answer.result, answer.text) == (Result.FAILED, "its answer is no JSON object")
+    assert (answer.result, answer.text) == (FenceResult.FAILED, "its answer is no JSON object")

@@ -1,21 +1,20 @@
-"""Pod control for the tests of controllers: notes what it is asked for, and sends nothing.
+"""Pod control for controller tests: records requests and sends nothing, as client-go's FakePodControl.
 
-It fails when it is told to, and notes the request even then; only a create past its limit leaves no trace but its
-count (PC-45, PC-46). Templates are noted as copies: unlike upstream's, the caller's stays as it is (PC-47).
+While `error` is set every call records its request and fails; a create beyond `create_limit` is only counted (PC-45,
+PC-46). Templates are recorded as copies: unlike upstream's, the caller's is not modified (PC-47).
 """
 
 from __future__ import annotations
 
 from podlife.api.codec import Object
 from podlife.errors import PodlifeError
-from podlife.podcontrol.owner import ControllerRef, Parent
+from podlife.podcontrol import ControllerRef
+from podlife.podcontrol.owner import Parent
 from podlife.podcontrol.template import Template, pod_from_template
 
-__all__ = ["RecordingPodControl"]
 
-
-class RecordingPodControl:
-    """`error`, while it is set, is what every call raises; `create_limit` 0 is none."""
+class FakePodControl:
+    """Every call raises `error` while it is set; `create_limit` 0 means no limit."""
 
     def __init__(self, *, create_limit: int = 0) -> None:
         self.error: PodlifeError | None = None
@@ -23,7 +22,7 @@ class RecordingPodControl:
         self.clear()
 
     def clear(self) -> None:
-        """Forget what was asked for."""
+        """Forget the recorded requests."""
         self.create_calls = 0
         self.templates: list[Object] = []
         self.controller_refs: list[ControllerRef | None] = []
