@@ -20,7 +20,7 @@ import uvloop
 
 from bench.processes import cost_of
 from podlife.aio import cancel_and_wait
-from podlife.kubelet.podworkers import KillOptions, KillOutcome, PodUpdate, PodWorkers, Synced, UpdateType
+from podlife.kubelet.podworkers import KillOptions, KillOutcome, PodUpdate, PodWorkers, SyncResult, UpdateType
 
 
 class Metadata(msgspec.Struct, gc=False):
@@ -72,10 +72,10 @@ class Cache:
 
 class PlainSteps:
     def __init__(self, done: Callable[[], None]) -> None:
-        self.synced = Synced()
+        self.synced = SyncResult()
         self.done = done
 
-    def sync_pod(self, type_: UpdateType, pod: Pod, mirror: Pod | None, status: Nothing) -> Synced:
+    def sync_pod(self, type_: UpdateType, pod: Pod, mirror: Pod | None, status: Nothing) -> SyncResult:
         self.done()
         return self.synced
 
@@ -93,10 +93,10 @@ class PlainSteps:
 
 class AwaitedSteps:
     def __init__(self, done: Callable[[], None]) -> None:
-        self.synced = Synced()
+        self.synced = SyncResult()
         self.done = done
 
-    async def sync_pod(self, type_: UpdateType, pod: Pod, mirror: Pod | None, status: Nothing) -> Synced:
+    async def sync_pod(self, type_: UpdateType, pod: Pod, mirror: Pod | None, status: Nothing) -> SyncResult:
         self.done()
         return self.synced
 

@@ -22,7 +22,7 @@ from podlife.kubelet.podworkers import (
     PodUpdate,
     PodWorkers,
     Stage,
-    Synced,
+    SyncResult,
     UpdateType,
 )
 from tests.conformance.podworkers.world import Container, Pod, Recorder, Running, Seen, pod, static
@@ -76,7 +76,7 @@ class Steps:
         finally:
             del self.running[uid]
 
-    async def _wait(self, step: str, uid: str, plan: str) -> Synced | None:
+    async def _wait(self, step: str, uid: str, plan: str) -> SyncResult | None:
         self._enter(step, uid)
         try:
             if plan == "awaited":
@@ -119,14 +119,14 @@ class Steps:
         """An orphan's sync that has begun is not cancelled (PW-158); its status may have come only now."""
         return state.is_deleted and not state.is_acknowledged
 
-    def _answer(self, plan: str, uid: str) -> Synced | None:
+    def _answer(self, plan: str, uid: str) -> SyncResult | None:
         if plan == "fail":
             raise RuntimeError("as planned")
         if plan == "cancelled":
             raise asyncio.CancelledError
         if self.running[uid] in ("terminating", "runtime"):
             self.alive.discard(uid)
-        return Synced(is_terminal=plan == "terminal")
+        return SyncResult(is_terminal=plan == "terminal")
 
 
 class Cache:

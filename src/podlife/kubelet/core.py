@@ -11,34 +11,34 @@ from pathlib import Path
 from podlife.api.codec import Object
 from podlife.clock import Clock
 from podlife.kubelet.admission.admitter import Admitter
-from podlife.kubelet.envvars.downward_api import Surroundings
+from podlife.kubelet.envvars.downward_api import DownwardContext
 from podlife.kubelet.interfaces import (
     Hooks,
+    ObjectCache,
     Probes,
-    References,
     Volumes,
 )
 from podlife.kubelet.kuberuntime.backoff import Backoff
-from podlife.kubelet.kuberuntime.container_config import ConfigMaker
+from podlife.kubelet.kuberuntime.container_config import ContainerConfigs
 from podlife.kubelet.kuberuntime.container_gc import ContainerGC, Leftovers
-from podlife.kubelet.kuberuntime.image_manager import Images
-from podlife.kubelet.kuberuntime.kill_container import Killer
-from podlife.kubelet.kuberuntime.log_directory import LogFolders
-from podlife.kubelet.kuberuntime.start_container import Starter, Tools
-from podlife.kubelet.kuberuntime.sync_pod import PodSyncer
-from podlife.kubelet.monotonic import Moments
-from podlife.kubelet.pleg.events import Change
-from podlife.kubelet.pleg.generic import Changes
+from podlife.kubelet.kuberuntime.image_manager import ImageManager
+from podlife.kubelet.kuberuntime.kill_container import ContainerKiller
+from podlife.kubelet.kuberuntime.log_directory import LogDirectory
+from podlife.kubelet.kuberuntime.start_container import ContainerStarter, Tools
+from podlife.kubelet.kuberuntime.sync_pod import KubeRuntimeManager
+from podlife.kubelet.monotonic import MonotonicSeconds
+from podlife.kubelet.pleg.events import PodLifecycleEvent
+from podlife.kubelet.pleg.generic import GenericPLEG
 from podlife.kubelet.pleg.pod_cache import PodCache
-from podlife.kubelet.pod_cleanups import Housekeeping, Rooms
-from podlife.kubelet.pod_events import EventSink, Telling
-from podlife.kubelet.pod_manager import KnownPods
-from podlife.kubelet.pod_syncer import Mirrors, Parts, PodSteps
+from podlife.kubelet.pod_cleanups import PodCleanups, Rooms
+from podlife.kubelet.pod_events import EventRecorder, PodEvents
+from podlife.kubelet.pod_manager import PodManager
+from podlife.kubelet.pod_syncer import MirrorClient, Parts, PodSyncer
 from podlife.kubelet.podworkers import PodWorkers
 from podlife.kubelet.runtime import Runtime
-from podlife.kubelet.status.generate import Statuses
+from podlife.kubelet.status.generate import StatusGenerator
 from podlife.kubelet.status.manager import StatusManager
-from podlife.kubelet.sync_loop import PodLoop, Workers
+from podlife.kubelet.sync_loop import SyncLoop, Workers
 
 __all__ = ["Around", "PodCore"]
 
@@ -49,14 +49,14 @@ class Around:
 
     runtime: Runtime
     clock: Clock
-    recorder: EventSink
-    known: KnownPods
+    recorder: EventRecorder
+    known: PodManager
     manager: StatusManager
     volumes: Volumes
-    references: References
+    references: ObjectCache
     hooks: Hooks
     probes: Probes
-    mirrors: Mirrors
+    mirrors: MirrorClient
     node: Callable[[], Object]
     host_ips: tuple[str, ...]
     logs: Path | None
@@ -66,13 +66,13 @@ class Around:
 class PodCore:
     def __init__(self, around: Around) -> None:
         self._around = around
-        self._seconds = Moments()
-        self.telling = Telling(around.recorder)
-        self._images = Images(around.runtime, around.clock, self.telling)
-        self._killer = Killer(around.runtime, around.hooks, self.telling)
+        self._seconds = MonotonicSeconds()
+        self.telling = PodEvents(around.recorder)
+        self._images = ImageManager(around.runtime, around.clock, self.telling)
+        self._killer = ContainerKiller(around.runtime, around.hooks, self.telling)
         self._admitter = Admitter(around.node)
-        self._logs = LogFolders(around.logs)
-        self._statuses = Statuses(
+        self._logs = LogDirectory(around.logs)
+        self._statuses = StatusGenerator(
             around.manager,
             around.probes,
             self.telling,
@@ -81,13 +81,13 @@ class PodCore:
             host_ips=around.host_ips,
         )
         self.cache = PodCache()
-        self.changes = Changes(around.runtime, self.cache, seconds=self._seconds, told=self._take_changes)
-        steps = PodSteps(self._parts(self._syncer()))
+        self.changes = GenericPLEG(around.runtime, self.cache, seconds=self._seconds, told=self._take_changes)
+        steps = PodSyncer(self._parts(self._syncer()))
         self.workers: Workers = PodWorkers(
             steps, self.cache, around.recorder, seconds=self._seconds, failed=self._take_failure
         )
         around.known.could_run = self.workers.could_have_running_containers
-        self.loop = PodLoop(
+        self.loop = SyncLoop(
             around.known,
             self.workers,
             around.manager,
@@ -95,7 +95,7 @@ class PodCore:
             admitter=self._admitter,
             tidy=self._tidy,
         )
-        self.housekeeping = Housekeeping(self._rooms(), ContainerGC(self._leftovers()))
+        self.housekeeping = PodCleanups(self._rooms(), ContainerGC(self._leftovers()))
 
     async def run(self) -> None:
         """Until it is cancelled."""
@@ -108,9 +108,9 @@ class PodCore:
             group.create_task(self.loop.run(), name="pods")
             group.create_task(self.housekeeping.run(), name="housekeeping")
 
-    def _syncer(self) -> PodSyncer:
+    def _syncer(self) -> KubeRuntimeManager:
         around = self._around
-        configs = ConfigMaker(
+        configs = ContainerConfigs(
             around.volumes, around.references, self._logs, default_uid=_default_uid(around.runtime)
         )
         tools = Tools(
@@ -123,9 +123,11 @@ class PodCore:
             self._logs,
             around.clock,
         )
-        return PodSyncer(tools, Starter(tools, around.backoff), self._statuses, self.surroundings)
+        return KubeRuntimeManager(
+            tools, ContainerStarter(tools, around.backoff), self._statuses, self.surroundings
+        )
 
-    def _parts(self, syncer: PodSyncer) -> Parts:
+    def _parts(self, syncer: KubeRuntimeManager) -> Parts:
         around = self._around
         return Parts(
             runtime=around.runtime,
@@ -179,14 +181,14 @@ class PodCore:
 
     # What one part tells another
 
-    def surroundings(self, uid: str = "") -> Surroundings:
+    def surroundings(self, uid: str = "") -> DownwardContext:
         """What a pod may be told of its node and, with its UID, of its own addresses."""
         status = self._around.node().get("status") or {}
         observed = self.cache.last_seen(uid)
         ips = next((each.ips for each in observed.ready_sandboxes if each.ips), ())
-        return Surroundings(self._around.host_ips, ips, status.get("allocatable") or {})
+        return DownwardContext(self._around.host_ips, ips, status.get("allocatable") or {})
 
-    def _take_changes(self, uid: str, changes: tuple[Change, ...]) -> None:
+    def _take_changes(self, uid: str, changes: tuple[PodLifecycleEvent, ...]) -> None:
         self.loop.take_changes(uid, changes)
 
     def _look_again(self, uid: str) -> None:

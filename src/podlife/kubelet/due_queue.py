@@ -9,13 +9,13 @@ from podlife.aio import wait_until_set
 from podlife.kubelet.constants import SYNC_TICK_SECONDS
 from podlife.kubelet.podworkers import RetryQueue
 
-__all__ = ["Timetable"]
+__all__ = ["DueQueue"]
 
 # Nothing is due for longer than that without somebody having put it here.
 _LONGEST_WAIT_SECONDS = 3600.0
 
 
-class Timetable(RetryQueue):
+class DueQueue(RetryQueue):
     def __init__(self) -> None:
         super().__init__()
         self._waits_for = math.inf

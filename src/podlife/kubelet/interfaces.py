@@ -18,9 +18,9 @@ from podlife.kubelet.runtime import Mount
 __all__ = [
     "HookError",
     "Hooks",
+    "ObjectCache",
     "Probes",
-    "References",
-    "VerdictChanged",
+    "ResultChanged",
     "VolumeError",
     "VolumeLimitError",
     "Volumes",
@@ -40,7 +40,7 @@ class HookError(PodlifeError):
     the hook failed (KC-10, KC-17)."""
 
 
-class References(Protocol):
+class ObjectCache(Protocol):
     """Config maps, secrets and services that pods of the node refer to, as new as the agent cares for. None is an
     object that there is not; whatever else went wrong is raised as the client's error."""
 
@@ -91,7 +91,7 @@ class Hooks(Protocol):
         it bounds it, by cancelling."""
 
 
-class VerdictChanged(Protocol):
+class ResultChanged(Protocol):
     def __call__(self, uid: str, container_id: str, type_: ProbeType, result: ProbeResult) -> None: ...
 
 

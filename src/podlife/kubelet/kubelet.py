@@ -1,6 +1,6 @@
 """The agent of one node: everything that runs its pods, put together.
 
-    agent = Agent(client, runtime, AgentSettings(NodeSettings("n1")), clock, machine=machine)
+    agent = Kubelet(client, runtime, KubeletSettings(NodeSettings("n1")), clock, machine=machine)
     ... await agent.run() ...
 
 It opens the runtime, looks at what runs already, claims the node's name, then takes its pods and goes on with them;
@@ -20,67 +20,67 @@ from podlife.client import Client
 from podlife.clock import Clock
 from podlife.events import Recorder
 from podlife.kubelet.absent_parts import NoVolumes
-from podlife.kubelet.config import MirrorPods, StaticPods
-from podlife.kubelet.config.api import follow_pods
+from podlife.kubelet.config import ApiMirrorClient, FileSource
+from podlife.kubelet.config.api import watch_pods
 from podlife.kubelet.config.pod_source import PodSource
 from podlife.kubelet.core import Around, PodCore
-from podlife.kubelet.envvars.downward_api import Surroundings
+from podlife.kubelet.envvars.downward_api import DownwardContext
 from podlife.kubelet.hooks import HookRunner
 from podlife.kubelet.interfaces import Volumes
 from podlife.kubelet.kuberuntime.backoff import crash_loop_backoff
 from podlife.kubelet.node_status import (
     CLUSTER_FILE,
-    AgentIdentity,
     ClusterMembership,
+    KubeletIdentity,
     Machine,
     NodeReporter,
 )
-from podlife.kubelet.object_cache import ApiReferences
+from podlife.kubelet.object_cache import ApiObjectCache
 from podlife.kubelet.pod import NodePod
 from podlife.kubelet.pod_fields import Pod, is_static
-from podlife.kubelet.pod_manager import KnownPods
-from podlife.kubelet.prober import ProbeManager
+from podlife.kubelet.pod_manager import PodManager
+from podlife.kubelet.prober import ProberManager
 from podlife.kubelet.prober_state import ProbeResult, ProbeType
 from podlife.kubelet.runtime import OwnNetwork, Runtime
-from podlife.kubelet.settings import AgentSettings
-from podlife.kubelet.status.api_client import ApiPodStatusClient
+from podlife.kubelet.settings import KubeletSettings
+from podlife.kubelet.status.api_client import ApiStatusClient
 from podlife.kubelet.status.manager import StatusManager
-from podlife.kubelet.volumemanager import NodeVolumes, VolumeSettings
+from podlife.kubelet.volumemanager import VolumeManager, VolumeSettings
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
-    from podlife.kubelet.server import NodeEndpoint
+    from podlife.kubelet.server import KubeletServer
 
-__all__ = ["Agent"]
+__all__ = ["Kubelet"]
 
 _COMPONENT = "kubelet"
 _ENDPOINT_SECONDS = 30.0
 _RUNTIME_SECONDS = 5.0
 
 
-class Agent:
+class Kubelet:
     """`reporter` is the node's own object, `manager` what is told of its pods, `core` what is done for them."""
 
     def __init__(
-        self, client: Client, runtime: Runtime, settings: AgentSettings, clock: Clock, *, machine: Machine
+        self, client: Client, runtime: Runtime, settings: KubeletSettings, clock: Clock, *, machine: Machine
     ) -> None:
         self._client = client
         self._clock = clock
         self.settings = settings
         self.runtime = runtime
-        self.known = KnownPods()
+        self.known = PodManager()
         self.recorder = Recorder(client, _COMPONENT, clock=clock)
-        self.manager = StatusManager(ApiPodStatusClient(client), self.known, clock)
-        self.references = ApiReferences(client, clock)
+        self.manager = StatusManager(ApiStatusClient(client), self.known, clock)
+        self.references = ApiObjectCache(client, clock)
         self.volumes = self._make_volumes(client)
-        self.probes = ProbeManager(
+        self.probes = ProberManager(
             runtime, self.manager, clock, self.recorder, self._take_verdict, clock.now()
         )
         self._machine = machine
         file = None if settings.data is None else settings.data / CLUSTER_FILE
         self.membership = ClusterMembership(client, settings.node.name, file)
-        self._identity = AgentIdentity(settings.data, lambda: machine.facts().machine_id)
+        self._identity = KubeletIdentity(settings.data, lambda: machine.facts().machine_id)
         self.reporter = self._make_reporter(settings.node.kubelet_port)
         self.core = PodCore(
             Around(
@@ -93,7 +93,7 @@ class Agent:
                 references=self.references,
                 hooks=HookRunner(runtime, self.recorder),
                 probes=self.probes,
-                mirrors=MirrorPods(client, self),
+                mirrors=ApiMirrorClient(client, self),
                 node=self.node,
                 host_ips=settings.node.addresses,
                 logs=settings.logs,
@@ -154,7 +154,7 @@ class Agent:
         if settings.static_pods is None:
             self.core.loop.static_pods.complete()
         else:
-            static = StaticPods(
+            static = FileSource(
                 settings.static_pods, settings.node.name, self._clock, check=settings.check_static_pod
             )
             group.create_task(static.run(self.core.loop.static_pods.put_all), name="static pods")
@@ -162,7 +162,7 @@ class Agent:
 
     async def _follow_api_pods(self) -> None:
         name = self.settings.node.name
-        await follow_pods(self._client, name, self.api_pods, self.membership.check)
+        await watch_pods(self._client, name, self.api_pods, self.membership.check)
 
     async def _show_static_pods(self) -> None:
         """As soon as there is a node to own their mirrors: others should not take their place for free."""
@@ -190,9 +190,9 @@ class Agent:
             report=self._report_volume,
             is_network_own=isinstance(self.runtime, OwnNetwork),
         )
-        return NodeVolumes(client, self.references, self._clock, self.settings.data, settings)
+        return VolumeManager(client, self.references, self._clock, self.settings.data, settings)
 
-    def _make_endpoint(self) -> NodeEndpoint:
+    def _make_endpoint(self) -> KubeletServer:
         # Only here: a simulated node has none, and should not pay for it.
         from prometheus_client import CollectorRegistry
 
@@ -200,8 +200,8 @@ class Agent:
         from podlife.kubelet.server import (
             ApiAccess,
             ClusterSigning,
-            Node,
-            NodeEndpoint,
+            KubeletServer,
+            ServedNode,
         )
 
         settings = self.settings.endpoint
@@ -210,9 +210,9 @@ class Agent:
         registry = CollectorRegistry()
         export_client(registry, self._client.limiter, self.recorder)
         registry.register(_Numbers(self))
-        node = Node(name, self, self.runtime, self._clock, registry, trouble=lambda: self.complaint)
+        node = ServedNode(name, self, self.runtime, self._clock, registry, trouble=lambda: self.complaint)
         access = ApiAccess(self._client, name)
-        return NodeEndpoint(node, access, settings, signing=ClusterSigning(self._client), clock=self._clock)
+        return KubeletServer(node, access, settings, signing=ClusterSigning(self._client), clock=self._clock)
 
     def _make_reporter(self, port: int) -> NodeReporter:
         return NodeReporter(
@@ -231,7 +231,7 @@ class Agent:
         if not self.core.changes.is_healthy:
             yield "PLEG is not healthy: the container runtime has not been looked at for minutes"
 
-    def _surroundings(self, pod: Pod) -> Surroundings:
+    def _surroundings(self, pod: Pod) -> DownwardContext:
         return self.core.surroundings(pod["metadata"]["uid"])
 
     def _report_volume(self, pod: Pod, text: str) -> None:
@@ -248,7 +248,7 @@ class Agent:
 class _Numbers:
     """What `/metrics` shows of the agent."""
 
-    def __init__(self, agent: Agent) -> None:
+    def __init__(self, agent: Kubelet) -> None:
         self._agent = agent
 
     def collect(self) -> Iterator[Metric]:

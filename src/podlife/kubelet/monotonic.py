@@ -8,10 +8,10 @@ from __future__ import annotations
 import asyncio
 import math
 
-__all__ = ["Moments"]
+__all__ = ["MonotonicSeconds"]
 
 
-class Moments:
+class MonotonicSeconds:
     def __init__(self) -> None:
         self._last = -math.inf
 

@@ -29,11 +29,11 @@ from podlife.kubelet.kuberuntime.container_gc import ContainerGC
 from podlife.kubelet.pleg.pod_cache import PodCache
 from podlife.kubelet.pod import NodePod, RunningPod
 from podlife.kubelet.pod_fields import is_static
-from podlife.kubelet.pod_manager import KnownPods
-from podlife.kubelet.pod_syncer import Mirrors
+from podlife.kubelet.pod_manager import PodManager
+from podlife.kubelet.pod_syncer import MirrorClient
 from podlife.kubelet.podworkers import KillOptions, PodUpdate, Stage, UpdateType, full_name
 from podlife.kubelet.podworkers.interfaces import is_stopped
-from podlife.kubelet.status.generate import Statuses
+from podlife.kubelet.status.generate import StatusGenerator
 from podlife.kubelet.status.manager import StatusManager
 from podlife.kubelet.sync_loop import Workers
 
@@ -51,13 +51,13 @@ class Rooms:
     creates a pod, and says whether it was admitted; `is_complete` says that every source of pods is ready;
     `collect_waits` forgets backoffs that are over."""
 
-    known: KnownPods
+    known: PodManager
     workers: Workers
     cache: PodCache
     manager: StatusManager
-    statuses: Statuses
+    statuses: StatusGenerator
     probes: Probes
-    mirrors: Mirrors
+    mirrors: MirrorClient
     admitter: Admitter
     relist: Callable[[], Awaitable[None]]
     add: Callable[[NodePod], bool]
@@ -66,7 +66,7 @@ class Rooms:
 
 
 @dataclass(slots=True)
-class Counts:
+class CleanupCounts:
     """What passes have done, for metrics."""
 
     orphaned_runtime_pods: int = 0
@@ -75,7 +75,7 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class PodDifference:
     """What a pass has to correct."""
 
     # Wanted, and unknown to the workers.
@@ -91,9 +91,9 @@ class Difference:
         return bool(self.missing or self.to_end or self.unknown or self.mirrors)
 
 
-class Housekeeping:
+class PodCleanups:
     def __init__(self, rooms: Rooms, gc: ContainerGC) -> None:
-        self.counts = Counts()
+        self.counts = CleanupCounts()
         self._rooms = rooms
         self._gc = gc
         self._uids: dict[str, None] = {}
@@ -175,11 +175,11 @@ class Housekeeping:
         for uid in put_back:
             rooms.manager.forget(uid)
 
-    def _difference(self) -> Difference:
+    def _difference(self) -> PodDifference:
         rooms = self._rooms
         unknown = [pod for pod in rooms.known if rooms.workers.state(pod.uid) is None]
         over = {pod.uid for pod in unknown if rooms.statuses.is_over(pod)}
-        return Difference(
+        return PodDifference(
             missing=[pod for pod in unknown if pod.uid not in over],
             to_end=[pod for pod in unknown if pod.uid in over and self._has_to_end(pod)],
             unknown=[uid for uid in rooms.cache if self._is_only_in_runtime(uid)],

@@ -8,19 +8,19 @@ from typing import Any, Protocol
 from podlife.kubelet.object_reference import container_reference, pod_reference
 from podlife.kubelet.pod_fields import Container, Pod
 
-__all__ = ["EventSink", "Telling"]
+__all__ = ["EventRecorder", "PodEvents"]
 
 _NORMAL, _WARNING = "Normal", "Warning"
 
 
-class EventSink(Protocol):
+class EventRecorder(Protocol):
     """A `Recorder`: neither waits nor raises."""
 
     def event(self, regarding: Mapping[str, Any], type_: str, reason: str, message: str) -> None: ...
 
 
-class Telling:
-    def __init__(self, sink: EventSink) -> None:
+class PodEvents:
+    def __init__(self, sink: EventRecorder) -> None:
         self._sink = sink
 
     def pod(self, pod: Pod, reason: str, message: str, *, is_warning: bool = False) -> None:

@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterator
 from podlife.kubelet.pod import NodePod
 from podlife.kubelet.pod_fields import Pod, is_mirror, is_static
 
-__all__ = ["KnownPods"]
+__all__ = ["PodManager"]
 
 
 def _always(uid: str) -> bool:
     return True
 
 
-class KnownPods:
+class PodManager:
     def __init__(self) -> None:
         # Set by who has the workers.
         self.could_run: Callable[[str], bool] = _always

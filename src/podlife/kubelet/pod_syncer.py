@@ -14,29 +14,29 @@ from typing import Protocol
 
 from podlife.api.codec import Object
 from podlife.clock import Clock
-from podlife.kubelet.admission.predicates import Refusal, rejected_status
+from podlife.kubelet.admission.predicates import AdmissionFailure, rejected_status
 from podlife.kubelet.interfaces import (
+    ObjectCache,
     Probes,
-    References,
     VolumeError,
     VolumeLimitError,
     Volumes,
 )
-from podlife.kubelet.kuberuntime.compute_pod_actions import actions_for
-from podlife.kubelet.kuberuntime.kill_container import Killer
-from podlife.kubelet.kuberuntime.start_container import StartError
-from podlife.kubelet.kuberuntime.sync_pod import PodSyncer
+from podlife.kubelet.kuberuntime.compute_pod_actions import compute_pod_actions
+from podlife.kubelet.kuberuntime.kill_container import ContainerKiller
+from podlife.kubelet.kuberuntime.start_container import ContainerStartError
+from podlife.kubelet.kuberuntime.sync_pod import KubeRuntimeManager
 from podlife.kubelet.observed_pod import ObservedPod
 from podlife.kubelet.pleg.pod_cache import PodCache
 from podlife.kubelet.pod import NodePod, RunningPod
-from podlife.kubelet.pod_events import Telling
+from podlife.kubelet.pod_events import PodEvents
 from podlife.kubelet.pod_fields import Pod, is_static, is_terminal_phase
-from podlife.kubelet.podworkers import BackoffError, StatusOverride, Synced, UpdateType
+from podlife.kubelet.podworkers import BackoffError, StatusOverride, SyncResult, UpdateType
 from podlife.kubelet.runtime import ContainerRuntimeError, HasNetwork, Runtime, RuntimeUnavailableError
-from podlife.kubelet.status.generate import Statuses, is_restart_under_way
+from podlife.kubelet.status.generate import StatusGenerator, is_restart_under_way
 from podlife.kubelet.status.manager import StatusManager
 
-__all__ = ["Mirrors", "Parts", "PodSteps"]
+__all__ = ["MirrorClient", "Parts", "PodSyncer"]
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ log = logging.getLogger(__name__)
 _ORPHAN_GRACE_SECONDS = 1
 
 
-class Mirrors(Protocol):
+class MirrorClient(Protocol):
     """Shows static pods to the API server. Neither raises what is wrong with the server."""
 
     async def ensure(self, pod: Pod, mirror: Pod | None) -> Object | None:
@@ -64,14 +64,14 @@ class Parts:
     runtime: Runtime
     cache: PodCache
     manager: StatusManager
-    statuses: Statuses
-    syncer: PodSyncer
-    killer: Killer
+    statuses: StatusGenerator
+    syncer: KubeRuntimeManager
+    killer: ContainerKiller
     probes: Probes
     volumes: Volumes
-    references: References
-    mirrors: Mirrors
-    telling: Telling
+    references: ObjectCache
+    mirrors: MirrorClient
+    telling: PodEvents
     clock: Clock
     seconds: Callable[[], float]
     look_again: Callable[[str], None]
@@ -80,33 +80,33 @@ class Parts:
     ended: Callable[[str], None]
 
 
-class PodSteps:
+class PodSyncer:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
 
     async def sync_pod(
         self, type_: UpdateType, pod: NodePod, mirror: NodePod | None, status: ObservedPod
-    ) -> Synced:
+    ) -> SyncResult:
         parts, observed = self._parts, status
         told = parts.statuses.make(pod, observed)
         parts.statuses.tell(pod, told)
         if is_terminal_phase(told["phase"]):
-            return Synced(is_terminal=True)
+            return SyncResult(is_terminal=True)
         self._note_deadline(pod)
         self._check_network(pod)
         parts.references.register(pod)
         if is_static(pod):
             await parts.mirrors.ensure(pod, mirror)
         if not await self._is_mounted(pod):
-            return Synced(is_terminal=True)
+            return SyncResult(is_terminal=True)
         parts.probes.add(pod)
         is_restarting = is_restart_under_way(pod, told, observed)
-        actions = actions_for(pod, observed, parts.probes.verdict, is_restarting_all=is_restarting)
+        actions = compute_pod_actions(pod, observed, parts.probes.verdict, is_restarting_all=is_restarting)
         done = await parts.syncer.sync(pod, observed, actions)
         if done.failures:
             await self._tell_failures(pod)
             self._raise(done.failures)
-        return Synced(after=(lambda: parts.look_again(pod.uid)) if done.has_acted else None)
+        return SyncResult(after=(lambda: parts.look_again(pod.uid)) if done.has_acted else None)
 
     async def sync_terminating_pod(
         self, pod: NodePod, status: ObservedPod, grace_seconds: int | None, override: StatusOverride | None
@@ -171,7 +171,7 @@ class PodSteps:
         try:
             await self._parts.volumes.mount(pod)
         except VolumeLimitError as error:
-            refused = Refusal("VolumeAttachmentLimitExceeded", str(error))
+            refused = AdmissionFailure("VolumeAttachmentLimitExceeded", str(error))
             self._parts.telling.pod(pod, refused.reason, refused.message, is_warning=True)
             self._parts.statuses.tell(pod, rejected_status(refused))
             return False
@@ -188,7 +188,7 @@ class PodSteps:
     async def _look(self, uid: str) -> ObservedPod:
         return await self._parts.cache.read_newer_than(uid, self._parts.seconds())
 
-    def _raise(self, failures: list[StartError]) -> None:
+    def _raise(self, failures: list[ContainerStartError]) -> None:
         """As errors that say when to try again, where they know (RB-04)."""
         now, seconds = self._parts.clock.now(), self._parts.seconds()
         errors: list[Exception] = [

@@ -11,7 +11,7 @@ from podlife.controller.metrics import histogram
 from podlife.kubelet.core import PodCore
 from podlife.kubelet.pod import NodePod
 from podlife.kubelet.pod_fields import is_static
-from podlife.kubelet.pod_manager import KnownPods
+from podlife.kubelet.pod_manager import PodManager
 from podlife.kubelet.podworkers import CONTAINERS_PER_POD, WORKER_SECONDS, KnownPod, Stage
 
 __all__ = ["pod_families"]
@@ -26,7 +26,7 @@ _WORKING = (
 )
 
 
-def pod_families(core: PodCore, known: KnownPods) -> Iterator[Metric]:
+def pod_families(core: PodCore, known: PodManager) -> Iterator[Metric]:
     """As they are now."""
     yield from _running(core)
     yield _by_static("kubelet_desired_pods", "Pods that the node should have.", list(known))

@@ -12,20 +12,20 @@ from collections.abc import Callable
 from typing import Any, ParamSpec
 
 from podlife.kubelet.admission.admitter import Admitter
-from podlife.kubelet.admission.predicates import Refusal, rejected_status
+from podlife.kubelet.admission.predicates import AdmissionFailure, rejected_status
 from podlife.kubelet.config.pod_source import PodSource
-from podlife.kubelet.due_queue import Timetable
+from podlife.kubelet.due_queue import DueQueue
 from podlife.kubelet.observed_pod import ObservedPod
-from podlife.kubelet.pleg.events import Change, ChangeKind
+from podlife.kubelet.pleg.events import PodLifecycleEvent, PodLifecycleEventType
 from podlife.kubelet.pod import NodePod, RunningPod
-from podlife.kubelet.pod_events import Telling
+from podlife.kubelet.pod_events import PodEvents
 from podlife.kubelet.pod_fields import condition_of, is_mirror, is_terminal_phase
-from podlife.kubelet.pod_manager import KnownPods
+from podlife.kubelet.pod_manager import PodManager
 from podlife.kubelet.podworkers import PodUpdate, PodWorkers, UpdateType
 from podlife.kubelet.prober_state import ProbeResult, ProbeType
 from podlife.kubelet.status.manager import StatusManager
 
-__all__ = ["PodLoop", "Workers"]
+__all__ = ["SyncLoop", "Workers"]
 
 log = logging.getLogger(__name__)
 
@@ -36,15 +36,15 @@ Workers = PodWorkers[NodePod, ObservedPod, RunningPod]
 _METADATA = ("labels", "annotations", "deletionTimestamp", "deletionGracePeriodSeconds")
 
 
-class PodLoop:
+class SyncLoop:
     """`tidy` is told of a UID that may have left something behind; None is for a look at everything."""
 
     def __init__(
         self,
-        known: KnownPods,
+        known: PodManager,
         workers: Workers,
         manager: StatusManager,
-        telling: Telling,
+        telling: PodEvents,
         *,
         admitter: Admitter,
         tidy: Callable[[str | None], None],
@@ -53,8 +53,8 @@ class PodLoop:
         self.api_pods = PodSource(self.wakeup)
         self.static_pods = PodSource(self.wakeup)
         # When pods will have been active for longer than they may.
-        self.deadlines = Timetable()
-        self.retries = Timetable()
+        self.deadlines = DueQueue()
+        self.retries = DueQueue()
         # All pods that the node should have are known: what is not among them is not wanted. Only once they were taken:
         # between the last word of a source and that, a look at what runs would take every pod for an orphan.
         self.is_complete = False
@@ -89,7 +89,7 @@ class PodLoop:
                 self.is_complete = True
                 self._tidy(None)
 
-    async def _look_again_for_ever(self, timetable: Timetable) -> None:
+    async def _look_again_for_ever(self, timetable: DueQueue) -> None:
         while True:
             for uid in await timetable.wait():
                 _handle(uid, self.sync, uid)
@@ -134,13 +134,15 @@ class PodLoop:
             self._admitter.take(pod)
         return True
 
-    def _admission(self, pod: NodePod) -> Refusal | None:
+    def _admission(self, pod: NodePod) -> AdmissionFailure | None:
         try:
             return self._admitter.admit(pod)
         except Exception as error:
             # What cannot be judged is refused, in upstream's words; the other pods are admitted all the same.
             log.exception("admission of pod %s/%s failed", *pod.key)
-            return Refusal("UnexpectedAdmissionError", f"unexpected error during admission: {error!r}")
+            return AdmissionFailure(
+                "UnexpectedAdmissionError", f"unexpected error during admission: {error!r}"
+            )
 
     def _take_removal(self, uid: str, last: NodePod | None, has_all: bool) -> None:
         """While a source is not ready nothing is ended: housekeeping does that when all are (HC-19)."""
@@ -168,11 +170,11 @@ class PodLoop:
         if pod is not None:
             self._update_if_admitted(UpdateType.SYNC, pod)
 
-    def take_changes(self, uid: str, changes: tuple[Change, ...]) -> None:
+    def take_changes(self, uid: str, changes: tuple[PodLifecycleEvent, ...]) -> None:
         """PL-13."""
         if not changes or any(each.kind.is_sync_due for each in changes):
             self.sync(uid)
-        if uid not in self._known or any(each.kind is not ChangeKind.STARTED for each in changes):
+        if uid not in self._known or any(each.kind is not PodLifecycleEventType.STARTED for each in changes):
             self._tidy(uid)
 
     def take_verdict(self, uid: str, container_id: str, type_: ProbeType, result: ProbeResult) -> None:

@@ -133,7 +133,7 @@ def test_a_pod_whose_status_cannot_be_made_ready_to_send_keeps_no_other_from_bei
 def test_a_pod_that_admission_fails_on_is_refused_and_the_others_are_taken(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    judge = admitting.refusal
+    judge = admitting.admission_failure
 
     def fail(pod: Any, *arguments: Any) -> Any:
         if pod["metadata"]["name"] == "bad":

@@ -11,7 +11,7 @@ from podlife.clock import SystemClock
 from podlife.kubelet.hooks import HookRunner
 from podlife.kubelet.interfaces import HookError
 from podlife.kubelet.prober.outcome import Outcome
-from podlife.kubelet.prober.prober import Question, ask
+from podlife.kubelet.prober.prober import ProbeRequest, run_probe
 from podlife.kubelet.runtime import ContainerConfig, Runtime
 from podlife.kubelet.runtimes.process import ProcessRuntime, ProcessSettings
 from tests.conformance.kubelet.kit import container, pod
@@ -35,7 +35,7 @@ async def _probe_and_hook(runtime: Runtime, container_id: str) -> None:
 
     async def probe(*command: str, seconds: float = 60) -> tuple[Outcome, str, str]:
         spec = {"exec": {"command": list(command)}}
-        answer = await ask(runtime, Question(spec, of_pod, one, container_id, "", seconds))
+        answer = await run_probe(runtime, ProbeRequest(spec, of_pod, one, container_id, "", seconds))
         return answer.outcome, answer.output, answer.error
 
     async def hook(*command: str) -> None:

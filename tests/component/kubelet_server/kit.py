@@ -20,9 +20,9 @@ from podlife.kubelet.runtimes.process import ProcessRuntime, ProcessSettings
 from podlife.kubelet.server import (
     ApiAccess,
     CertificateSettings,
-    EndpointSettings,
-    Node,
-    NodeEndpoint,
+    KubeletServer,
+    ServedNode,
+    ServerSettings,
     Signing,
 )
 from tests.real_pki import Pki
@@ -125,7 +125,7 @@ class NoSigning:
 class World:
     pods: Pods
     runtime: Runtime
-    endpoint: NodeEndpoint
+    endpoint: KubeletServer
     pki: Pki
     folder: Path
     sessions: dict[tuple[str | None, tuple[str, ...]], aiohttp.ClientSession] = field(default_factory=dict)
@@ -164,10 +164,10 @@ async def running(folder: Path, client: Client, *, signing: Signing | None = Non
     clock = SystemClock()
     async with ProcessRuntime(ProcessSettings(folder / "runtime"), clock) as runtime:
         pods = Pods(runtime, folder / "logs")
-        endpoint = NodeEndpoint(
-            Node("n1", pods, runtime, clock),
+        endpoint = KubeletServer(
+            ServedNode("n1", pods, runtime, clock),
             ApiAccess(client, "n1"),
-            EndpointSettings(certificate, port=0),
+            ServerSettings(certificate, port=0),
             signing=signing or NoSigning(),
             clock=clock,
         )

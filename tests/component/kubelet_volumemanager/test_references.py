@@ -9,7 +9,7 @@ import pytest
 from podlife.api.codec import Object
 from podlife.client import CONFIG_MAPS
 from podlife.errors import ApiError, NotFoundError
-from podlife.kubelet.object_cache import ApiReferences
+from podlife.kubelet.object_cache import ApiObjectCache
 from podlife.kubelet.object_cache import object_store as kept_objects
 from podlife.wire import Request, Response
 from tests.component import embedded
@@ -19,16 +19,16 @@ from tests.virtual_time import virtual_time
 CONFIG = {"name": "config", "configMap": {"name": "settings"}}
 
 
-async def started() -> tuple[Server, ApiReferences]:
+async def started() -> tuple[Server, ApiObjectCache]:
     server = await Server().start()
-    return server, ApiReferences(server.client, server.clock, jitter=lambda: 0.5)
+    return server, ApiObjectCache(server.client, server.clock, jitter=lambda: 0.5)
 
 
 def down(request: Request) -> Response:
     return embedded.refusal(500, "InternalError")
 
 
-async def settings(references: ApiReferences) -> Object | None:
+async def settings(references: ApiObjectCache) -> Object | None:
     found = await references.config_map("default", "settings")
     return found and found["data"]
 

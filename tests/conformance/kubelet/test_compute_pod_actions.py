@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from podlife.kubelet.kuberuntime.compute_pod_actions import PodActions, actions_for, spec_hash
+from podlife.kubelet.kuberuntime.compute_pod_actions import PodActions, compute_pod_actions, spec_hash
 from podlife.kubelet.kuberuntime.grace_period import KillReason
 from podlife.kubelet.observed_pod import ObservedPod
 from podlife.kubelet.prober_state import ProbeResult, ProbeType
@@ -57,7 +57,7 @@ def decided(
 ) -> PodActions:
     observed = ObservedPod.of(sandboxes, containers)
     known = verdicts or {}
-    return actions_for(of_pod, observed, lambda type_, id_: known.get((type_, id_)))
+    return compute_pod_actions(of_pod, observed, lambda type_, id_: known.get((type_, id_)))
 
 
 @pytest.mark.parametrize("policy", ["Always", "OnFailure", "Never"])
@@ -369,7 +369,7 @@ def test_a_restart_of_the_whole_pod_removes_who_asked_for_it_last() -> None:
     assert not could_restart_all(three())
     known = [instance("i", "exited", 42), instance("a", "running"), instance("a", "exited", 1, id="before")]
     observed = ObservedPod.of([sandbox()], known)
-    done = actions_for(WHOLE, observed, lambda type_, id_: None, is_restarting_all=True)
+    done = compute_pod_actions(WHOLE, observed, lambda type_, id_: None, is_restarting_all=True)
     assert (done.kill_pod, done.start, done.start_init) == (False, (), ())
     assert done.reset[-1] == "i-0"
     assert sorted(done.reset) == ["a-0", "before", "i-0"]

@@ -12,10 +12,10 @@ from prometheus_client.registry import Collector
 
 from podlife.kubelet.prober import ProbeLabels, ProbeMetrics
 from podlife.kubelet.prober.prober import (
-    Answer,
     Outcome,
-    Question,
-    ask,
+    ProbeReply,
+    ProbeRequest,
+    run_probe,
 )
 from podlife.kubelet.prober.prometheus import probe_families
 from podlife.kubelet.prober_state import ProbeResult
@@ -43,9 +43,9 @@ from tests.unit.kubelet.probe.servers import answering, ok, serving
 from tests.virtual_time import virtual_time
 
 
-async def asked(spec: Object, *, runtime: Any = None, **fields: Any) -> Answer:
+async def asked(spec: Object, *, runtime: Any = None, **fields: Any) -> ProbeReply:
     one = container(**fields)
-    return await ask(runtime, Question(spec, pod(one), one, "1", "127.0.0.1", 5))
+    return await run_probe(runtime, ProbeRequest(spec, pod(one), one, "1", "127.0.0.1", 5))
 
 
 @virtual_time
@@ -96,19 +96,19 @@ async def test_a_failure_is_told_every_time_with_what_the_command_said() -> None
 @pytest.mark.parametrize(
     ("answer", "found"),
     [
-        (ok(b"fine"), Answer(Outcome.SUCCESS)),
-        (b"HTTP/1.1 204 No Content\r\n\r\n", Answer(Outcome.SUCCESS)),
+        (ok(b"fine"), ProbeReply(Outcome.SUCCESS)),
+        (b"HTTP/1.1 204 No Content\r\n\r\n", ProbeReply(Outcome.SUCCESS)),
         (
             b"HTTP/1.1 302 F\r\nLocation: http://example.com/\r\n\r\ngo",
-            Answer(Outcome.WARNING, "Probe terminated redirects, Response body: go"),
+            ProbeReply(Outcome.WARNING, "Probe terminated redirects, Response body: go"),
         ),
         (
             b"HTTP/1.1 503 U\r\n\r\nsecret",
-            Answer(Outcome.FAILURE, "HTTP probe failed with statuscode: 503"),
+            ProbeReply(Outcome.FAILURE, "HTTP probe failed with statuscode: 503"),
         ),
     ],
 )
-async def test_what_an_answer_by_http_means(answer: bytes, found: Answer) -> None:
+async def test_what_an_answer_by_http_means(answer: bytes, found: ProbeReply) -> None:
     """PR-13"""
     async with serving(answering(answer)) as port:
         ports = [{"name": "web", "containerPort": port}]
@@ -118,12 +118,12 @@ async def test_what_an_answer_by_http_means(answer: bytes, found: Answer) -> Non
 async def test_what_other_questions_mean() -> None:
     """PR-13"""
     async with serving(answering(b"")) as port:
-        assert await asked({"tcpSocket": {"port": port}}) == Answer(Outcome.SUCCESS)
+        assert await asked({"tcpSocket": {"port": port}}) == ProbeReply(Outcome.SUCCESS)
         found = await asked({"grpc": {"port": port}})
         assert found.outcome is Outcome.FAILURE
         assert "failed to connect service" in found.output
     assert (await asked({"tcpSocket": {"port": port}})).outcome is Outcome.FAILURE
-    assert await asked({}) == Answer(Outcome.UNKNOWN, error="missing probe handler for p_ns(u):a")
+    assert await asked({}) == ProbeReply(Outcome.UNKNOWN, error="missing probe handler for p_ns(u):a")
     assert "port web not found" in (await asked({"tcpSocket": {"port": "web"}})).error
 
 

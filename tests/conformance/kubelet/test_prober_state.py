@@ -10,15 +10,15 @@ import pytest
 from podlife.kubelet.prober.outcome import (
     MAX_TRIES,
     Outcome,
-    Told,
+    ProbeEvent,
     exec_command,
     exec_outcome,
     first_delay_seconds,
     http_outcome,
+    probe_event,
     probers_of,
     probers_that_stop,
     result_of,
-    what_is_told,
 )
 from podlife.kubelet.prober_state import (
     Decision,
@@ -245,12 +245,14 @@ def test_a_probe_that_could_not_be_carried_out_changes_nothing() -> None:
 def test_what_is_told_of_a_probe() -> None:
     """PR-12"""
     assert MAX_TRIES == 3
-    assert what_is_told(LIVENESS, Outcome.SUCCESS, "fine") is None
-    assert what_is_told(LIVENESS, Outcome.FAILURE, "no") == Told("Unhealthy", "Liveness probe failed: no")
-    assert what_is_told(READINESS, Outcome.WARNING, "well") == Told(
+    assert probe_event(LIVENESS, Outcome.SUCCESS, "fine") is None
+    assert probe_event(LIVENESS, Outcome.FAILURE, "no") == ProbeEvent(
+        "Unhealthy", "Liveness probe failed: no"
+    )
+    assert probe_event(READINESS, Outcome.WARNING, "well") == ProbeEvent(
         "ProbeWarning", "Readiness probe warning: well"
     )
-    assert what_is_told(STARTUP, Outcome.UNKNOWN, "", "gone") == Told(
+    assert probe_event(STARTUP, Outcome.UNKNOWN, "", "gone") == ProbeEvent(
         "Unhealthy", "Startup probe errored and resulted in unknown state: gone"
     )
 

@@ -15,20 +15,20 @@ from podlife.kubelet.absent_parts import NoProbes, NoVolumes
 from podlife.kubelet.admission.admitter import Admitter
 from podlife.kubelet.core import PodCore
 from podlife.kubelet.kuberuntime.container_gc import ContainerGC, Leftovers
-from podlife.kubelet.kuberuntime.kill_container import Killer
-from podlife.kubelet.kuberuntime.log_directory import LogFolders
+from podlife.kubelet.kuberuntime.kill_container import ContainerKiller
+from podlife.kubelet.kuberuntime.log_directory import LogDirectory
 from podlife.kubelet.observed_pod import ObservedPod
 from podlife.kubelet.pleg.pod_cache import PodCache
 from podlife.kubelet.pod import NodePod
-from podlife.kubelet.pod_cleanups import Housekeeping, Rooms
-from podlife.kubelet.pod_events import Telling
-from podlife.kubelet.pod_manager import KnownPods
+from podlife.kubelet.pod_cleanups import PodCleanups, Rooms
+from podlife.kubelet.pod_events import PodEvents
+from podlife.kubelet.pod_manager import PodManager
 from podlife.kubelet.podworkers import KillOptions, PodState, PodUpdate, PodWorkers, UpdateType
 from podlife.kubelet.prometheus import pod_families
 from podlife.kubelet.runtime import Runtime, SandboxConfig, SandboxState, SandboxStatus
-from podlife.kubelet.status.generate import Statuses
+from podlife.kubelet.status.generate import StatusGenerator
 from podlife.kubelet.status.manager import StatusManager
-from podlife.kubelet.sync_loop import PodLoop, Workers
+from podlife.kubelet.sync_loop import SyncLoop, Workers
 from tests.conformance.podworkers.world import Recorder, Steps
 
 Object = dict[str, Any]
@@ -96,19 +96,19 @@ class CleanupWorld:
 
     def __init__(self) -> None:
         self.steps = Steps(is_plain=False)
-        self.known = KnownPods()
+        self.known = PodManager()
         self.cache = PodCache()
         self.mirrors = Mirrors()
         self.list_error: Exception | None = None
         self.tidied: list[str | None] = []
-        clock, telling, probes = ManualClock(START), Telling(Recorder()), NoProbes()
+        clock, telling, probes = ManualClock(START), PodEvents(Recorder()), NoProbes()
         self.manager = StatusManager(_NoServer(), self.known, clock)
-        self.statuses = Statuses(self.manager, probes, telling, clock, runtime_name="sim", host_ips=())
+        self.statuses = StatusGenerator(self.manager, probes, telling, clock, runtime_name="sim", host_ips=())
         self.allocatable = {"pods": "110"}
         node = {"metadata": {"name": "n1"}, "status": {"allocatable": self.allocatable}}
         self.admitter = Admitter(lambda: node)
         self.workers: Workers = PodWorkers(self.steps, self.cache, Recorder())
-        self.loop = PodLoop(
+        self.loop = SyncLoop(
             self.known,
             self.workers,
             self.manager,
@@ -116,7 +116,7 @@ class CleanupWorld:
             admitter=self.admitter,
             tidy=self.tidied.append,
         )
-        self.housekeeping = Housekeeping(self._rooms(), self._gc(telling))
+        self.housekeeping = PodCleanups(self._rooms(), self._gc(telling))
         # What metrics ask of the core besides.
         self.changes = self
         self._run: asyncio.Task[None] | None = None
@@ -137,10 +137,10 @@ class CleanupWorld:
             collect_waits=lambda: None,
         )
 
-    def _gc(self, telling: Telling) -> ContainerGC:
+    def _gc(self, telling: PodEvents) -> ContainerGC:
         # It is never run here: no verb of the runtime is asked for.
         runtime, hooks = cast(Runtime, None), cast(Any, None)
-        killer = Killer(runtime, hooks, telling)
+        killer = ContainerKiller(runtime, hooks, telling)
         return ContainerGC(
             Leftovers(
                 self.known,
@@ -150,7 +150,7 @@ class CleanupWorld:
                 NoVolumes(),
                 killer,
                 self.statuses,
-                LogFolders(None),
+                LogDirectory(None),
             )
         )
 

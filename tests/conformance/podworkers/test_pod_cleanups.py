@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from podlife.aio import cancel_and_wait
-from podlife.kubelet.admission.predicates import Refusal, rejected_status
+from podlife.kubelet.admission.predicates import AdmissionFailure, rejected_status
 from podlife.kubelet.podworkers import Stage
 from podlife.kubelet.runtime import RuntimeUnavailableError
 from tests.conformance.podworkers.cleanup_world import CleanupWorld, mirror_pod, node_pod, static_pod
@@ -180,7 +180,7 @@ async def test_a_wanted_pod_that_was_refused_is_not_created() -> None:
     async with CleanupWorld() as here:
         pod = node_pod()
         here.known.put(pod)
-        here.manager.set_status(pod, rejected_status(Refusal("OutOfpods", "no room")))
+        here.manager.set_status(pod, rejected_status(AdmissionFailure("OutOfpods", "no room")))
         await here.clean_up()
         assert here.workers.state("u") is None
         assert here.steps.calls == []
@@ -237,7 +237,7 @@ async def test_a_pod_that_was_refused_and_is_deleted_is_ended_so_that_it_can_go(
     async with CleanupWorld() as here:
         pod = node_pod(is_deleted=True, phase="Failed" if is_told_by == "the API server" else "Pending")
         here.known.put(pod)
-        here.manager.set_status(pod, rejected_status(Refusal("OutOfpods", "no room")))
+        here.manager.set_status(pod, rejected_status(AdmissionFailure("OutOfpods", "no room")))
         await here.clean_up()
         assert here.steps.of("u")[-1] == TERMINATED
         assert here.state().is_finished
@@ -328,7 +328,7 @@ def _known_terminated(here: CleanupWorld) -> None:
 
 
 def _refused(here: CleanupWorld) -> None:
-    refused = rejected_status(Refusal("OutOfpods", "no room"))
+    refused = rejected_status(AdmissionFailure("OutOfpods", "no room"))
     here.manager.set_status(node_pod(phase="Running"), refused)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from podlife.kubelet.podworkers import KnownPod, PodState, PodUpdate, Stage
-from podlife.kubelet.podworkers.state import Act
+from podlife.kubelet.podworkers.state import WorkerAction
 from podlife.kubelet.podworkers.sync_known_pods import review
 from tests.conformance.podworkers.world import CREATE, KILL, SYNC, UPDATE, Pod, Running, World, pod, static
 from tests.virtual_time import virtual_time
@@ -216,4 +216,4 @@ def test_what_becomes_of_a_pod_in_each_state(
     if reviewed.state is not None:
         assert reviewed.state.pending is pending
         assert reviewed.state.is_deleted is is_orphan
-        assert (Act.WAKE in reviewed.actions) is (is_orphan and pending is not None)
+        assert (WorkerAction.WAKE in reviewed.actions) is (is_orphan and pending is not None)

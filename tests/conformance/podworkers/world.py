@@ -17,10 +17,10 @@ from podlife.kubelet.podworkers import (
     PodState,
     PodUpdate,
     PodWorkers,
-    Synced,
+    SyncResult,
     UpdateType,
 )
-from podlife.kubelet.podworkers.worker import Worker
+from podlife.kubelet.podworkers.worker import PodWorker
 
 CREATE, UPDATE, SYNC, KILL = UpdateType.CREATE, UpdateType.UPDATE, UpdateType.SYNC, UpdateType.KILL
 
@@ -130,7 +130,9 @@ class Steps:
     def sync_pod(self, type_: UpdateType, pod: Pod, mirror: Pod | None, status: Seen) -> Any:
         self.seen.append((pod, mirror, status))
         uid = pod.metadata.uid
-        return self._run(Call("sync", uid, type_.value), Synced(uid in self.terminal, self.after.get(uid)))
+        return self._run(
+            Call("sync", uid, type_.value), SyncResult(uid in self.terminal, self.after.get(uid))
+        )
 
     def sync_terminating_pod(self, pod: Pod, status: Seen, grace_seconds: int | None, override: Any) -> Any:
         self.seen.append((pod, status, override))
@@ -144,7 +146,7 @@ class Steps:
         self.seen.append((pod, status))
         return self._run(Call("terminated", pod.metadata.uid), None)
 
-    def _run(self, call: Call, answer: Synced | None) -> Any:
+    def _run(self, call: Call, answer: SyncResult | None) -> Any:
         key = (call.step, call.uid)
         if self.is_plain and key not in self.gates:
             self._enter(call)
@@ -154,7 +156,7 @@ class Steps:
                 self.running[call.uid] -= 1
         return self._wait(call, answer)
 
-    async def _wait(self, call: Call, answer: Synced | None) -> Synced | None:
+    async def _wait(self, call: Call, answer: SyncResult | None) -> SyncResult | None:
         self._enter(call)
         try:
             await self._gate(call)
@@ -181,7 +183,7 @@ class Steps:
         self.most_at_once = max(self.most_at_once, sum(self.running.values()))
         self.on_call(call)
 
-    def _answer(self, call: Call, answer: Synced | None) -> Synced | None:
+    def _answer(self, call: Call, answer: SyncResult | None) -> SyncResult | None:
         for key in ((call.step, call.uid), (call.step, "*")):
             if key in self.errors:
                 raise self.errors[key]
@@ -223,14 +225,14 @@ class HeldWorkers(PodWorkers[Pod, Seen, Running]):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self.held: dict[str, Worker[Pod, Running] | None] = {}
+        self.held: dict[str, PodWorker[Pod, Running] | None] = {}
 
     def release(self, uid: str) -> None:
         worker = self.held.pop(uid)
         if worker is not None:
             self._wake(worker)
 
-    def _begin(self, worker: Worker[Pod, Running], group: asyncio.TaskGroup) -> None:
+    def _begin(self, worker: PodWorker[Pod, Running], group: asyncio.TaskGroup) -> None:
         if worker.uid in self.held:
             self.held[worker.uid] = worker
         else:

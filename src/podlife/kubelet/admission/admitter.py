@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from podlife.api.codec import Object
-from podlife.kubelet.admission.predicates import Refusal, Taken, refusal
+from podlife.kubelet.admission.predicates import AdmissionFailure, AllocatedResources, admission_failure
 from podlife.kubelet.pod import NodePod
 
 __all__ = ["Admitter"]
@@ -17,7 +17,7 @@ __all__ = ["Admitter"]
 class Admitter:
     def __init__(self, node: Callable[[], Object]) -> None:
         self._node = node
-        self._taken = Taken()
+        self._taken = AllocatedResources()
         self._pods: dict[str, NodePod] = {}
 
     @property
@@ -25,11 +25,11 @@ class Admitter:
         """UIDs of the pods that have a place."""
         return frozenset(self._pods)
 
-    def admit(self, pod: NodePod) -> Refusal | None:
+    def admit(self, pod: NodePod) -> AdmissionFailure | None:
         """Why it is refused; otherwise it has a place from now on."""
         if pod.uid in self._pods:
             return None
-        refused = refusal(pod, self._node(), self._taken)
+        refused = admission_failure(pod, self._node(), self._taken)
         if refused is None:
             self.take(pod)
         return refused

@@ -24,18 +24,24 @@ from podlife.kubelet.pod_fields import (
 )
 from podlife.kubelet.pod_requests import amount, pod_requests
 
-__all__ = ["Refusal", "Taken", "in_order_of_admission", "refusal", "rejected_status"]
+__all__ = [
+    "AdmissionFailure",
+    "AllocatedResources",
+    "admission_failure",
+    "in_order_of_admission",
+    "rejected_status",
+]
 
 _OS_LABEL = "kubernetes.io/os"
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class AdmissionFailure:
     reason: str
     message: str
 
 
-class Taken:
+class AllocatedResources:
     """What the pods of a node take of it, kept up to date: a pod that comes costs the same however many there are."""
 
     def __init__(self, pods: Iterable[Pod] = ()) -> None:
@@ -57,13 +63,13 @@ class Taken:
         self.ports = self.ports - Counter(_ports(pod))
 
 
-def refusal(
-    pod: Pod, node: Mapping[str, Any], others: Iterable[Pod] | Taken, *, os: str = "linux"
-) -> Refusal | None:
+def admission_failure(
+    pod: Pod, node: Mapping[str, Any], others: Iterable[Pod] | AllocatedResources, *, os: str = "linux"
+) -> AdmissionFailure | None:
     """Why the node does not take the pod, if it does not. `others` are the pods that it has taken and that have not
     ended."""
-    if not isinstance(others, Taken):
-        others = Taken(each for each in others if not _has_ended(each))
+    if not isinstance(others, AllocatedResources):
+        others = AllocatedResources(each for each in others if not _has_ended(each))
     return next(_refusals(pod, node, others, os), None)
 
 
@@ -71,15 +77,19 @@ def _has_ended(pod: Pod) -> bool:
     return is_terminal_phase((pod.get("status") or {}).get("phase"))
 
 
-def _refusals(pod: Pod, node: Mapping[str, Any], others: Taken, os: str) -> Iterator[Refusal]:
+def _refusals(
+    pod: Pod, node: Mapping[str, Any], others: AllocatedResources, os: str
+) -> Iterator[AdmissionFailure]:
     """In the order in which a kubelet looks; only the first is told."""
     for message in forbidden_sysctls(pod):
-        yield Refusal("SysctlForbidden", message)
+        yield AdmissionFailure("SysctlForbidden", message)
     if (pod["metadata"].get("labels") or {}).get(_OS_LABEL, os) != os:
         message = f"Failed to admit pod as the `{_OS_LABEL}` label doesn't match node label"
-        yield Refusal("PodOSSelectorNodeLabelDoesNotMatch", message)
+        yield AdmissionFailure("PodOSSelectorNodeLabelDoesNotMatch", message)
     if (pod["spec"].get("os") or {}).get("name", os) != os:
-        yield Refusal("PodOSNotSupported", "Failed to admit pod as the OS field doesn't match node OS")
+        yield AdmissionFailure(
+            "PodOSNotSupported", "Failed to admit pod as the OS field doesn't match node OS"
+        )
     yield from _lacking(pod, node, others)
     if not is_wanted_node(pod, node):
         yield _predicate("NodeAffinity", "node(s) didn't match Pod's node affinity/selector")
@@ -91,11 +101,11 @@ def _refusals(pod: Pod, node: Mapping[str, Any], others: Taken, os: str) -> Iter
         yield _predicate("TaintToleration", "node(s) had taints that the pod didn't tolerate")
 
 
-def _predicate(name: str, said: str) -> Refusal:
-    return Refusal(name, f"Predicate {name} failed: {said}")
+def _predicate(name: str, said: str) -> AdmissionFailure:
+    return AdmissionFailure(name, f"Predicate {name} failed: {said}")
 
 
-def _lacking(pod: Pod, node: Mapping[str, Any], others: Taken) -> Iterator[Refusal]:
+def _lacking(pod: Pod, node: Mapping[str, Any], others: AllocatedResources) -> Iterator[AdmissionFailure]:
     """Resources that the node has too little of, and the number of pods first."""
     allocatable = (node.get("status") or {}).get("allocatable") or {}
     if "pods" in allocatable:
@@ -112,9 +122,9 @@ def _is_extended(resource: str) -> bool:
     return "/" in resource and "kubernetes.io/" not in resource
 
 
-def _short(resource: str, requested: int, used: int, capacity: int) -> Iterator[Refusal]:
+def _short(resource: str, requested: int, used: int, capacity: int) -> Iterator[AdmissionFailure]:
     if requested > capacity - used:
-        yield Refusal(
+        yield AdmissionFailure(
             f"OutOf{resource}",
             f"Node didn't have enough resource: {resource}, "
             f"requested: {requested}, used: {used}, capacity: {capacity}",
@@ -131,7 +141,7 @@ def _ports(pod: Pod) -> list[HostPort]:
     ]
 
 
-def rejected_status(refused: Refusal) -> Object:
+def rejected_status(refused: AdmissionFailure) -> Object:
     """The status of a pod that the node does not take (ST-18)."""
     return {
         "phase": "Failed",

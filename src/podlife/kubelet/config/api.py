@@ -18,7 +18,7 @@ from podlife.client import PODS, Bookmark, Client, EventType, WatchOptions
 from podlife.errors import PodlifeError
 from podlife.kubelet.config.pod_source import PodSource
 
-__all__ = ["follow_pods"]
+__all__ = ["watch_pods"]
 
 log = logging.getLogger(__name__)
 
@@ -26,7 +26,7 @@ _FIRST_DELAY_SECONDS = 0.5
 _MOST_DELAY_SECONDS = 30.0
 
 
-async def follow_pods(
+async def watch_pods(
     client: Client, node_name: str, source: PodSource, confirm: Callable[[], Awaitable[None]]
 ) -> None:
     """Run until cancelled. `confirm` raises `PodlifeError` if the server must not be believed."""

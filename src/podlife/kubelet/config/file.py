@@ -14,10 +14,10 @@ from pathlib import Path
 from podlife.aio import wait_until_set
 from podlife.api.codec import Object, format_micro_time
 from podlife.clock import Clock
-from podlife.kubelet.config.manifest_directory import ManifestFolder
+from podlife.kubelet.config.manifest_directory import ManifestDirectory
 from podlife.linux.inotify import CHANGED, CloseWatch
 
-__all__ = ["StaticPods"]
+__all__ = ["FileSource"]
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ def _no_check(pod: Object) -> Sequence[str]:
     return ()
 
 
-class StaticPods:
+class FileSource:
     """`check` is for those who know more of what can be wrong with a pod than the shape of its file: it says what, one
     text each. `report` is told of every file that cannot be used; without it, it is logged."""
 
@@ -44,7 +44,9 @@ class StaticPods:
         # The name of the file is part of what a pod is: it must not depend on where the agent was started.
         self._folder = folder.absolute()
         self._clock = clock
-        self._manifests = ManifestFolder(self._folder, node_name, check=check, report=report or _log_problem)
+        self._manifests = ManifestDirectory(
+            self._folder, node_name, check=check, report=report or _log_problem
+        )
         self._changed = asyncio.Event()
         self._watch: CloseWatch | None = None
         # Which folder is being watched: another may come in its place.

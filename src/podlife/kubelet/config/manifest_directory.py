@@ -14,7 +14,7 @@ from pathlib import Path
 from podlife.api.codec import Object
 from podlife.kubelet.config.manifest import SEEN, ManifestError, read_manifest
 
-__all__ = ["ManifestFolder"]
+__all__ = ["ManifestDirectory"]
 
 _ENDINGS = (".yaml", ".yml", ".json")
 # More than an API server would store of a pod.
@@ -31,7 +31,7 @@ class _File:
     pod: Object | None
 
 
-class ManifestFolder:
+class ManifestDirectory:
     """`check` says what is wrong with a pod that could be read, in as many lines as it likes; `report` is told, in one
     line each, of what is wrong."""
 

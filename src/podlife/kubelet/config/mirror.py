@@ -17,7 +17,7 @@ from podlife.errors import AlreadyExistsError, ConflictError, NotFoundError, Pod
 from podlife.kubelet.config.manifest import HASH, MIRROR
 from podlife.kubelet.pod_fields import Pod, is_deleting, is_mirror
 
-__all__ = ["MirrorPods", "OwnNode", "is_mirror_of"]
+__all__ = ["ApiMirrorClient", "MirrorOwner", "is_mirror_of"]
 
 log = logging.getLogger(__name__)
 
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 _MOST_COMPLAINTS = 1000
 
 
-class OwnNode(Protocol):
+class MirrorOwner(Protocol):
     """The node as the API server has it; `uid` is "" while there is none."""
 
     @property
@@ -45,10 +45,10 @@ def is_mirror_of(mirror: Pod, pod: Pod) -> bool:
     )
 
 
-class MirrorPods:
+class ApiMirrorClient:
     """`node` is who owns them."""
 
-    def __init__(self, client: Client, node: OwnNode) -> None:
+    def __init__(self, client: Client, node: MirrorOwner) -> None:
         self._client = client
         self._node = node
         self._complaints: dict[str, str] = {}
@@ -125,7 +125,7 @@ class MirrorPods:
         self._complaints[uid] = line
 
 
-def _mirror(pod: Pod, node: OwnNode) -> Object:
+def _mirror(pod: Pod, node: MirrorOwner) -> Object:
     metadata: Mapping[str, Any] = pod["metadata"]
     annotations = metadata["annotations"]
     owner = {

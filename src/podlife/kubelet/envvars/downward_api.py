@@ -17,7 +17,7 @@ from podlife.kubelet.pod_fields import (
     init_containers_of,
 )
 
-__all__ = ["ContainerConfigError", "Surroundings", "field_value", "format_map", "resource_value"]
+__all__ = ["ContainerConfigError", "DownwardContext", "field_value", "format_map", "resource_value"]
 
 _SUBSCRIPTED = re.compile(r"(.*)\['(.*)'\]", re.DOTALL)
 _RESOURCE = re.compile(r"(limits|requests)\.(.+)")
@@ -30,7 +30,7 @@ class ContainerConfigError(PodlifeError):
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class DownwardContext:
     """What a pod does not say itself: addresses, and what the node has to give."""
 
     host_ips: tuple[str, ...] = ()
@@ -38,7 +38,7 @@ class Surroundings:
     allocatable: Mapping[str, str] = field(default_factory=dict)
 
 
-def field_value(pod: Pod, path: str, around: Surroundings) -> str:
+def field_value(pod: Pod, path: str, around: DownwardContext) -> str:
     """Raises `ContainerConfigError` for a path that there is not."""
     metadata, spec = pod["metadata"], pod["spec"]
     plain = {
@@ -69,7 +69,7 @@ def format_map(values: Mapping[str, str]) -> str:
     return "\n".join(f"{key}={json.dumps(values[key], ensure_ascii=False)}" for key in sorted(values))
 
 
-def resource_value(pod: Pod, container: Container, ref: Mapping[str, Any], around: Surroundings) -> str:
+def resource_value(pod: Pod, container: Container, ref: Mapping[str, Any], around: DownwardContext) -> str:
     """In units of the divisor, rounded up. A limit that is not set is what the node has."""
     name = ref.get("containerName")
     if name:

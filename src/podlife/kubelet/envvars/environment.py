@@ -14,14 +14,14 @@ from typing import Any
 
 from podlife.kubelet.envvars.downward_api import (
     ContainerConfigError,
-    Surroundings,
+    DownwardContext,
     field_value,
     resource_value,
 )
 from podlife.kubelet.envvars.expansion import expand
 from podlife.kubelet.pod_fields import Container, Pod
 
-__all__ = ["Sources", "command_and_args", "environment"]
+__all__ = ["EnvironmentSources", "command_and_args", "environment"]
 
 Reader = Callable[[str], Mapping[str, Any] | None]
 
@@ -30,17 +30,17 @@ def _nothing(name: str) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
-class Sources:
+class EnvironmentSources:
     """Config maps and secrets of the pod's namespace by name, None where there is none; what services say; and what
     the pod does not say itself."""
 
     config_map: Reader = _nothing
     secret: Reader = _nothing
     services: Mapping[str, str] = field(default_factory=dict)
-    around: Surroundings = field(default_factory=Surroundings)
+    around: DownwardContext = field(default_factory=DownwardContext)
 
 
-def environment(pod: Pod, container: Container, sources: Sources) -> dict[str, str]:
+def environment(pod: Pod, container: Container, sources: EnvironmentSources) -> dict[str, str]:
     """Raises `ContainerConfigError` when something that is not optional is not there."""
     maker = _Maker(pod, container, sources)
     for each in container.get("envFrom") or ():
@@ -58,7 +58,7 @@ def command_and_args(container: Container, env: Mapping[str, str]) -> tuple[list
 
 
 class _Maker:
-    def __init__(self, pod: Pod, container: Container, sources: Sources) -> None:
+    def __init__(self, pod: Pod, container: Container, sources: EnvironmentSources) -> None:
         self.values: dict[str, str] = {}
         self._pod = pod
         self._container = container

@@ -12,17 +12,17 @@ from podlife.kubelet.absent_parts import NoProbes
 from podlife.kubelet.pod_fields import Container, Pod
 from podlife.kubelet.prober_state import ProbeResult, ProbeType
 
-__all__ = ["NoEvents", "NoMirrors", "NoReferences", "SimHooks", "SimProbes"]
+__all__ = ["HollowHooks", "HollowProbes", "NoEvents", "NoMirrors", "NoObjects"]
 
 
-class SimProbes(NoProbes):
+class HollowProbes(NoProbes):
     """A container that runs is well."""
 
     def verdict(self, type_: ProbeType, container_id: str) -> ProbeResult | None:
         return ProbeResult.SUCCESS
 
 
-class SimHooks:
+class HollowHooks:
     """Only a handler that sleeps takes time."""
 
     async def run(
@@ -31,7 +31,7 @@ class SimHooks:
         await asyncio.sleep(float((handler.get("sleep") or {}).get("seconds") or 0))
 
 
-class NoReferences:
+class NoObjects:
     """Config maps and secrets are as empty as the containers that would read them."""
 
     async def config_map(self, namespace: str, name: str) -> Object | None:

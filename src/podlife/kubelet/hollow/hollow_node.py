@@ -23,30 +23,30 @@ from podlife.kubelet.absent_parts import NoVolumes
 from podlife.kubelet.core import Around, PodCore
 from podlife.kubelet.kuberuntime.backoff import crash_loop_backoff
 from podlife.kubelet.node_status import (
-    AgentIdentity,
     ClusterMembership,
     FixedMachine,
+    KubeletIdentity,
     MachineFacts,
     NodeReporter,
     NodeSettings,
 )
 from podlife.kubelet.pod import NodePod
-from podlife.kubelet.pod_events import EventSink
-from podlife.kubelet.pod_manager import KnownPods
+from podlife.kubelet.pod_events import EventRecorder
+from podlife.kubelet.pod_manager import PodManager
 from podlife.kubelet.runtimes.sim import SimRuntime, SimWorld
-from podlife.kubelet.status.api_client import ApiPodStatusClient
+from podlife.kubelet.status.api_client import ApiStatusClient
 from podlife.kubelet.status.manager import StatusManager
 
 from .fake_parts import (
+    HollowHooks,
+    HollowProbes,
     NoMirrors,
-    NoReferences,
-    SimHooks,
-    SimProbes,
+    NoObjects,
 )
 from .scenario import Scenario
 from .script import pulling_of, script_of
 
-__all__ = ["Shared", "SimNode"]
+__all__ = ["HollowNode", "SharedParts"]
 
 log = logging.getLogger(__name__)
 
@@ -59,21 +59,21 @@ _SETTLE_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Shared:
+class SharedParts:
     """What all nodes of a fleet have in common. In the line `heartbeats` stands what nodes tell of themselves."""
 
     client: Client
     clock: Clock
     heartbeats: Limiter
-    events: EventSink
+    events: EventRecorder
     scenario: Scenario
     membership: ClusterMembership
-    identity: AgentIdentity
+    identity: KubeletIdentity
     # Whether pods that are deleted tell first how they ended.
     tells_ends: bool = True
 
 
-class _WatchedPods(ApiPodStatusClient):
+class _WatchedPods(ApiStatusClient):
     """Reads pods as the watch has them."""
 
     def __init__(self, client: Client, pods: Mapping[str, NodePod]) -> None:
@@ -103,12 +103,14 @@ class _WatchedPods(ApiPodStatusClient):
         return {**known, "metadata": answer["metadata"], "status": status}
 
 
-class _Agent:
+class _HollowKubelet:
     """One run of a node's agent."""
 
-    def __init__(self, shared: Shared, world: SimWorld, settings: NodeSettings, facts: MachineFacts) -> None:
+    def __init__(
+        self, shared: SharedParts, world: SimWorld, settings: NodeSettings, facts: MachineFacts
+    ) -> None:
         runtime = SimRuntime(world)
-        known = KnownPods()
+        known = PodManager()
         self.pods = _WatchedPods(shared.client, {})
         self.reporter = NodeReporter(
             shared.client,
@@ -136,9 +138,9 @@ class _Agent:
                 known=known,
                 manager=manager,
                 volumes=NoVolumes(),
-                references=NoReferences(),
-                hooks=SimHooks(),
-                probes=SimProbes(),
+                references=NoObjects(),
+                hooks=HollowHooks(),
+                probes=HollowProbes(),
                 mirrors=NoMirrors(),
                 node=self.reporter.node,
                 host_ips=settings.addresses,
@@ -163,10 +165,10 @@ class _Agent:
         self.core.loop.api_pods.remove(pod)
 
 
-class SimNode:
+class HollowNode:
     """Constructing one starts nothing. What is put while its agent is silent the next agent finds."""
 
-    def __init__(self, shared: Shared, settings: NodeSettings, facts: MachineFacts) -> None:
+    def __init__(self, shared: SharedParts, settings: NodeSettings, facts: MachineFacts) -> None:
         self.settings = settings
         self.node: Object | None = None
         self._shared = shared
@@ -180,7 +182,7 @@ class SimNode:
             pulling=pulling_of(shared.scenario, settings.name),
             ips=settings.addresses,
         )
-        self._agent: _Agent | None = None
+        self._agent: _HollowKubelet | None = None
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -202,7 +204,7 @@ class SimNode:
     def start(self, group: asyncio.TaskGroup) -> None:
         """Put an agent to work, which goes on with what is there."""
         facts = replace(self._facts, boot_id=f"{self.name}-{self._boots}")
-        self._agent = _Agent(self._shared, self._world, self.settings, facts)
+        self._agent = _HollowKubelet(self._shared, self._world, self.settings, facts)
         if self.node is not None:
             self._agent.reporter.put(self.node)
         for pod in self._pods.values():

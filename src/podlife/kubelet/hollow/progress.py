@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["Tally", "percentile"]
+__all__ = ["HollowProgress", "percentile"]
 
 
 def percentile(values: array[float], part: float) -> float:
@@ -16,7 +16,7 @@ def percentile(values: array[float], part: float) -> float:
     return ordered[min(len(ordered) - 1, int(len(ordered) * part))] if ordered else 0.0
 
 
-class Tally:
+class HollowProgress:
     """Times are the event loop's. A pod's way to Running is counted once, from when it was asked for where that is
     known, and otherwise from when it was first seen."""
 

@@ -18,14 +18,14 @@ from podlife.api.codec import Object
 from podlife.client import Bookmark, Client, EventType, Ref, WatchOptions
 from podlife.errors import ExpiredError, ForbiddenError, PodlifeError, UnauthorizedError
 
-__all__ = ["Feed"]
+__all__ = ["SharedWatch"]
 
 log = logging.getLogger(__name__)
 
 _FIRST_DELAY_SECONDS, _MOST_DELAY_SECONDS = 0.5, 30.0
 
 
-class Feed:
+class SharedWatch:
     """`changed` is told of an object with its kind of change, without the record of who manages its fields, which is
     half of it. Of objects that are not `wanted` nothing is kept and nothing told. `confirm` raises `PodlifeError` if
     the server must not be believed."""

@@ -16,10 +16,10 @@ from podlife.kubelet.object_reference import pod_reference
 from podlife.kubelet.pod_fields import Container, Pod, long_name
 from podlife.kubelet.podworkers.interfaces import EventRecorder
 from podlife.kubelet.probe import (
-    AskError,
     HttpRequest,
-    NoAnswerError,
-    PlainAnswerError,
+    NoResponseError,
+    PlainResponseError,
+    ProbeError,
     http_get,
     http_request,
 )
@@ -48,7 +48,7 @@ class HookRunner:
         elif (action := handler.get("httpGet")) is not None:
             try:
                 await self._get(pod, http_request(action, container, pod_ip, purpose="lifecycle"))
-            except (AskError, NoAnswerError) as failure:
+            except (ProbeError, NoResponseError) as failure:
                 path = action.get("path") or ""
                 raise HookError(f"HTTP lifecycle hook ({path}) {where} {failure}") from None
         elif (action := handler.get("sleep")) is not None:
@@ -73,12 +73,12 @@ class HookRunner:
     async def _get(self, pod: Pod, request: HttpRequest) -> None:
         try:
             await http_get(request, seconds=None, wants_body=False)
-        except PlainAnswerError as first:
+        except PlainResponseError as first:
             try:
                 # What was meant for an encrypted connection does not go over this one.
                 plain = replace(request.without("authorization"), scheme="http")
                 await http_get(plain, seconds=None, wants_body=False)
-            except NoAnswerError:
+            except NoResponseError:
                 raise first from None
             message = f"request to HTTPS lifecycle hook {request.address} got HTTP response, retry with HTTP succeeded"
             self._recorder.event(pod_reference(pod), "Warning", _FALLBACK, message)

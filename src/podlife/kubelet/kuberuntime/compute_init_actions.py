@@ -22,7 +22,7 @@ from podlife.kubelet.prober_state import ProbeResult, ProbeType
 from podlife.kubelet.restart_policy import restarts_on_failure, should_start
 from podlife.kubelet.runtime import ContainerState, ContainerStatus
 
-__all__ = ["InitPlan", "ToKill", "plan_init"]
+__all__ = ["InitPlan", "ToKill", "compute_init_actions"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,9 @@ Verdicts = Callable[[ProbeType, str], ProbeResult | None]
 HasChanged = Callable[[Container, ContainerStatus], bool]
 
 
-def plan_init(pod: Pod, observed: ObservedPod, verdicts: Verdicts, has_changed: HasChanged) -> InitPlan:
+def compute_init_actions(
+    pod: Pod, observed: ObservedPod, verdicts: Verdicts, has_changed: HasChanged
+) -> InitPlan:
     init = init_containers_of(pod)
     if not init:
         return InitPlan(True)

@@ -11,9 +11,9 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from podlife.kubelet.kuberuntime.compute_init_actions import InitPlan, ToKill, plan_init
+from podlife.kubelet.kuberuntime.compute_init_actions import InitPlan, ToKill, compute_init_actions
 from podlife.kubelet.kuberuntime.grace_period import KillReason
-from podlife.kubelet.kuberuntime.sandbox_changed import sandbox_need
+from podlife.kubelet.kuberuntime.sandbox_changed import sandbox_changed
 from podlife.kubelet.observed_pod import ObservedPod
 from podlife.kubelet.pod_fields import (
     Container,
@@ -25,7 +25,7 @@ from podlife.kubelet.prober_state import ProbeResult, ProbeType
 from podlife.kubelet.restart_policy import matching_action, restarts_on_failure, should_start
 from podlife.kubelet.runtime import ContainerState, ContainerStatus
 
-__all__ = ["PodActions", "ToKill", "Verdicts", "actions_for", "spec_hash"]
+__all__ = ["PodActions", "ToKill", "Verdicts", "compute_pod_actions", "spec_hash"]
 
 Verdicts = Callable[[ProbeType, str], ProbeResult | None]
 """What a probe says of the container with this ID; None when there is nothing yet."""
@@ -68,10 +68,10 @@ def has_changed(container: Container, running: ContainerStatus) -> bool:
     return known is not None and known != spec_hash(container)
 
 
-def actions_for(
+def compute_pod_actions(
     pod: Pod, observed: ObservedPod, verdicts: Verdicts, *, is_restarting_all: bool = False
 ) -> PodActions:
-    need = sandbox_need(pod, observed)
+    need = sandbox_changed(pod, observed)
     if is_restarting_all:
         reset = _to_reset(pod, observed)
         return PodActions(need.is_new, need.is_new, need.sandbox_id, need.attempt, reset=reset)
@@ -83,7 +83,7 @@ def actions_for(
         for each in pod["spec"].get("ephemeralContainers") or ()
         if each["name"] not in observed.newest
     )
-    plan = plan_init(pod, observed, verdicts, has_changed)
+    plan = compute_init_actions(pod, observed, verdicts, has_changed)
     if plan.kill_pod or not plan.is_initialized:
         return PodActions(
             plan.kill_pod,

@@ -15,12 +15,12 @@ from podlife.api.codec import Object
 from podlife.api.quantity import parse_nanos
 from podlife.errors import PodlifeError
 from podlife.kubelet.admission.sysctls import sysctls_of
-from podlife.kubelet.envvars.downward_api import ContainerConfigError, Surroundings
-from podlife.kubelet.envvars.environment import Sources, command_and_args, environment
-from podlife.kubelet.interfaces import References, VolumeError, Volumes
+from podlife.kubelet.envvars.downward_api import ContainerConfigError, DownwardContext
+from podlife.kubelet.envvars.environment import EnvironmentSources, command_and_args, environment
+from podlife.kubelet.interfaces import ObjectCache, VolumeError, Volumes
 from podlife.kubelet.kuberuntime.compute_pod_actions import spec_hash
 from podlife.kubelet.kuberuntime.labels import annotations_of, labels_of
-from podlife.kubelet.kuberuntime.log_directory import LogFolders, log_path
+from podlife.kubelet.kuberuntime.log_directory import LogDirectory, log_path
 from podlife.kubelet.pod_fields import (
     Container,
     Pod,
@@ -29,23 +29,23 @@ from podlife.kubelet.pod_fields import (
 )
 from podlife.kubelet.runtime import ContainerConfig, Resources, SandboxConfig, User
 
-__all__ = ["ConfigMaker", "Instance"]
+__all__ = ["ContainerConfigs", "ContainerInstance"]
 
 
 @dataclass(frozen=True, slots=True)
-class Instance:
+class ContainerInstance:
     """What is known of a container that is to be made besides its pod: the how-manieth it is, and its image."""
 
     attempt: int
     image_ref: str
-    around: Surroundings
+    around: DownwardContext
 
 
-class ConfigMaker:
+class ContainerConfigs:
     """`default_uid` is whom containers run as that do not say: None where their image decides."""
 
     def __init__(
-        self, volumes: Volumes, references: References, logs: LogFolders, *, default_uid: int | None = None
+        self, volumes: Volumes, references: ObjectCache, logs: LogDirectory, *, default_uid: int | None = None
     ) -> None:
         self._volumes = volumes
         self._references = references
@@ -73,7 +73,7 @@ class ConfigMaker:
             annotations=dict(metadata.get("annotations") or {}),
         )
 
-    async def container(self, pod: Pod, container: Container, instance: Instance) -> ContainerConfig:
+    async def container(self, pod: Pod, container: Container, instance: ContainerInstance) -> ContainerConfig:
         env = await self._environment(pod, container, instance.around)
         command, args = command_and_args(container, env)
         security = _Security(pod, container, self._default_uid)
@@ -104,7 +104,7 @@ class ConfigMaker:
             ),
         )
 
-    async def _environment(self, pod: Pod, container: Container, around: Surroundings) -> dict[str, str]:
+    async def _environment(self, pod: Pod, container: Container, around: DownwardContext) -> dict[str, str]:
         namespace = pod["metadata"].get("namespace") or ""
         config_maps: dict[str, Object | None] = {}
         secrets: dict[str, Object | None] = {}
@@ -117,7 +117,7 @@ class ConfigMaker:
             services = await self._references.service_environment(pod)
         except PodlifeError as error:
             raise ContainerConfigError(str(error)) from error
-        return environment(pod, container, Sources(config_maps.get, secrets.get, services, around))
+        return environment(pod, container, EnvironmentSources(config_maps.get, secrets.get, services, around))
 
 
 def _referred(container: Container) -> Iterator[tuple[str, str]]:

@@ -14,14 +14,14 @@ from dataclasses import dataclass
 
 from podlife.kubelet.constants import HOUSEKEEPING_SECONDS
 from podlife.kubelet.interfaces import Volumes
-from podlife.kubelet.kuberuntime.kill_container import Killer
-from podlife.kubelet.kuberuntime.log_directory import LogFolders
+from podlife.kubelet.kuberuntime.kill_container import ContainerKiller
+from podlife.kubelet.kuberuntime.log_directory import LogDirectory
 from podlife.kubelet.observed_pod import ObservedPod
 from podlife.kubelet.pleg.pod_cache import PodCache
-from podlife.kubelet.pod_manager import KnownPods
+from podlife.kubelet.pod_manager import PodManager
 from podlife.kubelet.podworkers.interfaces import is_stopped
 from podlife.kubelet.runtime import ContainerState, Runtime
-from podlife.kubelet.status.generate import Statuses
+from podlife.kubelet.status.generate import StatusGenerator
 from podlife.kubelet.sync_loop import Workers
 
 log = logging.getLogger(__name__)
@@ -36,14 +36,14 @@ _ENDED_KEPT = 1
 class Leftovers:
     """Where pods leave something."""
 
-    known: KnownPods
+    known: PodManager
     workers: Workers
     cache: PodCache
     runtime: Runtime
     volumes: Volumes
-    killer: Killer
-    statuses: Statuses
-    logs: LogFolders
+    killer: ContainerKiller
+    statuses: StatusGenerator
+    logs: LogDirectory
 
 
 class ContainerGC:

@@ -11,12 +11,12 @@ from datetime import datetime
 
 from podlife.clock import Clock
 from podlife.kubelet.kuberuntime.backoff import Backoff
-from podlife.kubelet.pod_events import Telling
+from podlife.kubelet.pod_events import PodEvents
 from podlife.kubelet.pod_fields import Container, Pod
 from podlife.kubelet.runtime import ContainerRuntimeError, ImagePullError, Runtime, WithoutImages
 from podlife.kubelet.status.container_statuses import StartFailure
 
-__all__ = ["ImageError", "Images"]
+__all__ = ["ImageError", "ImageManager"]
 
 _INITIAL_SECONDS, _MOST_SECONDS = 10.0, 300.0
 
@@ -36,8 +36,8 @@ class ImageError(ContainerRuntimeError):
         self.failure = failure
 
 
-class Images:
-    def __init__(self, runtime: Runtime, clock: Clock, telling: Telling) -> None:
+class ImageManager:
+    def __init__(self, runtime: Runtime, clock: Clock, telling: PodEvents) -> None:
         self._runtime = runtime
         self._clock = clock
         self._telling = telling

@@ -22,9 +22,9 @@ from podlife.kubelet.kuberuntime.grace_period import (
     stop_budget,
 )
 from podlife.kubelet.kuberuntime.labels import restore
-from podlife.kubelet.kuberuntime.termination_order import TerminationTurns
+from podlife.kubelet.kuberuntime.termination_order import TerminationOrder
 from podlife.kubelet.observed_pod import ObservedPod
-from podlife.kubelet.pod_events import Telling
+from podlife.kubelet.pod_events import PodEvents
 from podlife.kubelet.pod_fields import (
     Container,
     Pod,
@@ -39,7 +39,7 @@ from podlife.kubelet.runtime import (
     Runtime,
 )
 
-__all__ = ["Kill", "Killer", "PodKillError"]
+__all__ = ["ContainerKiller", "KillRequest", "PodKillError"]
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +52,7 @@ class PodKillError(ContainerRuntimeError):
 
 
 @dataclass(frozen=True, slots=True)
-class Kill:
+class KillRequest:
     """Why a container is ended, and in what time if not in its own."""
 
     message: str = ""
@@ -61,8 +61,8 @@ class Kill:
     pod_ip: str = ""
 
 
-class Killer:
-    def __init__(self, runtime: Runtime, hooks: Hooks, telling: Telling) -> None:
+class ContainerKiller:
+    def __init__(self, runtime: Runtime, hooks: Hooks, telling: PodEvents) -> None:
         self._runtime = runtime
         self._hooks = hooks
         self._telling = telling
@@ -76,16 +76,20 @@ class Killer:
         alive = [each for each in observed.containers if each.state in _ALIVE]
         turns = None
         if pod is not None and any(is_sidecar(each) for each in init_containers_of(pod)):
-            turns = TerminationTurns(pod, [each.config.name for each in alive])
+            turns = TerminationOrder(pod, [each.config.name for each in alive])
         ips = next((each.ips for each in observed.sandboxes if each.ips), ())
-        kill = Kill(override_seconds=grace_seconds, pod_ip=ips[0] if ips else "")
+        kill = KillRequest(override_seconds=grace_seconds, pod_ip=ips[0] if ips else "")
         failures = await _all(*(self.kill_container(pod, each, kill, turns) for each in alive))
         failures += await _all(*(self._stop_sandbox(each.id) for each in observed.sandboxes))
         if failures:
             raise PodKillError("; ".join(str(each) for each in failures)) from failures[0]
 
     async def kill_container(
-        self, pod: Pod | None, known: ContainerStatus, kill: Kill, turns: TerminationTurns | None = None
+        self,
+        pod: Pod | None,
+        known: ContainerStatus,
+        kill: KillRequest,
+        turns: TerminationOrder | None = None,
     ) -> None:
         """Returns when nothing of it runs any more. One that the runtime does not know has ended (KC-12)."""
         name = known.config.name

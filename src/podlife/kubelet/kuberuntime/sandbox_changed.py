@@ -8,7 +8,7 @@ from podlife.kubelet.observed_pod import ObservedPod
 from podlife.kubelet.pod_fields import Pod
 from podlife.kubelet.runtime import SandboxState
 
-__all__ = ["SandboxNeed", "sandbox_need"]
+__all__ = ["SandboxNeed", "sandbox_changed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class SandboxNeed:
     sandbox_id: str = ""
 
 
-def sandbox_need(pod: Pod, observed: ObservedPod) -> SandboxNeed:
+def sandbox_changed(pod: Pod, observed: ObservedPod) -> SandboxNeed:
     if not observed.sandboxes:
         return SandboxNeed(True)
     newest = observed.sandboxes[0]

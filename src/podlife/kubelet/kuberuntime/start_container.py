@@ -1,6 +1,6 @@
 """Starting one container: its image, its making, its start and its postStart hook, with what is told of each.
 
-A container that could not be started is told of as waiting, with the reason (`StartError`). One that was made before
+A container that could not be started is told of as waiting, with the reason (`ContainerStartError`). One that was made before
 and never started is started as it is: an agent that died in between does not cost it a restart.
 """
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from podlife.clock import Clock
-from podlife.kubelet.envvars.downward_api import ContainerConfigError, Surroundings
+from podlife.kubelet.envvars.downward_api import ContainerConfigError, DownwardContext
 from podlife.kubelet.finish_despite_cancel import to_its_end
 from podlife.kubelet.interfaces import HookError, Hooks
 from podlife.kubelet.kuberuntime.backoff import (
@@ -22,13 +22,13 @@ from podlife.kubelet.kuberuntime.backoff import (
     restart_count,
 )
 from podlife.kubelet.kuberuntime.compute_pod_actions import has_changed
-from podlife.kubelet.kuberuntime.container_config import ConfigMaker, Instance
+from podlife.kubelet.kuberuntime.container_config import ContainerConfigs, ContainerInstance
 from podlife.kubelet.kuberuntime.grace_period import FAILED_POST_START_HOOK
-from podlife.kubelet.kuberuntime.image_manager import ImageError, Images
-from podlife.kubelet.kuberuntime.kill_container import Kill, Killer
-from podlife.kubelet.kuberuntime.log_directory import LogFolders
+from podlife.kubelet.kuberuntime.image_manager import ImageError, ImageManager
+from podlife.kubelet.kuberuntime.kill_container import ContainerKiller, KillRequest
+from podlife.kubelet.kuberuntime.log_directory import LogDirectory
 from podlife.kubelet.observed_pod import ObservedPod
-from podlife.kubelet.pod_events import Telling
+from podlife.kubelet.pod_events import PodEvents
 from podlife.kubelet.pod_fields import Container, Pod
 from podlife.kubelet.runtime import (
     ConflictInRuntimeError,
@@ -39,12 +39,12 @@ from podlife.kubelet.runtime import (
 )
 from podlife.kubelet.status.container_statuses import StartFailure
 
-__all__ = ["Place", "StartError", "Starter"]
+__all__ = ["ContainerStartError", "ContainerStarter", "SandboxContext"]
 
 log = logging.getLogger(__name__)
 
 
-class StartError(ContainerRuntimeError):
+class ContainerStartError(ContainerRuntimeError):
     """A container could not be started; `failure` is what it shows while it waits. With `until` there is no use in
     trying sooner."""
 
@@ -55,12 +55,12 @@ class StartError(ContainerRuntimeError):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SandboxContext:
     """Where a container is started: the sandbox, what was in it before, and what the container may be told of it."""
 
     sandbox_id: str
     observed: ObservedPod
-    around: Surroundings
+    around: DownwardContext
 
     @property
     def pod_ip(self) -> str:
@@ -72,22 +72,22 @@ class Tools:
     """What starting a container takes."""
 
     runtime: Runtime
-    images: Images
-    configs: ConfigMaker
+    images: ImageManager
+    configs: ContainerConfigs
     hooks: Hooks
-    killer: Killer
-    telling: Telling
-    logs: LogFolders
+    killer: ContainerKiller
+    telling: PodEvents
+    logs: LogDirectory
     clock: Clock
 
 
-class Starter:
+class ContainerStarter:
     def __init__(self, tools: Tools, backoff: Backoff) -> None:
         self._tools = tools
         self._backoff = backoff
 
-    async def start(self, pod: Pod, container: Container, place: Place) -> None:
-        """Raises `StartError`."""
+    async def start(self, pod: Pod, container: Container, place: SandboxContext) -> None:
+        """Raises `ContainerStartError`."""
         self._wait_if_it_crashes(pod, container, place.observed)
         name = container["name"]
         container_id = self._made_before(container, place)
@@ -98,10 +98,10 @@ class Starter:
             await to_its_end(runtime.start_container(container_id), f"start {name}")
         except ConflictInRuntimeError as error:
             # It was started once, by an agent before: what became of it the next look tells.
-            raise StartError(name, StartFailure("RunContainerError", str(error))) from error
+            raise ContainerStartError(name, StartFailure("RunContainerError", str(error))) from error
         except (ContainerRuntimeError, OSError) as error:
             self._warn(pod, container, "Failed", f"Error: {error}", container_id)
-            raise StartError(name, StartFailure("RunContainerError", str(error))) from error
+            raise ContainerStartError(name, StartFailure("RunContainerError", str(error))) from error
         self._tools.telling.container(pod, container, "Started", "Container started")
         await self._run_hook(pod, container, container_id, place)
 
@@ -113,42 +113,48 @@ class Starter:
         if loop is None:
             return
         self._tools.telling.container(pod, container, BACK_OFF, loop.event, is_warning=True)
-        raise StartError(container["name"], StartFailure(CRASH_LOOP_BACK_OFF, loop.message), loop.until)
+        raise ContainerStartError(
+            container["name"], StartFailure(CRASH_LOOP_BACK_OFF, loop.message), loop.until
+        )
 
-    def _made_before(self, container: Container, place: Place) -> str | None:
+    def _made_before(self, container: Container, place: SandboxContext) -> str | None:
         newest = place.observed.newest.get(container["name"])
         if newest is None or newest.state is not ContainerState.CREATED:
             return None
         is_fit = newest.sandbox_id == place.sandbox_id and not has_changed(container, newest)
         return newest.id if is_fit else None
 
-    async def _make(self, pod: Pod, container: Container, place: Place) -> str:
+    async def _make(self, pod: Pod, container: Container, place: SandboxContext) -> str:
         tools, name = self._tools, container["name"]
         try:
             image_ref = await tools.images.ensure(pod, container)
         except ImageError as error:
             self._warn(pod, container, "Failed", f"Error: {error.failure.reason}")
-            raise StartError(name, error.failure) from error
+            raise ContainerStartError(name, error.failure) from error
         newest = place.observed.newest.get(name)
         attempt = restart_count(
             None if newest is None else newest.config.attempt,
             tools.logs.names(pod, name) if newest is None else (),
         )
         try:
-            config = await tools.configs.container(pod, container, Instance(attempt, image_ref, place.around))
+            config = await tools.configs.container(
+                pod, container, ContainerInstance(attempt, image_ref, place.around)
+            )
         except ContainerConfigError as error:
             self._warn(pod, container, "Failed", f"Error: {error}")
-            raise StartError(name, StartFailure(error.reason, str(error))) from error
+            raise ContainerStartError(name, StartFailure(error.reason, str(error))) from error
         try:
             made = tools.runtime.create_container(place.sandbox_id, config)
             container_id = await to_its_end(made, f"create {name}")
         except (ContainerRuntimeError, OSError) as error:
             self._warn(pod, container, "Failed", f"Error: {error}")
-            raise StartError(name, StartFailure("CreateContainerError", str(error))) from error
+            raise ContainerStartError(name, StartFailure("CreateContainerError", str(error))) from error
         tools.telling.container(pod, container, "Created", "Container created")
         return container_id
 
-    async def _run_hook(self, pod: Pod, container: Container, container_id: str, place: Place) -> None:
+    async def _run_hook(
+        self, pod: Pod, container: Container, container_id: str, place: SandboxContext
+    ) -> None:
         """A postStart hook that fails ends the container (KC-17)."""
         handler = (container.get("lifecycle") or {}).get("postStart")
         if not handler:
@@ -162,12 +168,12 @@ class Starter:
             self._warn(pod, container, *FAILED_POST_START_HOOK)
             await self._kill(pod, container_id, place)
             failure = StartFailure("PostStartHookError", why)
-            raise StartError(container["name"], failure) from error
+            raise ContainerStartError(container["name"], failure) from error
 
-    async def _kill(self, pod: Pod, container_id: str, place: Place) -> None:
+    async def _kill(self, pod: Pod, container_id: str, place: SandboxContext) -> None:
         try:
             known: ContainerStatus = await self._tools.runtime.container_status(container_id)
-            kill = Kill(FAILED_POST_START_HOOK[0], pod_ip=place.pod_ip)
+            kill = KillRequest(FAILED_POST_START_HOOK[0], pod_ip=place.pod_ip)
             await self._tools.killer.kill_container(pod, known, kill)
         except ContainerRuntimeError as error:
             log.warning("a container whose postStart hook failed is not ended yet: %s", error)

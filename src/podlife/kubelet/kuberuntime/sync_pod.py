@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from podlife.kubelet.envvars.downward_api import Surroundings
+from podlife.kubelet.envvars.downward_api import DownwardContext
 from podlife.kubelet.finish_despite_cancel import to_its_end
 from podlife.kubelet.kuberuntime.compute_pod_actions import PodActions
-from podlife.kubelet.kuberuntime.kill_container import Kill, Killer
+from podlife.kubelet.kuberuntime.kill_container import ContainerKiller, KillRequest
 from podlife.kubelet.kuberuntime.start_container import (
-    Place,
-    Starter,
-    StartError,
+    ContainerStarter,
+    ContainerStartError,
+    SandboxContext,
     Tools,
 )
 from podlife.kubelet.observed_pod import ObservedPod
@@ -28,36 +28,40 @@ from podlife.kubelet.pod_fields import (
     is_sidecar,
 )
 from podlife.kubelet.runtime import ContainerRuntimeError, ContainerState
-from podlife.kubelet.status.generate import Statuses
+from podlife.kubelet.status.generate import StatusGenerator
 
-__all__ = ["PodSyncer", "SandboxError", "Synced"]
+__all__ = ["KubeRuntimeManager", "PodSyncResult", "SandboxError"]
 
 
 class SandboxError(ContainerRuntimeError):
     """The pod has no sandbox to run in."""
 
 
-class Synced:
+class PodSyncResult:
     """What came of it."""
 
     def __init__(self) -> None:
         self.has_acted = False
-        self.failures: list[StartError] = []
+        self.failures: list[ContainerStartError] = []
 
 
-class PodSyncer:
+class KubeRuntimeManager:
     def __init__(
-        self, tools: Tools, starter: Starter, statuses: Statuses, around: Callable[[], Surroundings]
+        self,
+        tools: Tools,
+        starter: ContainerStarter,
+        statuses: StatusGenerator,
+        around: Callable[[], DownwardContext],
     ) -> None:
         self._tools = tools
-        self._killer: Killer = tools.killer
+        self._killer: ContainerKiller = tools.killer
         self._starter = starter
         self._statuses = statuses
         self._around = around
 
-    async def sync(self, pod: Pod, observed: ObservedPod, actions: PodActions) -> Synced:
+    async def sync(self, pod: Pod, observed: ObservedPod, actions: PodActions) -> PodSyncResult:
         """Raises what ends the whole sync: a kill or a sandbox that failed."""
-        done = Synced()
+        done = PodSyncResult()
         if actions.create_sandbox and actions.sandbox_id:
             told = "Pod sandbox changed, it will be killed and re-created."
             self._tools.telling.pod(pod, "SandboxChanged", told)
@@ -75,16 +79,18 @@ class PodSyncer:
             await self._start_all(pod, actions, place, done)
         return done
 
-    async def _kill_some(self, pod: Pod, observed: ObservedPod, actions: PodActions, done: Synced) -> None:
+    async def _kill_some(
+        self, pod: Pod, observed: ObservedPod, actions: PodActions, done: PodSyncResult
+    ) -> None:
         known = {each.id: each for each in observed.containers}
         for each in actions.kill:
             done.has_acted = True
-            kill = Kill(each.message, each.reason, pod_ip=_first_ip(observed))
+            kill = KillRequest(each.message, each.reason, pod_ip=_first_ip(observed))
             await self._killer.kill_container(pod, known[each.container_id], kill)
         for container_id in actions.reset:
             done.has_acted = True
             if known[container_id].state in (ContainerState.RUNNING, ContainerState.UNKNOWN):
-                kill = Kill("killing", override_seconds=0)
+                kill = KillRequest("killing", override_seconds=0)
                 await self._killer.kill_container(pod, known[container_id], kill)
             await self._tools.runtime.remove_container(container_id)
 
@@ -99,8 +105,8 @@ class PodSyncer:
         )
 
     async def _place(
-        self, pod: Pod, observed: ObservedPod, actions: PodActions, done: Synced
-    ) -> Place | None:
+        self, pod: Pod, observed: ObservedPod, actions: PodActions, done: PodSyncResult
+    ) -> SandboxContext | None:
         sandbox_id, ips = actions.sandbox_id, _ips(observed)
         if actions.create_sandbox:
             done.has_acted = True
@@ -111,7 +117,7 @@ class PodSyncer:
         around = self._around()
         if pod["spec"].get("hostNetwork"):
             ips = ips or around.host_ips
-        return Place(sandbox_id, observed, replace(around, pod_ips=ips))
+        return SandboxContext(sandbox_id, observed, replace(around, pod_ips=ips))
 
     async def _make_sandbox(self, pod: Pod, attempt: int) -> str:
         config = self._tools.configs.sandbox(pod, attempt)
@@ -122,7 +128,9 @@ class PodSyncer:
             self._tools.telling.pod(pod, "FailedCreatePodSandBox", said, is_warning=True)
             raise SandboxError(said) from error
 
-    async def _start_all(self, pod: Pod, actions: PodActions, place: Place, done: Synced) -> None:
+    async def _start_all(
+        self, pod: Pod, actions: PodActions, place: SandboxContext, done: PodSyncResult
+    ) -> None:
         """An init container that does not start keeps those after it, and the regular ones, from starting; a sidecar
         only keeps itself."""
         ephemeral = pod["spec"].get("ephemeralContainers") or ()
@@ -134,11 +142,13 @@ class PodSyncer:
         for container in _named(containers_of(pod), actions.start):
             await self._start(pod, container, place, done)
 
-    async def _start(self, pod: Pod, container: Container, place: Place, done: Synced) -> bool:
+    async def _start(
+        self, pod: Pod, container: Container, place: SandboxContext, done: PodSyncResult
+    ) -> bool:
         uid, name = pod["metadata"]["uid"], container["name"]
         try:
             await self._starter.start(pod, container, place)
-        except StartError as error:
+        except ContainerStartError as error:
             self._statuses.note_failure(uid, name, error.failure)
             done.failures.append(error)
             return False

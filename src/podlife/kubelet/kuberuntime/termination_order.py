@@ -16,7 +16,7 @@ from podlife.kubelet.pod_fields import (
     is_sidecar,
 )
 
-__all__ = ["TerminationTurns", "whom_to_wait_for"]
+__all__ = ["TerminationOrder", "whom_to_wait_for"]
 
 
 def whom_to_wait_for(pod: Pod, running: Collection[str]) -> Mapping[str, frozenset[str]]:
@@ -32,7 +32,7 @@ def whom_to_wait_for(pod: Pod, running: Collection[str]) -> Mapping[str, frozens
     return waits
 
 
-class TerminationTurns:
+class TerminationOrder:
     """The turns of one pod that is being killed. `ended` has to be told of every container, stopped or failed to."""
 
     def __init__(self, pod: Pod, running: Collection[str]) -> None:

@@ -10,7 +10,7 @@ serves it in the cluster that it has joined. Which pods the node takes is not de
 """
 
 from podlife.kubelet.node_status.host_machine import HostMachine
-from podlife.kubelet.node_status.kubelet_identity import AgentIdentity
+from podlife.kubelet.node_status.kubelet_identity import KubeletIdentity
 from podlife.kubelet.node_status.lease import NodeLease
 from podlife.kubelet.node_status.lease_hold import NameInUseError
 from podlife.kubelet.node_status.machine import (
@@ -26,11 +26,11 @@ from podlife.kubelet.node_status.settings import KUBELET_VERSION, NodeSettings, 
 __all__ = [
     "CLUSTER_FILE",
     "KUBELET_VERSION",
-    "AgentIdentity",
     "AnotherClusterError",
     "ClusterMembership",
     "FixedMachine",
     "HostMachine",
+    "KubeletIdentity",
     "Machine",
     "MachineFacts",
     "MachineUsage",

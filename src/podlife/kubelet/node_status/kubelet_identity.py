@@ -21,7 +21,7 @@ _MOST_CHARACTERS = 256
 _PROCESS = secrets.token_hex(_BYTES)
 
 
-class AgentIdentity:
+class KubeletIdentity:
     """`text` raises `ConfigError` if the folder cannot be read or written."""
 
     def __init__(self, folder: Path | None, machine_id: Callable[[], str] = str) -> None:

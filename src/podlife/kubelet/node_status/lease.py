@@ -20,10 +20,10 @@ from podlife.api.codec import Object, format_micro_time
 from podlife.client import LEASES, NODES, Client
 from podlife.clock import Clock
 from podlife.errors import AlreadyExistsError, ConflictError, NotFoundError, PodlifeError
-from podlife.kubelet.node_status.kubelet_identity import AgentIdentity
+from podlife.kubelet.node_status.kubelet_identity import KubeletIdentity
 from podlife.kubelet.node_status.lease_hold import (
     AGENT,
-    Hold,
+    LeaseHold,
     NameInUseError,
     agent_of,
     hold_of,
@@ -51,7 +51,7 @@ class NodeLease:
         client: Client,
         settings: NodeSettings,
         clock: Clock,
-        identity: AgentIdentity,
+        identity: KubeletIdentity,
         *,
         node_uid: Callable[[], str],
         confirm: Callable[[], Awaitable[None]],
@@ -112,9 +112,9 @@ class NodeLease:
     async def _wait_for_release(self, found: Object) -> None:
         """If clocks differ, the time of a renewal proves nothing: the lease is watched for as long as it would last."""
         hold = hold_of(found, self._identity.text, self._clock.now())
-        if hold is not Hold.FREE and await self._is_orphan(found):
+        if hold is not LeaseHold.FREE and await self._is_orphan(found):
             return
-        if hold is Hold.UNCLEAR:
+        if hold is LeaseHold.UNCLEAR:
             seconds = lease_seconds(found)
             log.warning(
                 "node %s: waiting %gs to see whether another agent still renews its lease",
@@ -124,8 +124,8 @@ class NodeLease:
             await asyncio.sleep(seconds)
             again = await self._find()
             is_renewed = again is not None and _version(again) != _version(found)
-            hold = Hold.HELD if is_renewed else Hold.FREE
-        if hold is Hold.HELD:
+            hold = LeaseHold.HELD if is_renewed else LeaseHold.FREE
+        if hold is LeaseHold.HELD:
             raise NameInUseError(self._name, found, self._clock.now())
 
     async def _renew(self) -> None:
@@ -147,7 +147,7 @@ class NodeLease:
         self._latest = await self._write(found, uid)
 
     def _check_replaced(self, found: Object) -> None:
-        if hold_of(found, self._identity.text, self._clock.now()) is not Hold.FREE:
+        if hold_of(found, self._identity.text, self._clock.now()) is not LeaseHold.FREE:
             raise NameInUseError(self._name, found, self._clock.now())
 
     async def _find(self) -> Object | None:

@@ -19,7 +19,7 @@ _DEFAULT_SECONDS, _MOST_SECONDS = 40, 3600
 _MOST_SKEW_SECONDS = 600.0
 
 
-class Hold(Enum):
+class LeaseHold(Enum):
     FREE = auto()
     HELD = auto()
     # By its time it is over, or has not begun: it has to be watched.
@@ -53,15 +53,15 @@ def lease_seconds(lease: Object) -> int:
     return min(seconds, _MOST_SECONDS) if isinstance(seconds, int) and seconds > 0 else _DEFAULT_SECONDS
 
 
-def hold_of(lease: Object, agent: str, now: datetime) -> Hold:
+def hold_of(lease: Object, agent: str, now: datetime) -> LeaseHold:
     """As `agent` has to see it."""
     renewed = _renewed_at(lease)
     if agent_of(lease) == agent or renewed is None:
-        return Hold.FREE
+        return LeaseHold.FREE
     age, seconds = _age(renewed, now), lease_seconds(lease)
     if abs(age) <= seconds:
-        return Hold.HELD
-    return Hold.FREE if age > seconds + _MOST_SKEW_SECONDS else Hold.UNCLEAR
+        return LeaseHold.HELD
+    return LeaseHold.FREE if age > seconds + _MOST_SKEW_SECONDS else LeaseHold.UNCLEAR
 
 
 def _age(renewed: datetime, now: datetime) -> float:

@@ -18,7 +18,7 @@ from podlife.api.codec import Object, format_time
 from podlife.client import NODES, Client, Limiter, PatchType
 from podlife.clock import Clock
 from podlife.errors import ConfigError, ConflictError, InvalidError, NotFoundError, PodlifeError
-from podlife.kubelet.node_status.kubelet_identity import AgentIdentity
+from podlife.kubelet.node_status.kubelet_identity import KubeletIdentity
 from podlife.kubelet.node_status.lease import NodeLease
 from podlife.kubelet.node_status.machine import Machine
 from podlife.kubelet.node_status.membership import AnotherClusterError, ClusterMembership
@@ -67,7 +67,7 @@ class NodeReporter:
         problems: Callable[[], Iterable[str]] = tuple,
         limiter: Limiter | None = None,
         membership: ClusterMembership | None = None,
-        identity: AgentIdentity | None = None,
+        identity: KubeletIdentity | None = None,
     ) -> None:
         self.registered = asyncio.Event()
         self._api = client
@@ -87,7 +87,7 @@ class NodeReporter:
             self._client,
             settings,
             clock,
-            identity or AgentIdentity(None),
+            identity or KubeletIdentity(None),
             node_uid=lambda: self._record.uid if self._record.uid == self._accepted_uid else "",
             confirm=self._membership.check,
         )

@@ -15,13 +15,13 @@ from podlife.client.refs import CONFIG_MAPS, SECRETS
 from podlife.clock import Clock
 from podlife.errors import PodlifeError
 from podlife.kubelet.envvars.services import service_variables
-from podlife.kubelet.object_cache.object_store import Key, ObjectCache
+from podlife.kubelet.object_cache.object_store import Key, ObjectStore
 from podlife.kubelet.object_cache.referenced_names import named_config_maps, named_secrets
-from podlife.kubelet.object_cache.service_lister import MASTER_NAMESPACE, MASTER_SERVICE, ServiceLists
-from podlife.kubelet.object_cache.token_manager import Tokens
+from podlife.kubelet.object_cache.service_lister import MASTER_NAMESPACE, MASTER_SERVICE, ServiceLister
+from podlife.kubelet.object_cache.token_manager import TokenManager
 from podlife.kubelet.pod_fields import Pod, is_static
 
-__all__ = ["ApiReferences"]
+__all__ = ["ApiObjectCache"]
 
 # How long a static pod's start is held up by a server that does not answer.
 _STATIC_SECONDS = 2.0
@@ -37,12 +37,12 @@ class _Registered:
     since: float
 
 
-class ApiReferences:
+class ApiObjectCache:
     def __init__(self, client: Client, clock: Clock, *, jitter: Callable[[], float] = random.random) -> None:
-        self._config_maps = ObjectCache(client, CONFIG_MAPS, jitter=jitter)
-        self._secrets = ObjectCache(client, SECRETS, jitter=jitter)
-        self._tokens = Tokens(client, clock, jitter=jitter)
-        self._services = ServiceLists(client)
+        self._config_maps = ObjectStore(client, CONFIG_MAPS, jitter=jitter)
+        self._secrets = ObjectStore(client, SECRETS, jitter=jitter)
+        self._tokens = TokenManager(client, clock, jitter=jitter)
+        self._services = ServiceLister(client)
         self._pods: dict[str, _Registered] = {}
         self._pods_in: Counter[str] = Counter()
 

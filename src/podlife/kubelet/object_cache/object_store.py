@@ -20,9 +20,9 @@ from podlife.api.names import check_dns_subdomain
 from podlife.client import Client
 from podlife.client.refs import Ref
 from podlife.errors import NotFoundError, PodlifeError
-from podlife.kubelet.object_cache.single_flight import PATIENCE_SECONDS, SharedCalls
+from podlife.kubelet.object_cache.single_flight import PATIENCE_SECONDS, SingleFlight
 
-__all__ = ["TTL_SECONDS", "ObjectCache"]
+__all__ = ["TTL_SECONDS", "ObjectStore"]
 
 TTL_SECONDS = 60.0
 # Objects that came at the same time do not all go at the same time.
@@ -40,7 +40,7 @@ class _Kept:
     fresh_until: float
 
 
-class ObjectCache:
+class ObjectStore:
     """Of one resource, by namespace and name."""
 
     def __init__(self, client: Client, ref: Ref, *, jitter: Callable[[], float] = random.random) -> None:
@@ -53,7 +53,7 @@ class ObjectCache:
         self._next_epoch = itertools.count()
         # The one that was wanted last is at the end.
         self._kept: OrderedDict[Key, _Kept] = OrderedDict()
-        self._calls: SharedCalls[Object | None] = SharedCalls()
+        self._calls: SingleFlight[Object | None] = SingleFlight()
 
     async def get(self, namespace: str, name: str) -> Object | None:
         """None is an object that there is not. Raises the client's error where nothing is kept to answer with."""

@@ -14,9 +14,9 @@ from podlife.client import Client
 from podlife.client.refs import SERVICES
 from podlife.errors import NotFoundError, PodlifeError
 from podlife.kubelet.object_cache.object_store import TTL_SECONDS
-from podlife.kubelet.object_cache.single_flight import PATIENCE_SECONDS, SharedCalls
+from podlife.kubelet.object_cache.single_flight import PATIENCE_SECONDS, SingleFlight
 
-__all__ = ["MASTER_NAMESPACE", "MASTER_SERVICE", "ServiceLists"]
+__all__ = ["MASTER_NAMESPACE", "MASTER_SERVICE", "ServiceLister"]
 
 MASTER_NAMESPACE = "default"
 MASTER_SERVICE = "kubernetes"
@@ -30,11 +30,11 @@ class _List:
     asked_at: float
 
 
-class ServiceLists:
+class ServiceLister:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._kept: dict[Key, _List] = {}
-        self._calls: SharedCalls[_List] = SharedCalls()
+        self._calls: SingleFlight[_List] = SingleFlight()
 
     async def master(self, *, since: float) -> tuple[Object, ...]:
         """The API server's own service, of which every container is told."""

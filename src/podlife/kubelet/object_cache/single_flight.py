@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 
 from podlife.aio import spawn
 
-__all__ = ["PATIENCE_SECONDS", "SharedCalls"]
+__all__ = ["PATIENCE_SECONDS", "SingleFlight"]
 
 # How long somebody waits who could do with what there is.
 PATIENCE_SECONDS = 5.0
@@ -16,7 +16,7 @@ PATIENCE_SECONDS = 5.0
 T = TypeVar("T")
 
 
-class SharedCalls(Generic[T]):
+class SingleFlight(Generic[T]):
     """By key: whoever asks while a call is under way gets its answer, or its failure.
 
     A call goes on when those who wait for it are cancelled: it is bounded by the client's own deadline, and others

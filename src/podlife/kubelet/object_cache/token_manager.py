@@ -18,10 +18,10 @@ from podlife.client import Client
 from podlife.client.refs import SERVICE_ACCOUNTS
 from podlife.clock import Clock
 from podlife.errors import NotFoundError, PodlifeError
-from podlife.kubelet.object_cache.single_flight import PATIENCE_SECONDS, SharedCalls
+from podlife.kubelet.object_cache.single_flight import PATIENCE_SECONDS, SingleFlight
 from podlife.kubelet.pod_fields import Pod
 
-__all__ = ["Tokens"]
+__all__ = ["TokenManager"]
 
 log = logging.getLogger(__name__)
 
@@ -50,13 +50,13 @@ class _Token:
         return is_old or now > self.expires - self.life / 5 - jitter
 
 
-class Tokens:
+class TokenManager:
     def __init__(self, client: Client, clock: Clock, *, jitter: Callable[[], float] = random.random) -> None:
         self._client = client
         self._clock = clock
         self._jitter = jitter
         self._kept: dict[_Wish, _Token] = {}
-        self._calls: SharedCalls[_Token] = SharedCalls()
+        self._calls: SingleFlight[_Token] = SingleFlight()
 
     async def get(self, pod: Pod, *, audience: str, expiration_seconds: int) -> str:
         """Raises the client's error where there is no valid one to answer with."""

@@ -20,9 +20,9 @@ from podlife.errors import PodlifeError
 from podlife.kubelet.constants import RELIST_SECONDS, RELIST_UNHEALTHY_SECONDS
 from podlife.kubelet.observed_pod import ObservedPod
 from podlife.kubelet.pleg.events import (
-    Change,
-    ChangeKind,
-    changes,
+    PodLifecycleEvent,
+    PodLifecycleEventType,
+    compute_events,
     is_healthy,
     running_pods,
     states_of,
@@ -38,7 +38,7 @@ from podlife.kubelet.runtime import (
     SandboxStatus,
 )
 
-__all__ = ["Changes"]
+__all__ = ["GenericPLEG"]
 
 log = logging.getLogger(__name__)
 
@@ -53,10 +53,10 @@ _READ_SECONDS = 120.0
 # Pods that are read at the same time.
 _AT_ONCE = 16
 
-Told = Callable[[str, tuple[Change, ...]], None]
+Told = Callable[[str, tuple[PodLifecycleEvent, ...]], None]
 
 
-class Changes:
+class GenericPLEG:
     """`told` is called with a pod's UID and what changed of it; with nothing for one whose sync was asked for."""
 
     def __init__(
@@ -235,11 +235,11 @@ class Changes:
         self._cache.put(uid, observed, at)
         found = [
             each
-            for each in changes(
+            for each in compute_events(
                 states_of(before.sandboxes, before.containers),
                 states_of(observed.sandboxes, observed.containers),
             )
-            if each.kind is not ChangeKind.CHANGED
+            if each.kind is not PodLifecycleEventType.CHANGED
         ]
         is_asked_for = uid in self._to_sync
         self._to_sync.discard(uid)

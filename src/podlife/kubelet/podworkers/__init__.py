@@ -5,7 +5,7 @@
     await kill_pod_now(workers, recorder, pod, grace_seconds=5)
     known = workers.sync_known_pods({pod.metadata.uid})
 
-`run` runs the steps that are handed in (`Steps`): sync while the pod is wanted, then terminating until nothing of it
+`run` runs the steps that are handed in (`PodSteps`): sync while the pod is wanted, then terminating until nothing of it
 runs, then terminated. What a step failed at is due again in `retries`; whoever has the node's configuration takes it
 from there and sends a sync. The decisions are pure (`accepting`, `stepping`, `housekeeping`) and follow the PW- rules.
 """
@@ -13,13 +13,13 @@ from there and sends a sync. The decisions are pure (`accepting`, `stepping`, `h
 from podlife.kubelet.podworkers.delays import BackoffError, Delays
 from podlife.kubelet.podworkers.interfaces import (
     EventRecorder,
+    PodSteps,
     RuntimeStatus,
     StatusCache,
-    Steps,
-    Synced,
+    SyncResult,
 )
 from podlife.kubelet.podworkers.kill_pod import KillError, kill_pod_now
-from podlife.kubelet.podworkers.metrics import CONTAINERS_PER_POD, WORKER_SECONDS, Metrics
+from podlife.kubelet.podworkers.metrics import CONTAINERS_PER_POD, WORKER_SECONDS, WorkerMetrics
 from podlife.kubelet.podworkers.retry_queue import RetryQueue
 from podlife.kubelet.podworkers.state import PodState, Stage
 from podlife.kubelet.podworkers.static_names import StaticNames
@@ -48,9 +48,9 @@ __all__ = [
     "KillOptions",
     "KillOutcome",
     "KnownPod",
-    "Metrics",
     "Pod",
     "PodState",
+    "PodSteps",
     "PodUpdate",
     "PodWorkers",
     "RetryQueue",
@@ -60,10 +60,10 @@ __all__ = [
     "StaticNames",
     "StatusCache",
     "StatusOverride",
-    "Steps",
-    "Synced",
+    "SyncResult",
     "UpdateType",
     "Waiter",
+    "WorkerMetrics",
     "full_name",
     "is_static",
     "kill_pod_now",

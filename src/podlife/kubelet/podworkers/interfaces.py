@@ -13,7 +13,7 @@ import msgspec
 
 from podlife.kubelet.podworkers.updates import Pod, RunningPod, StatusOverride, UpdateType
 
-__all__ = ["EventRecorder", "RuntimeStatus", "S", "StatusCache", "Steps", "Synced", "is_stopped"]
+__all__ = ["EventRecorder", "PodSteps", "RuntimeStatus", "S", "StatusCache", "SyncResult", "is_stopped"]
 
 
 class Container(Protocol):
@@ -60,21 +60,21 @@ class StatusCache(Protocol[S_co]):
         ...
 
 
-class Synced(msgspec.Struct, frozen=True):
+class SyncResult(msgspec.Struct, frozen=True):
     """What came of a sync: whether the pod has ended by itself, and what is to be done right after the step."""
 
     is_terminal: bool = False
     after: Callable[[], None] | None = None
 
 
-class Steps(Protocol[P_contra, S_contra, R_contra]):
+class PodSteps(Protocol[P_contra, S_contra, R_contra]):
     """Each is called again until it does not raise. At most one of them runs for a pod; for different pods they run
     together. A step that is awaited is cancelled when its work is overtaken (the pod is to end, or sooner); it may
     clean up, or finish."""
 
     def sync_pod(
         self, type_: UpdateType, pod: P_contra, mirror: P_contra | None, status: S_contra
-    ) -> Synced | Awaitable[Synced]:
+    ) -> SyncResult | Awaitable[SyncResult]:
         """Bring the pod to what it should be: start and restart containers."""
         ...
 

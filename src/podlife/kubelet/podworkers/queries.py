@@ -13,14 +13,14 @@ from podlife.kubelet.podworkers.state import PodState
 from podlife.kubelet.podworkers.static_names import StaticNames
 from podlife.kubelet.podworkers.sync_known_pods import KnownPod, known_pod
 from podlife.kubelet.podworkers.updates import P, R
-from podlife.kubelet.podworkers.worker import Worker
+from podlife.kubelet.podworkers.worker import PodWorker
 
 __all__ = ["Queries"]
 
 
 class Queries(Generic[P, R]):
     def __init__(self) -> None:
-        self._workers: dict[str, Worker[P, R]] = {}
+        self._workers: dict[str, PodWorker[P, R]] = {}
         self._names = StaticNames()
         self._has_synced = False
 

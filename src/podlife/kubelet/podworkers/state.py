@@ -22,11 +22,11 @@ __all__ = [
     "TERMINATED",
     "TERMINATING",
     "WAKE",
-    "Act",
     "Action",
-    "Answer",
+    "KillAnswer",
     "PodState",
     "Stage",
+    "WorkerAction",
 ]
 
 
@@ -43,7 +43,7 @@ class Stage(enum.Enum):
 SYNC, TERMINATING, TERMINATED = Stage
 
 
-class Act(enum.Enum):
+class WorkerAction(enum.Enum):
     """What is to be done for a pod."""
 
     # Run a step as soon as none is running.
@@ -56,17 +56,17 @@ class Act(enum.Enum):
     RELEASE_NAME = "release name"
 
 
-WAKE, CANCEL_STEP, LINE_UP, RELEASE_NAME = Act
+WAKE, CANCEL_STEP, LINE_UP, RELEASE_NAME = WorkerAction
 
 
-class Answer(msgspec.Struct, frozen=True):
+class KillAnswer(msgspec.Struct, frozen=True):
     """Tell those who wait."""
 
     waiters: tuple[Waiter, ...]
     outcome: KillOutcome
 
 
-Action = Act | Answer
+Action = WorkerAction | KillAnswer
 NOTHING: tuple[Action, ...] = ()
 
 

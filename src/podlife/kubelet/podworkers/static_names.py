@@ -9,16 +9,16 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Sequence
 
-__all__ = ["LATER", "NEVER", "NOW", "Admission", "StaticNames"]
+__all__ = ["LATER", "NEVER", "NOW", "StaticAdmission", "StaticNames"]
 
 
-class Admission(enum.Enum):
+class StaticAdmission(enum.Enum):
     NOW = "now"
     LATER = "later"
     NEVER = "never"
 
 
-NOW, LATER, NEVER = Admission
+NOW, LATER, NEVER = StaticAdmission
 
 
 class StaticNames:
@@ -42,7 +42,7 @@ class StaticNames:
         self._waiting.setdefault(name, []).append(uid)
         self._names[uid] = name
 
-    def admit(self, name: str, uid: str, is_alive: Callable[[str], bool]) -> Admission:
+    def admit(self, name: str, uid: str, is_alive: Callable[[str], bool]) -> StaticAdmission:
         """Whether the pod may start; if so it holds the name. `is_alive` says of a UID that it is known and not asked
         to end."""
         if not is_alive(uid):

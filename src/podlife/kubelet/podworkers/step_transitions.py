@@ -17,19 +17,19 @@ from podlife.kubelet.podworkers.state import (
     TERMINATED,
     TERMINATING,
     Action,
-    Answer,
+    KillAnswer,
     PodState,
     Stage,
 )
 from podlife.kubelet.podworkers.updates import KillOutcome, P, PodUpdate, R, UpdateType, Waiter
 
-__all__ = ["Work", "acknowledge", "begin", "end_before_start", "needs_admission", "succeed"]
+__all__ = ["StepWork", "acknowledge", "begin", "end_before_start", "needs_admission", "succeed"]
 
 _SYNC = UpdateType.SYNC
 _RELEASE: tuple[Action, ...] = (RELEASE_NAME,)
 
 
-class Work(msgspec.Struct, Generic[P, R], frozen=True):
+class StepWork(msgspec.Struct, Generic[P, R], frozen=True):
     """What one step does."""
 
     stage: Stage
@@ -43,12 +43,12 @@ def needs_admission(state: PodState[P, R], update: PodUpdate[P, R]) -> bool:
 
 def begin(
     state: PodState[P, R], update: PodUpdate[P, R], now: float, *, is_start: bool
-) -> tuple[PodState[P, R], Work[P, R]]:
+) -> tuple[PodState[P, R], StepWork[P, R]]:
     """The pending update becomes the active one; with `is_start` the pod counts as started from now on, also if this
     step only ends it (PW-71)."""
     started_at = now if is_start else state.started_at
     after = replace(state, pending=None, active=_merged(state.active, update), started_at=started_at)
-    return after, Work(state.stage, update)
+    return after, StepWork(state.stage, update)
 
 
 def end_before_start(state: PodState[P, R], now: float) -> tuple[PodState[P, R], tuple[Action, ...]]:
@@ -65,7 +65,7 @@ def acknowledge(state: PodState[P, R]) -> PodState[P, R]:
 
 
 def succeed(
-    state: PodState[P, R], work: Work[P, R], now: float, *, is_terminal: bool = False
+    state: PodState[P, R], work: StepWork[P, R], now: float, *, is_terminal: bool = False
 ) -> tuple[PodState[P, R] | None, tuple[Action, ...]]:
     """The step has done what it should. The state is None when there is nothing more to know about the pod. When the
     pod moves on, the next step sees what this one saw, unless something newer waits already."""
@@ -97,4 +97,4 @@ def _merged(known: PodUpdate[P, R] | None, update: PodUpdate[P, R]) -> PodUpdate
 
 
 def _answers(waiters: tuple[Waiter, ...]) -> tuple[Action, ...]:
-    return (Answer(waiters, KillOutcome.STOPPED),) if waiters else NOTHING
+    return (KillAnswer(waiters, KillOutcome.STOPPED),) if waiters else NOTHING

@@ -12,10 +12,10 @@ import msgspec
 from msgspec.structs import replace
 
 from podlife.kubelet.podworkers.grace_period import effective_grace
-from podlife.kubelet.podworkers.state import NOTHING, WAKE, Action, Answer, PodState, Stage
+from podlife.kubelet.podworkers.state import NOTHING, WAKE, Action, KillAnswer, PodState, Stage
 from podlife.kubelet.podworkers.updates import KillOutcome, P, R, is_static
 
-__all__ = ["KnownPod", "Reviewed", "known_pod", "review"]
+__all__ = ["KnownPod", "ReviewedPod", "known_pod", "review"]
 
 _WAKE: tuple[Action, ...] = (WAKE,)
 
@@ -30,32 +30,32 @@ class KnownPod(msgspec.Struct, frozen=True):
     is_static: bool
 
 
-class Reviewed(msgspec.Struct, Generic[P, R], frozen=True):
+class ReviewedPod(msgspec.Struct, Generic[P, R], frozen=True):
     """`state` is None for a pod that is forgotten."""
 
     state: PodState[P, R] | None
     actions: tuple[Action, ...] = NOTHING
 
 
-def review(state: PodState[P, R], now: float, *, is_orphan: bool) -> Reviewed[P, R]:
+def review(state: PodState[P, R], now: float, *, is_orphan: bool) -> ReviewedPod[P, R]:
     """What becomes of a pod that is or is not wanted any more."""
     if state.is_finished:
-        return Reviewed(None if is_orphan or state.is_restart_requested else state)
+        return ReviewedPod(None if is_orphan or state.is_restart_requested else state)
     if not is_orphan:
-        return Reviewed(state)
+        return ReviewedPod(state)
     if state.started_at is None and not state.is_seen_in_runtime:
         # Nothing of it was ever started: there is nothing to stop, and nobody to wait for (PW-154).
-        answer = (Answer(state.waiters, KillOutcome.STOPPED),) if state.waiters else NOTHING
-        return Reviewed(None, answer)
+        answer = (KillAnswer(state.waiters, KillOutcome.STOPPED),) if state.waiters else NOTHING
+        return ReviewedPod(None, answer)
     return _towards_its_end(state, now)
 
 
-def _towards_its_end(state: PodState[P, R], now: float) -> Reviewed[P, R]:
+def _towards_its_end(state: PodState[P, R], now: float) -> ReviewedPod[P, R]:
     """Nobody else will send it an update: it sees its last one again, unless something newer waits already."""
     after = replace(state, is_deleted=True, pending=state.pending or state.active)
     if state.terminating_at is None:
         after = replace(after, terminating_at=now, grace_seconds=_orphan_grace(state))
-    return Reviewed(after, NOTHING if after.pending is None else _WAKE)
+    return ReviewedPod(after, NOTHING if after.pending is None else _WAKE)
 
 
 def _orphan_grace(state: PodState[P, R]) -> int:

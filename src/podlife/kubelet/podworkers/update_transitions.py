@@ -12,7 +12,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from podlife.kubelet.podworkers.grace_period import effective_grace
-from podlife.kubelet.podworkers.state import CANCEL_STEP, LINE_UP, NOTHING, WAKE, Action, Answer, PodState
+from podlife.kubelet.podworkers.state import CANCEL_STEP, LINE_UP, NOTHING, WAKE, Action, KillAnswer, PodState
 from podlife.kubelet.podworkers.updates import (
     CREATE,
     KILL,
@@ -154,4 +154,4 @@ def _with_older_start(pending: PodUpdate[P, R], update: PodUpdate[P, R]) -> PodU
 def _answered(update: PodUpdate[P, R], outcome: KillOutcome) -> tuple[Action, ...]:
     if update.kill is None or update.kill.waiter is None:
         return NOTHING
-    return (Answer((update.kill.waiter,), outcome),)
+    return (KillAnswer((update.kill.waiter,), outcome),)

@@ -23,20 +23,20 @@ from msgspec.structs import replace
 from podlife.kubelet.podworkers.delays import Delays, delay_after, retry_delay
 from podlife.kubelet.podworkers.interfaces import (
     EventRecorder,
+    PodSteps,
     S,
     StatusCache,
-    Steps,
-    Synced,
+    SyncResult,
     is_stopped,
 )
-from podlife.kubelet.podworkers.metrics import Metrics
+from podlife.kubelet.podworkers.metrics import WorkerMetrics
 from podlife.kubelet.podworkers.queries import Queries
 from podlife.kubelet.podworkers.retry_queue import RetryQueue
-from podlife.kubelet.podworkers.state import CANCEL_STEP, LINE_UP, TERMINATING, WAKE, Action, Answer
-from podlife.kubelet.podworkers.static_names import LATER, NEVER, NOW, Admission
+from podlife.kubelet.podworkers.state import CANCEL_STEP, LINE_UP, TERMINATING, WAKE, Action, KillAnswer
+from podlife.kubelet.podworkers.static_names import LATER, NEVER, NOW, StaticAdmission
 from podlife.kubelet.podworkers.step_runner import StatusError, StepRunner
 from podlife.kubelet.podworkers.step_transitions import (
-    Work,
+    StepWork,
     begin,
     end_before_start,
     needs_admission,
@@ -54,7 +54,7 @@ from podlife.kubelet.podworkers.updates import (
     is_static,
     reference,
 )
-from podlife.kubelet.podworkers.worker import Worker
+from podlife.kubelet.podworkers.worker import PodWorker
 
 __all__ = ["PodWorkers"]
 
@@ -76,7 +76,7 @@ class PodWorkers(Queries[P, R], Generic[P, S, R]):
 
     def __init__(
         self,
-        steps: Steps[P, S, R],
+        steps: PodSteps[P, S, R],
         cache: StatusCache[S],
         recorder: EventRecorder,
         *,
@@ -86,7 +86,7 @@ class PodWorkers(Queries[P, R], Generic[P, S, R]):
         failed: Callable[[str], None] = _ignore,
     ) -> None:
         super().__init__()
-        self.metrics = Metrics()
+        self.metrics = WorkerMetrics()
         # What is to be looked at again, and when: the agent takes it and sends a sync for the pods it still has.
         self.retries = RetryQueue()
         self._cache = cache
@@ -96,7 +96,7 @@ class PodWorkers(Queries[P, R], Generic[P, S, R]):
         self._seconds = seconds or self._first_seconds
         self._chance = chance
         self._failed = failed
-        self._ready: deque[Worker[P, R]] = deque()
+        self._ready: deque[PodWorker[P, R]] = deque()
         self._wakeup = asyncio.Event()
         self._is_closed = False
 
@@ -107,7 +107,7 @@ class PodWorkers(Queries[P, R], Generic[P, S, R]):
         worker = self._workers.get(uid)
         if self._is_closed:
             if update.kill is not None and update.kill.waiter is not None:
-                _answer(Answer((update.kill.waiter,), KillOutcome.CLOSED))
+                _answer(KillAnswer((update.kill.waiter,), KillOutcome.CLOSED))
             return
         if worker is not None:
             state, actions = accept(worker.state, update, self._seconds())
@@ -116,7 +116,7 @@ class PodWorkers(Queries[P, R], Generic[P, S, R]):
         else:
             state, actions = accept(None, update, self._seconds(), is_stopped=self._has_stopped(update))
             if state is not None:
-                worker = self._workers[uid] = Worker(uid, state)
+                worker = self._workers[uid] = PodWorker(uid, state)
         self._do(worker, actions)
 
     def sync_known_pods(self, desired: Container[str]) -> dict[str, KnownPod]:
@@ -160,7 +160,7 @@ class PodWorkers(Queries[P, R], Generic[P, S, R]):
         for worker in list(self._workers.values()):
             waiters = worker.state.waiters
             worker.state = replace(worker.state, waiters=())
-            _answer(Answer(waiters, KillOutcome.CLOSED))
+            _answer(KillAnswer(waiters, KillOutcome.CLOSED))
 
     def _begin_some(self, group: asyncio.TaskGroup) -> None:
         for _ in range(min(len(self._ready), _BATCH)):
@@ -170,7 +170,7 @@ class PodWorkers(Queries[P, R], Generic[P, S, R]):
             if self._workers.get(worker.uid) is worker:
                 self._begin(worker, group)
 
-    def _begin(self, worker: Worker[P, R], group: asyncio.TaskGroup) -> None:
+    def _begin(self, worker: PodWorker[P, R], group: asyncio.TaskGroup) -> None:
         state, update = worker.state, worker.state.pending
         if update is None:
             return
@@ -191,7 +191,7 @@ class PodWorkers(Queries[P, R], Generic[P, S, R]):
         worker.state, work = begin(state, update, now, is_start=is_start)
         self._runner.start(worker, work, group)
 
-    def _admission(self, worker: Worker[P, R], pod: P) -> Admission:
+    def _admission(self, worker: PodWorker[P, R], pod: P) -> StaticAdmission:
         # What the runtime was seen to have has to be stopped, whoever started it.
         if worker.state.is_seen_in_runtime or not is_static(pod):
             return NOW
@@ -206,7 +206,7 @@ class PodWorkers(Queries[P, R], Generic[P, S, R]):
         state = self.state(uid)
         return state is not None and not state.is_termination_requested
 
-    def _ended(self, worker: Worker[P, R], synced: Synced | None, error: BaseException | None) -> None:
+    def _ended(self, worker: PodWorker[P, R], synced: SyncResult | None, error: BaseException | None) -> None:
         """A step is over: move on, or try again later."""
         work, now = worker.work, self._seconds()
         assert work is not None
@@ -217,7 +217,7 @@ class PodWorkers(Queries[P, R], Generic[P, S, R]):
         worker.work, worker.is_cancelled, worker.has_stepped = None, False, False
         is_terminal = False
         # A step may answer what it should not: that is no reason to end all the others.
-        if isinstance(synced, Synced):
+        if isinstance(synced, SyncResult):
             is_terminal = synced.is_terminal
             if synced.after is not None:
                 _call_safely(synced.after)
@@ -233,7 +233,9 @@ class PodWorkers(Queries[P, R], Generic[P, S, R]):
         if worker.state.pending is not None:
             self._wake(worker)
 
-    def _move_on(self, worker: Worker[P, R], work: Work[P, R], now: float, *, is_terminal: bool) -> bool:
+    def _move_on(
+        self, worker: PodWorker[P, R], work: StepWork[P, R], now: float, *, is_terminal: bool
+    ) -> bool:
         """The step succeeded; says whether it was the pod's last one."""
         state, actions = succeed(worker.state, work, now, is_terminal=is_terminal)
         if state is None:
@@ -247,7 +249,7 @@ class PodWorkers(Queries[P, R], Generic[P, S, R]):
             self._do(worker, actions)
         return state is None or state.is_finished
 
-    def _note_failure(self, worker: Worker[P, R], work: Work[P, R], error: BaseException) -> None:
+    def _note_failure(self, worker: PodWorker[P, R], work: StepWork[P, R], error: BaseException) -> None:
         if isinstance(error, asyncio.CancelledError):
             log.debug("%s: the %s step was cancelled", worker.uid, work.stage.value)
             return
@@ -255,7 +257,7 @@ class PodWorkers(Queries[P, R], Generic[P, S, R]):
         log.error("%s: the %s step failed and is tried again: %r", worker.uid, work.stage.value, error)
         _call_safely(self._failed, worker.uid)
 
-    def _tell_failed_status(self, work: Work[P, R], error: StatusError) -> None:
+    def _tell_failed_status(self, work: StepWork[P, R], error: StatusError) -> None:
         if work.update.pod is not None:
             regarding = reference(work.update.pod)
             _call_safely(self._recorder.event, regarding, "Warning", "FailedSync", str(error))
@@ -264,10 +266,10 @@ class PodWorkers(Queries[P, R], Generic[P, S, R]):
         if update.asked_at is not None:
             self.metrics.worker_seconds[operation].observe(now - update.asked_at)
 
-    def _do(self, worker: Worker[P, R] | None, actions: tuple[Action, ...]) -> None:
+    def _do(self, worker: PodWorker[P, R] | None, actions: tuple[Action, ...]) -> None:
         """Carry out what was decided. The state has been set before: whoever is told something may ask at once."""
         for action in actions:
-            if isinstance(action, Answer):
+            if isinstance(action, KillAnswer):
                 _answer(action)
                 continue
             assert worker is not None
@@ -281,7 +283,7 @@ class PodWorkers(Queries[P, R], Generic[P, S, R]):
                 self._names.release(worker.uid)
                 self.retries.forget(worker.uid)
 
-    def _wake(self, worker: Worker[P, R]) -> None:
+    def _wake(self, worker: PodWorker[P, R]) -> None:
         """While a step is running nothing is to be done: what is pending is looked for when it ends (PW-01)."""
         if worker.work is None and not worker.is_queued:
             worker.is_queued = True
@@ -289,13 +291,13 @@ class PodWorkers(Queries[P, R], Generic[P, S, R]):
                 self._wakeup.set()
             self._ready.append(worker)
 
-    def _line_up(self, worker: Worker[P, R]) -> None:
+    def _line_up(self, worker: PodWorker[P, R]) -> None:
         update = worker.state.pending
         assert update is not None
         assert update.pod is not None
         self._names.line_up(full_name(update.pod), worker.uid)
 
-    def _forget(self, worker: Worker[P, R]) -> None:
+    def _forget(self, worker: PodWorker[P, R]) -> None:
         del self._workers[worker.uid]
         self._names.forget(worker.uid)
         self.retries.forget(worker.uid)
@@ -312,7 +314,7 @@ class PodWorkers(Queries[P, R], Generic[P, S, R]):
             return False
 
 
-def _answer(answer: Answer) -> None:
+def _answer(answer: KillAnswer) -> None:
     for waiter in answer.waiters:
         _call_safely(waiter, answer.outcome)
 

@@ -13,20 +13,20 @@ import socket
 import threading
 from ipaddress import ip_address
 
-from podlife.kubelet.probe.target import AskError
+from podlife.kubelet.probe.target import ProbeError
 
-__all__ = ["addresses_of"]
+__all__ = ["resolve"]
 
 _MOST_AT_ONCE = 16
 _free = threading.BoundedSemaphore(_MOST_AT_ONCE)
 
 
-async def addresses_of(host: str) -> list[str]:
-    """One at least. Raises OSError and UnicodeError for a name that has none, `AskError` when too many wait."""
+async def resolve(host: str) -> list[str]:
+    """One at least. Raises OSError and UnicodeError for a name that has none, `ProbeError` when too many wait."""
     with contextlib.suppress(ValueError):
         return [str(ip_address(host))]
     if not _free.acquire(blocking=False):
-        raise AskError(f"lookup {host}: the node waits for {_MOST_AT_ONCE} other names already")
+        raise ProbeError(f"lookup {host}: the node waits for {_MOST_AT_ONCE} other names already")
     loop = asyncio.get_running_loop()
     found: asyncio.Future[list[str]] = loop.create_future()
     thread = threading.Thread(target=_look_up, args=(host, found, loop), name=f"look up {host}", daemon=True)
@@ -34,7 +34,7 @@ async def addresses_of(host: str) -> list[str]:
         thread.start()
     except RuntimeError as error:
         _free.release()
-        raise AskError(f"lookup {host}: {error}") from None
+        raise ProbeError(f"lookup {host}: {error}") from None
     return await found
 
 

@@ -1,10 +1,10 @@
 """The probes of a node's pods: asked when they are due, and what they found.
 
-`ProbeManager` is the `Probes` of `podlife.kubelet.interfaces`. When a probe runs and what its results mean is decided
+`ProberManager` is the `Probes` of `podlife.kubelet.interfaces`. When a probe runs and what its results mean is decided
 in `podlife.kubelet.prober_state`; how it is asked over the network stands in `podlife.kubelet.probe`.
 """
 
-from podlife.kubelet.prober.manager import ProbeManager, Statuses
+from podlife.kubelet.prober.manager import PodStatuses, ProberManager
 from podlife.kubelet.prober.metrics import (
     PROBE_SECONDS,
     PROBE_TOTAL,
@@ -12,4 +12,4 @@ from podlife.kubelet.prober.metrics import (
     ProbeMetrics,
 )
 
-__all__ = ["PROBE_SECONDS", "PROBE_TOTAL", "ProbeLabels", "ProbeManager", "ProbeMetrics", "Statuses"]
+__all__ = ["PROBE_SECONDS", "PROBE_TOTAL", "PodStatuses", "ProbeLabels", "ProbeMetrics", "ProberManager"]

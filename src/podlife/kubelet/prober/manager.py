@@ -14,48 +14,48 @@ from typing import Any, Protocol
 
 from podlife.aio import cancel_and_wait
 from podlife.clock import Clock
-from podlife.kubelet.interfaces import VerdictChanged
+from podlife.kubelet.interfaces import ResultChanged
 from podlife.kubelet.pod_fields import Pod
 from podlife.kubelet.podworkers.interfaces import EventRecorder
 from podlife.kubelet.prober.metrics import ProbeMetrics
 from podlife.kubelet.prober.outcome import first_delay_seconds, probers_of, probers_that_stop
-from podlife.kubelet.prober.results import Verdicts
-from podlife.kubelet.prober.worker import Surroundings, Worker
+from podlife.kubelet.prober.results import ProbeResults
+from podlife.kubelet.prober.worker import ProberContext, ProberWorker
 from podlife.kubelet.prober_state import ProbeResult, ProbeType
 from podlife.kubelet.runtime import Runtime
 
-__all__ = ["ProbeManager", "Statuses"]
+__all__ = ["PodStatuses", "ProberManager"]
 
 _Name = tuple[str, ProbeType]
 
 
-class Statuses(Protocol):
+class PodStatuses(Protocol):
     """The status manager: what is known of a pod, for its addresses and the IDs of its containers."""
 
     def status(self, uid: str) -> dict[str, Any] | None: ...
 
 
-class ProbeManager:
+class ProberManager:
     """`on_change` is called in the middle of a look: it takes note and returns. `random` spreads first looks."""
 
     def __init__(
         self,
         runtime: Runtime,
-        statuses: Statuses,
+        statuses: PodStatuses,
         clock: Clock,
         recorder: EventRecorder,
-        on_change: VerdictChanged,
+        on_change: ResultChanged,
         agent_started: datetime,
         *,
         random: Callable[[], float] = random.random,
     ) -> None:
         self.metrics = ProbeMetrics()
-        self._verdicts = Verdicts(on_change)
-        self._around = Surroundings(
+        self._verdicts = ProbeResults(on_change)
+        self._around = ProberContext(
             runtime, statuses.status, self._verdicts, self.metrics, clock, recorder, agent_started
         )
         self._random = random
-        self._workers: dict[str, dict[_Name, Worker]] = {}
+        self._workers: dict[str, dict[_Name, ProberWorker]] = {}
         self._ending: set[str] = set()
 
     def verdict(self, type_: ProbeType, container_id: str) -> ProbeResult | None:
@@ -73,7 +73,7 @@ class ProbeManager:
         for container, type_ in probers_of(pod):
             name = (container["name"], type_)
             if name not in workers and name not in stopped:
-                self._start(Worker(self._around, pod, container, type_, self._ended))
+                self._start(ProberWorker(self._around, pod, container, type_, self._ended))
 
     def status_changed(self, uid: str) -> None:
         """The pod's status was set: a readiness that is not given yet is asked for now, not after its period."""
@@ -108,12 +108,12 @@ class ProbeManager:
         self.keep_only(())
         await cancel_and_wait(*tasks)
 
-    def _start(self, worker: Worker) -> None:
+    def _start(self, worker: ProberWorker) -> None:
         self._workers.setdefault(worker.uid, {})[worker.container["name"], worker.type] = worker
         age = (self._around.clock.now() - self._around.agent_started).total_seconds()
         worker.start(first_delay_seconds(worker.period_seconds, age, self._random()))
 
-    def _ended(self, worker: Worker) -> None:
+    def _ended(self, worker: ProberWorker) -> None:
         worker.stop()
         workers = self._workers.get(worker.uid, {})
         workers.pop((worker.container["name"], worker.type), None)

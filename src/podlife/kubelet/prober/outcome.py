@@ -22,15 +22,15 @@ from podlife.kubelet.prober_state import ProbeResult, ProbeType
 __all__ = [
     "MAX_TRIES",
     "Outcome",
-    "Told",
+    "ProbeEvent",
     "exec_command",
     "exec_outcome",
     "first_delay_seconds",
     "http_outcome",
+    "probe_event",
     "probers_of",
     "probers_that_stop",
     "result_of",
-    "what_is_told",
 ]
 
 # A probe that could not be carried out is tried so often in all (PR-12).
@@ -47,7 +47,7 @@ class Outcome(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ProbeEvent:
     """An event about the container; all are warnings."""
 
     reason: str
@@ -59,17 +59,19 @@ def result_of(outcome: Outcome) -> ProbeResult:
     return ProbeResult.SUCCESS if outcome in (Outcome.SUCCESS, Outcome.WARNING) else ProbeResult.FAILURE
 
 
-def what_is_told(type_: ProbeType, outcome: Outcome, output: str, error: str = "") -> Told | None:
+def probe_event(type_: ProbeType, outcome: Outcome, output: str, error: str = "") -> ProbeEvent | None:
     title = _TITLES[type_]
     if error:
-        return Told("Unhealthy", f"{title} probe errored and resulted in {outcome.value} state: {error}")
+        return ProbeEvent(
+            "Unhealthy", f"{title} probe errored and resulted in {outcome.value} state: {error}"
+        )
     match outcome:
         case Outcome.SUCCESS:
             return None
         case Outcome.WARNING:
-            return Told("ProbeWarning", f"{title} probe warning: {output}")
+            return ProbeEvent("ProbeWarning", f"{title} probe warning: {output}")
         case _:
-            return Told("Unhealthy", f"{title} probe failed: {output}")
+            return ProbeEvent("Unhealthy", f"{title} probe failed: {output}")
 
 
 def http_outcome(code: int) -> tuple[Outcome, str]:

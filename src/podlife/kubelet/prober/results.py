@@ -6,16 +6,16 @@ that never started, and a prober that is made again for a container that has end
 
 from __future__ import annotations
 
-from podlife.kubelet.interfaces import VerdictChanged
+from podlife.kubelet.interfaces import ResultChanged
 from podlife.kubelet.prober_state import ProbeResult, ProbeType
 
-__all__ = ["Verdicts"]
+__all__ = ["ProbeResults"]
 
 _Key = tuple[ProbeType, str]
 
 
-class Verdicts:
-    def __init__(self, on_change: VerdictChanged) -> None:
+class ProbeResults:
+    def __init__(self, on_change: ResultChanged) -> None:
         self._on_change = on_change
         self._results: dict[_Key, ProbeResult] = {}
         self._of_pods: dict[str, set[_Key]] = {}

@@ -8,10 +8,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-__all__ = ["Rhythm"]
+__all__ = ["Ticker"]
 
 
-class Rhythm:
+class Ticker:
     def __init__(self, period_seconds: float, look: Callable[[], None]) -> None:
         self._period = period_seconds
         self._look = look

@@ -16,10 +16,10 @@ from podlife.kubelet.object_reference import container_reference
 from podlife.kubelet.pod_fields import Container, Pod
 from podlife.kubelet.podworkers.interfaces import EventRecorder
 from podlife.kubelet.prober.metrics import ProbeLabels, ProbeMetrics
-from podlife.kubelet.prober.outcome import result_of, what_is_told
-from podlife.kubelet.prober.prober import Question, ask
-from podlife.kubelet.prober.results import Verdicts
-from podlife.kubelet.prober.ticker import Rhythm
+from podlife.kubelet.prober.outcome import probe_event, result_of
+from podlife.kubelet.prober.prober import ProbeRequest, run_probe
+from podlife.kubelet.prober.results import ProbeResults
+from podlife.kubelet.prober.ticker import Ticker
 from podlife.kubelet.prober_state import (
     Decision,
     Next,
@@ -33,32 +33,32 @@ from podlife.kubelet.runtime import Runtime
 
 log = logging.getLogger(__name__)
 
-__all__ = ["Surroundings", "Worker"]
+__all__ = ["ProberContext", "ProberWorker"]
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class ProberContext:
     """What all workers of a node share."""
 
     runtime: Runtime
     status: Callable[[str], dict[str, Any] | None]
-    verdicts: Verdicts
+    verdicts: ProbeResults
     metrics: ProbeMetrics
     clock: Clock
     recorder: EventRecorder
     agent_started: datetime
 
 
-class Worker:
+class ProberWorker:
     """`pod` may be replaced by a newer one; probe and container stay those it was made with."""
 
     def __init__(
         self,
-        around: Surroundings,
+        around: ProberContext,
         pod: Pod,
         container: Container,
         type_: ProbeType,
-        on_end: Callable[[Worker], None],
+        on_end: Callable[[ProberWorker], None],
     ) -> None:
         self.pod = pod
         self.uid: str = pod["metadata"]["uid"]
@@ -70,7 +70,7 @@ class Worker:
         self._prober = Prober(pod, container, type_, around.agent_started)
         self._state = ProberState()
         self._spec = probe_spec(container, type_)
-        self._rhythm = Rhythm(self._spec["periodSeconds"], self._look)
+        self._rhythm = Ticker(self._spec["periodSeconds"], self._look)
         self._is_stopped = False
         self._is_due_again = False
         metadata = pod["metadata"]
@@ -141,9 +141,9 @@ class Worker:
         spec = self.container[self.type.value]
         container_id = self._state.container_id
         seconds = self._spec["timeoutSeconds"]
-        question = Question(spec, self.pod, self.container, container_id, pod_ip, seconds)
-        answer = await ask(self._around.runtime, question)
-        told = what_is_told(self.type, answer.outcome, answer.output, answer.error)
+        question = ProbeRequest(spec, self.pod, self.container, container_id, pod_ip, seconds)
+        answer = await run_probe(self._around.runtime, question)
+        told = probe_event(self.type, answer.outcome, answer.output, answer.error)
         if told is not None:
             regarding = container_reference(self.pod, self.container)
             message = told.message.replace(container_id, self.container["name"])

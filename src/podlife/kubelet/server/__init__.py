@@ -1,13 +1,13 @@
 """The node's own HTTPS endpoint, as a kubelet has one: logs, exec, pods, health, metrics.
 
     access = ApiAccess(client, "n1")
-    node = Node("n1", pods, runtime, clock, registry)
+    node = ServedNode("n1", pods, runtime, clock, registry)
     certificate = CertificateSettings("n1", folder, names=addresses, client_authority=connection.certificate_authority)
-    endpoint = NodeEndpoint(node, access, EndpointSettings(certificate), signing=ClusterSigning(client), clock=clock)
+    endpoint = KubeletServer(node, access, ServerSettings(certificate), signing=ClusterSigning(client), clock=clock)
     group.create_task(endpoint.run())
     await endpoint.ready.wait()  # then endpoint.port goes into the node's status
 
-What the endpoint asks of the agent is `KnownPods`; everything else it takes from the runtime and the API server.
+What the endpoint asks of the agent is `ServedPods`; everything else it takes from the runtime and the API server.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from podlife.pki.csr import ClusterSigning, Signing
 
 from .auth.access import ApiAccess
 from .auth.authentication import Caller
-from .http_error import RefusedError
-from .pod_lookup import KnownPods
-from .served_node import Node
+from .http_error import HttpError
+from .pod_lookup import ServedPods
+from .served_node import ServedNode
 from .server import (
     DECLARED_FEATURES,
     Access,
-    EndpointSettings,
-    NodeEndpoint,
+    KubeletServer,
+    ServerSettings,
 )
 from .serving_certificate import CertificateSettings
 
@@ -34,10 +34,10 @@ __all__ = [
     "Caller",
     "CertificateSettings",
     "ClusterSigning",
-    "EndpointSettings",
-    "KnownPods",
-    "Node",
-    "NodeEndpoint",
-    "RefusedError",
+    "HttpError",
+    "KubeletServer",
+    "ServedNode",
+    "ServedPods",
+    "ServerSettings",
     "Signing",
 ]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from podlife.errors import PodlifeError
 
-__all__ = ["RefusedError"]
+__all__ = ["HttpError"]
 
 
-class RefusedError(PodlifeError):
+class HttpError(PodlifeError):
     def __init__(self, code: int, text: str) -> None:
         super().__init__(text)
         self.code = code

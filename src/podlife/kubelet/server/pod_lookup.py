@@ -7,10 +7,10 @@ from typing import Protocol
 
 from podlife.kubelet.pod_fields import Pod
 
-__all__ = ["KnownPods"]
+__all__ = ["ServedPods"]
 
 
-class KnownPods(Protocol):
+class ServedPods(Protocol):
     """The pods of the node as the agent knows them, each with the newest status that it has."""
 
     def find_pod(self, namespace: str, name: str) -> Pod | None: ...

@@ -9,11 +9,11 @@ from aiohttp import web
 
 from podlife.wire import Query
 
-__all__ = ["Asked", "asked_of"]
+__all__ = ["KubeletRequest", "parse_request"]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class KubeletRequest:
     """`parts` are those after the first, which is `root`. A part may hold anything, a slash too."""
 
     request: web.BaseRequest
@@ -23,7 +23,7 @@ class Asked:
     query: Query
 
 
-def asked_of(request: web.BaseRequest) -> Asked:
+def parse_request(request: web.BaseRequest) -> KubeletRequest:
     raw, _, query = request.raw_path.partition("?")
     if not raw.startswith("/"):
         # A proxy's way to ask: the whole address stands in the request line.
@@ -31,4 +31,4 @@ def asked_of(request: web.BaseRequest) -> Asked:
     # The right to a path is asked for by its parts: two ways to write one must not be two rights.
     root, *parts = [unquote(part) for part in raw.strip("/").split("/")]
     path = "/" + "/".join((root, *parts))
-    return Asked(request, path, root, tuple(parts), Query(query))
+    return KubeletRequest(request, path, root, tuple(parts), Query(query))

@@ -10,9 +10,9 @@ from prometheus_client import CollectorRegistry
 from podlife.clock import Clock
 from podlife.kubelet.runtime import Runtime
 
-from .pod_lookup import KnownPods
+from .pod_lookup import ServedPods
 
-__all__ = ["Node"]
+__all__ = ["ServedNode"]
 
 
 def _healthy() -> str:
@@ -20,11 +20,11 @@ def _healthy() -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class ServedNode:
     """`trouble` says what is wrong with the agent, nothing when it is well. `registry` is what `/metrics` shows."""
 
     name: str
-    pods: KnownPods
+    pods: ServedPods
     runtime: Runtime
     clock: Clock
     registry: CollectorRegistry = field(default_factory=CollectorRegistry)

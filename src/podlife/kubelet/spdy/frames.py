@@ -17,7 +17,17 @@ from podlife.errors import PodlifeError
 
 from .dictionary import DICTIONARY
 
-__all__ = ["Data", "Frame", "FrameReader", "FrameWriter", "Opened", "Ping", "Reset", "SpdyError", "WentAway"]
+__all__ = [
+    "Frame",
+    "FrameReader",
+    "FrameWriter",
+    "GoAway",
+    "Ping",
+    "SpdyError",
+    "StreamData",
+    "StreamOpened",
+    "StreamReset",
+]
 
 _CONTROL, _VERSION = 0x80000000, 3
 _SYN_STREAM, _SYN_REPLY, _RST_STREAM, _SETTINGS, _PING, _GOAWAY, _HEADERS, _WINDOW_UPDATE = (
@@ -44,14 +54,14 @@ class SpdyError(PodlifeError):
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class StreamOpened:
     stream_id: int
     headers: Mapping[str, str]
     is_last: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Data:
+class StreamData:
     """A piece of a stream, of any length; a frame may come in several. `is_last` ends the stream."""
 
     stream_id: int
@@ -60,7 +70,7 @@ class Data:
 
 
 @dataclass(frozen=True, slots=True)
-class Reset:
+class StreamReset:
     stream_id: int
 
 
@@ -70,11 +80,11 @@ class Ping:
 
 
 @dataclass(frozen=True, slots=True)
-class WentAway:
+class GoAway:
     """The other side opens no more streams."""
 
 
-Frame = Opened | Data | Reset | Ping | WentAway
+Frame = StreamOpened | StreamData | StreamReset | Ping | GoAway
 
 
 class FrameReader:
@@ -114,31 +124,31 @@ class FrameReader:
         del self._buffer[: 8 + length]
         return self._control(first & 0xFFFF, flags, body)
 
-    def _next_data(self, stream_id: int, left: int, is_last: bool) -> Data | None:
+    def _next_data(self, stream_id: int, left: int, is_last: bool) -> StreamData | None:
         piece = bytes(self._buffer[:left])
         if left and not piece:
             return None
         del self._buffer[: len(piece)]
         left -= len(piece)
         self._data = (stream_id, left, is_last) if left else None
-        return Data(stream_id, piece, is_last and not left)
+        return StreamData(stream_id, piece, is_last and not left)
 
     def _control(self, kind: int, flags: int, body: bytes) -> Frame | _Nothing:
         if kind == _SYN_STREAM:
             stream_id = _number(body, 0) & _STREAM_MASK
             if stream_id == 0:
                 raise SpdyError("a stream without a number")
-            return Opened(stream_id, self._headers(body[10:]), bool(flags & _FIN))
+            return StreamOpened(stream_id, self._headers(body[10:]), bool(flags & _FIN))
         if kind in (_SYN_REPLY, _HEADERS):
             # Not expected; but headers are packed over all frames, so these are unpacked too.
             self._headers(body[4:])
             return _NOTHING
         if kind == _RST_STREAM:
-            return Reset(_number(body, 0) & _STREAM_MASK)
+            return StreamReset(_number(body, 0) & _STREAM_MASK)
         if kind == _PING:
             return Ping(_number(body, 0))
         if kind == _GOAWAY:
-            return WentAway()
+            return GoAway()
         if kind in (_SETTINGS, _WINDOW_UPDATE):
             return _NOTHING
         raise SpdyError(f"a control frame of kind {kind}")

@@ -7,10 +7,10 @@ from podlife.client import Client
 from podlife.client.options import DeleteOptions, PatchType
 from podlife.client.refs import PODS
 
-__all__ = ["ApiPodStatusClient"]
+__all__ = ["ApiStatusClient"]
 
 
-class ApiPodStatusClient:
+class ApiStatusClient:
     """A `PodStatusClient`."""
 
     def __init__(self, client: Client) -> None:

@@ -9,10 +9,10 @@ from typing import Any
 from podlife.api.codec import Object, parse_time
 from podlife.clock import Clock, add_seconds
 from podlife.kubelet.interfaces import Probes
-from podlife.kubelet.kuberuntime.log_directory import LogFolders
+from podlife.kubelet.kuberuntime.log_directory import LogDirectory
 from podlife.kubelet.kuberuntime.termination_message import is_log_needed
 from podlife.kubelet.observed_pod import ObservedPod
-from podlife.kubelet.pod_events import Telling
+from podlife.kubelet.pod_events import PodEvents
 from podlife.kubelet.pod_fields import (
     Pod,
     containers_of,
@@ -21,11 +21,11 @@ from podlife.kubelet.pod_fields import (
 )
 from podlife.kubelet.restart_policy import could_restart_all, should_restart_all
 from podlife.kubelet.status.conditions import all_containers_restarting, with_condition
-from podlife.kubelet.status.container_statuses import Seen, StartFailure
+from podlife.kubelet.status.container_statuses import PodObservation, StartFailure
 from podlife.kubelet.status.manager import StatusManager
 from podlife.kubelet.status.pod_status import NodeFacts, pod_status
 
-__all__ = ["Statuses", "is_restart_under_way"]
+__all__ = ["StatusGenerator", "is_restart_under_way"]
 
 DEADLINE_EXCEEDED = "DeadlineExceeded"
 _DEADLINE_MESSAGE = "Pod was active on the node longer than the specified deadline"
@@ -44,12 +44,12 @@ def _has_any_container(pod: Pod, observed: ObservedPod) -> bool:
     return any(each["name"] in observed.newest for each in (*containers_of(pod), *init_containers_of(pod)))
 
 
-class Statuses:
+class StatusGenerator:
     def __init__(
         self,
         manager: StatusManager,
         probes: Probes,
-        telling: Telling,
+        telling: PodEvents,
         clock: Clock,
         *,
         runtime_name: str,
@@ -93,7 +93,7 @@ class Statuses:
     def make(self, pod: Pod, observed: ObservedPod, *, is_terminal: bool = False) -> Object:
         old = self.known(pod)
         is_restarting = could_restart_all(pod) and should_restart_all(pod, old, observed.newest)
-        seen = Seen(
+        seen = PodObservation(
             pod,
             observed,
             self._runtime_name,
@@ -139,7 +139,7 @@ def _ends_of_logs(pod: Pod, observed: ObservedPod) -> dict[str, str]:
     """Of containers that failed, said nothing, and let their logs speak for them."""
     specs = {each["name"]: each for each in (*containers_of(pod), *init_containers_of(pod))}
     return {
-        each.id: LogFolders.tail(each.log_path)
+        each.id: LogDirectory.tail(each.log_path)
         for each in observed.containers
         if each.config.name in specs and is_log_needed(specs[each.config.name], each)
     }

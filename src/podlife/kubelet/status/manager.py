@@ -34,7 +34,7 @@ from podlife.kubelet.status.patch import status_patch
 from podlife.kubelet.status.terminated import terminated_status
 from podlife.kubelet.status.transitions import illegal_transition, newly_terminated
 
-__all__ = ["KnownPods", "PodStatusClient", "StatusManager"]
+__all__ = ["PodLookup", "PodStatusClient", "StatusManager"]
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +55,7 @@ class PodStatusClient(Protocol):
         """At once (grace 0), and only the pod with this UID."""
 
 
-class KnownPods(Protocol):
+class PodLookup(Protocol):
     """What the agent knows of its pods."""
 
     def pod(self, uid: str) -> Pod | None: ...
@@ -82,7 +82,7 @@ class StatusManager:
     def __init__(
         self,
         client: PodStatusClient,
-        pods: KnownPods,
+        pods: PodLookup,
         clock: Clock,
         *,
         on_terminated: Callable[[str, int, str], None] = _ignore,

@@ -22,11 +22,11 @@ from podlife.kubelet.prober_state import ProbeResult, ProbeType
 
 __all__ = ["with_flags"]
 
-Verdicts = Callable[[ProbeType, str], ProbeResult | None]
+ProbeLookup = Callable[[ProbeType, str], ProbeResult | None]
 _RESTART_GRACE = timedelta(seconds=10)
 
 
-def with_flags(pod: Pod, status: Mapping[str, Any], verdicts: Verdicts, agent_started: datetime) -> Object:
+def with_flags(pod: Pod, status: Mapping[str, Any], verdicts: ProbeLookup, agent_started: datetime) -> Object:
     """The status with `started` and `ready` of each container. `verdicts` are asked with IDs of the
     runtime."""
     flags = _Flags(pod, verdicts, agent_started - _RESTART_GRACE)
@@ -45,7 +45,7 @@ def with_flags(pod: Pod, status: Mapping[str, Any], verdicts: Verdicts, agent_st
 
 
 class _Flags:
-    def __init__(self, pod: Pod, verdicts: Verdicts, old: datetime) -> None:
+    def __init__(self, pod: Pod, verdicts: ProbeLookup, old: datetime) -> None:
         self._verdicts = verdicts
         self._old = old
         shown = pod.get("status") or {}

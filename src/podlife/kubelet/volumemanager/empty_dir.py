@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from podlife.kubelet.envvars.downward_api import Surroundings
+from podlife.kubelet.envvars.downward_api import DownwardContext
 from podlife.kubelet.pod_fields import Pod, containers_of
 from podlife.kubelet.pod_requests import amount
 from podlife.kubelet.volumemanager import mount as kernel
@@ -48,7 +48,7 @@ def make_in_memory(path: Path, group: int | None, size_bytes: int | None) -> Non
         make_folder(path, group)
 
 
-def memory_size(source: Mapping[str, Any], pod: Pod, around: Surroundings) -> int | None:
+def memory_size(source: Mapping[str, Any], pod: Pod, around: DownwardContext) -> int | None:
     """The least of what the volume, the pod and the node allow; None is the kernel's own bound."""
     bounds = [source.get("sizeLimit"), around.allocatable.get("memory")]
     try:

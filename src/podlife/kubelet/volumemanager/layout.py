@@ -15,7 +15,7 @@ from pathlib import Path
 from podlife.errors import PodlifeError
 from podlife.kubelet.volumemanager import mount as kernel
 from podlife.kubelet.volumemanager.removal import remove_empty, remove_tree
-from podlife.kubelet.volumemanager.tmpfs import Memory
+from podlife.kubelet.volumemanager.tmpfs import Tmpfs
 
 __all__ = ["Layout", "SetUpError"]
 
@@ -29,7 +29,7 @@ class Layout:
         # Links in the way to the root are the user's own; below it there are none.
         self.root = Path(os.path.realpath(root))
         self._pods = self.root / "pods"
-        self._memory = Memory(self.root / "memory")
+        self._memory = Tmpfs(self.root / "memory")
 
     def volume(self, uid: str, plugin: str, name: str) -> Path:
         return self._pod(uid) / "volumes" / plugin / _checked(name, "volume")

@@ -10,8 +10,8 @@ from typing import Any
 
 from podlife.api.codec import Object
 from podlife.errors import PodlifeError
-from podlife.kubelet.envvars.downward_api import Surroundings
-from podlife.kubelet.interfaces import References
+from podlife.kubelet.envvars.downward_api import DownwardContext
+from podlife.kubelet.interfaces import ObjectCache
 from podlife.kubelet.pod_fields import Pod
 from podlife.kubelet.volumemanager.atomic_writer import File, Payload
 from podlife.kubelet.volumemanager.layout import SetUpError
@@ -38,7 +38,7 @@ SHOWS_OBJECTS = {
 
 
 async def files_of(
-    kind: str, source: Mapping[str, Any], pod: Pod, references: References, around: Surroundings
+    kind: str, source: Mapping[str, Any], pod: Pod, references: ObjectCache, around: DownwardContext
 ) -> Payload:
     """Raises `SetUpError`."""
     mode = source.get("defaultMode")
@@ -49,7 +49,7 @@ async def files_of(
 
 
 class _Collecting:
-    def __init__(self, pod: Pod, references: References, around: Surroundings, default_mode: int) -> None:
+    def __init__(self, pod: Pod, references: ObjectCache, around: DownwardContext, default_mode: int) -> None:
         self._pod = pod
         self._namespace = str(pod["metadata"]["namespace"])
         self._references = references

@@ -10,7 +10,7 @@ from typing import Any
 from podlife.api.codec import Object
 from podlife.kubelet.envvars.downward_api import (
     ContainerConfigError,
-    Surroundings,
+    DownwardContext,
     field_value,
     resource_value,
 )
@@ -37,7 +37,7 @@ def secret_files(source: Mapping[str, Any], found: Object | None, default_mode: 
     return _chosen(source, _decoded(found, "data"), default_mode, "references non-existent secret key: {}")
 
 
-def downward_files(items: Items, pod: Pod, around: Surroundings, default_mode: int) -> Files:
+def downward_files(items: Items, pod: Pod, around: DownwardContext, default_mode: int) -> Files:
     """What a file may tell of its pod is less than what a variable may: nothing that changes while it runs but
     labels and annotations."""
     files, problems = {}, []
@@ -59,7 +59,7 @@ def together(problems: Sequence[str]) -> str:
     return different[0] if len(different) == 1 else f"[{', '.join(different)}]"
 
 
-def _downward(item: Mapping[str, Any], pod: Pod, around: Surroundings) -> str:
+def _downward(item: Mapping[str, Any], pod: Pod, around: DownwardContext) -> str:
     if (field := item.get("fieldRef")) is not None:
         path = str(field.get("fieldPath") or "")
         if not path.startswith("metadata."):

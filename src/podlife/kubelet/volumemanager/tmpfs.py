@@ -12,10 +12,10 @@ from pathlib import Path
 from podlife.kubelet.volumemanager import mount as kernel
 from podlife.kubelet.volumemanager.removal import remove_tree
 
-__all__ = ["Memory"]
+__all__ = ["Tmpfs"]
 
 
-class Memory:
+class Tmpfs:
     def __init__(self, path: Path) -> None:
         self._path = path
         # Pods are set up and removed in different threads: nobody may unmount what somebody is about to use.

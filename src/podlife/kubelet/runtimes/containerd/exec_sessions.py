@@ -21,7 +21,7 @@ from podlife.kubelet.runtime import ContainerRuntimeError
 
 from .client import CriClient
 
-__all__ = ["Session", "Sessions"]
+__all__ = ["ExecProcess", "ExecProcesses"]
 
 log = logging.getLogger(__name__)
 
@@ -32,28 +32,28 @@ _STAT_SESSION, _STAT_BEGAN = 3, 19
 
 
 @dataclass(frozen=True, eq=False)
-class Session:
+class ExecProcess:
     """A streamed command of a container, from before it was asked for."""
 
     container_id: str
     began_ticks: int
 
 
-class Sessions:
+class ExecProcesses:
     def __init__(self, client: CriClient) -> None:
         self._client = client
-        self._open: set[Session] = set()
+        self._open: set[ExecProcess] = set()
 
     @contextmanager
-    def begun(self, container_id: str) -> Iterator[Session]:
-        session = Session(container_id, int(time.clock_gettime(time.CLOCK_BOOTTIME) * _TICKS))
+    def begun(self, container_id: str) -> Iterator[ExecProcess]:
+        session = ExecProcess(container_id, int(time.clock_gettime(time.CLOCK_BOOTTIME) * _TICKS))
         self._open.add(session)
         try:
             yield session
         finally:
             self._open.discard(session)
 
-    async def end_leftovers(self, session: Session) -> None:
+    async def end_leftovers(self, session: ExecProcess) -> None:
         """Kill what runs of a command whose end was not told. Never raises: nobody could do anything about it."""
         try:
             async with asyncio.timeout(_SECONDS):
@@ -67,7 +67,7 @@ class Sessions:
             for pid, _ in processes:
                 _kill_in_session(pid, leader)
 
-    def _owner(self, pid: int, session: Session) -> Session | None:
+    def _owner(self, pid: int, session: ExecProcess) -> ExecProcess | None:
         began = _stat(pid, _STAT_BEGAN)
         if began is None:
             return None

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from podlife.aio import cancel_and_wait, spawn
 
-__all__ = ["Orders"]
+__all__ = ["PendingCalls"]
 
 log = logging.getLogger(__name__)
 
@@ -21,7 +21,7 @@ T = TypeVar("T")
 _CLOSE_SECONDS = 2.0
 
 
-class Orders:
+class PendingCalls:
     def __init__(self) -> None:
         self._tasks: dict[asyncio.Task[Any], str] = {}
 

@@ -22,7 +22,7 @@ from .client import CriClient
 from .messages import message
 from .requests import selector
 from .settings import ContainerdSettings
-from .state_diff import Mirror
+from .state_diff import StateDiff
 from .statuses import (
     container_state,
     container_status,
@@ -32,11 +32,11 @@ from .statuses import (
     termination_file,
 )
 
-__all__ = ["Reading"]
+__all__ = ["StateReader"]
 
 
-class Reading:
-    def __init__(self, client: CriClient, mirror: Mirror, settings: ContainerdSettings) -> None:
+class StateReader:
+    def __init__(self, client: CriClient, mirror: StateDiff, settings: ContainerdSettings) -> None:
         self._client = client
         self._mirror = mirror
         self._settings = settings

@@ -34,15 +34,15 @@ from podlife.kubelet.runtimes.subscriptions import Subscriptions
 from . import images
 from .client import CriClient
 from .containers import Containers
-from .exec_sessions import Sessions
+from .exec_sessions import ExecProcesses
 from .execution import executing, run_command
-from .pending_calls import Orders
-from .reader import Reading
+from .pending_calls import PendingCalls
+from .reader import StateReader
 from .sandboxes import Sandboxes
 from .settings import ContainerdSettings
-from .state_diff import Mirror
+from .state_diff import StateDiff
 from .termination_files import remove_others
-from .watch import Watch
+from .watch import DaemonWatch
 
 __all__ = ["ContainerdRuntime"]
 
@@ -62,13 +62,13 @@ class ContainerdRuntime:
         self._settings = settings
         self._client = CriClient(settings.socket)
         self._subscriptions = Subscriptions()
-        self._mirror = Mirror(self._subscriptions.publish)
-        self._reading = Reading(self._client, self._mirror, settings)
-        self._watch = Watch(self._client, self._reading, settings)
+        self._mirror = StateDiff(self._subscriptions.publish)
+        self._reading = StateReader(self._client, self._mirror, settings)
+        self._watch = DaemonWatch(self._client, self._reading, settings)
         self._sandboxes = Sandboxes(self._client, self._mirror, self._reading, settings)
         self._containers = Containers(self._client, self._mirror, self._reading, settings)
-        self._orders = Orders()
-        self._sessions = Sessions(self._client)
+        self._orders = PendingCalls()
+        self._sessions = ExecProcesses(self._client)
         self._watching: asyncio.Task[None] | None = None
         self._agent_lock = -1
         self._starting: set[str] = set()

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from podlife.kubelet.runtime import ContainerState, EventKind, RuntimeEvent, SandboxState
 
-__all__ = ["Mirror", "SeenContainer", "SeenSandbox"]
+__all__ = ["SeenContainer", "SeenSandbox", "StateDiff"]
 
 # Far more than can be removed while one listing is on its way.
 _MAX_GONE = 10_000
@@ -38,7 +38,7 @@ class SeenContainer:
     state: ContainerState
 
 
-class Mirror:
+class StateDiff:
     def __init__(self, publish: Callable[[RuntimeEvent], None]) -> None:
         self._publish = publish
         self._sandboxes: dict[str, SeenSandbox] = {}

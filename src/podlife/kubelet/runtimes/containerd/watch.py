@@ -19,7 +19,7 @@ from podlife.kubelet.runtime import ContainerRuntimeError, RuntimeUnavailableErr
 from .client import CriClient, NotOfferedError
 from .settings import ContainerdSettings
 
-__all__ = ["Looks", "Watch"]
+__all__ = ["DaemonReader", "DaemonWatch"]
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ _LOOKS = 40
 _LOOK_SECONDS = 0.025
 
 
-class Looks(Protocol):
+class DaemonReader(Protocol):
     """Ways to see what there is; both take what they see into the mirror."""
 
     async def relist(self) -> None: ...
@@ -40,8 +40,8 @@ class Looks(Protocol):
         ...
 
 
-class Watch:
-    def __init__(self, client: CriClient, looks: Looks, settings: ContainerdSettings) -> None:
+class DaemonWatch:
+    def __init__(self, client: CriClient, looks: DaemonReader, settings: ContainerdSettings) -> None:
         self._client = client
         self._looks = looks
         self._settings = settings

@@ -21,7 +21,7 @@ from podlife.linux.inotify import CloseWatch
 from .leftover_processes import kill_survivors, signal_survivors
 from .records import ContainerRecord, ExitRecord, Records
 
-__all__ = ["Ends"]
+__all__ = ["ExitWatcher"]
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ _BLIND_SECONDS = 1.0
 _CLOSE_SECONDS = 60.0
 
 
-class Ends:
+class ExitWatcher:
     """`told` is called with every container that has ended, and with None when ends may have been missed."""
 
     def __init__(

@@ -50,8 +50,8 @@ from podlife.kubelet.runtimes.subscriptions import Subscriptions
 
 from .cgroups import Cgroups, discover
 from .execution import executing
-from .exit_watcher import Ends
-from .launch import Place, launch_of, make_default_termination_message_path
+from .exit_watcher import ExitWatcher
+from .launch import LaunchContext, launch_of, make_default_termination_message_path
 from .launcher import Launcher
 from .records import ContainerRecord, Records, SandboxRecord, from_nanoseconds, remove
 from .settings import ProcessSettings
@@ -77,7 +77,7 @@ class ProcessRuntime:
         self._clock = clock
         self._records = Records(settings.root)
         self._launcher = Launcher(self._records.starting_lock)
-        self._ends = Ends(self._records, clock, self._told)
+        self._ends = ExitWatcher(self._records, clock, self._told)
         self._subscriptions = Subscriptions()
         self._cgroups: Cgroups | None = None
         self._agent_lock = -1
@@ -160,7 +160,7 @@ class ProcessRuntime:
         sandbox = self._ready_sandbox(sandbox_id)
         check_new_container(config, ((other.id, other.config) for other in self._in_sandbox(sandbox_id)))
         container_id = secrets.token_hex(32)
-        place = Place(
+        place = LaunchContext(
             container_id, self._records.container(container_id), log_path_of(sandbox.config, config)
         )
         launch = launch_of(sandbox.config, config, place, self._settings, self._cgroups)

@@ -16,7 +16,7 @@ from podlife.api.codec import Object, decode_object
 from podlife.client import Client
 from podlife.errors import PodlifeError
 
-from .ttl_cache import KeptAnswers
+from .ttl_cache import TtlCache
 
 __all__ = ["Authenticator", "Caller"]
 
@@ -40,7 +40,7 @@ class Caller:
 class Authenticator:
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._kept: KeptAnswers[bytes, Caller] = KeptAnswers()
+        self._kept: TtlCache[bytes, Caller] = TtlCache()
 
     async def authenticate(self, certificate: Mapping[str, Any] | None, authorization: str) -> Caller | None:
         """Who it is; None where that cannot be told. `certificate` is what the handshake has verified."""

@@ -11,10 +11,10 @@ import logging
 from podlife.api.codec import Object, decode_object
 from podlife.client import Client
 from podlife.errors import PodlifeError
-from podlife.kubelet.server.http_error import RefusedError
+from podlife.kubelet.server.http_error import HttpError
 
 from .authentication import Caller
-from .ttl_cache import KeptAnswers
+from .ttl_cache import TtlCache
 
 __all__ = ["Authorizer", "subresources_of"]
 
@@ -33,10 +33,10 @@ class Authorizer:
     def __init__(self, client: Client, node_name: str) -> None:
         self._client = client
         self._node_name = node_name
-        self._kept: KeptAnswers[_Question, bool] = KeptAnswers()
+        self._kept: TtlCache[_Question, bool] = TtlCache()
 
     async def authorize(self, caller: Caller, method: str, path: str) -> None:
-        """Raises RefusedError: 403 where they may not, 500 where nobody could be asked."""
+        """Raises HttpError: 403 where they may not, 500 where nobody could be asked."""
         verb = _VERBS.get(method, "")
         subresources = subresources_of(path)
         for subresource in subresources:
@@ -44,7 +44,7 @@ class Authorizer:
                 return
         shown = " ".join(subresources)
         line = f"Forbidden (user={caller.name}, verb={verb}, resource=nodes, subresource(s)=[{shown}])\n"
-        raise RefusedError(403, line)
+        raise HttpError(403, line)
 
     async def _may(self, caller: Caller, verb: str, subresource: str) -> bool:
         question = (caller, verb, subresource)
@@ -56,7 +56,7 @@ class Authorizer:
         except (PodlifeError, ValueError) as error:
             log.warning("cannot ask the API server what %s may do: %s", caller.name, error)
             what = f"user={caller.name}, verb={verb}, resource=nodes, subresource={subresource}"
-            raise RefusedError(500, f"Authorization error ({what})") from None
+            raise HttpError(500, f"Authorization error ({what})") from None
         self._kept.keep(question, allowed, seconds=_YES_SECONDS if allowed else _NO_SECONDS)
         return allowed
 

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Hashable
 from typing import Generic, TypeVar
 
-__all__ = ["KeptAnswers"]
+__all__ = ["TtlCache"]
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -15,7 +15,7 @@ V = TypeVar("V")
 _MOST = 2048
 
 
-class KeptAnswers(Generic[K, V]):
+class TtlCache(Generic[K, V]):
     def __init__(self, most: int = _MOST) -> None:
         self._most = most
         self._kept: OrderedDict[K, tuple[V, float]] = OrderedDict()

@@ -20,10 +20,10 @@ from podlife.kubelet.runtime import (
     RuntimeUnavailableError,
 )
 from podlife.kubelet.server.containers import container_to_log, pod_to_log
-from podlife.kubelet.server.http_error import RefusedError
+from podlife.kubelet.server.http_error import HttpError
 from podlife.kubelet.server.options import log_options
-from podlife.kubelet.server.request_path import Asked
-from podlife.kubelet.server.served_node import Node
+from podlife.kubelet.server.request_path import KubeletRequest
+from podlife.kubelet.server.served_node import ServedNode
 
 from .cri_format import LogOptions
 from .reader import (
@@ -33,12 +33,12 @@ from .reader import (
     read_log,
 )
 
-__all__ = ["answer_logs"]
+__all__ = ["serve_logs"]
 
 log = logging.getLogger(__name__)
 
 
-async def answer_logs(node: Node, asked: Asked) -> web.StreamResponse:
+async def serve_logs(node: ServedNode, asked: KubeletRequest) -> web.StreamResponse:
     namespace, name, container = asked.parts
     options = log_options(asked.query, node.clock.now())
     pod = pod_to_log(node.pods, namespace, name, container)
@@ -62,7 +62,7 @@ async def _status(runtime: Runtime, container_id: str) -> ContainerStatus:
     try:
         return await runtime.container_status(bare_id(container_id))
     except NotFoundInRuntimeError:
-        raise RefusedError(404, f"unable to retrieve container logs for {container_id}") from None
+        raise HttpError(404, f"unable to retrieve container logs for {container_id}") from None
 
 
 async def _send(runtime: Runtime, status: ContainerStatus, options: LogOptions, write: Write) -> None:

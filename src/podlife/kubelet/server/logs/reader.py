@@ -48,7 +48,7 @@ class Growth:
     changed: asyncio.Event
 
 
-class LogFile:
+class ContainerLogFile:
     """One file of a log, open. A log that is not there yet is an empty one."""
 
     def __init__(self, path: Path) -> None:
@@ -132,7 +132,7 @@ class LogFile:
 
 async def read_log(path: Path, options: LogOptions, write: Write) -> None:
     """Write the log up to where it ended when it was asked for."""
-    file, text = LogFile(path), LogText(options)
+    file, text = ContainerLogFile(path), LogText(options)
     if not file.open():
         return
     try:
@@ -149,7 +149,7 @@ async def read_log(path: Path, options: LogOptions, write: Write) -> None:
 
 async def follow_log(path: Path, options: LogOptions, write: Write, growth: Growth) -> None:
     """Write the log as it grows, until its container does not run any more."""
-    file, text = LogFile(path), LogText(options)
+    file, text = ContainerLogFile(path), LogText(options)
     watch = CloseWatch(path.parent, lambda _: growth.changed.set(), kinds=WRITTEN)
     try:
         seconds = _watched(watch)
@@ -179,7 +179,7 @@ def _watched(watch: CloseWatch) -> float:
     return _LOOK_AGAIN_SECONDS
 
 
-async def _read_through(file: LogFile, text: LogText, write: Write) -> None:
+async def _read_through(file: ContainerLogFile, text: LogText, write: Write) -> None:
     """Read to the end, in each file that has taken the place of the one before."""
     if not (file.is_open or file.open()):
         return

@@ -20,7 +20,7 @@ from .streams import (
     STDERR,
     STDIN,
     STDOUT,
-    Streams,
+    CommandStreams,
 )
 
 __all__ = ["run_command"]
@@ -37,7 +37,7 @@ class _CallerGoneError(Exception):
 
 
 async def run_command(
-    runtime: Runtime, container_id: str, options: ExecOptions, streams: Streams, *, idle_seconds: float
+    runtime: Runtime, container_id: str, options: ExecOptions, streams: CommandStreams, *, idle_seconds: float
 ) -> None:
     """Run the command to its end; the last thing sent is a Status. Raises ConnectionError when the caller has gone."""
     try:
@@ -62,7 +62,7 @@ async def run_command(
 class _Noticed:
     """Streams whose every use is told."""
 
-    def __init__(self, streams: Streams, heard: Callable[[], None]) -> None:
+    def __init__(self, streams: CommandStreams, heard: Callable[[], None]) -> None:
         self._streams = streams
         self._heard = heard
 
