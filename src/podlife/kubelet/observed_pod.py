@@ -40,5 +40,12 @@ class ObservedPod:
     def ready_sandboxes(self) -> list[SandboxStatus]:
         return [each for each in self.sandboxes if each.state is SandboxState.READY]
 
+    @property
+    def is_stopped(self) -> bool:
+        """Nothing of the pod runs; a pod of which the runtime has nothing counts (PW-13)."""
+        return not any(each.is_running for each in self.containers) and not any(
+            each.is_ready for each in self.sandboxes
+        )
+
     def is_in_newest_sandbox(self, container: ContainerStatus) -> bool:
         return bool(self.sandboxes) and container.sandbox_id == self.sandboxes[0].id

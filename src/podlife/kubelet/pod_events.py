@@ -20,11 +20,11 @@ class EventRecorder(Protocol):
 
 
 class PodEvents:
-    def __init__(self, sink: EventRecorder) -> None:
-        self._sink = sink
+    def __init__(self, recorder: EventRecorder) -> None:
+        self._recorder = recorder
 
     def pod(self, pod: Pod, reason: str, message: str, *, is_warning: bool = False) -> None:
-        self._sink.event(pod_reference(pod), _WARNING if is_warning else _NORMAL, reason, message)
+        self._recorder.event(pod_reference(pod), _WARNING if is_warning else _NORMAL, reason, message)
 
     def container(
         self,
@@ -40,4 +40,4 @@ class PodEvents:
         if container_id:
             message = message.replace(container_id, container["name"])
         kind = _WARNING if is_warning else _NORMAL
-        self._sink.event(container_reference(pod, container), kind, reason, message)
+        self._recorder.event(container_reference(pod, container), kind, reason, message)

@@ -14,14 +14,11 @@ from podlife.kubelet.pod_fields import Pod, is_mirror, is_static
 __all__ = ["PodManager"]
 
 
-def _always(uid: str) -> bool:
-    return True
-
-
 class PodManager:
-    def __init__(self) -> None:
-        # Set by who has the workers.
-        self.could_run: Callable[[str], bool] = _always
+    """`could_run` says of a UID that containers of it may run: the pod workers know."""
+
+    def __init__(self, could_run: Callable[[str], bool]) -> None:
+        self._could_run = could_run
         self._pods: dict[str, NodePod] = {}
         self._mirrors: dict[tuple[str, str], NodePod] = {}
         self._static: dict[tuple[str, str], str] = {}
@@ -61,7 +58,7 @@ class PodManager:
         return None if uid is None else self._pods.get(uid)
 
     def could_have_running_containers(self, uid: str) -> bool:
-        return self.could_run(uid)
+        return self._could_run(uid)
 
     def put(self, pod: NodePod) -> None:
         if is_mirror(pod):

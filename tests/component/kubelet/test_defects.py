@@ -140,7 +140,7 @@ def test_a_pod_that_admission_fails_on_is_refused_and_the_others_are_taken(
             raise RuntimeError("a defect")
         return judge(pod, *arguments)
 
-    monkeypatch.setattr(admitting, "refusal", fail)
+    monkeypatch.setattr(admitting, "admission_failure", fail)
 
     @virtual_time
     async def run() -> None:

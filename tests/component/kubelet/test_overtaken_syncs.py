@@ -72,6 +72,6 @@ def test_a_pod_deleted_during_a_call_to_the_runtime_is_gone_only_after_that_call
             assert calls == ["begun", "ended"]
             # What came to be after the pod was deleted was ended by the pod's own steps, not as an orphan.
             assert world.agent is not None
-            assert world.agent.core.housekeeping.counts.orphaned_runtime_pods == 0
+            assert world.agent.core.cleanups.counts.orphaned_runtime_pods == 0
 
     run()

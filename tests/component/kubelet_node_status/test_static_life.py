@@ -90,7 +90,7 @@ async def test_a_file_becomes_a_pod_that_runs_and_a_mirror_that_says_so(tmp_path
     (tmp_path / "web.yaml").write_text(text())
     async with node(tmp_path) as here:
         mirror = await here.until_running()
-        (pod,) = here.agent.known
+        (pod,) = here.agent.pod_manager
         assert is_mirror_of(mirror, pod)
         assert mirror["status"]["podIP"]
         assert here.running() == [("web-n1", "app:1")]

@@ -59,7 +59,7 @@ class World:
         self.cache = PodCache()
         self.seconds = MonotonicSeconds()
         self.told: list[tuple[str, list[str]]] = []
-        self.changes = GenericPLEG(self.runtime, self.cache, seconds=self.seconds, told=self._take)
+        self.changes = GenericPLEG(self.runtime, self.cache, seconds=self.seconds, on_events=self._take)
 
     def _take(self, uid: str, changes: tuple[PodLifecycleEvent, ...]) -> None:
         # Whoever is told finds the cache up to date.
@@ -185,7 +185,7 @@ async def test_a_node_whose_runtime_cannot_be_listed_is_not_ready() -> None:
         await world.create(pod())
         await world.until_phase("Running")
         assert list(world.agent._problems()) == []
-        world.agent.core.changes.relisted_at = None
+        world.agent.core.pleg.relisted_at = None
         assert "PLEG is not healthy" in next(iter(world.agent._problems()))
 
 

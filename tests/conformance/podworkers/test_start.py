@@ -8,7 +8,7 @@ import pytest
 
 from podlife.kubelet.podworkers import Stage, StaticNames, is_static
 from podlife.kubelet.podworkers.static_names import StaticAdmission
-from tests.conformance.podworkers.world import CREATE, KILL, SYNC, UPDATE, Running, World, pod, static
+from tests.conformance.podworkers.world import CREATE, KILL, SYNC, UPDATE, RunningPod, World, pod, static
 from tests.virtual_time import virtual_time
 
 NAME = "pod1_test1"
@@ -155,7 +155,7 @@ async def test_a_static_pod_that_never_started_but_was_seen_in_the_runtime_is_st
         await world.started(static("1"))
         world.tell(CREATE, static("2"))
         await world.settle()
-        world.tell(KILL, running=Running("2"), kill=world.waiting("two"))
+        world.tell(KILL, running=RunningPod("2"), kill=world.waiting("two"))
         with world.failing("terminating", "2"):
             await world.settle()
             assert world.answers == [], "it may be running"
@@ -182,7 +182,7 @@ async def test_a_runtime_only_kill_runs_without_a_start(world: World) -> None:
     """PW-72"""
     async with world:
         world.hold("terminating runtime")
-        world.tell(KILL, running=Running("u"))
+        world.tell(KILL, running=RunningPod("u"))
         await world.settle()
         assert world.steps.of("u") == [("terminating runtime", None)]
         assert world.state().started_at is None

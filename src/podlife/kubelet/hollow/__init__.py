@@ -1,11 +1,11 @@
-"""Many simulated nodes in one process, and what is to happen to them and to their pods.
+"""Hollow nodes: many simulated nodes in one process, and the scenario of what happens to them and to their pods.
 
     scenario = load_scenario(Path("scenario.yaml"))
-    fleet = HollowNodes(client, HollowSettings(nodes=1000), SystemClock(), scenario)
-    ... await fleet.run() ...
+    nodes = HollowNodes(client, HollowSettings(nodes=1000), SystemClock(), scenario)
+    ... await nodes.run() ...
 
-`HollowNodes` runs the nodes and counts what becomes of pods; `scenario` says how pods behave and when nodes are away, the
-same way for the same seed; `own_pods` makes pods for a simulation that brings its own, and takes them away again.
+`HollowNodes` runs the nodes and counts what becomes of pods; `scenario` says how pods behave and when nodes are away,
+the same way for the same seed; `generated_pods` creates and deletes the pods of a simulation that brings its own.
 """
 
 from podlife.kubelet.hollow.generated_pods import create_pods, delete_nodes, delete_pods

@@ -20,7 +20,7 @@ from podlife.client.views import decode
 from podlife.clock import Clock
 from podlife.errors import NotFoundError
 from podlife.kubelet.absent_parts import NoVolumes
-from podlife.kubelet.core import Around, PodCore
+from podlife.kubelet.core import KubeletCore
 from podlife.kubelet.kuberuntime.backoff import crash_loop_backoff
 from podlife.kubelet.node_status import (
     ClusterMembership,
@@ -110,7 +110,7 @@ class _HollowKubelet:
         self, shared: SharedParts, world: SimWorld, settings: NodeSettings, facts: MachineFacts
     ) -> None:
         runtime = SimRuntime(world)
-        known = PodManager()
+        pods = PodManager(self._could_run)
         self.pods = _WatchedPods(shared.client, {})
         self.reporter = NodeReporter(
             shared.client,
@@ -123,32 +123,33 @@ class _HollowKubelet:
             membership=shared.membership,
             identity=shared.identity,
         )
-        manager = StatusManager(
+        status = StatusManager(
             self.pods,
-            known,
+            pods,
             shared.clock,
             settle_seconds=_SETTLE_SECONDS,
             tells_ends=shared.tells_ends,
         )
-        self.core = PodCore(
-            Around(
-                runtime=runtime,
-                clock=shared.clock,
-                recorder=shared.events,
-                known=known,
-                manager=manager,
-                volumes=NoVolumes(),
-                references=NoObjects(),
-                hooks=HollowHooks(),
-                probes=HollowProbes(),
-                mirrors=NoMirrors(),
-                node=self.reporter.node,
-                host_ips=settings.addresses,
-                logs=None,
-                backoff=crash_loop_backoff(),
-            )
+        self.core = KubeletCore(
+            runtime,
+            pods,
+            status,
+            shared.events,
+            shared.clock,
+            volumes=NoVolumes(),
+            objects=NoObjects(),
+            hooks=HollowHooks(),
+            prober=HollowProbes(),
+            mirrors=NoMirrors(),
+            backoff=crash_loop_backoff(),
+            node=self.reporter.node,
+            host_ips=settings.addresses,
+            logs=None,
         )
-        self.core.loop.static_pods.complete()
+        self.core.sync_loop.static_pods.complete()
+
+    def _could_run(self, uid: str) -> bool:
+        return self.core.workers.could_have_running_containers(uid)
 
     async def run(self) -> None:
         await self.reporter.claim()
@@ -158,11 +159,11 @@ class _HollowKubelet:
 
     def put(self, pod: NodePod) -> None:
         self.pods.put(pod)
-        self.core.loop.api_pods.put(pod)
+        self.core.sync_loop.api_pods.put(pod)
 
     def remove(self, pod: NodePod) -> None:
         self.pods.remove(pod)
-        self.core.loop.api_pods.remove(pod)
+        self.core.sync_loop.api_pods.remove(pod)
 
 
 class HollowNode:
@@ -210,7 +211,7 @@ class HollowNode:
         for pod in self._pods.values():
             self._agent.put(pod)
         if self._is_complete:
-            self._agent.core.loop.api_pods.complete()
+            self._agent.core.sync_loop.api_pods.complete()
         self._task = group.create_task(self._agent.run(), name=f"agent of node {self.name}")
 
     async def stop(self, *, is_machine: bool = False) -> None:
@@ -238,7 +239,7 @@ class HollowNode:
         """All its pods were put."""
         self._is_complete = True
         if self._agent is not None:
-            self._agent.core.loop.api_pods.complete()
+            self._agent.core.sync_loop.api_pods.complete()
 
     def put_node(self, node: Object) -> None:
         self.node = node

@@ -13,8 +13,8 @@ from typing import Any
 
 from podlife.kubelet.interfaces import HookError
 from podlife.kubelet.object_reference import pod_reference
+from podlife.kubelet.pod_events import EventRecorder
 from podlife.kubelet.pod_fields import Container, Pod, long_name
-from podlife.kubelet.podworkers.interfaces import EventRecorder
 from podlife.kubelet.probe import (
     HttpRequest,
     NoResponseError,

@@ -38,23 +38,23 @@ class ContainerInstance:
 
     attempt: int
     image_ref: str
-    around: DownwardContext
+    context: DownwardContext
 
 
 class ContainerConfigs:
     """`default_uid` is whom containers run as that do not say: None where their image decides."""
 
     def __init__(
-        self, volumes: Volumes, references: ObjectCache, logs: LogDirectory, *, default_uid: int | None = None
+        self, volumes: Volumes, objects: ObjectCache, logs: LogDirectory, *, default_uid: int | None = None
     ) -> None:
         self._volumes = volumes
-        self._references = references
-        self._logs = logs
+        self._objects = objects
+        self.log_directory = logs
         self._default_uid = default_uid
 
     def sandbox(self, pod: Pod, attempt: int) -> SandboxConfig:
         metadata, spec = pod["metadata"], pod["spec"]
-        folder = self._logs.of(pod)
+        folder = self.log_directory.of(pod)
         return SandboxConfig(
             pod_uid=metadata["uid"],
             namespace=metadata.get("namespace") or "",
@@ -74,12 +74,12 @@ class ContainerConfigs:
         )
 
     async def container(self, pod: Pod, container: Container, instance: ContainerInstance) -> ContainerConfig:
-        env = await self._environment(pod, container, instance.around)
+        env = await self._environment(pod, container, instance.context)
         command, args = command_and_args(container, env)
         security = _Security(pod, container, self._default_uid)
         try:
             mounts = self._volumes.mounts(pod, container)
-            hosts = self._volumes.hosts_file(pod, container, instance.around.pod_ips)
+            hosts = self._volumes.hosts_file(pod, container, instance.context.pod_ips)
         except VolumeError as error:
             raise ContainerConfigError(str(error)) from error
         return ContainerConfig(
@@ -104,20 +104,22 @@ class ContainerConfigs:
             ),
         )
 
-    async def _environment(self, pod: Pod, container: Container, around: DownwardContext) -> dict[str, str]:
+    async def _environment(self, pod: Pod, container: Container, context: DownwardContext) -> dict[str, str]:
         namespace = pod["metadata"].get("namespace") or ""
         config_maps: dict[str, Object | None] = {}
         secrets: dict[str, Object | None] = {}
         try:
             for kind, name in _referred(container):
                 if kind == "configMap":
-                    config_maps[name] = await self._references.config_map(namespace, name)
+                    config_maps[name] = await self._objects.config_map(namespace, name)
                 else:
-                    secrets[name] = await self._references.secret(namespace, name)
-            services = await self._references.service_environment(pod)
+                    secrets[name] = await self._objects.secret(namespace, name)
+            services = await self._objects.service_environment(pod)
         except PodlifeError as error:
             raise ContainerConfigError(str(error)) from error
-        return environment(pod, container, EnvironmentSources(config_maps.get, secrets.get, services, around))
+        return environment(
+            pod, container, EnvironmentSources(config_maps.get, secrets.get, services, context)
+        )
 
 
 def _referred(container: Container) -> Iterator[tuple[str, str]]:

@@ -62,10 +62,10 @@ class KillRequest:
 
 
 class ContainerKiller:
-    def __init__(self, runtime: Runtime, hooks: Hooks, telling: PodEvents) -> None:
+    def __init__(self, runtime: Runtime, hooks: Hooks, events: PodEvents) -> None:
         self._runtime = runtime
         self._hooks = hooks
-        self._telling = telling
+        self._events = events
         # IDs of the containers whose preStop hook was begun, by UID of their pods.
         self._hooked: dict[str, set[str]] = {}
 
@@ -95,7 +95,7 @@ class ContainerKiller:
         name = known.config.name
         try:
             pod, container = _specs(pod, known)
-            self._telling.container(
+            self._events.container(
                 pod, container, KILLING, killing_message(name, kill.message), container_id=known.id
             )
             budget = stop_budget(pod, container, reason=kill.reason, override_seconds=kill.override_seconds)
@@ -131,7 +131,7 @@ class ContainerKiller:
         except Exception as error:  # noqa: BLE001 - whatever is wrong with the hook, the container has to end
             why = str(error) if isinstance(error, HookError) else repr(error)
             log.warning("preStop hook of container %s failed: %s", container["name"], why)
-            self._telling.container(pod, container, *FAILED_PRE_STOP_HOOK, is_warning=True)
+            self._events.container(pod, container, *FAILED_PRE_STOP_HOOK, is_warning=True)
         return budget.without(loop.time() - began)
 
     async def _stop_sandbox(self, sandbox_id: str) -> None:

@@ -37,7 +37,7 @@ from podlife.kubelet.node_status.status import (
     node_status,
     status_patch,
 )
-from podlife.kubelet.podworkers.interfaces import EventRecorder
+from podlife.kubelet.pod_events import EventRecorder
 
 __all__ = ["NodeReporter"]
 

@@ -32,13 +32,9 @@ class _Waiter(msgspec.Struct, frozen=True):
     answer: asyncio.Future[ObservedPod]
 
 
-def _ask_nobody(uid: str) -> None: ...
-
-
 class PodCache:
     def __init__(self) -> None:
-        # Told of a pod for which somebody waits.
-        self.on_wanted: Callable[[str], None] = _ask_nobody
+        self._readers: list[Callable[[str], None]] = []
         self._entries: dict[str, _Entry] = {}
         self._waiters: dict[str, list[_Waiter]] = {}
         # Everything is at least as new as this.
@@ -47,6 +43,10 @@ class PodCache:
     def __iter__(self) -> Iterator[str]:
         """UIDs of which the runtime has something."""
         return iter(self._entries)
+
+    def on_wanted(self, read: Callable[[str], None]) -> None:
+        """Call `read` with each pod for which a reader waits: whoever fills the cache registers here."""
+        self._readers.append(read)
 
     def get(self, uid: str) -> ObservedPod:
         entry = self._entries.get(uid)
@@ -101,7 +101,8 @@ class PodCache:
     async def _wait(self, uid: str, seconds: float) -> ObservedPod:
         waiter = _Waiter(seconds, asyncio.get_running_loop().create_future())
         self._waiters.setdefault(uid, []).append(waiter)
-        self.on_wanted(uid)
+        for read in self._readers:
+            read(uid)
         try:
             return await waiter.answer
         finally:

@@ -12,24 +12,19 @@ from there and sends a sync. The decisions are pure (`accepting`, `stepping`, `h
 
 from podlife.kubelet.podworkers.delays import BackoffError, Delays
 from podlife.kubelet.podworkers.interfaces import (
-    EventRecorder,
     PodSteps,
-    RuntimeStatus,
     StatusCache,
     SyncResult,
 )
 from podlife.kubelet.podworkers.kill_pod import KillError, kill_pod_now
 from podlife.kubelet.podworkers.metrics import CONTAINERS_PER_POD, WORKER_SECONDS, WorkerMetrics
-from podlife.kubelet.podworkers.retry_queue import RetryQueue
 from podlife.kubelet.podworkers.state import PodState, Stage
 from podlife.kubelet.podworkers.static_names import StaticNames
 from podlife.kubelet.podworkers.sync_known_pods import KnownPod
 from podlife.kubelet.podworkers.updates import (
     KillOptions,
     KillOutcome,
-    Pod,
     PodUpdate,
-    RunningPod,
     StatusOverride,
     UpdateType,
     Waiter,
@@ -43,19 +38,14 @@ __all__ = [
     "WORKER_SECONDS",
     "BackoffError",
     "Delays",
-    "EventRecorder",
     "KillError",
     "KillOptions",
     "KillOutcome",
     "KnownPod",
-    "Pod",
     "PodState",
     "PodSteps",
     "PodUpdate",
     "PodWorkers",
-    "RetryQueue",
-    "RunningPod",
-    "RuntimeStatus",
     "Stage",
     "StaticNames",
     "StatusCache",

@@ -7,20 +7,18 @@ it may be a pod which has not been told of yet, after it there is no such pod.
 from __future__ import annotations
 
 from collections.abc import Container, Iterator
-from typing import Generic
 
 from podlife.kubelet.podworkers.state import PodState
 from podlife.kubelet.podworkers.static_names import StaticNames
 from podlife.kubelet.podworkers.sync_known_pods import KnownPod, known_pod
-from podlife.kubelet.podworkers.updates import P, R
 from podlife.kubelet.podworkers.worker import PodWorker
 
 __all__ = ["Queries"]
 
 
-class Queries(Generic[P, R]):
+class Queries:
     def __init__(self) -> None:
-        self._workers: dict[str, PodWorker[P, R]] = {}
+        self._workers: dict[str, PodWorker] = {}
         self._names = StaticNames()
         self._has_synced = False
 
@@ -36,7 +34,7 @@ class Queries(Generic[P, R]):
         """Who holds which name, and who waits for it; for reading."""
         return self._names
 
-    def state(self, uid: str) -> PodState[P, R] | None:
+    def state(self, uid: str) -> PodState | None:
         """All that is remembered of the pod; nothing if it is not known."""
         worker = self._workers.get(uid)
         return None if worker is None else worker.state

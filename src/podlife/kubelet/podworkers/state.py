@@ -7,11 +7,11 @@ for it (`Action`). Nothing here waits, acts or asks for the time.
 from __future__ import annotations
 
 import enum
-from typing import Generic
 
 import msgspec
 
-from podlife.kubelet.podworkers.updates import KillOutcome, P, PodUpdate, R, StatusOverride, Waiter
+from podlife.kubelet.pod import NodePod
+from podlife.kubelet.podworkers.updates import KillOutcome, PodUpdate, StatusOverride, Waiter
 
 __all__ = [
     "CANCEL_STEP",
@@ -70,7 +70,7 @@ Action = WorkerAction | KillAnswer
 NOTHING: tuple[Action, ...] = ()
 
 
-class PodState(msgspec.Struct, Generic[P, R], frozen=True):
+class PodState(msgspec.Struct, frozen=True):
     """Times are the workers' own; None is never. They only go forward: synced, started, terminating, terminated,
     finished."""
 
@@ -95,9 +95,9 @@ class PodState(msgspec.Struct, Generic[P, R], frozen=True):
     is_restart_requested: bool = False
     is_seen_in_runtime: bool = False
     # What the next step is to see; the newest wins.
-    pending: PodUpdate[P, R] | None = None
+    pending: PodUpdate | None = None
     # What the last step saw: a pod that may not start yet has none.
-    active: PodUpdate[P, R] | None = None
+    active: PodUpdate | None = None
 
     @property
     def stage(self) -> Stage:
@@ -114,7 +114,7 @@ class PodState(msgspec.Struct, Generic[P, R], frozen=True):
         return self.terminated_at is not None
 
     @property
-    def config(self) -> P | None:
+    def config(self) -> NodePod | None:
         """The pod that a step sees, or will see first."""
         update = self.active or self.pending
         return None if update is None else update.pod

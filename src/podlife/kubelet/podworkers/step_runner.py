@@ -9,24 +9,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from types import CoroutineType
-from typing import Any, Generic, NoReturn, TypeAlias, TypeGuard
+from typing import Any, NoReturn, TypeAlias, TypeGuard
 
 from podlife.errors import PodlifeError
+from podlife.kubelet.observed_pod import ObservedPod
 from podlife.kubelet.podworkers.interfaces import (
     PodSteps,
-    S,
     StatusCache,
     SyncResult,
 )
 from podlife.kubelet.podworkers.state import TERMINATED, TERMINATING
 from podlife.kubelet.podworkers.step_transitions import StepWork, acknowledge
-from podlife.kubelet.podworkers.updates import P, R
 from podlife.kubelet.podworkers.worker import PodWorker
 
 __all__ = ["StatusError", "StepRunner"]
 
 Result: TypeAlias = SyncResult | None
-Ended: TypeAlias = Callable[[PodWorker[P, R], Result, BaseException | None], None]
+Ended: TypeAlias = Callable[[PodWorker, Result, BaseException | None], None]
 
 
 class StatusError(PodlifeError):
@@ -47,16 +46,16 @@ def _is_awaitable(value: object) -> TypeGuard[Awaitable[Any]]:
     return False
 
 
-class StepRunner(Generic[P, S, R]):
+class StepRunner:
     """`ended` is called when a step is over, with what it answered or what it raised; it is the last thing that
     happens to the step."""
 
-    def __init__(self, steps: PodSteps[P, S, R], cache: StatusCache[S], ended: Ended[P, R]) -> None:
+    def __init__(self, steps: PodSteps, cache: StatusCache, ended: Ended) -> None:
         self._steps = steps
         self._cache = cache
         self._ended = ended
 
-    def start(self, worker: PodWorker[P, R], work: StepWork[P, R], group: asyncio.TaskGroup) -> None:
+    def start(self, worker: PodWorker, work: StepWork, group: asyncio.TaskGroup) -> None:
         worker.work = work
         is_status = False
         try:
@@ -76,7 +75,7 @@ class StepRunner(Generic[P, S, R]):
         else:
             self._ended(worker, coming, None)
 
-    def cancel(self, worker: PodWorker[P, R]) -> None:
+    def cancel(self, worker: PodWorker) -> None:
         """The step's work is overtaken. It is told once: it may take its time to clean up. A task that has not begun is
         not cancelled, it would end without anybody knowing: it looks for itself."""
         if worker.work is not None and not worker.is_cancelled:
@@ -85,7 +84,7 @@ class StepRunner(Generic[P, S, R]):
                 worker.task.cancel()
 
     def _call(
-        self, worker: PodWorker[P, R], work: StepWork[P, R], status: S | None
+        self, worker: PodWorker, work: StepWork, status: ObservedPod | None
     ) -> Result | Awaitable[Result]:
         """The stage decides (PW-82)."""
         worker.has_stepped = True
@@ -104,9 +103,7 @@ class StepRunner(Generic[P, S, R]):
             return self._steps.sync_terminated_pod(update.pod, status)
         return self._steps.sync_pod(update.type, update.pod, update.mirror, status)
 
-    async def _wait(
-        self, worker: PodWorker[P, R], work: StepWork[P, R], coming: Any, *, is_status: bool
-    ) -> None:
+    async def _wait(self, worker: PodWorker, work: StepWork, coming: Any, *, is_status: bool) -> None:
         task = worker.task = asyncio.current_task()
         assert task is not None
         result: Result = None
@@ -130,7 +127,7 @@ class StepRunner(Generic[P, S, R]):
         self._ended(worker, result, failure)
 
 
-async def _coming_status(coming: Awaitable[S]) -> S:
+async def _coming_status(coming: Awaitable[ObservedPod]) -> ObservedPod:
     try:
         return await coming
     except Exception as error:

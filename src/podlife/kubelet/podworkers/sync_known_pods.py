@@ -6,14 +6,12 @@ begun, is forgotten; until then its UID is not used again.
 
 from __future__ import annotations
 
-from typing import Generic
-
 import msgspec
 from msgspec.structs import replace
 
 from podlife.kubelet.podworkers.grace_period import effective_grace
 from podlife.kubelet.podworkers.state import NOTHING, WAKE, Action, KillAnswer, PodState, Stage
-from podlife.kubelet.podworkers.updates import KillOutcome, P, R, is_static
+from podlife.kubelet.podworkers.updates import KillOutcome, is_static
 
 __all__ = ["KnownPod", "ReviewedPod", "known_pod", "review"]
 
@@ -30,14 +28,14 @@ class KnownPod(msgspec.Struct, frozen=True):
     is_static: bool
 
 
-class ReviewedPod(msgspec.Struct, Generic[P, R], frozen=True):
+class ReviewedPod(msgspec.Struct, frozen=True):
     """`state` is None for a pod that is forgotten."""
 
-    state: PodState[P, R] | None
+    state: PodState | None
     actions: tuple[Action, ...] = NOTHING
 
 
-def review(state: PodState[P, R], now: float, *, is_orphan: bool) -> ReviewedPod[P, R]:
+def review(state: PodState, now: float, *, is_orphan: bool) -> ReviewedPod:
     """What becomes of a pod that is or is not wanted any more."""
     if state.is_finished:
         return ReviewedPod(None if is_orphan or state.is_restart_requested else state)
@@ -50,7 +48,7 @@ def review(state: PodState[P, R], now: float, *, is_orphan: bool) -> ReviewedPod
     return _towards_its_end(state, now)
 
 
-def _towards_its_end(state: PodState[P, R], now: float) -> ReviewedPod[P, R]:
+def _towards_its_end(state: PodState, now: float) -> ReviewedPod:
     """Nobody else will send it an update: it sees its last one again, unless something newer waits already."""
     after = replace(state, is_deleted=True, pending=state.pending or state.active)
     if state.terminating_at is None:
@@ -58,7 +56,7 @@ def _towards_its_end(state: PodState[P, R], now: float) -> ReviewedPod[P, R]:
     return ReviewedPod(after, NOTHING if after.pending is None else _WAKE)
 
 
-def _orphan_grace(state: PodState[P, R]) -> int:
+def _orphan_grace(state: PodState) -> int:
     """It is stored; the step is told none and takes what the pod asked for (PW-157)."""
     pod = None if state.active is None else state.active.pod
     if pod is None:
@@ -70,6 +68,6 @@ def _orphan_grace(state: PodState[P, R]) -> int:
     )
 
 
-def known_pod(state: PodState[P, R], *, is_orphan: bool) -> KnownPod:
+def known_pod(state: PodState, *, is_orphan: bool) -> KnownPod:
     pod = state.config
     return KnownPod(state.stage, is_orphan, pod is not None, pod is not None and is_static(pod))

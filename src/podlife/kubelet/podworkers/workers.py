@@ -16,22 +16,22 @@ import logging
 import random
 from collections import deque
 from collections.abc import Callable, Container
-from typing import Generic, ParamSpec
+from typing import ParamSpec
 
 from msgspec.structs import replace
 
+from podlife.kubelet.due_queue import DueQueue
+from podlife.kubelet.object_reference import pod_reference
+from podlife.kubelet.pod import NodePod
+from podlife.kubelet.pod_events import EventRecorder
 from podlife.kubelet.podworkers.delays import Delays, delay_after, retry_delay
 from podlife.kubelet.podworkers.interfaces import (
-    EventRecorder,
     PodSteps,
-    S,
     StatusCache,
     SyncResult,
-    is_stopped,
 )
 from podlife.kubelet.podworkers.metrics import WorkerMetrics
 from podlife.kubelet.podworkers.queries import Queries
-from podlife.kubelet.podworkers.retry_queue import RetryQueue
 from podlife.kubelet.podworkers.state import CANCEL_STEP, LINE_UP, TERMINATING, WAKE, Action, KillAnswer
 from podlife.kubelet.podworkers.static_names import LATER, NEVER, NOW, StaticAdmission
 from podlife.kubelet.podworkers.step_runner import StatusError, StepRunner
@@ -46,13 +46,10 @@ from podlife.kubelet.podworkers.sync_known_pods import KnownPod, known_pod, revi
 from podlife.kubelet.podworkers.update_transitions import accept
 from podlife.kubelet.podworkers.updates import (
     KillOutcome,
-    P,
     PodUpdate,
-    R,
     full_name,
     has_ended,
     is_static,
-    reference,
 )
 from podlife.kubelet.podworkers.worker import PodWorker
 
@@ -69,15 +66,15 @@ _BATCH = 100
 def _ignore(uid: str) -> None: ...
 
 
-class PodWorkers(Queries[P, R], Generic[P, S, R]):
+class PodWorkers(Queries):
     """`seconds` tells the workers' own time, the event loop's unless given; `chance` a number between 0 and 1.
     `failed` is called with the UID of each pod whose step failed: nobody else retries one that left the node's
     configuration (PW-101)."""
 
     def __init__(
         self,
-        steps: PodSteps[P, S, R],
-        cache: StatusCache[S],
+        steps: PodSteps,
+        cache: StatusCache,
         recorder: EventRecorder,
         *,
         delays: Delays | None = None,
@@ -88,7 +85,7 @@ class PodWorkers(Queries[P, R], Generic[P, S, R]):
         super().__init__()
         self.metrics = WorkerMetrics()
         # What is to be looked at again, and when: the agent takes it and sends a sync for the pods it still has.
-        self.retries = RetryQueue()
+        self.retries = DueQueue()
         self._cache = cache
         self._runner = StepRunner(steps, cache, self._ended)
         self._recorder = recorder
@@ -96,11 +93,11 @@ class PodWorkers(Queries[P, R], Generic[P, S, R]):
         self._seconds = seconds or self._first_seconds
         self._chance = chance
         self._failed = failed
-        self._ready: deque[PodWorker[P, R]] = deque()
+        self._ready: deque[PodWorker] = deque()
         self._wakeup = asyncio.Event()
         self._is_closed = False
 
-    def update_pod(self, update: PodUpdate[P, R]) -> None:
+    def update_pod(self, update: PodUpdate) -> None:
         """Take in what is new about a pod. Never waits, and runs no step itself. Raises ValueError for an update that
         is about no pod."""
         uid = update.uid
@@ -170,7 +167,7 @@ class PodWorkers(Queries[P, R], Generic[P, S, R]):
             if self._workers.get(worker.uid) is worker:
                 self._begin(worker, group)
 
-    def _begin(self, worker: PodWorker[P, R], group: asyncio.TaskGroup) -> None:
+    def _begin(self, worker: PodWorker, group: asyncio.TaskGroup) -> None:
         state, update = worker.state, worker.state.pending
         if update is None:
             return
@@ -191,7 +188,7 @@ class PodWorkers(Queries[P, R], Generic[P, S, R]):
         worker.state, work = begin(state, update, now, is_start=is_start)
         self._runner.start(worker, work, group)
 
-    def _admission(self, worker: PodWorker[P, R], pod: P) -> StaticAdmission:
+    def _admission(self, worker: PodWorker, pod: NodePod) -> StaticAdmission:
         # What the runtime was seen to have has to be stopped, whoever started it.
         if worker.state.is_seen_in_runtime or not is_static(pod):
             return NOW
@@ -206,7 +203,7 @@ class PodWorkers(Queries[P, R], Generic[P, S, R]):
         state = self.state(uid)
         return state is not None and not state.is_termination_requested
 
-    def _ended(self, worker: PodWorker[P, R], synced: SyncResult | None, error: BaseException | None) -> None:
+    def _ended(self, worker: PodWorker, synced: SyncResult | None, error: BaseException | None) -> None:
         """A step is over: move on, or try again later."""
         work, now = worker.work, self._seconds()
         assert work is not None
@@ -233,9 +230,7 @@ class PodWorkers(Queries[P, R], Generic[P, S, R]):
         if worker.state.pending is not None:
             self._wake(worker)
 
-    def _move_on(
-        self, worker: PodWorker[P, R], work: StepWork[P, R], now: float, *, is_terminal: bool
-    ) -> bool:
+    def _move_on(self, worker: PodWorker, work: StepWork, now: float, *, is_terminal: bool) -> bool:
         """The step succeeded; says whether it was the pod's last one."""
         state, actions = succeed(worker.state, work, now, is_terminal=is_terminal)
         if state is None:
@@ -249,7 +244,7 @@ class PodWorkers(Queries[P, R], Generic[P, S, R]):
             self._do(worker, actions)
         return state is None or state.is_finished
 
-    def _note_failure(self, worker: PodWorker[P, R], work: StepWork[P, R], error: BaseException) -> None:
+    def _note_failure(self, worker: PodWorker, work: StepWork, error: BaseException) -> None:
         if isinstance(error, asyncio.CancelledError):
             log.debug("%s: the %s step was cancelled", worker.uid, work.stage.value)
             return
@@ -257,16 +252,16 @@ class PodWorkers(Queries[P, R], Generic[P, S, R]):
         log.error("%s: the %s step failed and is tried again: %r", worker.uid, work.stage.value, error)
         _call_safely(self._failed, worker.uid)
 
-    def _tell_failed_status(self, work: StepWork[P, R], error: StatusError) -> None:
+    def _tell_failed_status(self, work: StepWork, error: StatusError) -> None:
         if work.update.pod is not None:
-            regarding = reference(work.update.pod)
+            regarding = pod_reference(work.update.pod)
             _call_safely(self._recorder.event, regarding, "Warning", "FailedSync", str(error))
 
-    def _measure(self, operation: str, update: PodUpdate[P, R], now: float) -> None:
+    def _measure(self, operation: str, update: PodUpdate, now: float) -> None:
         if update.asked_at is not None:
             self.metrics.worker_seconds[operation].observe(now - update.asked_at)
 
-    def _do(self, worker: PodWorker[P, R] | None, actions: tuple[Action, ...]) -> None:
+    def _do(self, worker: PodWorker | None, actions: tuple[Action, ...]) -> None:
         """Carry out what was decided. The state has been set before: whoever is told something may ask at once."""
         for action in actions:
             if isinstance(action, KillAnswer):
@@ -283,7 +278,7 @@ class PodWorkers(Queries[P, R], Generic[P, S, R]):
                 self._names.release(worker.uid)
                 self.retries.forget(worker.uid)
 
-    def _wake(self, worker: PodWorker[P, R]) -> None:
+    def _wake(self, worker: PodWorker) -> None:
         """While a step is running nothing is to be done: what is pending is looked for when it ends (PW-01)."""
         if worker.work is None and not worker.is_queued:
             worker.is_queued = True
@@ -291,24 +286,24 @@ class PodWorkers(Queries[P, R], Generic[P, S, R]):
                 self._wakeup.set()
             self._ready.append(worker)
 
-    def _line_up(self, worker: PodWorker[P, R]) -> None:
+    def _line_up(self, worker: PodWorker) -> None:
         update = worker.state.pending
         assert update is not None
         assert update.pod is not None
         self._names.line_up(full_name(update.pod), worker.uid)
 
-    def _forget(self, worker: PodWorker[P, R]) -> None:
+    def _forget(self, worker: PodWorker) -> None:
         del self._workers[worker.uid]
         self._names.forget(worker.uid)
         self.retries.forget(worker.uid)
 
-    def _has_stopped(self, update: PodUpdate[P, R]) -> bool:
+    def _has_stopped(self, update: PodUpdate) -> bool:
         """Asked of a pod that is seen for the first time and has ended: an answer that cannot be had counts as no
         (PW-14)."""
         if update.pod is None or not has_ended(update.pod):
             return False
         try:
-            return is_stopped(self._cache.get(update.pod.metadata.uid))
+            return self._cache.get(update.pod.metadata.uid).is_stopped
         except Exception as error:  # noqa: BLE001 - then the pod is stopped the long way
             log.debug("%s: what the runtime has of it is not known: %r", update.uid, error)
             return False

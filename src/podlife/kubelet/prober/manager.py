@@ -15,8 +15,8 @@ from typing import Any, Protocol
 from podlife.aio import cancel_and_wait
 from podlife.clock import Clock
 from podlife.kubelet.interfaces import ResultChanged
+from podlife.kubelet.pod_events import EventRecorder
 from podlife.kubelet.pod_fields import Pod
-from podlife.kubelet.podworkers.interfaces import EventRecorder
 from podlife.kubelet.prober.metrics import ProbeMetrics
 from podlife.kubelet.prober.outcome import first_delay_seconds, probers_of, probers_that_stop
 from podlife.kubelet.prober.results import ProbeResults

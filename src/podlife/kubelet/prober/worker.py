@@ -13,8 +13,8 @@ from typing import Any
 from podlife.aio import spawn
 from podlife.clock import Clock
 from podlife.kubelet.object_reference import container_reference
+from podlife.kubelet.pod_events import EventRecorder
 from podlife.kubelet.pod_fields import Container, Pod
-from podlife.kubelet.podworkers.interfaces import EventRecorder
 from podlife.kubelet.prober.metrics import ProbeLabels, ProbeMetrics
 from podlife.kubelet.prober.outcome import probe_event, result_of
 from podlife.kubelet.prober.prober import ProbeRequest, run_probe

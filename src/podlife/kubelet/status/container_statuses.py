@@ -13,6 +13,7 @@ from typing import Any
 
 from podlife.api.codec import Object, format_time
 from podlife.kubelet.kuberuntime.labels import resources_at_start
+from podlife.kubelet.kuberuntime.reason_cache import StartFailure
 from podlife.kubelet.kuberuntime.termination_message import terminated_message
 from podlife.kubelet.observed_pod import ObservedPod
 from podlife.kubelet.pod_fields import (
@@ -40,14 +41,6 @@ _TAKEN_AS_DONE = (
     "Unable to get init container status from container runtime and pod has been initialized, "
     "treat it as exited normally"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class StartFailure:
-    """Why a container could not be started the last time, as a waiting container shows it."""
-
-    reason: str
-    message: str = ""
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,10 @@ from podlife.kubelet.podworkers.step_transitions import (
     succeed,
 )
 from podlife.kubelet.podworkers.update_transitions import accept
-from tests.conformance.podworkers.world import CREATE, KILL, SYNC, UPDATE, Pod, Running, pod, static
+from tests.conformance.podworkers.world import CREATE, KILL, SYNC, UPDATE, RunningPod, pod, static
 
-State = PodState[Pod, Running]
-Update = PodUpdate[Pod, Running]
+State = PodState
+Update = PodUpdate
 
 
 def nobody(outcome: KillOutcome) -> None: ...
@@ -36,7 +36,7 @@ def test_the_first_update_wakes_the_pod_and_a_static_one_stands_in_line() -> Non
 
 
 def test_what_nobody_should_know_stays_unknown() -> None:
-    update: Update = PodUpdate(UPDATE, running=Running("u"), kill=KillOptions(nobody))
+    update: Update = PodUpdate(UPDATE, running=RunningPod("u"), kill=KillOptions(nobody))
     assert accept(None, update, 3.0) == (None, (KillAnswer((nobody,), KillOutcome.NOT_KILLED),))
 
 
