@@ -1,6 +1,6 @@
-"""SPDY/3.1 frames, without I/O: bytes in and frames out, and the other way round.
+"""SPDY/3.1 frames, without I/O: bytes in and frames out, and the other way round, for servers and clients.
 
-Only what a remote command needs: streams opened by the other side, data both ways, pings, resets, the end. Everything
+Only what a remote command needs: streams opened, data both ways, pings, resets, the end. Everything
 the other side can make us hold is bounded: a control frame is collected whole and small, data passes through as it
 comes, headers are unpacked up to a limit. What is not of the protocol raises `SpdyError`, after which nothing more can
 be read. Windows are neither kept nor asked for: no client of Kubernetes does, the connection itself holds back.
@@ -8,6 +8,7 @@ be read. Windows are neither kept nor asked for: no client of Kubernetes does, t
 
 from __future__ import annotations
 
+import itertools
 import struct
 import zlib
 from collections.abc import Iterator, Mapping
@@ -16,18 +17,6 @@ from dataclasses import dataclass
 from podlife.errors import PodlifeError
 
 from .dictionary import DICTIONARY
-
-__all__ = [
-    "Frame",
-    "FrameReader",
-    "FrameWriter",
-    "GoAway",
-    "Ping",
-    "SpdyError",
-    "StreamData",
-    "StreamOpened",
-    "StreamReset",
-]
 
 _CONTROL, _VERSION = 0x80000000, 3
 _SYN_STREAM, _SYN_REPLY, _RST_STREAM, _SETTINGS, _PING, _GOAWAY, _HEADERS, _WINDOW_UPDATE = (
@@ -88,7 +77,8 @@ Frame = StreamOpened | StreamData | StreamReset | Ping | GoAway
 
 
 class FrameReader:
-    def __init__(self) -> None:
+    def __init__(self, *, max_data_bytes: int = _MOST_DATA) -> None:
+        self._max_data_bytes = max_data_bytes
         self._buffer = bytearray()
         self._unpack = zlib.decompressobj(zdict=DICTIONARY)
         # Of the data frame that is being read: its stream, the bytes still to come, whether it is the last.
@@ -112,6 +102,8 @@ class FrameReader:
             del self._buffer[:8]
             if first == 0:
                 raise SpdyError("data of no stream")
+            if length > self._max_data_bytes:
+                raise SpdyError(f"a data frame of {length} bytes")
             self._data = (first, length, bool(flags & _FIN))
             return _NOTHING
         if first >> 16 & 0x7FFF != _VERSION:
@@ -175,9 +167,11 @@ class FrameWriter:
     def __init__(self) -> None:
         self._pack = zlib.compressobj(zdict=DICTIONARY)
 
+    def open(self, stream_id: int, headers: Mapping[str, str]) -> bytes:
+        return _control(_SYN_STREAM, struct.pack(">IIBB", stream_id, 0, 0, 0) + self._headers(headers))
+
     def reply(self, stream_id: int) -> bytes:
-        packed = self._pack.compress(bytes(4)) + self._pack.flush(zlib.Z_SYNC_FLUSH)
-        return _control(_SYN_REPLY, struct.pack(">I", stream_id) + packed)
+        return _control(_SYN_REPLY, struct.pack(">I", stream_id) + self._headers({}))
 
     def data(self, stream_id: int, data: bytes, *, is_last: bool = False) -> bytes:
         assert len(data) <= _MOST_DATA
@@ -191,6 +185,13 @@ class FrameWriter:
 
     def go_away(self, last_stream_id: int) -> bytes:
         return _control(_GOAWAY, struct.pack(">II", last_stream_id, 0))
+
+    def _headers(self, headers: Mapping[str, str]) -> bytes:
+        """All headers of a connection are one compressed stream, flushed after each frame."""
+        block = struct.pack(">I", len(headers))
+        for text in itertools.chain.from_iterable(headers.items()):
+            block += struct.pack(">I", len(text.encode())) + text.encode()
+        return self._pack.compress(block) + self._pack.flush(zlib.Z_SYNC_FLUSH)
 
 
 class _Nothing:

@@ -25,11 +25,10 @@ from podlife.kubelet.runtime import (
     RuntimeUnavailableError,
 )
 from podlife.kubelet.runtimes.preconditions import check_exec
+from podlife.kubelet.spdy import SpdyError
 
 from .client import CriClient
-from .spdy import SpdyConnection, SpdyError, upgraded
-
-__all__ = ["executing", "run_command"]
+from .spdy import SpdyConnection, upgraded
 
 log = logging.getLogger(__name__)
 

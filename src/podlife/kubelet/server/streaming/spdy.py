@@ -11,10 +11,10 @@ from collections import deque
 
 from aiohttp import web
 
-from podlife.kubelet.server.http_error import HttpError
 from podlife.kubelet.server.options import ExecOptions
+from podlife.kubelet.server.request import HttpError
 from podlife.kubelet.server.served_node import ServedNode
-from podlife.kubelet.spdy.frames import (
+from podlife.kubelet.spdy import (
     Frame,
     FrameReader,
     FrameWriter,
@@ -35,8 +35,6 @@ from .streams import (
     STDOUT,
     StreamMessage,
 )
-
-__all__ = ["SpdyStreams", "serve_spdy"]
 
 _PROTOCOL = "v4.channel.k8s.io"
 _ASKED_IN = "X-Stream-Protocol-Version"
