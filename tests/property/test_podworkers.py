@@ -208,11 +208,8 @@ class Machine(RuleBasedStateMachine):
         kill: tuple[bool, bool, int | None] | None,
         turns: int,
     ) -> None:
-        subject = static(uid) if uid in STATIC else pod(uid)
-        subject.status.phase = phase
-        if deletion is not None:
-            subject.metadata.deletion_timestamp = "2030-01-01T00:00:00Z"
-            subject.metadata.deletion_grace_period_seconds = deletion
+        make = static if uid in STATIC else pod
+        subject = make(uid, phase=phase, deletion=deletion)
         self.wanted[uid] = subject
         self._update(PodUpdate(type_, subject, kill=self._kill(uid, kill)), turns)
 

@@ -12,19 +12,8 @@ from typing import Any, Protocol
 from podlife.api.codec import Object
 from podlife.errors import PodlifeError
 from podlife.kubelet.pod_fields import Container, Pod
-from podlife.kubelet.prober_state import ProbeResult, ProbeType
+from podlife.kubelet.prober.state import ProbeResult, ProbeType
 from podlife.kubelet.runtime import Mount
-
-__all__ = [
-    "HookError",
-    "Hooks",
-    "ObjectCache",
-    "Probes",
-    "ResultChanged",
-    "VolumeError",
-    "VolumeLimitError",
-    "Volumes",
-]
 
 
 class VolumeError(PodlifeError):
@@ -89,10 +78,6 @@ class Hooks(Protocol):
     ) -> None:
         """Run a lifecycle handler (exec, httpGet, tcpSocket or sleep) to its end; raises `HookError`. Whoever calls
         it bounds it, by cancelling."""
-
-
-class ResultChanged(Protocol):
-    def __call__(self, uid: str, container_id: str, type_: ProbeType, result: ProbeResult) -> None: ...
 
 
 class Probes(Protocol):

@@ -19,15 +19,15 @@ from podlife.api.codec import Object
 from podlife.client import Client
 from podlife.clock import Clock
 from podlife.events import Recorder
-from podlife.kubelet.absent_parts import NoVolumes
 from podlife.kubelet.config import ApiMirrorClient, FileSource
 from podlife.kubelet.config.api import watch_pods
 from podlife.kubelet.config.pod_source import PodSource
 from podlife.kubelet.core import KubeletCore
 from podlife.kubelet.envvars.downward_api import DownwardContext
-from podlife.kubelet.hooks import HookRunner
 from podlife.kubelet.interfaces import Volumes
 from podlife.kubelet.kuberuntime.backoff import crash_loop_backoff
+from podlife.kubelet.kuberuntime.handler_runner import HandlerRunner
+from podlife.kubelet.no_volumes import NoVolumes
 from podlife.kubelet.node_status import (
     CLUSTER_FILE,
     ClusterMembership,
@@ -39,8 +39,8 @@ from podlife.kubelet.object_cache import ApiObjectCache
 from podlife.kubelet.pod import NodePod
 from podlife.kubelet.pod_fields import Pod, is_static
 from podlife.kubelet.pod_manager import PodManager
-from podlife.kubelet.prober import ProberManager
-from podlife.kubelet.prober_state import ProbeResult, ProbeType
+from podlife.kubelet.prober.manager import ProberManager
+from podlife.kubelet.prober.state import ProbeResult, ProbeType
 from podlife.kubelet.runtime import OwnNetwork, Runtime
 from podlife.kubelet.settings import KubeletSettings
 from podlife.kubelet.status.api_client import ApiStatusClient
@@ -51,8 +51,6 @@ if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
     from podlife.kubelet.server import KubeletServer
-
-__all__ = ["Kubelet"]
 
 _COMPONENT = "kubelet"
 _ENDPOINT_SECONDS = 30.0
@@ -90,7 +88,7 @@ class Kubelet:
             clock,
             volumes=self.volumes,
             objects=self.objects,
-            hooks=HookRunner(runtime, self.recorder),
+            hooks=HandlerRunner(runtime, self.recorder),
             prober=self.prober,
             mirrors=ApiMirrorClient(client, self),
             backoff=crash_loop_backoff(settings.crash_loop_max_seconds),
@@ -129,8 +127,7 @@ class Kubelet:
 
     def collect(self) -> Iterator[Metric]:
         """What `/metrics` shows of this kubelet."""
-        from podlife.kubelet.prober.prometheus import probe_families
-        from podlife.kubelet.prometheus import pod_families
+        from podlife.kubelet.prometheus import pod_families, probe_families
 
         yield from pod_families(self.core, self.pod_manager)
         yield from probe_families(self.prober.metrics)

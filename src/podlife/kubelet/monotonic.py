@@ -8,8 +8,6 @@ from __future__ import annotations
 import asyncio
 import math
 
-__all__ = ["MonotonicSeconds"]
-
 
 class MonotonicSeconds:
     def __init__(self) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from podlife.kubelet.pod_fields import Container, Pod
 
-__all__ = ["container_reference", "pod_reference"]
-
 _PLACES = ("containers", "initContainers", "ephemeralContainers")
 
 

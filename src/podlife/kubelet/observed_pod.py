@@ -8,8 +8,6 @@ from functools import cached_property
 
 from podlife.kubelet.runtime import ContainerState, ContainerStatus, SandboxState, SandboxStatus
 
-__all__ = ["ObservedPod"]
-
 
 @dataclass(frozen=True)
 class ObservedPod:

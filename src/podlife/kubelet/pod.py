@@ -10,8 +10,6 @@ from typing import Any
 
 import msgspec
 
-__all__ = ["NodePod", "RunningPod"]
-
 
 class _Metadata(msgspec.Struct, frozen=True):
     name: str

@@ -8,8 +8,6 @@ from typing import Any, Protocol
 from podlife.kubelet.object_reference import container_reference, pod_reference
 from podlife.kubelet.pod_fields import Container, Pod
 
-__all__ = ["EventRecorder", "PodEvents"]
-
 _NORMAL, _WARNING = "Normal", "Warning"
 
 

@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterator
 from podlife.kubelet.pod import NodePod
 from podlife.kubelet.pod_fields import Pod, is_mirror, is_static
 
-__all__ = ["PodManager"]
-
 
 class PodManager:
     """`could_run` says of a UID that containers of it may run: the pod workers know."""

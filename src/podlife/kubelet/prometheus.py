@@ -13,8 +13,7 @@ from podlife.kubelet.pod import NodePod
 from podlife.kubelet.pod_fields import is_static
 from podlife.kubelet.pod_manager import PodManager
 from podlife.kubelet.podworkers import CONTAINERS_PER_POD, WORKER_SECONDS, KnownPod, Stage
-
-__all__ = ["pod_families"]
+from podlife.kubelet.prober.metrics import PROBE_SECONDS, PROBE_TOTAL, ProbeLabels, ProbeMetrics
 
 # Values of the labels `config` and `static` that are always shown, as upstream does.
 _WORKING = (
@@ -98,3 +97,20 @@ def _workers(core: KubeletCore) -> Iterator[Metric]:
     histogram(per_pod, [], metrics.containers_per_pod)
     yield per_pod
     yield CounterMetricFamily("podlife_pod_step_failures", "Steps that failed.", value=metrics.failures)
+
+
+def probe_families(metrics: ProbeMetrics) -> Iterator[Metric]:
+    """As they are now."""
+    fields = list(ProbeLabels._fields)
+    total = CounterMetricFamily(PROBE_TOTAL, "Probes of a container by result.", labels=[*fields, "result"])
+    for (labels, result), count in list(metrics.total.items()):
+        total.add_metric([*labels, result], count)
+    yield total
+    seconds = HistogramMetricFamily(
+        PROBE_SECONDS, "How long probes of a container took that did not fail.", labels=fields[:-1]
+    )
+    # Pods of one name may follow each other; the newest has the name.
+    newest = {labels[:-1]: each for labels, each in list(metrics.seconds.items())}
+    for without_uid, distribution in newest.items():
+        histogram(seconds, list(without_uid), distribution)
+    yield seconds

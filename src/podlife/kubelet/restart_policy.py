@@ -21,16 +21,6 @@ from podlife.kubelet.pod_fields import (
 )
 from podlife.kubelet.runtime import ContainerState, ContainerStatus
 
-__all__ = [
-    "RESTARTING_ALL",
-    "could_restart_all",
-    "is_restartable",
-    "matching_action",
-    "restarts_on_failure",
-    "should_restart_all",
-    "should_start",
-]
-
 RESTARTING_ALL = "RestartingAllContainers"
 _RESTART_ALL_ACTION = "RestartAllContainers"
 

@@ -22,35 +22,6 @@ from typing import Protocol, Self, runtime_checkable
 
 from podlife.errors import PodlifeError
 
-__all__ = [
-    "ConflictInRuntimeError",
-    "ContainerConfig",
-    "ContainerRuntimeError",
-    "ContainerState",
-    "ContainerStatus",
-    "EventKind",
-    "ExecError",
-    "ExecResult",
-    "ExecSession",
-    "ExecTimeoutError",
-    "HasNetwork",
-    "ImagePullError",
-    "InvalidContainerError",
-    "Mount",
-    "NotFoundInRuntimeError",
-    "OwnNetwork",
-    "Resources",
-    "Runtime",
-    "RuntimeEvent",
-    "RuntimeUnavailableError",
-    "SandboxConfig",
-    "SandboxState",
-    "SandboxStatus",
-    "StartContainerError",
-    "User",
-    "WithoutImages",
-]
-
 
 class ContainerRuntimeError(PodlifeError):
     """A runtime could not do what it was asked."""

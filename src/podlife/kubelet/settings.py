@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     # It brings an HTTP server with it, which a simulated node has no use for.
     from podlife.kubelet.server import ServerSettings
 
-__all__ = ["KubeletSettings"]
-
 
 def _no_check(pod: Object) -> Sequence[str]:
     return ()

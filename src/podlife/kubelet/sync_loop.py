@@ -22,7 +22,7 @@ from podlife.kubelet.pod_events import PodEvents
 from podlife.kubelet.pod_fields import condition_of, is_mirror, is_terminal_phase
 from podlife.kubelet.pod_manager import PodManager
 from podlife.kubelet.podworkers import PodUpdate, PodWorkers, UpdateType
-from podlife.kubelet.prober_state import ProbeResult, ProbeType
+from podlife.kubelet.prober.state import ProbeResult, ProbeType
 from podlife.kubelet.status.manager import StatusManager
 
 log = logging.getLogger(__name__)

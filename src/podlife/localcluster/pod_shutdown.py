@@ -16,7 +16,7 @@ from podlife.cli.commands.node import NodeCommand
 from podlife.clock import SystemClock
 from podlife.daemons import event_loop as loop
 from podlife.daemons.node import make_runtime
-from podlife.kubelet.hooks import HookRunner
+from podlife.kubelet.kuberuntime.handler_runner import HandlerRunner
 from podlife.kubelet.kuberuntime.kill_container import ContainerKiller
 from podlife.kubelet.observed_pod import ObservedPod
 from podlife.kubelet.pod_events import PodEvents
@@ -53,7 +53,7 @@ async def end_pods(
     pods = await running_pods(runtime)
     left = len(pods)
     telling.tell({"left": left})
-    killer = ContainerKiller(runtime, HookRunner(runtime, _Silent()), PodEvents(_Silent()))
+    killer = ContainerKiller(runtime, HandlerRunner(runtime, _Silent()), PodEvents(_Silent()))
 
     async def end(observed: ObservedPod) -> None:
         nonlocal left

@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from podlife.api.codec import parse_time
 from podlife.client import CONFIG_MAPS, PODS, PatchType
 from podlife.errors import UnreachableError
-from podlife.kubelet.prober_state import ProbeResult, ProbeType
+from podlife.kubelet.prober.state import ProbeResult, ProbeType
 from podlife.kubelet.runtimes.sim import Behaviour
 from tests.component.kubelet.node_world import NodeWorld, container, node_world, pod
 from tests.virtual_time import virtual_time

@@ -131,8 +131,8 @@ async def kept(place: Place, node: Node, warnings: Warnings) -> None:
         await node.until_running(1)
         await node.agent.reporter.registered.wait()
         place.serve(other)
-        await warnings.until("node.lease")
-        said = await warnings.until("pods.api_pods", 2)
+        await warnings.until("node_status.lease")
+        said = await warnings.until("config.api", 2)
         assert f"remove {node.file} to accept this cluster" in said
         assert await node.running() == 1
         async with connect(other) as client:
@@ -204,7 +204,7 @@ async def test_pods_of_a_fleet_outlive_a_server_that_lost_its_data(caplog: pytes
         await client.create(PODS, {**pod(), "spec": {**pod()["spec"], "nodeName": "sim-0"}}, "default")
         await until(lambda: fleet.tally.phases == {"Running": 1})
         place.serve(other)
-        await Warnings(caplog).until("node.lease")
+        await Warnings(caplog).until("node_status.lease")
         await asyncio.sleep(600)
         assert fleet.tally.phases == {"Running": 1}
         assert (await elsewhere.list_all(NODES)).items == []

@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
 
-from podlife.kubelet.prober import ProberManager
-from podlife.kubelet.prober_state import ProbeResult, ProbeType
+from podlife.kubelet.prober.manager import ProberManager
+from podlife.kubelet.prober.state import ProbeResult, ProbeType
 from podlife.kubelet.runtime import ExecResult
 from tests.component.embedded import LoopClock
 from tests.conformance.kubelet.kit import Object, pod

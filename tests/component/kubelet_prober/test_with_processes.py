@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from podlife.clock import SystemClock
-from podlife.kubelet.hooks import HookRunner
 from podlife.kubelet.interfaces import HookError
+from podlife.kubelet.kuberuntime.handler_runner import HandlerRunner
 from podlife.kubelet.prober.outcome import Outcome
 from podlife.kubelet.prober.prober import ProbeRequest, run_probe
 from podlife.kubelet.runtime import ContainerConfig, Runtime
@@ -40,7 +40,7 @@ async def _probe_and_hook(runtime: Runtime, container_id: str) -> None:
 
     async def hook(*command: str) -> None:
         handler = {"exec": {"command": list(command)}}
-        await HookRunner(runtime, Nobody()).run(of_pod, one, container_id, handler, pod_ip="")
+        await HandlerRunner(runtime, Nobody()).run(of_pod, one, container_id, handler, pod_ip="")
 
     assert await probe("sh", "-c", "echo $(WORD); exit 0") == (Outcome.SUCCESS, "ready\n", "")
     assert await probe("sh", "-c", "echo no >&2; exit 3") == (Outcome.FAILURE, "no\n", "")

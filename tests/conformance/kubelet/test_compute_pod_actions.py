@@ -10,7 +10,7 @@ import pytest
 from podlife.kubelet.kuberuntime.compute_pod_actions import PodActions, compute_pod_actions, spec_hash
 from podlife.kubelet.kuberuntime.grace_period import KillReason
 from podlife.kubelet.observed_pod import ObservedPod
-from podlife.kubelet.prober_state import ProbeResult, ProbeType
+from podlife.kubelet.prober.state import ProbeResult, ProbeType
 from podlife.kubelet.restart_policy import (
     could_restart_all,
     is_restartable,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from podlife.kubelet.observed_pod import ObservedPod
-from podlife.kubelet.prober_state import ProbeResult, ProbeType
+from podlife.kubelet.prober.state import ProbeResult, ProbeType
 from podlife.kubelet.runtime import ContainerStatus, SandboxConfig, SandboxState, SandboxStatus
 from podlife.kubelet.status.container_statuses import PodObservation, StartFailure, container_statuses
 from podlife.kubelet.status.pod_status import NodeFacts, pod_status

@@ -10,15 +10,15 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
-from podlife.kubelet.prober import ProbeLabels, ProbeMetrics
+from podlife.kubelet.prober.metrics import ProbeLabels, ProbeMetrics
 from podlife.kubelet.prober.prober import (
     Outcome,
     ProbeReply,
     ProbeRequest,
     run_probe,
 )
-from podlife.kubelet.prober.prometheus import probe_families
-from podlife.kubelet.prober_state import ProbeResult
+from podlife.kubelet.prober.state import ProbeResult
+from podlife.kubelet.prometheus import probe_families
 from podlife.kubelet.runtime import ExecError
 from tests.component.kubelet_prober.kit import (
     BAD,

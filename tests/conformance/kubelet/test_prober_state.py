@@ -20,7 +20,7 @@ from podlife.kubelet.prober.outcome import (
     probers_that_stop,
     result_of,
 )
-from podlife.kubelet.prober_state import (
+from podlife.kubelet.prober.state import (
     Decision,
     Next,
     Prober,

@@ -72,8 +72,8 @@ def pod(
     return NodePod({"metadata": metadata, "spec": spec, "status": {"phase": phase}})
 
 
-def static(uid: str, name: str = "pod1", namespace: str = "test1") -> NodePod:
-    return pod(uid, name=name, namespace=namespace, source="file")
+def static(uid: str, name: str = "pod1", namespace: str = "test1", **options: Any) -> NodePod:
+    return pod(uid, name=name, namespace=namespace, source="file", **options)
 
 
 class Call(NamedTuple):

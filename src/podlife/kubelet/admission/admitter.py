@@ -11,8 +11,6 @@ from podlife.api.codec import Object
 from podlife.kubelet.admission.predicates import AdmissionFailure, AllocatedResources, admission_failure
 from podlife.kubelet.pod import NodePod
 
-__all__ = ["Admitter"]
-
 
 class Admitter:
     def __init__(self, node: Callable[[], Object]) -> None:

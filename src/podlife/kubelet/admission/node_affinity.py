@@ -8,8 +8,6 @@ from typing import Any
 from podlife.api.node_requirement import NodeRequirement, tolerates
 from podlife.kubelet.pod_fields import Pod
 
-__all__ = ["has_untolerated_taint", "is_wanted_node"]
-
 
 def is_wanted_node(pod: Pod, node: Mapping[str, Any]) -> bool:
     """By nodeSelector and required node affinity."""

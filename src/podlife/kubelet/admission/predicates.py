@@ -12,25 +12,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from podlife.api.codec import Object
-from podlife.api.pod_requests import HostPort, clash, host_address
+from podlife.api.pod_requests import HostPort, Quantities, add_up, amount, clash, host_address
 from podlife.kubelet.admission.node_affinity import has_untolerated_taint, is_wanted_node
 from podlife.kubelet.admission.sysctls import forbidden_sysctls
 from podlife.kubelet.pod_fields import (
     Pod,
     containers_of,
     init_containers_of,
+    is_sidecar,
     is_static,
     is_terminal_phase,
 )
-from podlife.kubelet.pod_requests import amount, pod_requests
-
-__all__ = [
-    "AdmissionFailure",
-    "AllocatedResources",
-    "admission_failure",
-    "in_order_of_admission",
-    "rejected_status",
-]
 
 _OS_LABEL = "kubernetes.io/os"
 
@@ -153,3 +145,17 @@ def rejected_status(refused: AdmissionFailure) -> Object:
 def in_order_of_admission(pods: Iterable[Pod]) -> list[Pod]:
     """The oldest first: who came first has the place (ST-19)."""
     return sorted(pods, key=lambda each: str(each["metadata"].get("creationTimestamp") or ""))
+
+
+def pod_requests(pod: Pod) -> dict[str, int]:
+    """What a pod takes of a node."""
+    return add_up(
+        ((_requests(each), is_sidecar(each)) for each in init_containers_of(pod)),
+        (_requests(each) for each in containers_of(pod)),
+        whole=_requests(pod["spec"]),
+        overhead=pod["spec"].get("overhead"),
+    )
+
+
+def _requests(of: Mapping[str, Any]) -> Quantities | None:
+    return (of.get("resources") or {}).get("requests")

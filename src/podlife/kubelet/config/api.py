@@ -18,8 +18,6 @@ from podlife.client import PODS, Bookmark, Client, EventType, WatchOptions
 from podlife.errors import PodlifeError
 from podlife.kubelet.config.pod_source import PodSource
 
-__all__ = ["watch_pods"]
-
 log = logging.getLogger(__name__)
 
 _FIRST_DELAY_SECONDS = 0.5

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-__all__ = ["api_reference"]
-
 # Volumes that are made of a secret, and those that may name one.
 _SECRETS = frozenset({"secret", "azureFile"})
 _WITH_SECRET = ("cephfs", "cinder", "flexVolume", "iscsi", "rbd", "scaleIO", "storageos")

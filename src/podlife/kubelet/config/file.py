@@ -17,8 +17,6 @@ from podlife.clock import Clock
 from podlife.kubelet.config.manifest_directory import ManifestDirectory
 from podlife.linux.inotify import CHANGED, CloseWatch
 
-__all__ = ["FileSource"]
-
 log = logging.getLogger(__name__)
 
 _LOOK_SECONDS = 20.0

@@ -23,8 +23,6 @@ from podlife.api.yaml_documents import yaml_to_json
 from podlife.errors import ApiError, PodlifeError
 from podlife.kubelet.config.api_references import api_reference
 
-__all__ = ["HASH", "MIRROR", "SEEN", "SOURCE", "Manifest", "ManifestError", "read_manifest"]
-
 SOURCE = "kubernetes.io/config.source"
 SEEN = "kubernetes.io/config.seen"
 HASH = "kubernetes.io/config.hash"

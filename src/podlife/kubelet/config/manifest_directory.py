@@ -14,8 +14,6 @@ from pathlib import Path
 from podlife.api.codec import Object
 from podlife.kubelet.config.manifest import SEEN, ManifestError, read_manifest
 
-__all__ = ["ManifestDirectory"]
-
 _ENDINGS = (".yaml", ".yml", ".json")
 # More than an API server would store of a pod.
 _MOST_BYTES = 1024 * 1024

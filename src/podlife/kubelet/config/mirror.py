@@ -17,8 +17,6 @@ from podlife.errors import AlreadyExistsError, ConflictError, NotFoundError, Pod
 from podlife.kubelet.config.manifest import HASH, MIRROR
 from podlife.kubelet.pod_fields import Pod, is_deleting, is_mirror
 
-__all__ = ["ApiMirrorClient", "MirrorOwner", "is_mirror_of"]
-
 log = logging.getLogger(__name__)
 
 # More pods than a node has files for; what is said about them is bounded all the same.

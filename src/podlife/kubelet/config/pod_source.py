@@ -14,8 +14,6 @@ from typing import Any
 from podlife.kubelet.admission.predicates import in_order_of_admission
 from podlife.kubelet.pod import NodePod
 
-__all__ = ["PodSource"]
-
 
 class PodSource:
     """`wakeup` is set when there is something to take."""

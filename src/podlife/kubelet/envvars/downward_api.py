@@ -17,8 +17,6 @@ from podlife.kubelet.pod_fields import (
     init_containers_of,
 )
 
-__all__ = ["ContainerConfigError", "DownwardContext", "field_value", "format_map", "resource_value"]
-
 _SUBSCRIPTED = re.compile(r"(.*)\['(.*)'\]", re.DOTALL)
 _RESOURCE = re.compile(r"(limits|requests)\.(.+)")
 

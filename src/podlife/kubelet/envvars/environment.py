@@ -21,8 +21,6 @@ from podlife.kubelet.envvars.downward_api import (
 from podlife.kubelet.envvars.expansion import expand
 from podlife.kubelet.pod_fields import Container, Pod
 
-__all__ = ["EnvironmentSources", "command_and_args", "environment"]
-
 Reader = Callable[[str], Mapping[str, Any] | None]
 
 

@@ -8,8 +8,6 @@ from typing import Any
 
 from podlife.api.codec import Object
 
-__all__ = ["has_address", "service_variables"]
-
 
 def has_address(service: Mapping[str, Any]) -> bool:
     """A headless service, and one that only renames another, has none."""

@@ -4,15 +4,35 @@ answers its probes, and its hooks have nothing to run. Each does as if all went 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from podlife.api.codec import Object
-from podlife.kubelet.absent_parts import NoProbes
 from podlife.kubelet.pod_fields import Container, Pod
-from podlife.kubelet.prober_state import ProbeResult, ProbeType
+from podlife.kubelet.prober.state import ProbeResult, ProbeType
 
-__all__ = ["HollowHooks", "HollowProbes", "NoEvents", "NoMirrors", "NoObjects"]
+
+class NoProbes:
+    def verdict(self, type_: ProbeType, container_id: str) -> ProbeResult | None:
+        return None
+
+    def set_verdict(self, type_: ProbeType, container_id: str, uid: str, result: ProbeResult) -> None:
+        """Nobody asks for it."""
+
+    def add(self, pod: Pod) -> None:
+        """Nobody is probed."""
+
+    def status_changed(self, uid: str) -> None:
+        """Nobody is probed."""
+
+    def stop_for_termination(self, pod: Pod) -> None:
+        """Nobody is probed."""
+
+    def remove(self, uid: str) -> None:
+        """Nobody is probed."""
+
+    def keep_only(self, uids: Collection[str]) -> None:
+        """Nobody is probed."""
 
 
 class HollowProbes(NoProbes):

@@ -14,8 +14,6 @@ from podlife.api.codec import Object
 from podlife.client import LEASES, NODES, PODS, Client, DeleteOptions, ListOptions, Ref
 from podlife.errors import ConflictError, NotFoundError
 
-__all__ = ["RUN_LABEL", "create_pods", "delete_nodes", "delete_pods"]
-
 RUN_LABEL = "sim.podlife.dev/run"
 _LEASE_NAMESPACE = "kube-node-lease"
 # The client's limiter decides how many requests are really under way; whoever waits there has not been created yet.

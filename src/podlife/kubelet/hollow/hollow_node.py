@@ -19,9 +19,9 @@ from podlife.client.options import METADATA_ONLY
 from podlife.client.views import decode
 from podlife.clock import Clock
 from podlife.errors import NotFoundError
-from podlife.kubelet.absent_parts import NoVolumes
 from podlife.kubelet.core import KubeletCore
 from podlife.kubelet.kuberuntime.backoff import crash_loop_backoff
+from podlife.kubelet.no_volumes import NoVolumes
 from podlife.kubelet.node_status import (
     ClusterMembership,
     FixedMachine,
@@ -45,8 +45,6 @@ from .fake_parts import (
 )
 from .scenario import Scenario
 from .script import pulling_of, script_of
-
-__all__ = ["HollowNode", "SharedParts"]
 
 log = logging.getLogger(__name__)
 

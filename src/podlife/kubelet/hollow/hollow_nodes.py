@@ -35,8 +35,6 @@ from .progress import HollowProgress
 from .scenario import Outage, Scenario
 from .shared_watch import SharedWatch
 
-__all__ = ["HOLLOW_LABEL", "HollowNodes", "HollowSettings"]
-
 HOLLOW_LABEL = "sim.podlife.dev/fleet"
 _GIB = 1 << 30
 

@@ -7,8 +7,6 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["HollowProgress", "percentile"]
-
 
 def percentile(values: array[float], part: float) -> float:
     """The value that this part of all does not exceed; 0 where there is none."""

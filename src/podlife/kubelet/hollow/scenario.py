@@ -13,8 +13,6 @@ from random import Random
 
 from podlife.api.selectors import EVERYTHING, LabelSelector
 
-__all__ = ["Conduct", "Crash", "ImageRule", "NodeRule", "Outage", "PodRule", "Scenario", "Stop", "Wait"]
-
 
 @dataclass(frozen=True, slots=True)
 class Wait:

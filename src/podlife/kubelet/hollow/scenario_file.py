@@ -42,8 +42,6 @@ from .yaml_fields import (
     compose,
 )
 
-__all__ = ["ANNOTATIONS", "annotated", "load_scenario", "parse_scenario", "scenario_mistakes"]
-
 ANNOTATIONS = "sim.podlife.dev/"
 _MOST_BYTES = 1 << 20
 _MOST_TOLD = 20

@@ -9,8 +9,6 @@ from podlife.kubelet.runtimes.sim import Behaviour, Pulling, Script
 from .scenario import Conduct, PodRule, Scenario
 from .scenario_file import ANNOTATIONS, annotated
 
-__all__ = ["pulling_of", "script_of"]
-
 _AS_EVER = Conduct()
 _ORDINARY = Behaviour()
 

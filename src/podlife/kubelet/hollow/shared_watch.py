@@ -18,8 +18,6 @@ from podlife.api.codec import Object
 from podlife.client import Bookmark, Client, EventType, Ref, WatchOptions
 from podlife.errors import ExpiredError, ForbiddenError, PodlifeError, UnauthorizedError
 
-__all__ = ["SharedWatch"]
-
 log = logging.getLogger(__name__)
 
 _FIRST_DELAY_SECONDS, _MOST_DELAY_SECONDS = 0.5, 30.0

@@ -15,8 +15,6 @@ from typing import Any, Protocol, TypeVar
 
 from podlife.errors import ConfigError
 
-__all__ = ["Field", "Reader", "ScenarioMistake", "YamlNode", "compose"]
-
 T = TypeVar("T")
 
 

@@ -19,20 +19,6 @@ from podlife.kubelet.constants import (
 )
 from podlife.kubelet.pod_fields import Container, Pod, long_name
 
-__all__ = [
-    "BACK_OFF",
-    "CRASH_LOOP_BACK_OFF",
-    "Backoff",
-    "CrashLoop",
-    "backoff_key",
-    "crash_loop",
-    "crash_loop_backoff",
-    "crash_loop_event",
-    "crash_loop_message",
-    "go_duration",
-    "restart_count",
-]
-
 # The reason of the event, and that of a waiting container.
 BACK_OFF = "BackOff"
 CRASH_LOOP_BACK_OFF = "CrashLoopBackOff"

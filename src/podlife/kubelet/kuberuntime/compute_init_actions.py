@@ -18,11 +18,9 @@ from podlife.kubelet.pod_fields import (
     init_containers_of,
     is_sidecar,
 )
-from podlife.kubelet.prober_state import ProbeResult, ProbeType
+from podlife.kubelet.prober.state import ProbeResult, ProbeType
 from podlife.kubelet.restart_policy import restarts_on_failure, should_start
 from podlife.kubelet.runtime import ContainerState, ContainerStatus
-
-__all__ = ["InitPlan", "ToKill", "compute_init_actions"]
 
 
 @dataclass(frozen=True, slots=True)

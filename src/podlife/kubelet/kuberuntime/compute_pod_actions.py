@@ -21,11 +21,9 @@ from podlife.kubelet.pod_fields import (
     containers_of,
     init_containers_of,
 )
-from podlife.kubelet.prober_state import ProbeResult, ProbeType
+from podlife.kubelet.prober.state import ProbeResult, ProbeType
 from podlife.kubelet.restart_policy import matching_action, restarts_on_failure, should_start
 from podlife.kubelet.runtime import ContainerState, ContainerStatus
-
-__all__ = ["PodActions", "ToKill", "Verdicts", "compute_pod_actions", "spec_hash"]
 
 Verdicts = Callable[[ProbeType, str], ProbeResult | None]
 """What a probe says of the container with this ID; None when there is nothing yet."""

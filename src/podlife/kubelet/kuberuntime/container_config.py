@@ -29,8 +29,6 @@ from podlife.kubelet.pod_fields import (
 )
 from podlife.kubelet.runtime import ContainerConfig, Resources, SandboxConfig, User
 
-__all__ = ["ContainerConfigs", "ContainerInstance"]
-
 
 @dataclass(frozen=True, slots=True)
 class ContainerInstance:

@@ -17,17 +17,6 @@ from podlife.kubelet.pod_fields import (
     init_containers_of,
 )
 
-__all__ = [
-    "FAILED_POST_START_HOOK",
-    "FAILED_PRE_STOP_HOOK",
-    "KILLING",
-    "KillReason",
-    "StopBudget",
-    "container_to_stop",
-    "killing_message",
-    "stop_budget",
-]
-
 # Reasons of events, with what they say.
 KILLING = "Killing"
 FAILED_PRE_STOP_HOOK = ("FailedPreStopHook", "PreStopHook failed")

@@ -16,8 +16,6 @@ from podlife.kubelet.pod_events import PodEvents
 from podlife.kubelet.pod_fields import Container, Pod
 from podlife.kubelet.runtime import ContainerRuntimeError, ImagePullError, Runtime, WithoutImages
 
-__all__ = ["ImageError", "ImageManager"]
-
 _INITIAL_SECONDS, _MOST_SECONDS = 10.0, 300.0
 
 _COMPONENT = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"

@@ -39,8 +39,6 @@ from podlife.kubelet.runtime import (
     Runtime,
 )
 
-__all__ = ["ContainerKiller", "KillRequest", "PodKillError"]
-
 log = logging.getLogger(__name__)
 
 # What can have something that runs: of one that is unknown nobody can say that it has not.

@@ -13,8 +13,6 @@ from typing import Any
 from podlife.api.codec import Object
 from podlife.kubelet.pod_fields import Container, Pod
 
-__all__ = ["annotations_of", "labels_of", "resources_at_start", "restore"]
-
 _POD_NAME = "io.kubernetes.pod.name"
 _POD_NAMESPACE = "io.kubernetes.pod.namespace"
 _POD_UID = "io.kubernetes.pod.uid"

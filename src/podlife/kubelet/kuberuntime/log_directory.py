@@ -9,8 +9,6 @@ from pathlib import Path
 from podlife.kubelet.kuberuntime.termination_message import LOG_BYTES, LOG_LINES
 from podlife.kubelet.pod_fields import Pod
 
-__all__ = ["LogDirectory", "log_path"]
-
 # Every line of the log begins with a time, a stream and a tag.
 _LINE_OVERHEAD_BYTES = 64
 

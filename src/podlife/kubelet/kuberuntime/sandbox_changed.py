@@ -8,8 +8,6 @@ from podlife.kubelet.observed_pod import ObservedPod
 from podlife.kubelet.pod_fields import Pod
 from podlife.kubelet.runtime import SandboxState
 
-__all__ = ["SandboxNeed", "sandbox_changed"]
-
 
 @dataclass(frozen=True, slots=True)
 class SandboxNeed:

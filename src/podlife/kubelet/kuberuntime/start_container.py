@@ -38,8 +38,6 @@ from podlife.kubelet.runtime import (
     Runtime,
 )
 
-__all__ = ["ContainerStartError", "ContainerStarter", "SandboxContext"]
-
 log = logging.getLogger(__name__)
 
 

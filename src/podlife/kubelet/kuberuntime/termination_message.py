@@ -8,8 +8,6 @@ from __future__ import annotations
 from podlife.kubelet.pod_fields import Container
 from podlife.kubelet.runtime import ContainerStatus
 
-__all__ = ["LOG_BYTES", "LOG_LINES", "MESSAGE_BYTES", "is_log_needed", "terminated_message"]
-
 MESSAGE_BYTES = 4096
 LOG_BYTES = 2048
 LOG_LINES = 80

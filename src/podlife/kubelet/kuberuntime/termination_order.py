@@ -16,8 +16,6 @@ from podlife.kubelet.pod_fields import (
     is_sidecar,
 )
 
-__all__ = ["TerminationOrder", "whom_to_wait_for"]
-
 
 def whom_to_wait_for(pod: Pod, running: Collection[str]) -> Mapping[str, frozenset[str]]:
     """For each sidecar, the running containers that have to end before it is stopped; all others wait for nobody.

@@ -8,8 +8,6 @@ from podlife.api.quantity import NANOS, Quantity, parse_quantity
 from podlife.kubelet.node_status.machine import MachineFacts
 from podlife.kubelet.node_status.settings import NodeSettings
 
-__all__ = ["HUGEPAGES", "allocatable", "capacity"]
-
 HUGEPAGES = "hugepages-"
 
 

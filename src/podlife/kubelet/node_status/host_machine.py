@@ -12,8 +12,6 @@ from pathlib import Path
 from podlife.errors import ConfigError
 from podlife.kubelet.node_status.machine import MachineFacts, MachineUsage
 
-__all__ = ["HostMachine"]
-
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "i686": "386"}
 _PAGES = "hugepages-"
 

@@ -32,8 +32,6 @@ from podlife.kubelet.node_status.lease_hold import (
 )
 from podlife.kubelet.node_status.settings import NodeSettings
 
-__all__ = ["NAMESPACE", "NodeLease"]
-
 log = logging.getLogger(__name__)
 
 NAMESPACE = "kube-node-lease"

@@ -8,8 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-__all__ = ["FixedMachine", "Machine", "MachineFacts", "MachineUsage"]
-
 
 @dataclass(frozen=True, slots=True)
 class MachineFacts:

@@ -10,8 +10,6 @@ from podlife.api.codec import Object
 from podlife.client import NODES, Bookmark, Client, EventType, WatchOptions
 from podlife.errors import ExpiredError, PodlifeError
 
-__all__ = ["NodeRecord", "follow_node"]
-
 log = logging.getLogger(__name__)
 
 _FIRST_RETRY_SECONDS, _LAST_RETRY_SECONDS = 1.0, 30.0

@@ -13,8 +13,6 @@ from podlife.kubelet.node_status.settings import NodeSettings
 from podlife.kubelet.node_status.status import Observation
 from podlife.kubelet.runtime import ContainerRuntimeError
 
-__all__ = ["Observer", "VersionedRuntime"]
-
 _NOT_YET = "container runtime status check may not have completed yet"
 _DOWN = "container runtime is down"
 

@@ -39,8 +39,6 @@ from podlife.kubelet.node_status.status import (
 )
 from podlife.kubelet.pod_events import EventRecorder
 
-__all__ = ["NodeReporter"]
-
 log = logging.getLogger(__name__)
 
 _FIRST_RETRY_SECONDS, _LAST_RETRY_SECONDS = 0.1, 7.0

@@ -8,8 +8,6 @@ from typing import Any
 
 from podlife import __version__
 
-__all__ = ["KUBELET_VERSION", "NodeSettings", "Thresholds"]
-
 # The Kubernetes whose behaviour this is, as others compare it, and whose work it is.
 KUBELET_VERSION = f"v1.36.0+podlife.{__version__}"
 

@@ -17,8 +17,6 @@ from podlife.kubelet.node_status.conditions import Pressure, with_own_conditions
 from podlife.kubelet.node_status.machine import MachineFacts
 from podlife.kubelet.node_status.settings import NodeSettings
 
-__all__ = ["OWN_CONDITIONS", "Observation", "is_same_status", "node_status", "status_patch"]
-
 OWN_CONDITIONS = frozenset({"MemoryPressure", "DiskPressure", "PIDPressure", "Ready"})
 
 

@@ -21,8 +21,6 @@ from podlife.kubelet.object_cache.service_lister import MASTER_NAMESPACE, MASTER
 from podlife.kubelet.object_cache.token_manager import TokenManager
 from podlife.kubelet.pod_fields import Pod, is_static
 
-__all__ = ["ApiObjectCache"]
-
 # How long a static pod's start is held up by a server that does not answer.
 _STATIC_SECONDS = 2.0
 

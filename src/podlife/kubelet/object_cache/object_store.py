@@ -22,8 +22,6 @@ from podlife.client.refs import Ref
 from podlife.errors import NotFoundError, PodlifeError
 from podlife.kubelet.object_cache.single_flight import PATIENCE_SECONDS, SingleFlight
 
-__all__ = ["TTL_SECONDS", "ObjectStore"]
-
 TTL_SECONDS = 60.0
 # Objects that came at the same time do not all go at the same time.
 _JITTER = 0.1

@@ -7,8 +7,6 @@ from typing import Any
 
 from podlife.kubelet.pod_fields import Pod
 
-__all__ = ["named_config_maps", "named_secrets"]
-
 _CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
 
 

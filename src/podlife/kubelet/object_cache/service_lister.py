@@ -16,8 +16,6 @@ from podlife.errors import NotFoundError, PodlifeError
 from podlife.kubelet.object_cache.object_store import TTL_SECONDS
 from podlife.kubelet.object_cache.single_flight import PATIENCE_SECONDS, SingleFlight
 
-__all__ = ["MASTER_NAMESPACE", "MASTER_SERVICE", "ServiceLister"]
-
 MASTER_NAMESPACE = "default"
 MASTER_SERVICE = "kubernetes"
 

@@ -8,8 +8,6 @@ from typing import Any, Generic, TypeVar
 
 from podlife.aio import spawn
 
-__all__ = ["PATIENCE_SECONDS", "SingleFlight"]
-
 # How long somebody waits who could do with what there is.
 PATIENCE_SECONDS = 5.0
 

@@ -21,8 +21,6 @@ from podlife.errors import NotFoundError, PodlifeError
 from podlife.kubelet.object_cache.single_flight import PATIENCE_SECONDS, SingleFlight
 from podlife.kubelet.pod_fields import Pod
 
-__all__ = ["TokenManager"]
-
 log = logging.getLogger(__name__)
 
 _OLDEST = timedelta(hours=24)

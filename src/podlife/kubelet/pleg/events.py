@@ -13,17 +13,6 @@ from dataclasses import dataclass
 from podlife.kubelet.constants import RELIST_UNHEALTHY_SECONDS
 from podlife.kubelet.runtime import ContainerState, ContainerStatus, SandboxState, SandboxStatus
 
-__all__ = [
-    "PodLifecycleEvent",
-    "PodLifecycleEventType",
-    "States",
-    "compute_events",
-    "ips_after",
-    "is_healthy",
-    "running_pods",
-    "states_of",
-]
-
 States = Mapping[str, Mapping[str, ContainerState]]
 """By UID of the pod and ID of the container or sandbox."""
 

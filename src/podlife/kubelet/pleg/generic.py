@@ -38,8 +38,6 @@ from podlife.kubelet.runtime import (
     SandboxStatus,
 )
 
-__all__ = ["GenericPLEG"]
-
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")

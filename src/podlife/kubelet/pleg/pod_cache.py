@@ -15,8 +15,6 @@ import msgspec
 
 from podlife.kubelet.observed_pod import ObservedPod
 
-__all__ = ["PodCache"]
-
 _NOTHING = ObservedPod()
 
 

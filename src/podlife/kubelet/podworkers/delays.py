@@ -12,8 +12,6 @@ import msgspec
 
 from podlife.errors import PodlifeError
 
-__all__ = ["NETWORK_NOT_READY", "BackoffError", "Delays", "delay_after", "retry_delay"]
-
 NETWORK_NOT_READY = "network is not ready"
 _JITTER = 0.5
 

@@ -5,8 +5,6 @@ A grace that was given once only ever becomes shorter, and is never less than a 
 
 from __future__ import annotations
 
-__all__ = ["effective_grace"]
-
 
 def effective_grace(
     stored: int, *, deletion: int | None = None, override: int | None = None, spec: int | None = None

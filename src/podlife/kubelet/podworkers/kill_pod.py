@@ -17,8 +17,6 @@ from podlife.kubelet.podworkers.updates import (
 )
 from podlife.kubelet.podworkers.workers import PodWorkers
 
-__all__ = ["KillError", "kill_pod_now", "wait_limit_seconds"]
-
 _LEAST_WAIT_SECONDS = 10
 
 

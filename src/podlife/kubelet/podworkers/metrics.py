@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from podlife.workqueue import Distribution
 
-__all__ = ["CONTAINERS_PER_POD", "WORKER_SECONDS", "WorkerMetrics"]
-
 WORKER_SECONDS = "kubelet_pod_worker_duration_seconds"
 CONTAINERS_PER_POD = "kubelet_containers_per_pod_count"
 

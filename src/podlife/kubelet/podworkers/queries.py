@@ -13,8 +13,6 @@ from podlife.kubelet.podworkers.static_names import StaticNames
 from podlife.kubelet.podworkers.sync_known_pods import KnownPod, known_pod
 from podlife.kubelet.podworkers.worker import PodWorker
 
-__all__ = ["Queries"]
-
 
 class Queries:
     def __init__(self) -> None:

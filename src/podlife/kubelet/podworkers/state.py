@@ -13,22 +13,6 @@ import msgspec
 from podlife.kubelet.pod import NodePod
 from podlife.kubelet.podworkers.updates import KillOutcome, PodUpdate, StatusOverride, Waiter
 
-__all__ = [
-    "CANCEL_STEP",
-    "LINE_UP",
-    "NOTHING",
-    "RELEASE_NAME",
-    "SYNC",
-    "TERMINATED",
-    "TERMINATING",
-    "WAKE",
-    "Action",
-    "KillAnswer",
-    "PodState",
-    "Stage",
-    "WorkerAction",
-]
-
 
 class Stage(enum.Enum):
     """Which step is next."""

@@ -9,8 +9,6 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Sequence
 
-__all__ = ["LATER", "NEVER", "NOW", "StaticAdmission", "StaticNames"]
-
 
 class StaticAdmission(enum.Enum):
     NOW = "now"

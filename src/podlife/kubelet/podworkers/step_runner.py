@@ -22,8 +22,6 @@ from podlife.kubelet.podworkers.state import TERMINATED, TERMINATING
 from podlife.kubelet.podworkers.step_transitions import StepWork, acknowledge
 from podlife.kubelet.podworkers.worker import PodWorker
 
-__all__ = ["StatusError", "StepRunner"]
-
 Result: TypeAlias = SyncResult | None
 Ended: TypeAlias = Callable[[PodWorker, Result, BaseException | None], None]
 

@@ -21,8 +21,6 @@ from podlife.kubelet.podworkers.state import (
 )
 from podlife.kubelet.podworkers.updates import KillOutcome, PodUpdate, UpdateType, Waiter
 
-__all__ = ["StepWork", "acknowledge", "begin", "end_before_start", "needs_admission", "succeed"]
-
 _SYNC = UpdateType.SYNC
 _RELEASE: tuple[Action, ...] = (RELEASE_NAME,)
 

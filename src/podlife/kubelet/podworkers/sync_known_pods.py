@@ -13,8 +13,6 @@ from podlife.kubelet.podworkers.grace_period import effective_grace
 from podlife.kubelet.podworkers.state import NOTHING, WAKE, Action, KillAnswer, PodState, Stage
 from podlife.kubelet.podworkers.updates import KillOutcome, is_static
 
-__all__ = ["KnownPod", "ReviewedPod", "known_pod", "review"]
-
 _WAKE: tuple[Action, ...] = (WAKE,)
 
 

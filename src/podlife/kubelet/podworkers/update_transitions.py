@@ -23,8 +23,6 @@ from podlife.kubelet.podworkers.updates import (
     is_static,
 )
 
-__all__ = ["accept"]
-
 _WAKE: tuple[Action, ...] = (WAKE,)
 _CANCEL_AND_WAKE: tuple[Action, ...] = (WAKE, CANCEL_STEP)
 _LINE_UP: tuple[Action, ...] = (LINE_UP,)

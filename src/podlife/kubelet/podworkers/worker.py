@@ -7,8 +7,6 @@ import asyncio
 from podlife.kubelet.podworkers.state import PodState
 from podlife.kubelet.podworkers.step_transitions import StepWork
 
-__all__ = ["PodWorker"]
-
 
 class PodWorker:
     __slots__ = ("has_stepped", "is_cancelled", "is_queued", "state", "stepped_at", "task", "uid", "work")

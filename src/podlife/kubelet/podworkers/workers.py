@@ -53,8 +53,6 @@ from podlife.kubelet.podworkers.updates import (
 )
 from podlife.kubelet.podworkers.worker import PodWorker
 
-__all__ = ["PodWorkers"]
-
 log = logging.getLogger(__name__)
 
 Q = ParamSpec("Q")

@@ -6,9 +6,9 @@ somebody answers, and the certificate of a container is its own. `NoResponseErro
 `ProbeError` what does not. The texts of both are those a kubelet shows.
 """
 
-from podlife.kubelet.probe.connection import tcp_connect
+from podlife.kubelet.probe.connection import PlainResponseError, tcp_connect
 from podlife.kubelet.probe.grpc import grpc_health
-from podlife.kubelet.probe.http import HttpResponse, PlainResponseError, http_get
+from podlife.kubelet.probe.http import HttpResponse, http_get
 from podlife.kubelet.probe.http_request import HttpRequest, http_request
 from podlife.kubelet.probe.target import (
     NoResponseError,

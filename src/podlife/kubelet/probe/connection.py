@@ -16,8 +16,6 @@ from typing import Protocol
 from podlife.kubelet.probe.resolver import resolve
 from podlife.kubelet.probe.target import NoResponseError, dial_error, host_port
 
-__all__ = ["PlainResponseError", "Stream", "connected", "tcp_connect"]
-
 _CHUNK_BYTES = 16 * 1024
 
 

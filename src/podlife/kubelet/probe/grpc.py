@@ -11,8 +11,6 @@ from podlife.kubelet.probe.connection import connected
 from podlife.kubelet.probe.http2 import CallRefusedError, CallResponse, Connection
 from podlife.kubelet.probe.target import NoResponseError, duration, host_port
 
-__all__ = ["grpc_health"]
-
 _USER_AGENT = "kube-probe/1.36"
 _SERVING = 1
 _STATUSES = ("UNKNOWN", "SERVING", "NOT_SERVING", "SERVICE_UNKNOWN")

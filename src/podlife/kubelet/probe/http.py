@@ -9,11 +9,9 @@ from dataclasses import dataclass
 
 import httptools
 
-from podlife.kubelet.probe.connection import PlainResponseError, Stream, connected
+from podlife.kubelet.probe.connection import Stream, connected
 from podlife.kubelet.probe.http_request import HttpRequest, redirected
 from podlife.kubelet.probe.target import NoResponseError, ProbeError
-
-__all__ = ["HttpResponse", "PlainResponseError", "http_get"]
 
 MOST_BODY_BYTES = 10 * 1024
 _MOST_HEAD_BYTES = 256 * 1024

@@ -16,8 +16,6 @@ from podlife.kubelet.probe.connection import Stream
 from podlife.kubelet.probe.hpack import Decoder, HpackError, encode
 from podlife.kubelet.probe.target import NoResponseError
 
-__all__ = ["CallRefusedError", "CallResponse", "Connection"]
-
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 _END_STREAM, _ACK, _END_HEADERS, _PADDED, _PRIORITY = 0x1, 0x1, 0x4, 0x8, 0x20
 _MOST_FRAME_BYTES = 16 * 1024

@@ -20,8 +20,6 @@ from podlife.kubelet.probe.target import (
     target_host,
 )
 
-__all__ = ["HttpRequest", "http_request", "redirected"]
-
 # The version whose behaviour this is; servers tell probes from visitors by it.
 _VERSION = "1.36"
 _DEFAULT_PORTS = {"http": 80, "https": 443}

@@ -15,8 +15,6 @@ from ipaddress import ip_address
 
 from podlife.kubelet.probe.target import ProbeError
 
-__all__ = ["resolve"]
-
 _MOST_AT_ONCE = 16
 _free = threading.BoundedSemaphore(_MOST_AT_ONCE)
 

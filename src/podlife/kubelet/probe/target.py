@@ -9,16 +9,6 @@ import socket
 from podlife.errors import PodlifeError
 from podlife.kubelet.pod_fields import Container
 
-__all__ = [
-    "NoResponseError",
-    "ProbeError",
-    "container_port",
-    "dial_error",
-    "duration",
-    "host_port",
-    "target_host",
-]
-
 # The node has run out of something: that says nothing about the container.
 _OWN_SHORTAGES = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EADDRNOTAVAIL, errno.EAGAIN}
 

@@ -14,17 +14,14 @@ from typing import Any, Protocol
 
 from podlife.aio import cancel_and_wait
 from podlife.clock import Clock
-from podlife.kubelet.interfaces import ResultChanged
 from podlife.kubelet.pod_events import EventRecorder
 from podlife.kubelet.pod_fields import Pod
 from podlife.kubelet.prober.metrics import ProbeMetrics
 from podlife.kubelet.prober.outcome import first_delay_seconds, probers_of, probers_that_stop
-from podlife.kubelet.prober.results import ProbeResults
+from podlife.kubelet.prober.results import ProbeResults, ResultChanged
+from podlife.kubelet.prober.state import ProbeResult, ProbeType
 from podlife.kubelet.prober.worker import ProberContext, ProberWorker
-from podlife.kubelet.prober_state import ProbeResult, ProbeType
 from podlife.kubelet.runtime import Runtime
-
-__all__ = ["PodStatuses", "ProberManager"]
 
 _Name = tuple[str, ProbeType]
 

@@ -7,10 +7,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from podlife.kubelet.prober_state import ProbeResult
+from podlife.kubelet.prober.state import ProbeResult
 from podlife.workqueue import Distribution
-
-__all__ = ["PROBE_SECONDS", "PROBE_TOTAL", "RESULTS", "ProbeLabels", "ProbeMetrics"]
 
 PROBE_TOTAL = "prober_probe_total"
 PROBE_SECONDS = "prober_probe_duration_seconds"

@@ -17,21 +17,7 @@ from podlife.kubelet.pod_fields import (
     init_containers_of,
     is_sidecar,
 )
-from podlife.kubelet.prober_state import ProbeResult, ProbeType
-
-__all__ = [
-    "MAX_TRIES",
-    "Outcome",
-    "ProbeEvent",
-    "exec_command",
-    "exec_outcome",
-    "first_delay_seconds",
-    "http_outcome",
-    "probe_event",
-    "probers_of",
-    "probers_that_stop",
-    "result_of",
-]
+from podlife.kubelet.prober.state import ProbeResult, ProbeType
 
 # A probe that could not be carried out is tried so often in all (PR-12).
 MAX_TRIES = 3

@@ -32,8 +32,6 @@ from podlife.kubelet.prober.outcome import (
 )
 from podlife.kubelet.runtime import ContainerRuntimeError, ExecTimeoutError, Runtime
 
-__all__ = ["ProbeReply", "ProbeRequest", "run_probe"]
-
 _MOST_OUTPUT_BYTES = 10 * 1024
 # A runtime ends a command that takes too long, and needs a moment for it; one that does not answer is not waited for.
 _RUNTIME_SECONDS = 10.0

@@ -6,12 +6,15 @@ that never started, and a prober that is made again for a container that has end
 
 from __future__ import annotations
 
-from podlife.kubelet.interfaces import ResultChanged
-from podlife.kubelet.prober_state import ProbeResult, ProbeType
+from typing import Protocol
 
-__all__ = ["ProbeResults"]
+from podlife.kubelet.prober.state import ProbeResult, ProbeType
 
 _Key = tuple[ProbeType, str]
+
+
+class ResultChanged(Protocol):
+    def __call__(self, uid: str, container_id: str, type_: ProbeType, result: ProbeResult) -> None: ...
 
 
 class ProbeResults:

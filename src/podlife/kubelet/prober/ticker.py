@@ -8,8 +8,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-__all__ = ["Ticker"]
-
 
 class Ticker:
     def __init__(self, period_seconds: float, look: Callable[[], None]) -> None:

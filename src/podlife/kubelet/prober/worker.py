@@ -19,8 +19,7 @@ from podlife.kubelet.prober.metrics import ProbeLabels, ProbeMetrics
 from podlife.kubelet.prober.outcome import probe_event, result_of
 from podlife.kubelet.prober.prober import ProbeRequest, run_probe
 from podlife.kubelet.prober.results import ProbeResults
-from podlife.kubelet.prober.ticker import Ticker
-from podlife.kubelet.prober_state import (
+from podlife.kubelet.prober.state import (
     Decision,
     Next,
     Prober,
@@ -29,11 +28,10 @@ from podlife.kubelet.prober_state import (
     ProbeType,
     probe_spec,
 )
+from podlife.kubelet.prober.ticker import Ticker
 from podlife.kubelet.runtime import Runtime
 
 log = logging.getLogger(__name__)
-
-__all__ = ["ProberContext", "ProberWorker"]
 
 
 @dataclass(frozen=True, slots=True)

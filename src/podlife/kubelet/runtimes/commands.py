@@ -11,8 +11,6 @@ from podlife.kubelet.runtime import ExecResult, ExecSession, ExecTimeoutError
 
 log = logging.getLogger(__name__)
 
-__all__ = ["run_to_end"]
-
 _OUTPUT_BYTES = 1024 * 1024
 _CHUNK_BYTES = 256 * 1024
 _BREATH_SECONDS = 0.005

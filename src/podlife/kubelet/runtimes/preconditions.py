@@ -17,16 +17,6 @@ from podlife.kubelet.runtime import (
     SandboxState,
 )
 
-__all__ = [
-    "check_exec",
-    "check_new_container",
-    "check_new_sandbox",
-    "check_ready",
-    "find_container",
-    "find_sandbox",
-    "started_before",
-]
-
 X = TypeVar("X")
 
 

@@ -13,8 +13,6 @@ from contextlib import asynccontextmanager, contextmanager
 
 from podlife.kubelet.runtime import EventKind, RuntimeEvent
 
-__all__ = ["Subscriptions"]
-
 _MAX_WAITING = 1000
 
 

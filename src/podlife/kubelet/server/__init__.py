@@ -16,9 +16,8 @@ from podlife.pki.csr import ClusterSigning, Signing
 
 from .auth.access import ApiAccess
 from .auth.authentication import Caller
-from .http_error import HttpError
-from .pod_lookup import ServedPods
-from .served_node import ServedNode
+from .request import HttpError
+from .served_node import ServedNode, ServedPods
 from .server import (
     DECLARED_FEATURES,
     Access,

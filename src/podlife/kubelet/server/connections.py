@@ -13,8 +13,6 @@ from aiohttp import web
 from podlife.aio import wait_until_set
 from podlife.bounded_connection import BoundedConnection
 
-__all__ = ["BoundedServer", "notice_dead_callers"]
-
 log = logging.getLogger(__name__)
 
 _FIRST_REQUEST_SECONDS = 30.0

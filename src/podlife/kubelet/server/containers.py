@@ -8,10 +8,8 @@ from typing import Any
 
 from podlife.kubelet.pod_fields import Pod, state_of, status_by_name
 
-from .http_error import HttpError
-from .pod_lookup import ServedPods
-
-__all__ = ["container_to_exec", "container_to_log", "pod_to_exec", "pod_to_log"]
+from .request import HttpError
+from .served_node import ServedPods
 
 _IN_SPEC = ("containers", "initContainers", "ephemeralContainers")
 _IN_STATUS = ("ephemeralContainerStatuses", "initContainerStatuses", "containerStatuses")

@@ -11,11 +11,8 @@ from podlife.api.codec import Object, encode, format_time
 from podlife.kubelet.pod_fields import Pod
 from podlife.kubelet.runtime import ContainerState, ContainerStatus, SandboxState, SandboxStatus
 
-from .http_error import HttpError
-from .request_path import KubeletRequest
+from .request import HttpError, KubeletRequest
 from .served_node import ServedNode
-
-__all__ = ["serve_health", "serve_metrics", "serve_pods", "serve_running_pods", "serve_summary"]
 
 
 async def serve_pods(node: ServedNode, asked: KubeletRequest) -> web.StreamResponse:

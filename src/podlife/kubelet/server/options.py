@@ -8,10 +8,8 @@ from datetime import datetime
 
 from podlife.wire import Query
 
-from .http_error import HttpError
 from .logs.cri_format import LogOptions, nanoseconds_of
-
-__all__ = ["ExecOptions", "exec_options", "log_options"]
+from .request import HttpError
 
 _STREAMS = ("All", "Stdout", "Stderr")
 _MOST_DIGITS = 18

@@ -32,14 +32,11 @@ from .handlers import (
     serve_running_pods,
     serve_summary,
 )
-from .http_error import HttpError
 from .logs.handler import serve_logs
-from .request_path import KubeletRequest, parse_request
+from .request import HttpError, KubeletRequest, parse_request
 from .served_node import ServedNode
 from .serving_certificate import CertificateSettings, ServingCertificate
 from .streaming.exec_handler import serve_exec
-
-__all__ = ["DECLARED_FEATURES", "Access", "KubeletServer", "ServerSettings"]
 
 log = logging.getLogger(__name__)
 

@@ -22,8 +22,6 @@ from podlife.clock import Clock
 from podlife.errors import ApiError, ConfigError, PodlifeError, UnreachableError
 from podlife.pki.csr import NotSignedError, Signing
 
-__all__ = ["CertificateSettings", "ServingCertificate"]
-
 log = logging.getLogger(__name__)
 
 _SIGNED, _OWN = "kubelet-server.pem", "kubelet-self-signed.pem"

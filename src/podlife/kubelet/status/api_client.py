@@ -7,8 +7,6 @@ from podlife.client import Client
 from podlife.client.options import DeleteOptions, PatchType
 from podlife.client.refs import PODS
 
-__all__ = ["ApiStatusClient"]
-
 
 class ApiStatusClient:
     """A `PodStatusClient`."""

@@ -19,20 +19,6 @@ from podlife.kubelet.pod_fields import (
     status_by_name,
 )
 
-__all__ = [
-    "DISRUPTION_TARGET",
-    "all_containers_restarting",
-    "containers_ready",
-    "initialized",
-    "is_owned_by_kubelet",
-    "not_ready_any_more",
-    "pod_scheduled",
-    "ready",
-    "ready_to_start_containers",
-    "resize_pending",
-    "with_condition",
-]
-
 DISRUPTION_TARGET = "DisruptionTarget"
 _OWNED = frozenset(
     (

@@ -30,8 +30,6 @@ from podlife.kubelet.restart_policy import RESTARTING_ALL, should_start
 from podlife.kubelet.runtime import ContainerState, ContainerStatus
 from podlife.kubelet.status.terminated import STATUS_UNKNOWN, lost_state
 
-__all__ = ["PodObservation", "StartFailure", "container_statuses"]
-
 CREATING = "ContainerCreating"
 INITIALIZING = "PodInitializing"
 

@@ -26,8 +26,6 @@ from podlife.kubelet.status.container_statuses import PodObservation
 from podlife.kubelet.status.manager import StatusManager
 from podlife.kubelet.status.pod_status import NodeFacts, pod_status
 
-__all__ = ["StatusGenerator", "is_restart_under_way"]
-
 DEADLINE_EXCEEDED = "DeadlineExceeded"
 _DEADLINE_MESSAGE = "Pod was active on the node longer than the specified deadline"
 

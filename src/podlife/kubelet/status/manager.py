@@ -34,8 +34,6 @@ from podlife.kubelet.status.patch import status_patch
 from podlife.kubelet.status.terminated import terminated_status
 from podlife.kubelet.status.transitions import illegal_transition, newly_terminated
 
-__all__ = ["PodLookup", "PodStatusClient", "StatusManager"]
-
 log = logging.getLogger(__name__)
 
 # Pods that are written at the same time.

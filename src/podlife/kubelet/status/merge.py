@@ -20,8 +20,6 @@ from podlife.kubelet.status.conditions import (
 )
 from podlife.kubelet.status.normalize import FOREIGN, KEPT, with_transition_times
 
-__all__ = ["merged_status"]
-
 _OF_THE_PHASE = ("phase", "reason", "message")
 
 

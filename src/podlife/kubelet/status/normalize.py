@@ -20,16 +20,6 @@ from podlife.kubelet.pod_fields import (
 )
 from podlife.kubelet.status.conditions import DISRUPTION_TARGET, is_owned_by_kubelet
 
-__all__ = [
-    "FOREIGN",
-    "KEPT",
-    "cut_message",
-    "has_same_meaning",
-    "is_same_by_kubelet",
-    "normalized",
-    "with_transition_times",
-]
-
 _TIMED = (
     "ContainersReady",
     "Ready",

@@ -10,8 +10,6 @@ from podlife.api.codec import Object
 from podlife.api.patch import create_two_way_merge_patch
 from podlife.kubelet.status.normalize import has_same_meaning
 
-__all__ = ["status_patch"]
-
 
 def status_patch(uid: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Object | None:
     """A strategic merge patch; None when the API server knows all of it."""

@@ -26,8 +26,6 @@ from podlife.kubelet.status.container_statuses import PodObservation, container_
 from podlife.kubelet.status.phase import phase_of
 from podlife.kubelet.status.readiness import ProbeLookup, with_flags
 
-__all__ = ["NodeFacts", "pod_status"]
-
 
 @dataclass(frozen=True, slots=True)
 class NodeFacts:

@@ -18,9 +18,7 @@ from podlife.kubelet.pod_fields import (
     state_of,
     status_by_name,
 )
-from podlife.kubelet.prober_state import ProbeResult, ProbeType
-
-__all__ = ["with_flags"]
+from podlife.kubelet.prober.state import ProbeResult, ProbeType
 
 ProbeLookup = Callable[[ProbeType, str], ProbeResult | None]
 _RESTART_GRACE = timedelta(seconds=10)

@@ -16,8 +16,6 @@ from podlife.kubelet.pod_fields import (
     state_of,
 )
 
-__all__ = ["STATUS_UNKNOWN", "lost_state", "terminated_status"]
-
 STATUS_UNKNOWN = "ContainerStatusUnknown"
 Status = Mapping[str, Any]
 

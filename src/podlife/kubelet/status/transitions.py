@@ -17,8 +17,6 @@ from podlife.kubelet.pod_fields import (
 )
 from podlife.kubelet.restart_policy import could_restart_all, is_restartable
 
-__all__ = ["illegal_transition", "newly_terminated"]
-
 Status = Mapping[str, Any]
 
 

@@ -23,8 +23,6 @@ from podlife.kubelet.volumemanager.layout import SetUpError
 from podlife.kubelet.volumemanager.ownership import give_to_user
 from podlife.kubelet.volumemanager.removal import remove_tree
 
-__all__ = ["File", "Payload", "write"]
-
 _DATA = "..data"
 _NEW_DATA = "..data_tmp"
 

@@ -16,8 +16,6 @@ from podlife.kubelet.volumemanager.layout import Layout, SetUpError
 from podlife.kubelet.volumemanager.mount_paths import container_path
 from podlife.kubelet.volumemanager.subpath import mount_sub_path, opened_beneath
 
-__all__ = ["MountSource", "container_mounts", "has_expressions"]
-
 log = logging.getLogger(__name__)
 
 

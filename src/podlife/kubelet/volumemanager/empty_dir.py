@@ -7,15 +7,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from podlife.api.pod_requests import amount
 from podlife.kubelet.envvars.downward_api import DownwardContext
 from podlife.kubelet.pod_fields import Pod, containers_of
-from podlife.kubelet.pod_requests import amount
 from podlife.kubelet.volumemanager import mount as kernel
 from podlife.kubelet.volumemanager.layout import SetUpError
 from podlife.kubelet.volumemanager.ownership import give_to_group
 from podlife.kubelet.volumemanager.removal import remove_tree
-
-__all__ = ["make_folder", "make_in_memory", "memory_size"]
 
 log = logging.getLogger(__name__)
 

@@ -10,8 +10,6 @@ from typing import Any
 
 from podlife.kubelet.volumemanager.layout import SetUpError
 
-__all__ = ["check_host_path"]
-
 _IS: dict[str, tuple[Callable[[int], bool], str]] = {
     "Directory": (stat.S_ISDIR, "a directory"),
     "File": (stat.S_ISREG, "a file"),

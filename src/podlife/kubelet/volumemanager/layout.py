@@ -17,8 +17,6 @@ from podlife.kubelet.volumemanager import mount as kernel
 from podlife.kubelet.volumemanager.removal import remove_empty, remove_tree
 from podlife.kubelet.volumemanager.tmpfs import Tmpfs
 
-__all__ = ["Layout", "SetUpError"]
-
 
 class SetUpError(PodlifeError):
     """Why a volume could not be set up; whoever knows its name says of which."""

@@ -8,8 +8,6 @@ import os
 import re
 from pathlib import Path
 
-__all__ = ["bind", "mount_memory", "mount_points", "unmount"]
-
 _MS_NOSUID, _MS_NODEV, _MS_BIND = 0x2, 0x4, 0x1000
 # Lazily, since somebody may still look at it; and never what a link points to.
 _MNT_DETACH, _UMOUNT_NOFOLLOW = 0x2, 0x8

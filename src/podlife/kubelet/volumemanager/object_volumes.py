@@ -25,8 +25,6 @@ from podlife.kubelet.volumemanager.payloads import (
     together,
 )
 
-__all__ = ["SHOWS_OBJECTS", "files_of"]
-
 _TOKEN_SECONDS = 3600
 # By kind of volume: the folder that its volumes are in.
 SHOWS_OBJECTS = {

@@ -16,8 +16,6 @@ from typing import Any
 
 from podlife.kubelet.pod_fields import Pod
 
-__all__ = ["fs_group_of", "fs_user_of", "give_to_group", "give_to_user"]
-
 _READ_WRITE, _READ, _ENTER = 0o660, 0o440, 0o110
 _HERE = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 

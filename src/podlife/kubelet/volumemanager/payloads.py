@@ -18,8 +18,6 @@ from podlife.kubelet.pod_fields import Pod
 from podlife.kubelet.volumemanager.atomic_writer import File
 from podlife.kubelet.volumemanager.layout import SetUpError
 
-__all__ = ["DEFAULT_MODE", "config_map_files", "downward_files", "secret_files"]
-
 DEFAULT_MODE = 0o644
 
 Files = dict[str, File]

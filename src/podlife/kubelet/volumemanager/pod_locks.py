@@ -7,8 +7,6 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
-__all__ = ["PodLock", "PodLocks"]
-
 T = TypeVar("T")
 
 

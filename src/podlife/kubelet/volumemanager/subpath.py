@@ -19,8 +19,6 @@ from pathlib import Path
 from podlife.kubelet.volumemanager import mount as kernel
 from podlife.kubelet.volumemanager.removal import remove_empty
 
-__all__ = ["mount_sub_path", "opened_beneath"]
-
 _MOST_LINKS = 40
 _MOST_DEPTH = 255
 _HERE = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -12,8 +12,6 @@ from pathlib import Path
 from podlife.kubelet.volumemanager import mount as kernel
 from podlife.kubelet.volumemanager.removal import remove_tree
 
-__all__ = ["Tmpfs"]
-
 
 class Tmpfs:
     def __init__(self, path: Path) -> None:

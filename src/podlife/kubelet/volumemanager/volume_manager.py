@@ -38,8 +38,6 @@ from podlife.kubelet.volumemanager.mount_paths import all_containers, used_volum
 from podlife.kubelet.volumemanager.pod_locks import PodLocks
 from podlife.kubelet.volumemanager.volume_setup import Volume, VolumeSetup, VolumeSetups
 
-__all__ = ["VolumeManager", "VolumeSettings", "context_of_status"]
-
 log = logging.getLogger(__name__)
 
 _MOUNT_SECONDS = 123.0

@@ -22,8 +22,6 @@ from podlife.kubelet.volumemanager.mount_paths import mounted_inside
 from podlife.kubelet.volumemanager.object_volumes import SHOWS_OBJECTS, files_of
 from podlife.kubelet.volumemanager.ownership import fs_group_of, give_to_group
 
-__all__ = ["Volume", "VolumeSetup", "VolumeSetups"]
-
 _EMPTY_DIR = "kubernetes.io~empty-dir"
 _MAY_BE_SECRET = ("secret", "projected")
 

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from podlife.kubelet.admission.predicates import AdmissionFailure, admission_failure
-from podlife.kubelet.pod_requests import pod_requests
+from podlife.kubelet.admission.predicates import AdmissionFailure, admission_failure, pod_requests
 from tests.conformance.kubelet.kit import (
     Object,
     container,

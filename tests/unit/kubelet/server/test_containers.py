@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from podlife.kubelet.server.containers import container_to_exec, container_to_log
-from podlife.kubelet.server.http_error import HttpError
+from podlife.kubelet.server.request import HttpError
 
 ENDED = {"terminated": {"containerID": "c://old"}}
 NEVER_WAS = {"terminated": {"exitCode": 137}}

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from podlife.kubelet.server.http_error import HttpError
 from podlife.kubelet.server.logs.cri_format import LogOptions
 from podlife.kubelet.server.options import ExecOptions, exec_options, log_options
+from podlife.kubelet.server.request import HttpError
 from podlife.wire import Query
 
 NOW = datetime(2030, 1, 1, 0, 0, 10, 500_000, tzinfo=UTC)

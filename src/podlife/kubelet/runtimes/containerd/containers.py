@@ -29,8 +29,6 @@ from .state_diff import SeenContainer, StateDiff
 from .statuses import termination_file
 from .termination_files import make_file
 
-__all__ = ["Containers", "make_private"]
-
 log = logging.getLogger(__name__)
 
 # How much longer than its grace a container may take: the kernel, not the container, is at work then.

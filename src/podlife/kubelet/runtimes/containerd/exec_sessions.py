@@ -21,8 +21,6 @@ from podlife.kubelet.runtime import ContainerRuntimeError
 
 from .client import CriClient
 
-__all__ = ["ExecProcess", "ExecProcesses"]
-
 log = logging.getLogger(__name__)
 
 _SECONDS = 5.0

@@ -12,8 +12,6 @@ from typing import Any, TypeVar
 
 from podlife.aio import cancel_and_wait, spawn
 
-__all__ = ["PendingCalls"]
-
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")

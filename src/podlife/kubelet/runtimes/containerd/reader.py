@@ -32,8 +32,6 @@ from .statuses import (
     termination_file,
 )
 
-__all__ = ["StateReader"]
-
 
 class StateReader:
     def __init__(self, client: CriClient, mirror: StateDiff, settings: ContainerdSettings) -> None:

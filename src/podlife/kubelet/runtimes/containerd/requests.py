@@ -18,17 +18,6 @@ from podlife.kubelet.runtime import ContainerConfig, InvalidContainerError, Reso
 from .messages import message
 from .settings import ContainerdSettings
 
-__all__ = [
-    "NOTE",
-    "POD_UID",
-    "SANDBOX_ID",
-    "ContainerNote",
-    "container_request",
-    "owner_of",
-    "sandbox_request",
-    "selector",
-]
-
 NOTE = "podlife.dev/config"
 SANDBOX_ID = "podlife.dev/sandbox"
 _OWNER = "podlife.dev/agent"

@@ -44,8 +44,6 @@ from .state_diff import StateDiff
 from .termination_files import remove_others
 from .watch import DaemonWatch
 
-__all__ = ["ContainerdRuntime"]
-
 log = logging.getLogger(__name__)
 
 _OPEN_SECONDS = 5.0

@@ -20,8 +20,6 @@ from .requests import sandbox_request
 from .settings import ContainerdSettings
 from .state_diff import SeenSandbox, StateDiff
 
-__all__ = ["Sandboxes"]
-
 log = logging.getLogger(__name__)
 
 # A sandbox may have to wait for its network.

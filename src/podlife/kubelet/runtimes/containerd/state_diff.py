@@ -12,8 +12,6 @@ from dataclasses import dataclass
 
 from podlife.kubelet.runtime import ContainerState, EventKind, RuntimeEvent, SandboxState
 
-__all__ = ["SeenContainer", "SeenSandbox", "StateDiff"]
-
 # Far more than can be removed while one listing is on its way.
 _MAX_GONE = 10_000
 _ORDER = [ContainerState.CREATED, ContainerState.RUNNING, ContainerState.EXITED]

@@ -11,8 +11,6 @@ import secrets
 from collections.abc import Iterable
 from pathlib import Path
 
-__all__ = ["make_file", "read_message", "remove_others"]
-
 # The most that a kubelet takes of one container.
 _MOST_BYTES = 4096
 

@@ -19,8 +19,6 @@ from podlife.kubelet.runtime import ContainerRuntimeError, RuntimeUnavailableErr
 from .client import CriClient, NotOfferedError
 from .settings import ContainerdSettings
 
-__all__ = ["DaemonReader", "DaemonWatch"]
-
 log = logging.getLogger(__name__)
 
 _RECONNECT_SECONDS = 0.2

@@ -16,8 +16,6 @@ from podlife.errors import PodlifeError
 from podlife.kubelet.runtime import ContainerConfig, ExecResult, SandboxConfig
 from podlife.kubelet.runtimes.process.supervisor.logfile import LogFile
 
-__all__ = ["Compute", "ComputeError", "End", "Resuming", "Work"]
-
 
 class ComputeError(PodlifeError):
     """For your compute to raise; the text is shown to users. Any other exception will do as well."""

@@ -7,8 +7,6 @@ from collections.abc import Awaitable, Callable
 
 from podlife.kubelet.runtime import ContainerRuntimeError, ExecError, ExecResult
 
-__all__ = ["CustomExec"]
-
 
 class CustomExec:
     def __init__(self, *, tty: bool) -> None:

@@ -30,8 +30,6 @@ from podlife.kubelet.runtimes.custom.compute import End
 
 log = logging.getLogger(__name__)
 
-__all__ = ["Container", "Records", "Sandbox"]
-
 
 class StoredSandbox(msgspec.Struct):
     id: str

@@ -47,8 +47,6 @@ from podlife.kubelet.runtimes.preconditions import (
     started_before,
 )
 
-__all__ = ["CustomRuntime"]
-
 
 class CustomRuntime:
     """`folder` is where it remembers its sandboxes and containers, one agent's alone. `ips` is what every pod has for

@@ -14,8 +14,6 @@ from typing import Any
 
 from podlife.kubelet.runtime import Resources
 
-__all__ = ["Cgroups", "discover"]
-
 _CONTROLLERS = ("cpu", "memory", "pids")
 _PERIOD_MICROSECONDS = 100_000
 _FOLDER = "podlife"

@@ -20,8 +20,6 @@ from podlife.kubelet.runtime import ExecError, RuntimeUnavailableError
 
 from .supervisor_connection import SupervisorConnection, connected
 
-__all__ = ["ProcessExec", "executing"]
-
 
 class _Reader(asyncio.StreamReaderProtocol):
     """Ends its reader quietly also where the other side of a terminal is gone, which the kernel calls an error."""

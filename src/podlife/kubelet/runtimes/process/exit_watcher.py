@@ -21,8 +21,6 @@ from podlife.linux.inotify import CloseWatch
 from .leftover_processes import kill_survivors, signal_survivors
 from .records import ContainerRecord, ExitRecord, Records
 
-__all__ = ["ExitWatcher"]
-
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")

@@ -24,8 +24,6 @@ from podlife.kubelet.runtime import (
 from .cgroups import Cgroups
 from .settings import ProcessSettings
 
-__all__ = ["LaunchContext", "can_mount", "launch_of", "make_default_termination_message_path"]
-
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _CAP_SYS_ADMIN = 21
 _DEFAULT_TERMINATION_MESSAGE_PATH = "/dev/termination-log"

@@ -15,8 +15,6 @@ import msgspec
 from podlife.kubelet.runtime import RuntimeUnavailableError, StartContainerError
 from podlife.kubelet.runtimes.preconditions import started_before
 
-__all__ = ["Launcher"]
-
 _BOOT = "import sys; sys.path.insert(0, sys.argv.pop()); from supervisor.launcher import main; main()"
 _CODE = str(Path(__file__).parent)
 _MAX_STARTING = 16

@@ -15,8 +15,6 @@ from pathlib import Path
 
 from .launch import CONTAINER_ID_VARIABLE
 
-__all__ = ["kill_survivors", "signal_survivors"]
-
 _PATIENCE_SECONDS = 10.0
 
 

@@ -29,8 +29,6 @@ from podlife.kubelet.volumemanager.removal import remove_tree
 
 log = logging.getLogger(__name__)
 
-__all__ = ["ContainerRecord", "ExitRecord", "Records", "SandboxRecord", "from_nanoseconds", "remove"]
-
 
 class ExitRecord(msgspec.Struct, frozen=True):
     exit_code: int

@@ -57,8 +57,6 @@ from .records import ContainerRecord, Records, SandboxRecord, from_nanoseconds, 
 from .settings import ProcessSettings
 from .supervisor_connection import connected
 
-__all__ = ["ProcessRuntime"]
-
 # How much longer than its grace a container may take: the kernel, not the container, is at work then.
 _KILL_SECONDS = 60.0
 _RETRY_SECONDS = 0.01

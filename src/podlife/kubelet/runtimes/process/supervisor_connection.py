@@ -13,8 +13,6 @@ from typing import Any
 
 import msgspec
 
-__all__ = ["SupervisorConnection", "connected"]
-
 _MESSAGE_BYTES = 64 * 1024
 
 

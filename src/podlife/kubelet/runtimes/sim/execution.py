@@ -6,8 +6,6 @@ import asyncio
 
 from podlife.kubelet.runtime import ExecResult
 
-__all__ = ["SimExec"]
-
 
 class SimExec:
     def __init__(self, result: ExecResult, *, tty: bool) -> None:

@@ -37,8 +37,6 @@ from podlife.kubelet.runtimes.preconditions import (
 from .execution import SimExec
 from .world import SimContainer, SimSandbox, SimWorld
 
-__all__ = ["SimRuntime"]
-
 
 class SimRuntime:
     """The runtime `sim`. Another one over the same world is what an agent finds that was started again."""

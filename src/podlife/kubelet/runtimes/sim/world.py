@@ -27,8 +27,6 @@ from podlife.kubelet.runtimes.subscriptions import Subscriptions
 
 from .behaviour import Behaviour, Pulling, Script
 
-__all__ = ["SimContainer", "SimSandbox", "SimWorld"]
-
 
 @dataclass(slots=True)
 class SimSandbox:

@@ -14,9 +14,6 @@ from podlife.client import Client, Limiter
 from .authentication import Authenticator, Caller
 from .authorization import Authorizer
 
-__all__ = ["ApiAccess"]
-
-
 _ANSWER_SECONDS = 10.0
 
 

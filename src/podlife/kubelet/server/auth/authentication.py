@@ -18,8 +18,6 @@ from podlife.errors import PodlifeError
 
 from .ttl_cache import TtlCache
 
-__all__ = ["Authenticator", "Caller"]
-
 log = logging.getLogger(__name__)
 
 _PATH = "/apis/authentication.k8s.io/v1/tokenreviews"

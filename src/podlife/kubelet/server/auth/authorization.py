@@ -11,12 +11,10 @@ import logging
 from podlife.api.codec import Object, decode_object
 from podlife.client import Client
 from podlife.errors import PodlifeError
-from podlife.kubelet.server.http_error import HttpError
+from podlife.kubelet.server.request import HttpError
 
 from .authentication import Caller
 from .ttl_cache import TtlCache
-
-__all__ = ["Authorizer", "subresources_of"]
 
 log = logging.getLogger(__name__)
 

@@ -20,9 +20,8 @@ from podlife.kubelet.runtime import (
     RuntimeUnavailableError,
 )
 from podlife.kubelet.server.containers import container_to_log, pod_to_log
-from podlife.kubelet.server.http_error import HttpError
 from podlife.kubelet.server.options import log_options
-from podlife.kubelet.server.request_path import KubeletRequest
+from podlife.kubelet.server.request import HttpError, KubeletRequest
 from podlife.kubelet.server.served_node import ServedNode
 
 from .cri_format import LogOptions
@@ -32,8 +31,6 @@ from .reader import (
     follow_log,
     read_log,
 )
-
-__all__ = ["serve_logs"]
 
 log = logging.getLogger(__name__)
 

@@ -23,8 +23,6 @@ from podlife.linux.inotify import WRITTEN, CloseWatch
 
 from .cri_format import LogOptions, LogText
 
-__all__ = ["Growth", "Write", "follow_log", "read_log"]
-
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")

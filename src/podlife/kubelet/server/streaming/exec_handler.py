@@ -6,16 +6,13 @@ from aiohttp import web
 
 from podlife.kubelet.pod_fields import bare_id
 from podlife.kubelet.server.containers import container_to_exec, pod_to_exec
-from podlife.kubelet.server.http_error import HttpError
 from podlife.kubelet.server.options import exec_options
-from podlife.kubelet.server.request_path import KubeletRequest
+from podlife.kubelet.server.request import HttpError, KubeletRequest
 from podlife.kubelet.server.served_node import ServedNode
 
 from .remote_command import run_command
 from .spdy import serve_spdy
 from .websocket import PROTOCOLS, WebSocketStreams, open_websocket
-
-__all__ = ["serve_exec"]
 
 
 async def serve_exec(node: ServedNode, asked: KubeletRequest) -> web.StreamResponse:

@@ -23,8 +23,6 @@ from .streams import (
     CommandStreams,
 )
 
-__all__ = ["run_command"]
-
 _PIECE_BYTES = 32 * 1024
 _SIZE_BYTES = 4096
 _DRAIN_SECONDS = 2.0

@@ -9,8 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-__all__ = ["ERROR", "RESIZE", "STDERR", "STDIN", "STDOUT", "CommandStreams", "StreamMessage"]
-
 # The numbers of the WebSocket channels.
 STDIN, STDOUT, STDERR, ERROR, RESIZE = range(5)
 

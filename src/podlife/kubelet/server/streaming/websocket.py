@@ -18,8 +18,6 @@ from .streams import (
     StreamMessage,
 )
 
-__all__ = ["PROTOCOLS", "WebSocketStreams", "open_websocket"]
-
 _V5 = "v5.channel.k8s.io"
 PROTOCOLS = (_V5, "v4.channel.k8s.io")
 _CLOSE = 255

@@ -28,8 +28,6 @@ from podlife.kubelet.pod_fields import (
 )
 from podlife.kubelet.restart_policy import is_restartable, should_restart_all
 
-__all__ = ["Decision", "Next", "ProbeResult", "ProbeType", "Prober", "ProberState", "probe_spec"]
-
 # How much older than the agent a container has to be to count as one of an agent before.
 _RESTART_GRACE = timedelta(seconds=10)
 

@@ -1,4 +1,4 @@
-"""One request to the node: the path in its parts, and the query."""
+"""One request to the kubelet: its path in parts and its query, and the error that refuses it."""
 
 from __future__ import annotations
 
@@ -7,9 +7,16 @@ from urllib.parse import unquote
 
 from aiohttp import web
 
+from podlife.errors import PodlifeError
 from podlife.wire import Query
 
-__all__ = ["KubeletRequest", "parse_request"]
+
+class HttpError(PodlifeError):
+    """Refuses the request with a status code and a line, in upstream's words where it has some."""
+
+    def __init__(self, code: int, text: str) -> None:
+        super().__init__(text)
+        self.code = code
 
 
 @dataclass(frozen=True, slots=True)

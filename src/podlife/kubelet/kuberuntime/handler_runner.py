@@ -1,7 +1,9 @@
-"""Running one lifecycle handler to its end (KC-15 to KC-17).
+"""Runs one lifecycle handler, postStart or preStop, to its end (KC-15 to KC-17).
 
 A hook by HTTP has been run when any answer came, whatever its code. A hook has no time limit of its own; what it says
-is kept up to ten kilobytes. `tcpSocket` stands in the API but is no hook in Kubernetes, and fails here as there.
+is kept up to ten kilobytes. `tcpSocket` is in the API but no hook in Kubernetes, and fails here as there.
+
+When a hook runs, how long it may take (it is cancelled) and the event are left to the caller.
 """
 
 from __future__ import annotations
@@ -25,13 +27,11 @@ from podlife.kubelet.probe import (
 )
 from podlife.kubelet.runtime import ContainerRuntimeError, Runtime
 
-__all__ = ["HookRunner"]
-
 _FALLBACK = "LifecycleHTTPFallback"
 _MOST_OUTPUT_BYTES = 10 * 1024
 
 
-class HookRunner:
+class HandlerRunner:
     def __init__(self, runtime: Runtime, recorder: EventRecorder) -> None:
         self._runtime = runtime
         self._recorder = recorder
