@@ -13,28 +13,27 @@ from pathlib import Path
 
 from podlife.api.codec import Object
 from podlife.clock import Clock
-from podlife.kubelet.admission.admitter import Admitter
+from podlife.kubelet.admission import Admitter
 from podlife.kubelet.cleanup_queue import CleanupQueue
 from podlife.kubelet.due_queue import DueQueue
-from podlife.kubelet.envvars.downward_api import DownwardContext
+from podlife.kubelet.envvars import DownwardContext
 from podlife.kubelet.interfaces import Hooks, ObjectCache, Probes, Volumes
-from podlife.kubelet.kuberuntime.backoff import Backoff
-from podlife.kubelet.kuberuntime.container_config import ContainerConfigs
-from podlife.kubelet.kuberuntime.container_gc import ContainerGC
-from podlife.kubelet.kuberuntime.log_directory import LogDirectory
-from podlife.kubelet.kuberuntime.manager import KubeRuntimeManager
+from podlife.kubelet.kuberuntime import (
+    Backoff,
+    ContainerConfigs,
+    ContainerGC,
+    KubeRuntimeManager,
+    LogDirectory,
+)
 from podlife.kubelet.monotonic import MonotonicSeconds
-from podlife.kubelet.pleg.events import PodLifecycleEvent
-from podlife.kubelet.pleg.generic import GenericPLEG
-from podlife.kubelet.pleg.pod_cache import PodCache
+from podlife.kubelet.pleg import GenericPLEG, PodCache, PodLifecycleEvent
 from podlife.kubelet.pod_cleanups import PodCleanups
 from podlife.kubelet.pod_events import EventRecorder, PodEvents
 from podlife.kubelet.pod_manager import PodManager
 from podlife.kubelet.pod_syncer import MirrorClient, PodSyncer
 from podlife.kubelet.podworkers import PodWorkers
 from podlife.kubelet.runtime import Runtime
-from podlife.kubelet.status.generate import StatusGenerator
-from podlife.kubelet.status.manager import StatusManager
+from podlife.kubelet.status import StatusGenerator, StatusManager
 from podlife.kubelet.sync_loop import SyncLoop
 
 

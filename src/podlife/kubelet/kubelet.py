@@ -23,9 +23,9 @@ from podlife.kubelet.config import ApiMirrorClient, FileSource
 from podlife.kubelet.config.api import watch_pods
 from podlife.kubelet.config.pod_source import PodSource
 from podlife.kubelet.core import KubeletCore
-from podlife.kubelet.envvars.downward_api import DownwardContext
+from podlife.kubelet.envvars import DownwardContext
 from podlife.kubelet.interfaces import Volumes
-from podlife.kubelet.kuberuntime.backoff import crash_loop_backoff
+from podlife.kubelet.kuberuntime import crash_loop_backoff
 from podlife.kubelet.kuberuntime.handler_runner import HandlerRunner
 from podlife.kubelet.no_volumes import NoVolumes
 from podlife.kubelet.node_status import (
@@ -43,8 +43,7 @@ from podlife.kubelet.prober.manager import ProberManager
 from podlife.kubelet.prober.state import ProbeResult, ProbeType
 from podlife.kubelet.runtime import OwnNetwork, Runtime
 from podlife.kubelet.settings import KubeletSettings
-from podlife.kubelet.status.api_client import ApiStatusClient
-from podlife.kubelet.status.manager import StatusManager
+from podlife.kubelet.status import ApiStatusClient, StatusManager
 from podlife.kubelet.volumemanager import VolumeManager, VolumeSettings
 
 if TYPE_CHECKING:
@@ -188,7 +187,7 @@ class Kubelet:
         if self.settings.data is None:
             return NoVolumes()
         settings = VolumeSettings(
-            around=self._downward_context,
+            context=self._downward_context,
             node=self.node,
             report=self._report_volume,
             is_network_own=isinstance(self.runtime, OwnNetwork),

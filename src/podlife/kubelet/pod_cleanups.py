@@ -23,13 +23,13 @@ from typing import TypeVar
 from podlife.errors import PodlifeError
 from podlife.kubelet.constants import HOUSEKEEPING_SECONDS
 from podlife.kubelet.interfaces import Probes
-from podlife.kubelet.kuberuntime.container_gc import ContainerGC
-from podlife.kubelet.pleg.generic import GenericPLEG
+from podlife.kubelet.kuberuntime import ContainerGC
+from podlife.kubelet.pleg import GenericPLEG
 from podlife.kubelet.pod import NodePod, RunningPod
 from podlife.kubelet.pod_fields import is_static
 from podlife.kubelet.pod_syncer import MirrorClient
 from podlife.kubelet.podworkers import KillOptions, PodUpdate, PodWorkers, Stage, UpdateType, full_name
-from podlife.kubelet.status.generate import StatusGenerator
+from podlife.kubelet.status import StatusGenerator
 from podlife.kubelet.sync_loop import SyncLoop
 
 log = logging.getLogger(__name__)

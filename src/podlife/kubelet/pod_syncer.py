@@ -13,23 +13,21 @@ from typing import Protocol
 
 from podlife.api.codec import Object
 from podlife.clock import Clock
-from podlife.kubelet.admission.admitter import Admitter
-from podlife.kubelet.admission.predicates import AdmissionFailure, rejected_status
+from podlife.kubelet.admission import AdmissionFailure, Admitter, rejected_status
 from podlife.kubelet.cleanup_queue import CleanupQueue
 from podlife.kubelet.due_queue import DueQueue
-from podlife.kubelet.envvars.downward_api import DownwardContext
+from podlife.kubelet.envvars import DownwardContext
 from podlife.kubelet.interfaces import ObjectCache, Probes, VolumeError, VolumeLimitError, Volumes
+from podlife.kubelet.kuberuntime import ContainerStartError, KubeRuntimeManager
 from podlife.kubelet.kuberuntime.compute_pod_actions import compute_pod_actions
-from podlife.kubelet.kuberuntime.manager import KubeRuntimeManager
-from podlife.kubelet.kuberuntime.start_container import ContainerStartError
 from podlife.kubelet.observed_pod import ObservedPod
-from podlife.kubelet.pleg.generic import GenericPLEG
+from podlife.kubelet.pleg import GenericPLEG
 from podlife.kubelet.pod import NodePod, RunningPod
 from podlife.kubelet.pod_events import PodEvents
 from podlife.kubelet.pod_fields import Pod, is_static, is_terminal_phase
 from podlife.kubelet.podworkers import BackoffError, StatusOverride, SyncResult, UpdateType
 from podlife.kubelet.runtime import ContainerRuntimeError, RuntimeUnavailableError
-from podlife.kubelet.status.generate import StatusGenerator, is_restart_under_way
+from podlife.kubelet.status import StatusGenerator, is_restart_under_way
 
 log = logging.getLogger(__name__)
 
@@ -98,7 +96,7 @@ class PodSyncer:
             return SyncResult(is_terminal=True)
         self._prober.add(pod)
         is_restarting = is_restart_under_way(pod, generated, observed)
-        actions = compute_pod_actions(pod, observed, self._prober.verdict, is_restarting_all=is_restarting)
+        actions = compute_pod_actions(pod, observed, self._prober.result, is_restarting_all=is_restarting)
         result = await self._kuberuntime.sync_pod(pod, observed, actions, self._context())
         if result.failures:
             await self._report_failures(pod)

@@ -11,19 +11,18 @@ import logging
 from collections.abc import Callable
 from typing import Any, ParamSpec
 
-from podlife.kubelet.admission.admitter import Admitter
-from podlife.kubelet.admission.predicates import AdmissionFailure, rejected_status
+from podlife.kubelet.admission import AdmissionFailure, Admitter, rejected_status
 from podlife.kubelet.cleanup_queue import CleanupQueue
 from podlife.kubelet.config.pod_source import PodSource
 from podlife.kubelet.due_queue import DueQueue
-from podlife.kubelet.pleg.events import PodLifecycleEvent, PodLifecycleEventType
+from podlife.kubelet.pleg import PodLifecycleEvent, PodLifecycleEventType
 from podlife.kubelet.pod import NodePod
 from podlife.kubelet.pod_events import PodEvents
 from podlife.kubelet.pod_fields import condition_of, is_mirror, is_terminal_phase
 from podlife.kubelet.pod_manager import PodManager
 from podlife.kubelet.podworkers import PodUpdate, PodWorkers, UpdateType
 from podlife.kubelet.prober.state import ProbeResult, ProbeType
-from podlife.kubelet.status.manager import StatusManager
+from podlife.kubelet.status import StatusManager
 
 log = logging.getLogger(__name__)
 

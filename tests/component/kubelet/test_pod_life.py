@@ -165,8 +165,8 @@ async def test_a_container_found_ill_is_started_again_and_its_readiness_is_told(
         container_id = shown["status"]["containerStatuses"][0]["containerID"].partition("://")[2]
         agent = world.agent
         assert agent is not None
-        agent.prober.set_verdict(ProbeType.READINESS, container_id, uid, ProbeResult.FAILURE)
-        agent.prober.set_verdict(ProbeType.LIVENESS, container_id, uid, ProbeResult.FAILURE)
+        agent.prober.set_result(ProbeType.READINESS, container_id, uid, ProbeResult.FAILURE)
+        agent.prober.set_result(ProbeType.LIVENESS, container_id, uid, ProbeResult.FAILURE)
         await world.until(lambda each: each["status"]["containerStatuses"][0]["restartCount"] == 1)
         told = [said for reason, said, _ in await world.events() if reason == "Killing"]
         assert told == ["Container main failed liveness probe, will be restarted"]

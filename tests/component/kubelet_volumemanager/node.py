@@ -20,14 +20,14 @@ class Node:
         self.root = root
         self.reports: list[str] = []
         settings = {"in_threads": False, "report": lambda _, text: self.reports.append(text), **settings}
-        self.references = ApiObjectCache(server.client, server.clock, jitter=lambda: 0.0)
+        self.objects = ApiObjectCache(server.client, server.clock, jitter=lambda: 0.0)
         self.volumes = VolumeManager(
-            server.client, self.references, server.clock, root, VolumeSettings(**settings)
+            server.client, self.objects, server.clock, root, VolumeSettings(**settings)
         )
 
     async def mount(self, wanted: Object) -> dict[str, Path]:
         """Where each volume is."""
-        self.references.register(wanted)
+        self.objects.register(wanted)
         await self.volumes.mount(wanted)
         container = wanted["spec"]["containers"][0]
         mounts = self.volumes.mounts(wanted, container)

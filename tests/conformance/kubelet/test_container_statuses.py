@@ -260,12 +260,12 @@ OK, BAD = ProbeResult.SUCCESS, ProbeResult.FAILURE
 
 
 def flags(
-    one: Object, state: str = "running", verdicts: Any = None, old: Object | None = None
+    one: Object, state: str = "running", results: Any = None, old: Object | None = None
 ) -> tuple[bool, bool]:
     of_pod = pod(one, status=old or {})
     known = instance("a", state, 0)
     status = pod_status(
-        seen(of_pod, known), of_pod["status"], lambda type_, id_: (verdicts or {}).get(type_), NODE
+        seen(of_pod, known), of_pod["status"], lambda type_, id_: (results or {}).get(type_), NODE
     )
     [found] = status["containerStatuses"]
     return found["started"], found["ready"]
@@ -288,8 +288,8 @@ PROBED = container(startupProbe={"exec": {}}, readinessProbe={"exec": {}})
         pytest.param(PROBED, "exited", {STARTUP: OK, READINESS: OK}, (False, False), id="PR-15 not running"),
     ],
 )
-def test_started_and_ready(one: Object, state: str, verdicts: Any, expected: tuple[bool, bool]) -> None:
-    assert flags(one, state, verdicts) == expected
+def test_started_and_ready(one: Object, state: str, results: Any, expected: tuple[bool, bool]) -> None:
+    assert flags(one, state, results) == expected
 
 
 @pytest.mark.parametrize(("code", "expected"), [(0, True), (1, False)])

@@ -68,7 +68,7 @@ async def test_a_probe_that_cannot_be_carried_out_is_tried_three_times_and_told_
                 "Liveness probe errored and resulted in unknown state: no such command in container a",
             )
         ]
-        assert here.probes.verdict(LIVENESS, "1") is OK
+        assert here.probes.result(LIVENESS, "1") is OK
         assert not here.probes.metrics.total
 
 
@@ -178,7 +178,7 @@ async def test_when_a_pod_is_to_end_no_container_of_it_is_found_ill_or_late() ->
         here.probes.stop_for_termination(deleting(of_pod))
         await at(100)
         assert len(here.events) == told
-        assert BAD not in {here.probes.verdict(LIVENESS, "1"), here.probes.verdict(STARTUP, "3")}
+        assert BAD not in {here.probes.result(LIVENESS, "1"), here.probes.result(STARTUP, "3")}
 
 
 @virtual_time
@@ -199,7 +199,7 @@ async def test_what_is_counted_of_probes() -> None:
             f'prober_probe_total{{{of_pod},pod_uid="u",probe_type="Readiness",result="successful"}} 2.0',
             f'prober_probe_duration_seconds_count{{{of_pod},probe_type="Readiness"}} 2.0',
         }
-        assert here.probes.verdict(READINESS, "1") is ProbeResult.SUCCESS
+        assert here.probes.result(READINESS, "1") is ProbeResult.SUCCESS
         here.probes.remove("u")
         assert (here.probes.metrics.total, here.probes.metrics.seconds) == ({}, {})
 

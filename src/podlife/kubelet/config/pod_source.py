@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from podlife.kubelet.admission.predicates import in_order_of_admission
+from podlife.kubelet.admission import in_order_of_admission
 from podlife.kubelet.pod import NodePod
 
 

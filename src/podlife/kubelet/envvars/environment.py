@@ -35,7 +35,7 @@ class EnvironmentSources:
     config_map: Reader = _nothing
     secret: Reader = _nothing
     services: Mapping[str, str] = field(default_factory=dict)
-    around: DownwardContext = field(default_factory=DownwardContext)
+    context: DownwardContext = field(default_factory=DownwardContext)
 
 
 def environment(pod: Pod, container: Container, sources: EnvironmentSources) -> dict[str, str]:
@@ -82,11 +82,11 @@ class _Maker:
 
     def _value_from(self, source: Mapping[str, Any]) -> str | None:
         """None for something optional that is not there."""
-        around = self._sources.around
+        context = self._sources.context
         if (ref := source.get("fieldRef")) is not None:
-            return field_value(self._pod, ref.get("fieldPath") or "", around)
+            return field_value(self._pod, ref.get("fieldPath") or "", context)
         if (ref := source.get("resourceFieldRef")) is not None:
-            return resource_value(self._pod, self._container, ref, around)
+            return resource_value(self._pod, self._container, ref, context)
         for kind, title in (("configMap", "ConfigMap"), ("secret", "Secret")):
             if (ref := source.get(f"{kind}KeyRef")) is None:
                 continue

@@ -13,10 +13,10 @@ from podlife.kubelet.prober.state import ProbeResult, ProbeType
 
 
 class NoProbes:
-    def verdict(self, type_: ProbeType, container_id: str) -> ProbeResult | None:
+    def result(self, type_: ProbeType, container_id: str) -> ProbeResult | None:
         return None
 
-    def set_verdict(self, type_: ProbeType, container_id: str, uid: str, result: ProbeResult) -> None:
+    def set_result(self, type_: ProbeType, container_id: str, uid: str, result: ProbeResult) -> None:
         """Nobody asks for it."""
 
     def add(self, pod: Pod) -> None:
@@ -38,7 +38,7 @@ class NoProbes:
 class HollowProbes(NoProbes):
     """A container that runs is well."""
 
-    def verdict(self, type_: ProbeType, container_id: str) -> ProbeResult | None:
+    def result(self, type_: ProbeType, container_id: str) -> ProbeResult | None:
         return ProbeResult.SUCCESS
 
 

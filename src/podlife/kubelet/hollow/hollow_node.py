@@ -20,7 +20,7 @@ from podlife.client.views import decode
 from podlife.clock import Clock
 from podlife.errors import NotFoundError
 from podlife.kubelet.core import KubeletCore
-from podlife.kubelet.kuberuntime.backoff import crash_loop_backoff
+from podlife.kubelet.kuberuntime import crash_loop_backoff
 from podlife.kubelet.no_volumes import NoVolumes
 from podlife.kubelet.node_status import (
     ClusterMembership,
@@ -34,8 +34,7 @@ from podlife.kubelet.pod import NodePod
 from podlife.kubelet.pod_events import EventRecorder
 from podlife.kubelet.pod_manager import PodManager
 from podlife.kubelet.runtimes.sim import SimRuntime, SimWorld
-from podlife.kubelet.status.api_client import ApiStatusClient
-from podlife.kubelet.status.manager import StatusManager
+from podlife.kubelet.status import ApiStatusClient, StatusManager
 
 from .fake_parts import (
     HollowHooks,

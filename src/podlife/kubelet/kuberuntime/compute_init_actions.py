@@ -18,7 +18,7 @@ from podlife.kubelet.pod_fields import (
     init_containers_of,
     is_sidecar,
 )
-from podlife.kubelet.prober.state import ProbeResult, ProbeType
+from podlife.kubelet.prober.state import ProbeLookup, ProbeResult, ProbeType
 from podlife.kubelet.restart_policy import restarts_on_failure, should_start
 from podlife.kubelet.runtime import ContainerState, ContainerStatus
 
@@ -50,12 +50,11 @@ class _Step:
 
 
 _NOTHING = _Step()
-Verdicts = Callable[[ProbeType, str], ProbeResult | None]
 HasChanged = Callable[[Container, ContainerStatus], bool]
 
 
 def compute_init_actions(
-    pod: Pod, observed: ObservedPod, verdicts: Verdicts, has_changed: HasChanged
+    pod: Pod, observed: ObservedPod, results: ProbeLookup, has_changed: HasChanged
 ) -> InitPlan:
     init = init_containers_of(pod)
     if not init:
@@ -72,7 +71,7 @@ def compute_init_actions(
             continue
         if is_past and not is_sidecar(container):
             continue
-        step = _step(pod, container, known, verdicts, has_changed)
+        step = _step(pod, container, known, results, has_changed)
         if step.ends_pod:
             return InitPlan(False, kill_pod=True, kill=tuple(kill))
         if step.is_done and place == len(init) - 1:
@@ -101,7 +100,7 @@ def _has_regular(pod: Pod, observed: ObservedPod) -> bool:
 
 
 def _step(
-    pod: Pod, container: Container, known: ContainerStatus, verdicts: Verdicts, has_changed: HasChanged
+    pod: Pod, container: Container, known: ContainerStatus, results: ProbeLookup, has_changed: HasChanged
 ) -> _Step:
     match known.state:
         case ContainerState.CREATED:
@@ -109,7 +108,7 @@ def _step(
         case ContainerState.RUNNING:
             if not is_sidecar(container):
                 return _NOTHING
-            return _running_sidecar(container, known, verdicts, has_changed)
+            return _running_sidecar(container, known, results, has_changed)
         case ContainerState.EXITED:
             return _exited(pod, container, known)
         case _:
@@ -128,20 +127,20 @@ def _exited(pod: Pod, container: Container, known: ContainerStatus) -> _Step:
 
 
 def _running_sidecar(
-    container: Container, known: ContainerStatus, verdicts: Verdicts, has_changed: HasChanged
+    container: Container, known: ContainerStatus, results: ProbeLookup, has_changed: HasChanged
 ) -> _Step:
     name = container["name"]
     if container.get("startupProbe"):
-        verdict = verdicts(ProbeType.STARTUP, known.id)
-        if verdict is ProbeResult.FAILURE:
+        result = results(ProbeType.STARTUP, known.id)
+        if result is ProbeResult.FAILURE:
             message = f"Init container {name} failed startup probe"
             return _Step(starts=True, kill=ToKill(known.id, name, message, KillReason.STARTUP_PROBE))
-        if verdict is not ProbeResult.SUCCESS:
+        if result is not ProbeResult.SUCCESS:
             return _NOTHING
     if has_changed(container, known):
         message = f"Init container {name} definition changed"
         return _Step(starts=True, is_done=True, kill=ToKill(known.id, name, message))
-    if container.get("livenessProbe") and verdicts(ProbeType.LIVENESS, known.id) is ProbeResult.FAILURE:
+    if container.get("livenessProbe") and results(ProbeType.LIVENESS, known.id) is ProbeResult.FAILURE:
         message = f"Init container {name} failed liveness probe"
         kill = ToKill(known.id, name, message, KillReason.LIVENESS_PROBE)
         return _Step(starts=True, is_done=True, kill=kill)

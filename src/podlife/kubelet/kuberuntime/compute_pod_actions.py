@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from podlife.kubelet.kuberuntime.compute_init_actions import InitPlan, ToKill, compute_init_actions
@@ -21,11 +20,10 @@ from podlife.kubelet.pod_fields import (
     containers_of,
     init_containers_of,
 )
-from podlife.kubelet.prober.state import ProbeResult, ProbeType
+from podlife.kubelet.prober.state import ProbeLookup, ProbeResult, ProbeType
 from podlife.kubelet.restart_policy import matching_action, restarts_on_failure, should_start
 from podlife.kubelet.runtime import ContainerState, ContainerStatus
 
-Verdicts = Callable[[ProbeType, str], ProbeResult | None]
 """What a probe says of the container with this ID; None when there is nothing yet."""
 
 _HASH = "io.kubernetes.container.hash"
@@ -67,7 +65,7 @@ def has_changed(container: Container, running: ContainerStatus) -> bool:
 
 
 def compute_pod_actions(
-    pod: Pod, observed: ObservedPod, verdicts: Verdicts, *, is_restarting_all: bool = False
+    pod: Pod, observed: ObservedPod, results: ProbeLookup, *, is_restarting_all: bool = False
 ) -> PodActions:
     need = sandbox_changed(pod, observed)
     if is_restarting_all:
@@ -81,7 +79,7 @@ def compute_pod_actions(
         for each in pod["spec"].get("ephemeralContainers") or ()
         if each["name"] not in observed.newest
     )
-    plan = compute_init_actions(pod, observed, verdicts, has_changed)
+    plan = compute_init_actions(pod, observed, results, has_changed)
     if plan.kill_pod or not plan.is_initialized:
         return PodActions(
             plan.kill_pod,
@@ -94,7 +92,7 @@ def compute_pod_actions(
     return _with_regular(
         pod,
         observed,
-        verdicts,
+        results,
         plan,
         PodActions(sandbox_id=need.sandbox_id, attempt=need.attempt, start_ephemeral=ephemeral),
     )
@@ -122,13 +120,13 @@ def _is_done(pod: Pod, container: Container, observed: ObservedPod) -> bool:
 
 
 def _with_regular(
-    pod: Pod, observed: ObservedPod, verdicts: Verdicts, plan: InitPlan, base: PodActions
+    pod: Pod, observed: ObservedPod, results: ProbeLookup, plan: InitPlan, base: PodActions
 ) -> PodActions:
     regular = _Regular()
     for container in containers_of(pod):
         newest = observed.newest.get(container["name"])
         if newest is not None and newest.state is ContainerState.RUNNING:
-            _look_at_running(pod, container, newest, verdicts, regular)
+            _look_at_running(pod, container, newest, results, regular)
         elif should_start(pod, container, newest):
             regular.start.append(container["name"])
             if newest is not None and newest.state is ContainerState.UNKNOWN:
@@ -148,16 +146,16 @@ def _with_regular(
 
 
 def _look_at_running(
-    pod: Pod, container: Container, running: ContainerStatus, verdicts: Verdicts, regular: _Regular
+    pod: Pod, container: Container, running: ContainerStatus, results: ProbeLookup, regular: _Regular
 ) -> None:
     name = container["name"]
     restarts, reason = restarts_on_failure(pod, container), KillReason.OTHER
     if has_changed(container, running):
         # Whatever the policy: what runs is not what is asked for (RS-11).
         message, restarts = f"Container {name} definition changed", True
-    elif verdicts(ProbeType.LIVENESS, running.id) is ProbeResult.FAILURE:
+    elif results(ProbeType.LIVENESS, running.id) is ProbeResult.FAILURE:
         message, reason = f"Container {name} failed liveness probe", KillReason.LIVENESS_PROBE
-    elif verdicts(ProbeType.STARTUP, running.id) is ProbeResult.FAILURE:
+    elif results(ProbeType.STARTUP, running.id) is ProbeResult.FAILURE:
         message, reason = f"Container {name} failed startup probe", KillReason.STARTUP_PROBE
     else:
         regular.kept += 1

@@ -14,9 +14,14 @@ from typing import Any
 from podlife.api.codec import Object
 from podlife.api.quantity import parse_nanos
 from podlife.errors import PodlifeError
-from podlife.kubelet.admission.sysctls import sysctls_of
-from podlife.kubelet.envvars.downward_api import ContainerConfigError, DownwardContext
-from podlife.kubelet.envvars.environment import EnvironmentSources, command_and_args, environment
+from podlife.kubelet.admission import sysctls_of
+from podlife.kubelet.envvars import (
+    ContainerConfigError,
+    DownwardContext,
+    EnvironmentSources,
+    command_and_args,
+)
+from podlife.kubelet.envvars.environment import environment
 from podlife.kubelet.interfaces import ObjectCache, VolumeError, Volumes
 from podlife.kubelet.kuberuntime.compute_pod_actions import spec_hash
 from podlife.kubelet.kuberuntime.labels import annotations_of, labels_of

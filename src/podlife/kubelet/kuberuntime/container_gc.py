@@ -15,7 +15,7 @@ from podlife.kubelet.constants import HOUSEKEEPING_SECONDS
 from podlife.kubelet.interfaces import Volumes
 from podlife.kubelet.kuberuntime.manager import KubeRuntimeManager
 from podlife.kubelet.observed_pod import ObservedPod
-from podlife.kubelet.pleg.pod_cache import PodCache
+from podlife.kubelet.pleg import PodCache
 from podlife.kubelet.pod_manager import PodManager
 from podlife.kubelet.podworkers import PodWorkers
 from podlife.kubelet.runtime import ContainerState

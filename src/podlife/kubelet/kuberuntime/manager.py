@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from podlife.aio import finish_despite_cancel
 from podlife.clock import Clock
-from podlife.kubelet.envvars.downward_api import DownwardContext
+from podlife.kubelet.envvars import DownwardContext
 from podlife.kubelet.interfaces import Hooks
 from podlife.kubelet.kuberuntime.backoff import Backoff
 from podlife.kubelet.kuberuntime.compute_pod_actions import PodActions

@@ -12,7 +12,7 @@ from datetime import datetime
 
 from podlife.aio import finish_despite_cancel
 from podlife.clock import Clock
-from podlife.kubelet.envvars.downward_api import ContainerConfigError, DownwardContext
+from podlife.kubelet.envvars import ContainerConfigError, DownwardContext
 from podlife.kubelet.interfaces import HookError, Hooks
 from podlife.kubelet.kuberuntime.backoff import (
     BACK_OFF,

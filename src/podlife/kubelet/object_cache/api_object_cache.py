@@ -14,7 +14,7 @@ from podlife.client import Client
 from podlife.client.refs import CONFIG_MAPS, SECRETS
 from podlife.clock import Clock
 from podlife.errors import PodlifeError
-from podlife.kubelet.envvars.services import service_variables
+from podlife.kubelet.envvars import service_variables
 from podlife.kubelet.object_cache.object_store import Key, ObjectStore
 from podlife.kubelet.object_cache.referenced_names import named_config_maps, named_secrets
 from podlife.kubelet.object_cache.service_lister import MASTER_NAMESPACE, MASTER_SERVICE, ServiceLister

@@ -47,19 +47,19 @@ class ProberManager:
         random: Callable[[], float] = random.random,
     ) -> None:
         self.metrics = ProbeMetrics()
-        self._verdicts = ProbeResults(on_change)
-        self._around = ProberContext(
-            runtime, statuses.status, self._verdicts, self.metrics, clock, recorder, agent_started
+        self._results = ProbeResults(on_change)
+        self._context = ProberContext(
+            runtime, statuses.status, self._results, self.metrics, clock, recorder, agent_started
         )
         self._random = random
         self._workers: dict[str, dict[_Name, ProberWorker]] = {}
         self._ending: set[str] = set()
 
-    def verdict(self, type_: ProbeType, container_id: str) -> ProbeResult | None:
-        return self._verdicts.get(type_, container_id)
+    def result(self, type_: ProbeType, container_id: str) -> ProbeResult | None:
+        return self._results.get(type_, container_id)
 
-    def set_verdict(self, type_: ProbeType, container_id: str, uid: str, result: ProbeResult) -> None:
-        self._verdicts.set(type_, container_id, uid, result)
+    def set_result(self, type_: ProbeType, container_id: str, uid: str, result: ProbeResult) -> None:
+        self._results.set(type_, container_id, uid, result)
 
     def add(self, pod: Pod) -> None:
         uid = pod["metadata"]["uid"]
@@ -70,7 +70,7 @@ class ProberManager:
         for container, type_ in probers_of(pod):
             name = (container["name"], type_)
             if name not in workers and name not in stopped:
-                self._start(ProberWorker(self._around, pod, container, type_, self._ended))
+                self._start(ProberWorker(self._context, pod, container, type_, self._ended))
 
     def status_changed(self, uid: str) -> None:
         """The pod's status was set: a readiness that is not given yet is asked for now, not after its period."""
@@ -92,10 +92,10 @@ class ProberManager:
         self._ending.discard(uid)
         for worker in list(self._workers.get(uid, {}).values()):
             self._ended(worker)
-        self._verdicts.drop_pod(uid)
+        self._results.drop_pod(uid)
 
     def keep_only(self, uids: Collection[str]) -> None:
-        for uid in {*self._workers, *self._ending, *self._verdicts.pods()}.difference(uids):
+        for uid in {*self._workers, *self._ending, *self._results.pods()}.difference(uids):
             self.remove(uid)
 
     async def close(self) -> None:
@@ -107,7 +107,7 @@ class ProberManager:
 
     def _start(self, worker: ProberWorker) -> None:
         self._workers.setdefault(worker.uid, {})[worker.container["name"], worker.type] = worker
-        age = (self._around.clock.now() - self._around.agent_started).total_seconds()
+        age = (self._context.clock.now() - self._context.agent_started).total_seconds()
         worker.start(first_delay_seconds(worker.period_seconds, age, self._random()))
 
     def _ended(self, worker: ProberWorker) -> None:

@@ -9,7 +9,7 @@ import enum
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from podlife.kubelet.envvars.expansion import expand
+from podlife.kubelet.envvars import expand
 from podlife.kubelet.pod_fields import (
     Container,
     Pod,

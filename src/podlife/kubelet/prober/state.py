@@ -8,7 +8,7 @@ the period, keeping the verdicts by container ID.
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -42,6 +42,10 @@ class ProbeResult(enum.Enum):
     SUCCESS = "success"
     FAILURE = "failure"
     UNKNOWN = "unknown"
+
+
+# The result that counts for a container, by the runtime's own ID; None before the first.
+ProbeLookup = Callable[[ProbeType, str], ProbeResult | None]
 
 
 class Next(enum.Enum):
@@ -86,7 +90,7 @@ class Decision:
     next: Next
     state: ProberState
     # What the verdict is from now on; None where it stays.
-    verdict: ProbeResult | None = None
+    result: ProbeResult | None = None
     forget: str = ""
 
 
@@ -120,14 +124,14 @@ class Prober:
         shown = self._shown(status)
         if shown is None:
             return Decision(Next.WAIT, state)
-        verdict, forget = None, ""
+        result, forget = None, ""
         container_id = bare_id(shown["containerID"])
         if container_id != state.container_id:
             forget = state.container_id
-            verdict = self._first_verdict(shown)
+            result = self._first_result(shown)
             state = replace(state, container_id=container_id, is_on_hold=False)
         if state.is_on_hold:
-            return Decision(Next.WAIT, state, verdict, forget)
+            return Decision(Next.WAIT, state, result, forget)
         kind, container_state = state_of(shown)
         if kind != "running":
             goes_on = kind != "terminated" or self._may_return(pod, status, exit_code(container_state))
@@ -138,7 +142,7 @@ class Prober:
         is_due = self._is_after_delay(container_state, now) and (
             bool(shown.get("started")) is not (self._type is ProbeType.STARTUP)
         )
-        return Decision(Next.RUN if is_due else Next.WAIT, state, verdict, forget)
+        return Decision(Next.RUN if is_due else Next.WAIT, state, result, forget)
 
     def take(self, state: ProberState, result: ProbeResult | None) -> Decision:
         """What a probe found; None for one that could not be carried out, which changes nothing (PR-11)."""
@@ -164,7 +168,7 @@ class Prober:
                 return found
         return None
 
-    def _first_verdict(self, shown: Mapping[str, Any]) -> ProbeResult | None:
+    def _first_result(self, shown: Mapping[str, Any]) -> ProbeResult | None:
         """Of a container that was not seen before. One that ran before the agent keeps what its status says (PR-17)."""
         kind, running = state_of(shown)
         began = running.get("startedAt") if kind == "running" else None

@@ -40,7 +40,7 @@ class ProberContext:
 
     runtime: Runtime
     status: Callable[[str], dict[str, Any] | None]
-    verdicts: ProbeResults
+    results: ProbeResults
     metrics: ProbeMetrics
     clock: Clock
     recorder: EventRecorder
@@ -52,7 +52,7 @@ class ProberWorker:
 
     def __init__(
         self,
-        around: ProberContext,
+        context: ProberContext,
         pod: Pod,
         container: Container,
         type_: ProbeType,
@@ -63,12 +63,12 @@ class ProberWorker:
         self.container = container
         self.type = type_
         self.task: asyncio.Task[None] | None = None
-        self._around = around
+        self._context = context
         self._on_end = on_end
-        self._prober = Prober(pod, container, type_, around.agent_started)
+        self._prober = Prober(pod, container, type_, context.agent_started)
         self._state = ProberState()
         self._spec = probe_spec(container, type_)
-        self._rhythm = Ticker(self._spec["periodSeconds"], self._look)
+        self._ticker = Ticker(self._spec["periodSeconds"], self._look)
         self._is_stopped = False
         self._is_due_again = False
         metadata = pod["metadata"]
@@ -80,30 +80,30 @@ class ProberWorker:
     @property
     def is_content(self) -> bool:
         """It has found the container well, and nothing else since."""
-        verdict = self._around.verdicts.get(self.type, self._state.container_id)
-        return verdict is ProbeResult.SUCCESS
+        result = self._context.results.get(self.type, self._state.container_id)
+        return result is ProbeResult.SUCCESS
 
     @property
     def period_seconds(self) -> int:
         return self._spec["periodSeconds"]
 
     def start(self, delay_seconds: float) -> None:
-        self._rhythm.start(delay_seconds)
+        self._ticker.start(delay_seconds)
 
     def look_now(self) -> None:
         """While a question is under way: as soon as it is answered, for it may have been of a container before."""
         if self.task is not None:
             self._is_due_again = True
         elif not self._is_stopped:
-            self._rhythm.restart()
+            self._ticker.restart()
 
     def stop(self) -> None:
         """A question under way is broken off."""
         self._is_stopped = True
-        self._rhythm.stop()
+        self._ticker.stop()
         if self.task is not None:
             self.task.cancel()
-        self._around.metrics.forget(self._labels)
+        self._context.metrics.forget(self._labels)
 
     def _look(self) -> None:
         if self.task is not None:
@@ -113,12 +113,12 @@ class ProberWorker:
         except Exception:
             # A prober that ends leaves its container unwatched, and says nothing.
             log.exception("probe %s of %s cannot be decided", self.type.value, self._name)
-            self._rhythm.go_on()
+            self._ticker.go_on()
 
     def _decide(self) -> None:
-        around = self._around
-        status = around.status(self.uid)
-        decision = self._prober.decide(self._state, self.pod, status, around.clock.now())
+        context = self._context
+        status = context.status(self.uid)
+        decision = self._prober.decide(self._state, self.pod, status, context.clock.now())
         self._apply(decision)
         if self._is_stopped:
             # Whoever was told of the verdict has ended this prober.
@@ -132,7 +132,7 @@ class ProberWorker:
             )
             self.task.add_done_callback(self._asked)
         else:
-            self._rhythm.go_on()
+            self._ticker.go_on()
 
     async def _ask(self, pod_ip: str) -> None:
         began = asyncio.get_running_loop().time()
@@ -140,17 +140,17 @@ class ProberWorker:
         container_id = self._state.container_id
         seconds = self._spec["timeoutSeconds"]
         question = ProbeRequest(spec, self.pod, self.container, container_id, pod_ip, seconds)
-        answer = await run_probe(self._around.runtime, question)
+        answer = await run_probe(self._context.runtime, question)
         told = probe_event(self.type, answer.outcome, answer.output, answer.error)
         if told is not None:
             regarding = container_reference(self.pod, self.container)
             message = told.message.replace(container_id, self.container["name"])
-            self._around.recorder.event(regarding, "Warning", told.reason, message)
+            self._context.recorder.event(regarding, "Warning", told.reason, message)
         if answer.error:
             return
         result = result_of(answer.outcome)
         took = asyncio.get_running_loop().time() - began
-        self._around.metrics.count(self._labels, result, took)
+        self._context.metrics.count(self._labels, result, took)
         self._apply(self._prober.take(self._state, result))
 
     def _asked(self, task: asyncio.Task[None]) -> None:
@@ -159,17 +159,17 @@ class ProberWorker:
             return
         if self._is_due_again:
             self._is_due_again = False
-            self._rhythm.restart()
+            self._ticker.restart()
         else:
-            self._rhythm.go_on()
+            self._ticker.go_on()
 
     def _apply(self, decision: Decision) -> None:
         self._state = decision.state
-        verdicts = self._around.verdicts
+        results = self._context.results
         if decision.forget:
-            verdicts.drop(self.type, decision.forget, self.uid)
-        if decision.verdict is not None:
-            verdicts.set(self.type, decision.state.container_id, self.uid, decision.verdict)
+            results.drop(self.type, decision.forget, self.uid)
+        if decision.result is not None:
+            results.set(self.type, decision.state.container_id, self.uid, decision.result)
 
     def _failed(self, failure: BaseException) -> None:
         log.error("probe %s of %s: %r", self.type.value, self._name, failure, exc_info=failure)

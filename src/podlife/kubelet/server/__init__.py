@@ -1,13 +1,13 @@
-"""The node's own HTTPS endpoint, as a kubelet has one: logs, exec, pods, health, metrics.
+"""The kubelet's HTTPS server: logs, exec, pods, health, metrics.
 
     access = ApiAccess(client, "n1")
     node = ServedNode("n1", pods, runtime, clock, registry)
     certificate = CertificateSettings("n1", folder, names=addresses, client_authority=connection.certificate_authority)
-    endpoint = KubeletServer(node, access, ServerSettings(certificate), signing=ClusterSigning(client), clock=clock)
-    group.create_task(endpoint.run())
-    await endpoint.ready.wait()  # then endpoint.port goes into the node's status
+    server = KubeletServer(node, access, ServerSettings(certificate), signing=ClusterSigning(client), clock=clock)
+    group.create_task(server.run())
+    await server.ready.wait()  # then server.port goes into the node's status
 
-What the endpoint asks of the agent is `ServedPods`; everything else it takes from the runtime and the API server.
+The server asks the kubelet for its pods (`ServedPods`), and takes everything else from the runtime and the API server.
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ from datetime import datetime
 from typing import Any
 
 from podlife.api.codec import Object, format_time
+from podlife.kubelet.kuberuntime import StartFailure
 from podlife.kubelet.kuberuntime.labels import resources_at_start
-from podlife.kubelet.kuberuntime.reason_cache import StartFailure
 from podlife.kubelet.kuberuntime.termination_message import terminated_message
 from podlife.kubelet.observed_pod import ObservedPod
 from podlife.kubelet.pod_fields import (

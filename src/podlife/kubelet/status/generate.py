@@ -9,8 +9,7 @@ from typing import Any
 from podlife.api.codec import Object, parse_time
 from podlife.clock import Clock, add_seconds
 from podlife.kubelet.interfaces import Probes
-from podlife.kubelet.kuberuntime.log_directory import LogDirectory
-from podlife.kubelet.kuberuntime.reason_cache import ReasonCache
+from podlife.kubelet.kuberuntime import LogDirectory, ReasonCache
 from podlife.kubelet.kuberuntime.termination_message import is_log_needed
 from podlife.kubelet.observed_pod import ObservedPod
 from podlife.kubelet.pod_events import PodEvents
@@ -83,7 +82,7 @@ class StatusGenerator:
             is_restarting,
             _ends_of_logs(pod, observed),
         )
-        status = pod_status(seen, old, self._prober.verdict, self._node, is_terminal=is_terminal)
+        status = pod_status(seen, old, self._prober.result, self._node, is_terminal=is_terminal)
         if is_restarting and not _has_any_container(pod, observed):
             # All that was to go has gone: from here on the pod starts as any other.
             condition = all_containers_restarting(pod, status["phase"], is_restarting=False)

@@ -20,11 +20,12 @@ from podlife.kubelet.pod_fields import (
     init_containers_of,
     is_terminal_phase,
 )
+from podlife.kubelet.prober.state import ProbeLookup
 from podlife.kubelet.restart_policy import could_restart_all
 from podlife.kubelet.status import conditions
 from podlife.kubelet.status.container_statuses import PodObservation, container_statuses
 from podlife.kubelet.status.phase import phase_of
-from podlife.kubelet.status.readiness import ProbeLookup, with_flags
+from podlife.kubelet.status.readiness import with_flags
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ class NodeFacts:
 def pod_status(
     seen: PodObservation,
     old: Mapping[str, Any],
-    verdicts: ProbeLookup,
+    results: ProbeLookup,
     node: NodeFacts,
     *,
     is_terminal: bool = False,
@@ -56,7 +57,7 @@ def pod_status(
     )
     found = phase_of(pod, statuses, is_terminal=is_terminal, is_initialized=is_initialized)
     status.update(_phase(pod, old, found))
-    status = with_flags(pod, status, verdicts, node.agent_started)
+    status = with_flags(pod, status, results, node.agent_started)
     status["conditions"] = _conditions(seen, old, status)
     status.update(_addresses(seen, old, node))
     return {key: value for key, value in status.items() if value}

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from podlife.kubelet.envvars.downward_api import ContainerConfigError
-from podlife.kubelet.envvars.expansion import expand
+from podlife.kubelet.envvars import ContainerConfigError, expand
 from podlife.kubelet.pod_fields import Container
 from podlife.kubelet.runtime import Mount
 from podlife.kubelet.volumemanager.layout import Layout, SetUpError

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from podlife.api.pod_requests import amount
-from podlife.kubelet.envvars.downward_api import DownwardContext
+from podlife.kubelet.envvars import DownwardContext
 from podlife.kubelet.pod_fields import Pod, containers_of
 from podlife.kubelet.volumemanager import mount as kernel
 from podlife.kubelet.volumemanager.layout import SetUpError
@@ -46,9 +46,9 @@ def make_in_memory(path: Path, group: int | None, size_bytes: int | None) -> Non
         make_folder(path, group)
 
 
-def memory_size(source: Mapping[str, Any], pod: Pod, around: DownwardContext) -> int | None:
+def memory_size(source: Mapping[str, Any], pod: Pod, context: DownwardContext) -> int | None:
     """The least of what the volume, the pod and the node allow; None is the kernel's own bound."""
-    bounds = [source.get("sizeLimit"), around.allocatable.get("memory")]
+    bounds = [source.get("sizeLimit"), context.allocatable.get("memory")]
     try:
         sizes = [amount("memory", str(each)) for each in bounds if each is not None]
         sizes += [] if (limit := _pod_memory_limit(pod)) is None else [limit]

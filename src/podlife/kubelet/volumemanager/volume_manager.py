@@ -18,8 +18,8 @@ from podlife.api.codec import Object
 from podlife.client import Client
 from podlife.clock import Clock
 from podlife.errors import PodlifeError
-from podlife.kubelet.envvars.downward_api import DownwardContext
-from podlife.kubelet.envvars.environment import EnvironmentSources, environment
+from podlife.kubelet.envvars import DownwardContext, EnvironmentSources
+from podlife.kubelet.envvars.environment import environment
 from podlife.kubelet.interfaces import ObjectCache, VolumeError
 from podlife.kubelet.object_cache.referenced_names import named_config_maps, named_secrets
 from podlife.kubelet.pod_fields import (
@@ -64,7 +64,7 @@ class VolumeSettings:
     """What the agent tells its volumes: what a pod does not say itself, the Node as it is known, and whom to tell of a
     volume that is ready and could not be brought up to date (a FailedMount event)."""
 
-    around: Callable[[Pod], DownwardContext] = context_of_status
+    context: Callable[[Pod], DownwardContext] = context_of_status
     node: Callable[[], Object | None] = lambda: None
     report: Callable[[Pod, str], None] = _log
     # A thread would not keep virtual time from passing.
@@ -84,16 +84,16 @@ class VolumeManager:
     def __init__(
         self,
         client: Client,
-        references: ObjectCache,
+        objects: ObjectCache,
         clock: Clock,
         root: Path,
         settings: VolumeSettings | None = None,
     ) -> None:
         self._settings = settings = settings or VolumeSettings()
-        self._references = references
+        self._objects = objects
         self._layout = Layout(root)
         claims = Claims(client, settings.node)
-        self._steps = VolumeSetups(self._layout, claims, references, clock, settings.around)
+        self._steps = VolumeSetups(self._layout, claims, objects, clock, settings.context)
         self._turns = PodLocks(in_threads=settings.in_threads)
         self._pods: dict[str, _Mounted] = {}
 
@@ -123,9 +123,9 @@ class VolumeManager:
         mounted = self._pods.get(uid) or _Mounted()
         env: Mapping[str, str] = {}
         if has_expressions(container):
-            known, around = mounted.sources, self._settings.around(pod)
+            known, context = mounted.sources, self._settings.context(pod)
             env = environment(
-                pod, container, EnvironmentSources(known.config_map, known.secret, known.services, around)
+                pod, container, EnvironmentSources(known.config_map, known.secret, known.services, context)
             )
         return container_mounts(self._layout, uid, container, mounted.shown, env)
 
@@ -189,7 +189,7 @@ class VolumeManager:
         if not containers:
             return EnvironmentSources()
         only_these: Pod = {"spec": {"containers": containers}}
-        namespace, read = str(pod["metadata"]["namespace"]), self._references
+        namespace, read = str(pod["metadata"]["namespace"]), self._objects
         try:
             config_maps = {
                 name: await read.config_map(namespace, name) for name in named_config_maps(only_these)

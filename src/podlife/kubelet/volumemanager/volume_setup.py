@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from podlife.clock import Clock
-from podlife.kubelet.envvars.downward_api import DownwardContext
+from podlife.kubelet.envvars import DownwardContext
 from podlife.kubelet.interfaces import ObjectCache, VolumeError
 from podlife.kubelet.pod_fields import Pod
 from podlife.kubelet.volumemanager import atomic_writer
@@ -42,9 +42,9 @@ class VolumeSetup:
 class VolumeSetups:
     layout: Layout
     claims: Claims
-    references: ObjectCache
+    objects: ObjectCache
     clock: Clock
-    around: Callable[[Pod], DownwardContext]
+    context: Callable[[Pod], DownwardContext]
 
     async def prepare(self, pod: Pod, volume: Volume, *, is_ready: bool) -> VolumeSetup:
         """`is_ready` is a volume that was set up before: what is the node's is not checked again. Raises
@@ -67,7 +67,7 @@ class VolumeSetups:
         )
 
     async def _shows_objects(self, pod: Pod, name: str, kind: str, source: Mapping[str, Any]) -> VolumeSetup:
-        payload = await files_of(kind, source, pod, self.references, self.around(pod))
+        payload = await files_of(kind, source, pod, self.objects, self.context(pod))
         uid = str(pod["metadata"]["uid"])
         path = self.layout.volume(uid, SHOWS_OBJECTS[kind], name)
         group, inside, now = fs_group_of(pod), mounted_inside(pod, name), self.clock.now()
@@ -86,7 +86,7 @@ class VolumeSetups:
         medium, group = str(source.get("medium") or ""), fs_group_of(pod)
         if medium not in ("", "Memory"):
             raise SetUpError(f'unknown storage medium "{medium}": this node has "" and "Memory"')
-        size = memory_size(source, pod, self.around(pod)) if medium else None
+        size = memory_size(source, pod, self.context(pod)) if medium else None
 
         def set_up() -> None:
             self.layout.make_parents(path)
