@@ -1,7 +1,7 @@
-"""What the core of the agent asks of its parts: volumes, hooks, probes, and the objects that pods refer to.
+"""What the kubelet's core needs of its parts: volumes, hooks, probes, and the objects that pods refer to.
 
-Each part has a package of its own and knows nothing of the core; the agent puts them together. All take pods as plain
-API objects. What is asked for again has been done once: every call may be repeated.
+Each part has a package of its own and does not know the core. All take pods as plain API objects, and every call may be
+repeated.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class HookError(PodlifeError):
 
 
 class ObjectCache(Protocol):
-    """Config maps, secrets and services that pods of the node refer to, as new as the agent cares for. None is an
+    """Config maps, secrets and services that pods of the node refer to, as new as the kubelet cares for. None is an
     object that there is not; whatever else went wrong is raised as the client's error."""
 
     async def config_map(self, namespace: str, name: str) -> Object | None: ...
@@ -46,7 +46,7 @@ class ObjectCache(Protocol):
         ...
 
     def register(self, pod: Pod) -> None:
-        """A pod came or changed: what it refers to is asked for anew."""
+        """A pod came or changed: what it refers to is asked for again."""
 
     def unregister(self, uid: str) -> None: ...
 
@@ -68,7 +68,7 @@ class Volumes(Protocol):
         """Leave nothing of the pod's volumes behind; what belongs to the node (hostPath) is not touched."""
 
     def mounted(self) -> Collection[str]:
-        """UIDs of which there is something on the disk, also from before the agent was started."""
+        """UIDs of which there is something on the disk, also from before the kubelet was started."""
         ...
 
 

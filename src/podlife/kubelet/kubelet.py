@@ -133,7 +133,7 @@ class Kubelet:
 
     async def run(self) -> None:
         """Run until cancelled, which ends no pod. Raises what ends it: a runtime that cannot be opened, a port that is
-        in use, another agent under the node's name (`NameInUseError`), at the start another cluster than the one that
+        in use, another kubelet under the node's name (`NameInUseError`), at the start another cluster than the one that
         the node has joined (`AnotherClusterError`)."""
         try:
             async with self.runtime, asyncio.TaskGroup() as group:

@@ -1,4 +1,4 @@
-"""What an event about a pod, or one of its containers, regards."""
+"""References that events about a pod or one of its containers carry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a runtime knows of one pod, in the order in which rules look at it: the newest first."""
+"""What the runtime has of one pod, the newest first."""
 
 from __future__ import annotations
 

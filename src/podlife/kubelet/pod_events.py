@@ -1,4 +1,4 @@
-"""Events about pods and their containers, as a kubelet words them."""
+"""Events about pods and their containers, in the kubelet's words."""
 
 from __future__ import annotations
 

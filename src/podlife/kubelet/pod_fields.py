@@ -1,4 +1,4 @@
-"""Reading pods and their statuses: the questions that every rule asks of plain API objects."""
+"""Fields of plain pod objects and their statuses that every rule reads."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The pods that a node should have, from wherever they come: the API server, or files of the node itself.
+"""The pods that a node should have, from the API server or from manifest files.
 
-A static pod is known by the UID that its file gives it; its mirror at the API server has one of its own and the same
-name. Kept here is what is wanted; what has become of it the workers know.
+A static pod is known by the UID that its file gives it; its mirror at the API server has another UID and the same name.
+What has become of a pod is left to the pod workers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a node's agent is told about itself."""
+"""Settings of a kubelet."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ class SyncLoop:
         if refused is not None:
             self._events.pod(pod, refused.reason, refused.message, is_warning=True)
             self._status.set_status(pod, rejected_status(refused))
-            # An agent before may have started it.
+            # A kubelet before may have started it.
             self.cleanups.add(uid)
             return False
         self._update(UpdateType.CREATE, pod)
@@ -193,11 +193,11 @@ class SyncLoop:
 
 
 def _handle(uid: str, handler: Callable[Q, object], *arguments: Q.args, **options: Q.kwargs) -> None:
-    """What goes wrong with one pod must not end the agent of the others."""
+    """What goes wrong with one pod must not end the kubelet of the others."""
     try:
         handler(*arguments, **options)
     except Exception:
-        log.exception("pod %s could not be handled", uid)
+        log.exception("update of pod %s failed", uid)
 
 
 def _is_to_be_looked_at(old: NodePod, new: NodePod) -> bool:

@@ -1,8 +1,8 @@
-"""Follows the pods that the API server has given to a node, and puts them into a source.
+"""Watches the pods that are bound to the node, and puts them into a source.
 
-A node has few pods: after every interruption they are listed again, so that nothing is missed. A list is believed only
-once it is confirmed that the server is that of the node's cluster. It never gives up: pods run on while their server is
-away.
+A node has few pods: after every interruption they are listed again, so that nothing is missed. A list is trusted only
+once the server is confirmed to be that of the node's cluster. It never gives up: pods keep running while the server is
+unreachable.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What of a pod's spec only the API server could give: a pod that comes from a file must do without. Pure."""
+"""References in a pod spec that only the API server can resolve: a static pod must not have them. Pure."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The pods of a node that come from files in a folder: told of whenever they are others than before.
+"""Static pods from a directory of manifest files: reports them whenever they change.
 
-The kernel says when something in the folder changes; a slow look beside it is for file systems that do not, and for a
-folder that is made only later.
+The kernel reports changes of the directory; a slow poll beside it serves file systems that do not, and a directory that
+is created later.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class FileSource:
         check: Callable[[Object], Sequence[str]] = _no_check,
         report: Callable[[str], None] | None = None,
     ) -> None:
-        # The name of the file is part of what a pod is: it must not depend on where the agent was started.
+        # The name of the file is part of what a pod is: it must not depend on where the kubelet was started.
         self._folder = folder.absolute()
         self._clock = clock
         self._manifests = ManifestDirectory(
@@ -79,7 +79,7 @@ class FileSource:
         try:
             watch.open()
         except OSError as error:
-            log.warning("%s; looked at every %g s instead", error, _LOOK_SECONDS)
+            log.warning("%s; polling every %g s instead", error, _LOOK_SECONDS)
         else:
             self._watch = watch
         self._watched = (found.st_dev, found.st_ino)

@@ -1,7 +1,7 @@
-"""The pods that the files of one folder stand for, now and at every later look.
+"""The static pods in the files of one directory, now and at every later read.
 
 A file is read when it is new or has changed. One that cannot be used is reported once, with its name and the reason,
-and concerns no other; a pod that it stood for before goes on as it was until the file is put right or taken away.
+and does not affect others; the pod that it held before keeps running until the file is fixed or removed.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Mirror pods: what the API server shows of pods that come from files, so that everybody can see them.
+"""Mirror pods: how static pods are shown at the API server.
 
-A mirror carries the digest of the pod that it mirrors; one that mirrors another pod, or is being deleted, is replaced.
-It is owned by the node, and is not made while there is no node to own it. Only a pod that was looked at is deleted: by
-its UID. Nothing here fails the pod itself: what goes wrong is logged, once per reason, and tried when asked again.
+A mirror carries the digest of its static pod; one of another digest, or one that is being deleted, is replaced. It is
+owned by the node, and not created while there is no Node to own it. Only a pod that was read is deleted, by UID. No
+error here fails the static pod: it is logged once per reason, and the next call tries again.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""What stands in for the parts of an agent that a simulated node has no use for: nobody reads its volumes, nothing
-answers its probes, and its hooks have nothing to run. Each does as if all went well."""
+"""Fakes for what a hollow node does not need: no volumes are read, probes succeed, hooks do nothing but sleep."""
 
 from __future__ import annotations
 

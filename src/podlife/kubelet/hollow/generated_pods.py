@@ -1,7 +1,7 @@
-"""Pods that a simulation makes itself, spread over its nodes and bound when they are created, and their removal.
+"""Pods that a simulation creates itself, bound to its nodes when they are created, and their removal.
 
-They carry the name of their run, so that what was made is found and taken away however the run ended; nothing else is
-touched, and every delete names the UID it means.
+They carry the name of their run, so they are found and deleted however the run ended; nothing else is touched, and
+every delete carries a UID precondition.
 """
 
 from __future__ import annotations

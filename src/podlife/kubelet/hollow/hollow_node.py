@@ -1,8 +1,8 @@
-"""One simulated node: its machine, and the agent on it, which can be silent for a while.
+"""One hollow node: its simulated machine, and the kubelet on it, which can be silenced for a while.
 
-The agent is the real one (`pods.core`, `node`), with a runtime that pretends and stand-ins for what would cost much
-and show nothing. Pods and the node's own object are handed in by the fleet, which watches for all its nodes at once.
-A status is patched from the pod as the watch has it: no node asks the server what it was told a moment ago.
+The kubelet is the real one (`core`, `node_status`), with a simulated runtime and fakes for what would be costly and
+show nothing. Pods and the Node object are handed in by `HollowNodes`, which watches for all nodes at once. A status is
+patched against the pod as the watch has it: no node reads from the server what it wrote a moment ago.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _SETTLE_SECONDS = 2.0
 
 @dataclass(frozen=True, slots=True)
 class SharedParts:
-    """What all nodes of a fleet have in common. In the line `heartbeats` stands what nodes tell of themselves."""
+    """What all hollow nodes share. `heartbeats` limits the requests about the nodes themselves."""
 
     client: Client
     clock: Clock
@@ -101,7 +101,7 @@ class _WatchedPods(ApiStatusClient):
 
 
 class _HollowKubelet:
-    """One run of a node's agent."""
+    """One run of a node's kubelet."""
 
     def __init__(
         self, shared: SharedParts, world: SimWorld, settings: NodeSettings, facts: MachineFacts
@@ -164,7 +164,7 @@ class _HollowKubelet:
 
 
 class HollowNode:
-    """Constructing one starts nothing. What is put while its agent is silent the next agent finds."""
+    """Constructing one starts nothing. What is put while its kubelet is silent the next kubelet finds."""
 
     def __init__(self, shared: SharedParts, settings: NodeSettings, facts: MachineFacts) -> None:
         self.settings = settings
@@ -189,7 +189,7 @@ class HollowNode:
 
     @property
     def is_ready(self) -> bool:
-        """Registered, with its agent at work."""
+        """Registered, with its kubelet at work."""
         return self._agent is not None and self._agent.reporter.registered.is_set()
 
     @property
@@ -200,7 +200,7 @@ class HollowNode:
         return "" if self.node is None else str(self.node["metadata"]["uid"])
 
     def start(self, group: asyncio.TaskGroup) -> None:
-        """Put an agent to work, which goes on with what is there."""
+        """Put a kubelet to work, which goes on with what is there."""
         facts = replace(self._facts, boot_id=f"{self.name}-{self._boots}")
         self._agent = _HollowKubelet(self._shared, self._world, self.settings, facts)
         if self.node is not None:
@@ -212,7 +212,7 @@ class HollowNode:
         self._task = group.create_task(self._agent.run(), name=f"agent of node {self.name}")
 
     async def stop(self, *, is_machine: bool = False) -> None:
-        """Silence its agent; with the machine everything that runs on it ends as well."""
+        """Silence its kubelet; with the machine everything that runs on it ends as well."""
         task, self._task, self._agent = self._task, None, None
         if task is not None:
             await cancel_and_wait(task, seconds=_STOP_SECONDS)
@@ -220,7 +220,7 @@ class HollowNode:
             self._boots += 1
             self._world.switch_off()
 
-    # What the fleet's watches bring
+    # From the shared watches
 
     def put_pod(self, pod: NodePod) -> None:
         self._pods[pod.uid] = pod

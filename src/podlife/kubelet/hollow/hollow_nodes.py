@@ -1,11 +1,11 @@
-"""Thousands of simulated nodes in one process: one watch for the pods of all, one line to the server, and a scenario.
+"""Thousands of hollow nodes in one process: one watch for the pods of all, one rate limit, and a scenario.
 
-    fleet = HollowNodes(client, HollowSettings(nodes=1000), SystemClock(), scenario)
-    ... await fleet.run() ...
-    fleet.tally
+    nodes = HollowNodes(client, HollowSettings(nodes=1000), SystemClock(), scenario)
+    ... await nodes.run() ...
+    nodes.tally
 
-Each node is a whole agent of its own; what they share is what would cost each of them a connection. When it is
-cancelled nothing that is on the server is taken away: that is for whoever started it.
+Each node is a whole kubelet; they share what would cost each of them a connection. When `run` is cancelled nothing is
+removed from the server: that is left to the caller.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _GIB = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class HollowSettings:
-    """Nodes are named after the fleet: sim-0, sim-1 …"""
+    """Nodes are named after `name`: sim-0, sim-1 …"""
 
     nodes: int
     name: str = "sim"
@@ -53,7 +53,7 @@ class HollowSettings:
     tells_events: bool = False
     # Off, a pod that is deleted goes without telling first how it ended: one request less for each.
     tells_ends: bool = True
-    # Where the identity of its agents is kept; without it a new process is another fleet.
+    # Where the identity of its kubelets is kept; without it a new process is another set of nodes.
     data: Path | None = None
 
 
@@ -110,8 +110,8 @@ class HollowNodes:
         async with asyncio.TaskGroup() as group:
             if self._recorder is not None:
                 group.create_task(self._recorder.run(), name="events")
-            group.create_task(self._pod_feed.run(), name="pods of the fleet")
-            group.create_task(self._node_feed.run(), name="nodes of the fleet")
+            group.create_task(self._pod_feed.run(), name="pods of hollow nodes")
+            group.create_task(self._node_feed.run(), name="hollow nodes")
             group.create_task(self._complete(), name="first list of pods")
             for node in self.nodes.values():
                 node.start(group)

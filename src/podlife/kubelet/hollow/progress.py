@@ -1,4 +1,4 @@
-"""What has become of the pods of a fleet so far: how many are in which phase, and how long they took to run."""
+"""Counts what became of the pods of hollow nodes: how many are in each phase, and how long they took to run."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What happens in a simulation, as a scenario says it: how pods behave, what images do, when nodes are away.
+"""A simulation's scenario: how pods behave, what images do, when nodes are away.
 
-Data alone, and what chance makes of it. Chance is the scenario's seed together with the name of whom it is about: the
-same scenario for the same names gives the same story, however many others there are and in whatever order they come.
+Data, and the random choices made from it. The seed of a choice is the scenario's seed with the name of its subject: the
+same scenario for the same names gives the same run, whatever other pods there are and in whatever order they come.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class ImageRule:
 @dataclass(frozen=True, slots=True)
 class Outage:
     """A node is away from one moment to another, in seconds of the simulation; None is for good. A machine that is
-    off has lost what ran on it; otherwise only its agent is silent."""
+    off has lost what ran on it; otherwise only its kubelet is silent."""
 
     begin: float
     end: float | None

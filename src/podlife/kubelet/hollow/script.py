@@ -1,4 +1,4 @@
-"""From a scenario, and from what pods say of themselves, to what each simulated container does."""
+"""Turns a scenario, and the annotations of pods, into what each simulated container does."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""One watch for many: follows a resource for as long as the fleet lives, and tells of every object that comes or goes.
+"""One watch of a resource for all hollow nodes: reports every object that is added, changed or deleted.
 
-After an interruption it goes on where it was; where the server no longer knows that place it lists again, and what is
-gone by then is reported as deleted, once it is confirmed that the server is still the same cluster's. It never gives
-up, and says when the first list was whole.
+After an interruption it resumes; where its resourceVersion has expired it lists again, and reports what is gone as
+deleted once the server is confirmed to be the same cluster's. It never gives up, and says when the first list is
+complete.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class SharedWatch:
             except ExpiredError:
                 delay = _FIRST_DELAY_SECONDS
             except PodlifeError as error:
-                log.warning("%s cannot be followed, which is tried again: %s", self._ref, error)
+                log.warning("watch of %s failed, retrying: %s", self._ref, error)
                 delay = min(delay * 2, _MOST_DELAY_SECONDS)
             await asyncio.sleep(delay * random.uniform(0.5, 1.0))  # noqa: S311 - spreads load, guards nothing
 

@@ -1,7 +1,7 @@
-"""Values out of YAML that know the line they stand on, so that a mistake is told with its place.
+"""YAML values that know their line, so that an error names its location.
 
-Whatever is wrong is remembered and the rest is read on: one look at a file tells of all its mistakes. What the values
-mean is for the caller.
+Errors are collected and reading goes on: one pass reports all mistakes of a file. What the values mean is left to the
+caller.
 """
 
 from __future__ import annotations

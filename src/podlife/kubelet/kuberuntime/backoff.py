@@ -1,7 +1,7 @@
-"""How long a container that keeps ending has to wait (RB-01 to RB-09): arithmetic over times that are handed in.
+"""Restart backoff of containers that keep ending (RB-01 to RB-09): arithmetic over times that are parameters.
 
-The first restart is immediate and stores a wait, each further one doubles it; whoever was well for ten minutes begins
-anew. Kept in memory only: an agent that starts again has forgotten all waits.
+The first restart is immediate and stores a wait, each further one doubles it; ten minutes without a failure reset it.
+It is kept in memory only: a restarted kubelet begins again.
 """
 
 from __future__ import annotations

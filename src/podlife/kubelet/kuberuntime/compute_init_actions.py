@@ -1,7 +1,7 @@
-"""What is to be done about a pod's init containers and sidecars (RS-13).
+"""What a sync does about a pod's init containers and sidecars (RS-13). Pure.
 
-They run in order, one after the other; a sidecar has done its part once it has started, and is kept running. Looked at
-from the last one: the last that is known says how far the pod has come, and those before it count only as sidecars.
+They run in order; a sidecar is done once it has started, and is kept running. Read from the last one: the last that is
+known says how far the pod has come, and those before it count only as sidecars.
 """
 
 from __future__ import annotations

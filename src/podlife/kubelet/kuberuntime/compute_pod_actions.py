@@ -1,7 +1,7 @@
-"""What is to be done so that a pod runs as it should (RS-04 to RS-13): the whole decision of a sync, and nothing done.
+"""What a sync has to do so that a pod runs as it should (RS-04 to RS-13). Pure.
 
-Left to others: doing it, in this order: kill the pod or single containers, make a sandbox, start init containers, start
-the others; and waiting where `backoff` says so.
+`KubeRuntimeManager` does it in this order: kill the pod or single containers, create a sandbox, start init containers,
+start the others, waiting where `backoff` says so.
 """
 
 from __future__ import annotations

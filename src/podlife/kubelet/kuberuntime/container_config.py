@@ -1,7 +1,7 @@
-"""What the runtime is told about a container or a sandbox to make: environment, mounts, user, bounds, labels.
+"""The configuration of a sandbox or container for the runtime: environment, mounts, user, limits, labels.
 
-Raises `ContainerConfigError` for a container that cannot be made as its pod says. Left to others: what volumes hold,
-which config maps and secrets there are.
+Raises `ContainerConfigError` for a container that cannot be created as its pod says. The content of volumes, config
+maps and secrets is left to others.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Getting a container's image: by its pull policy, with a wait after each failure that doubles, and its events.
+"""Ensures that a container's image is present: by its pull policy, with backoff after failures, and with its events.
 
-A pull that failed is tried again by whoever asks after the wait; until then it says why it failed.
+A failed pull is tried again by the first caller after the backoff; until then callers get the reason of the failure.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Ending containers and whole pods (KC-01 to KC-14): event, preStop hook, turn, stop, and the sandboxes last.
+"""Kills containers and whole pods (KC-01 to KC-14): event, preStop hook, turn, stop, and the sandboxes last.
 
-All containers of a pod are ended together; any failure makes the whole kill fail, after everything was tried (KC-13).
-A kill may be repeated, also with less time: what already ends then ends sooner, and no hook is run twice. A hook that
-takes longer than there is grace is ended; a kubelet lets it run on (KC-09).
+All containers of a pod are ended together; any failure fails the whole kill, after everything was tried (KC-13). A kill
+may be repeated, even with a shorter grace period: what is ending then ends sooner, and no hook runs twice. A hook that
+exceeds the grace period is cancelled; upstream lets it run on (KC-09).
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class ContainerKiller:
                 budget = budget.without(await turns.wait(name, budget.seconds))
             await self._runtime.stop_container(known.id, grace_seconds=budget.runtime_seconds)
         except NotFoundInRuntimeError:
-            log.debug("container %s is gone already", name)
+            log.debug("container %s is already gone", name)
         finally:
             if turns is not None:
                 turns.ended(name)
@@ -125,7 +125,7 @@ class ContainerKiller:
             async with asyncio.timeout(budget.seconds):
                 await self._hooks.run(pod, container, container_id, handler, pod_ip=pod_ip)
         except TimeoutError:
-            log.warning("the preStop hook of container %s took all of its grace", container["name"])
+            log.warning("preStop hook of container %s exceeded the grace period", container["name"])
         except Exception as error:  # noqa: BLE001 - whatever is wrong with the hook, the container has to end
             why = str(error) if isinstance(error, HookError) else repr(error)
             log.warning("preStop hook of container %s failed: %s", container["name"], why)
@@ -136,7 +136,7 @@ class ContainerKiller:
         try:
             await self._runtime.stop_sandbox(sandbox_id)
         except NotFoundInRuntimeError:
-            log.debug("sandbox %s is gone already", sandbox_id)
+            log.debug("sandbox %s is already gone", sandbox_id)
 
 
 def _specs(pod: Pod | None, known: ContainerStatus) -> tuple[Pod, Container]:

@@ -1,4 +1,4 @@
-"""The folders of logs of a node: `<logs>/<namespace>_<name>_<uid>/<container>/<attempt>.log`, in the CRI log format."""
+"""Pod logs on disk: `<logs>/<namespace>_<name>_<uid>/<container>/<attempt>.log`, in the CRI log format."""
 
 from __future__ import annotations
 

@@ -175,7 +175,7 @@ class ContainerStarter:
             kill = KillRequest(FAILED_POST_START_HOOK[0], pod_ip=sandbox.pod_ip)
             await self._killer.kill_container(pod, known, kill)
         except ContainerRuntimeError as error:
-            log.warning("a container whose postStart hook failed is not ended yet: %s", error)
+            log.warning("container could not be killed after its postStart hook failed: %s", error)
 
     def _warn(
         self, pod: Pod, container: Container, reason: str, message: str, container_id: str = ""

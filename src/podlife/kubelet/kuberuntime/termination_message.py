@@ -1,6 +1,6 @@
-"""What a container that ended has to say: what it wrote into its file, or the end of its log if it may.
+"""The termination message of a container: what it wrote to its file, or the end of its log if it may. Pure.
 
-Left to others: reading both, no more than the bounds below from the end of each.
+Reading both, up to the limits below, is left to the caller.
 """
 
 from __future__ import annotations

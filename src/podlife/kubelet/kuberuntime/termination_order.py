@@ -1,7 +1,7 @@
-"""In which order the containers of a pod with sidecars end (KO-01 to KO-04).
+"""The order in which the containers of a pod with sidecars end (KO-01 to KO-04).
 
-A sidecar serves the regular containers, and the sidecars before it serve it: so it goes after the regular ones and
-after the sidecar that is listed next. Nobody is waited for longer than there is grace.
+A sidecar serves the regular containers and the sidecars after it: it ends after the regular ones and after the sidecar
+listed next. No container is waited for longer than the grace period.
 """
 
 from __future__ import annotations

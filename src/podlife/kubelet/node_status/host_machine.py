@@ -1,4 +1,4 @@
-"""This machine, read from /proc, /sys and /etc; `root` is where its files are, for an agent in a container of its own.
+"""This machine, read from /proc, /sys and /etc; `root` is where its files are, for a kubelet in a container of its own.
 
 What cannot be read is left empty, except for what a node cannot be without: memory and the folder of its pods.
 """

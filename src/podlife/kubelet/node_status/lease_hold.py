@@ -1,7 +1,7 @@
-"""Whether another agent holds the lease of a node, from the lease and the time alone. Pure.
+"""Whether another kubelet holds the lease of a node, from the lease and the time alone. Pure.
 
 A renewal time is written by another machine's clock, so it is believed only where both clocks would have to be far off
-to make a difference. Values that no agent writes (no time, a year 9999, a duration of decades) hold a lease no longer
+to make a difference. Values that no kubelet writes (no time, a year 9999, a duration of decades) hold a lease no longer
 than `_MOST_SECONDS`.
 """
 
@@ -27,7 +27,7 @@ class LeaseHold(Enum):
 
 
 class NameInUseError(ConfigError):
-    """Another agent serves the node of this name."""
+    """Another kubelet serves the node of this name."""
 
     def __init__(self, name: str, lease: Object, now: datetime) -> None:
         renewed = _renewed_at(lease)
@@ -54,7 +54,7 @@ def lease_seconds(lease: Object) -> int:
 
 
 def hold_of(lease: Object, agent: str, now: datetime) -> LeaseHold:
-    """As `agent` has to see it."""
+    """As `kubelet` has to see it."""
     renewed = _renewed_at(lease)
     if agent_of(lease) == agent or renewed is None:
         return LeaseHold.FREE

@@ -1,6 +1,6 @@
 """The machine under a node, as the node tells of it: a seam, since a simulated node has whatever it is said to have.
 
-`facts` are what does not change while the agent runs; `usage` is what is free right now, and costs two small reads.
+`facts` are what does not change while the kubelet runs; `usage` is what is free right now, and costs two small reads.
 """
 
 from __future__ import annotations

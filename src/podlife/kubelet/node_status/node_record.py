@@ -53,7 +53,7 @@ async def follow_node(client: Client, name: str, record: NodeRecord) -> None:
         except ExpiredError:
             delay = _FIRST_RETRY_SECONDS
         except Exception as error:
-            # An agent without this watch still learns of its node from its own requests.
+            # A kubelet without this watch still learns of its node from its own requests.
             is_expected = isinstance(error, PodlifeError)
             level = logging.DEBUG if is_expected else logging.WARNING
             log.log(level, "watch of node %s ended, retrying: %s", name, error, exc_info=not is_expected)

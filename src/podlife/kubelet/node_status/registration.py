@@ -17,7 +17,7 @@ from podlife.kubelet.node_status.settings import NodeSettings
 
 _HOSTNAME = "kubernetes.io/hostname"
 _OS, _ARCH = "kubernetes.io/os", "kubernetes.io/arch"
-# What a kubelet sets anew on a node that it finds, where it has a value for it.
+# What a kubelet sets again on a node that it finds, where it has a value for it.
 _ANSWERED_FOR = (
     _HOSTNAME,
     "topology.kubernetes.io/zone",

@@ -1,8 +1,8 @@
-"""The node's own object, kept true for as long as the agent runs: registered, its status told, its lease renewed.
+"""The node's own object, kept true for as long as the kubelet runs: registered, its status told, its lease renewed.
 
 A status is sent when it has changed, and otherwise every few minutes; whether it has is looked at every few seconds, at
 times that differ from node to node, and costs no request. What the server cannot be told now is told at the next look.
-A node that somebody has deleted stays away, as a kubelet's does, until it is created again or the agent is started
+A node that somebody has deleted stays away, as a kubelet's does, until it is created again or the kubelet is started
 again, unless the settings say otherwise.
 """
 
@@ -51,7 +51,7 @@ _UNREADY_SECONDS = 1.0
 class NodeReporter:
     """One per node. `problems` tells what keeps the node from being ready, one text each. `limiter` is the line in
     which heartbeats stand; where none is given they have one of their own. `membership` knows the node's cluster, and
-    `identity` this agent; without them both last as long as the process."""
+    `identity` this kubelet; without them both last as long as the process."""
 
     def __init__(  # noqa: PLR0913 - whom to tell, of whom, and the four things that are told of
         self,
@@ -78,7 +78,7 @@ class NodeReporter:
         self._observer = Observer(settings, machine=machine, runtime=runtime, problems=problems)
         self._record = NodeRecord()
         self._membership = membership or ClusterMembership(client, settings.name)
-        # The node that was found to be of the cluster that this agent has joined.
+        # The node that was found to be of the cluster that this kubelet has joined.
         self._accepted_uid = ""
         self._is_claimed = False
         self.lease = NodeLease(
@@ -122,7 +122,7 @@ class NodeReporter:
         self._wake.set()
 
     async def claim(self) -> None:
-        """Become the agent of the node, before any of its pods is touched. Waits for a server that does not answer;
+        """Become the kubelet of the node, before any of its pods is touched. Waits for a server that does not answer;
         raises `NameInUseError` and `AnotherClusterError`."""
         if not self._is_claimed:
             await self._persist("could not be claimed", self._try_claim)
@@ -130,7 +130,7 @@ class NodeReporter:
 
     async def run(self) -> None:
         """Register, then keep the node true until cancelled. Raises `ConfigError` where there is no machine to tell
-        of, or if another agent serves the node."""
+        of, or if another kubelet serves the node."""
         await self.claim()
         self._event("Starting", "Starting kubelet.")
         await self._register()
@@ -187,7 +187,7 @@ class NodeReporter:
         await self._send(seen, corrected_labels(node, self._settings, seen.facts), is_forced=True)
 
     async def _accept(self) -> None:
-        """A node that was made again is this agent's only in the cluster that it has joined."""
+        """A node that was made again is this kubelet's only in the cluster that it has joined."""
         if self._record.uid != self._accepted_uid:
             uid = self._record.uid
             await self._membership.check()
@@ -260,7 +260,7 @@ class NodeReporter:
                 self._record.remove(metadata["uid"])
                 return
             except (ConflictError, InvalidError):
-                # Another node of the same name, or an older state of it: decided anew with what there is.
+                # Another node of the same name, or an older state of it: decided again with what there is.
                 if attempt == _TRIES - 1:
                     raise
                 self._record.node = await self._client.get(NODES, self._settings.name)

@@ -113,8 +113,8 @@ def _without_heartbeats(conditions: Sequence[Mapping[str, Any]]) -> dict[str, Ob
 
 
 def status_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> Object:
-    """A strategic merge patch of what differs, always with the conditions that are this agent's, which carry the time:
-    what another controller has changed meanwhile in anything else is not undone."""
+    """A strategic merge patch of what differs, always with the conditions that are this kubelet's, which carry the
+    time: what another controller has changed meanwhile in anything else is not undone."""
     patch: Object = {
         "conditions": [each for each in new["conditions"] if each["type"] in OWN_CONDITIONS],
     }

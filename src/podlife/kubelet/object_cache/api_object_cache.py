@@ -77,7 +77,7 @@ class ApiObjectCache:
         return service_variables(services.values())
 
     def register(self, pod: Pod) -> None:
-        """What a pod refers to is asked for anew when it comes, and when its labels, annotations or spec change."""
+        """What a pod refers to is asked for again when it comes, and when its labels, annotations or spec change."""
         metadata, uid = pod["metadata"], pod["metadata"]["uid"]
         wish = (metadata.get("labels"), metadata.get("annotations"), pod.get("spec"))
         before = self._pods.get(uid)

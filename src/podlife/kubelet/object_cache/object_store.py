@@ -1,4 +1,4 @@
-"""Config maps, or secrets, as new as the agent cares for.
+"""Config maps, or secrets, as new as the kubelet cares for.
 
 An object is read again when it has been kept for about a minute, or when a pod came that refers to it; so a change
 arrives within that time and a new pod never starts with old data. Kept is what pods refer to, and of that no more than

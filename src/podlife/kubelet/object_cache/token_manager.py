@@ -75,7 +75,7 @@ class TokenManager:
             if kept is None or self._clock.now() > kept.expires:
                 raise
             why = str(error) or "the server has not answered yet"
-            log.warning("a token of %s/%s was not renewed: %s", wish.namespace, account, why)
+            log.warning("renewal of a token for %s/%s failed: %s", wish.namespace, account, why)
             return kept.text
         return token.text
 

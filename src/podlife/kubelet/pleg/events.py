@@ -1,6 +1,6 @@
-"""What changed in a runtime between two looks at all of it (PL-01 to PL-03, PL-08 to PL-10, PL-13).
+"""The events between two observations of the runtime (PL-01 to PL-03, PL-08 to PL-10, PL-13). Pure.
 
-A sandbox counts as a container that runs while it is ready. Left to others: looking, keeping what was seen, telling it.
+A ready sandbox counts as a running container.
 """
 
 from __future__ import annotations

@@ -1,10 +1,12 @@
-"""Looks at the runtime, keeps what it sees in the cache and tells what has changed (the PL- rules).
+"""The generic PLEG: observes the runtime, keeps what it sees in the pod cache, and emits events (the PL- rules).
 
-A runtime that tells of its events is asked for the pods that they name, and for everything only now and then; one that
-does not is asked for everything every second. What somebody waits for is read at once, one pod alone; a look at
-everything comes first and answers those who asked before it (PL-11).
-Guaranteed: whoever is told finds the cache up to date, and is told of every change: there is no line that could be full
-(PL-07). What could not be read is read again a second later; until then nothing is told of it (PL-05).
+A runtime that sends events is asked for the pods that they name, and for everything only now and then; one that does
+not is relisted every second. A pod that a reader waits for is read at once, by itself; a relist comes first and answers
+the readers that asked before it (PL-11).
+
+Guarantees:
+- A listener finds the cache up to date, and gets every event: there is no channel that could be full (PL-07).
+- A pod that could not be read is read again a second later; until then it has no events (PL-05).
 """
 
 from __future__ import annotations
@@ -94,7 +96,7 @@ class GenericPLEG:
         )
 
     def ask(self, uid: str) -> None:
-        """Read this pod anew, soon."""
+        """Read this pod again, soon."""
         self._wanted[uid] = None
         self._wakeup.set()
 
@@ -131,7 +133,7 @@ class GenericPLEG:
             await wait_until_set(self._relisted, seconds=seconds)
 
     async def run(self) -> None:
-        """Until it is cancelled."""
+        """Run until cancelled."""
         self.ask_all()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._listen_for_ever(), name="runtime events")
@@ -150,7 +152,7 @@ class GenericPLEG:
                     async for event in events:
                         self._take(event)
             except ContainerRuntimeError as error:
-                log.debug("the runtime tells of no events: %s", error)
+                log.debug("runtime events unavailable: %s", error)
             except Exception:
                 # A defect of the runtime's client costs its events, not the node: everything is listed every second.
                 log.exception("runtime events failed, reconnecting")
@@ -256,7 +258,7 @@ class GenericPLEG:
                 self._on_events(uid, tuple(found))
             except Exception:
                 # It concerns this pod alone: the others are looked at all the same.
-                log.exception("changes of pod %s could not be handled", uid)
+                log.exception("events of pod %s could not be handled", uid)
 
 
 def _by_pod(

@@ -1,8 +1,8 @@
-"""What the runtime was last seen to have of each pod, and how new that is.
+"""What the runtime was last observed to have of each pod, and how fresh that is.
 
-A reader that needs it newer waits, and is answered by the next look at its pod or at everything (PL-12). A pod of which
-the runtime has nothing is no error: its status is empty (PL-04). One that could not be read raises why (PL-05).
-Left to others: looking (`changes`).
+A reader that needs it fresher waits for the next observation of its pod or of everything (PL-12). A pod of which the
+runtime has nothing has an empty status (PL-04). A pod that could not be read raises the reason (PL-05). Observing is
+left to `GenericPLEG`.
 """
 
 from __future__ import annotations

@@ -5,9 +5,9 @@
     await kill_pod_now(workers, recorder, pod, grace_seconds=5)
     known = workers.sync_known_pods({pod.metadata.uid})
 
-`run` runs the steps that are handed in (`PodSteps`): sync while the pod is wanted, then terminating until nothing of it
-runs, then terminated. What a step failed at is due again in `retries`; whoever has the node's configuration takes it
-from there and sends a sync. The decisions are pure (`accepting`, `stepping`, `housekeeping`) and follow the PW- rules.
+`run` runs the injected steps (`PodSteps`): sync while the pod is wanted, then terminating until nothing of it runs,
+then terminated. A failed step is due again in `retries`; the sync loop takes it from there and sends a sync. The
+decisions are pure (`update_transitions`, `step_transitions`, `sync_known_pods`) and follow the PW- rules.
 """
 
 from podlife.kubelet.podworkers.delays import BackoffError, Delays

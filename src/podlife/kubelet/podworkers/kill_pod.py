@@ -1,4 +1,4 @@
-"""Kill a pod and wait until it has stopped: for eviction, preemption and the shutdown of the node."""
+"""Kill a pod and wait until it has stopped: for eviction, preemption and node shutdown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the workers count about themselves: plain numbers that an exporter reads when it is asked."""
+"""Metrics of the pod workers: plain numbers that an exporter reads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _OPERATIONS = ("create", "update", "sync", "kill", "terminated")
 
 class WorkerMetrics:
     def __init__(self) -> None:
-        # From the moment a change arrived at the agent to the end of the step that saw it, by operation (PW-190).
+        # From the moment a change arrived at the kubelet to the end of the step that saw it, by operation (PW-190).
         self.worker_seconds = {operation: Distribution(_BOUNDS) for operation in _OPERATIONS}
         # Of every pod, when it is first let run (PW-73).
         self.containers_per_pod = Distribution(_BOUNDS)

@@ -1,7 +1,7 @@
-"""What other parts of the agent ask about a pod, by its UID.
+"""What other parts of the kubelet ask about a pod, by UID.
 
-The answers about a UID that nobody knows turn when the configuration has been compared for the first time: before that
-it may be a pod which has not been told of yet, after it there is no such pod.
+The answers about an unknown UID change once the node's configuration has been compared for the first time: before that
+the pod may not have arrived yet, after it there is no such pod.
 """
 
 from __future__ import annotations

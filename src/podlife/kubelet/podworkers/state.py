@@ -1,7 +1,7 @@
-"""What is remembered of a pod, and what it says about it.
+"""The state of a pod in the workers.
 
-A state is never changed: each event makes another (`accepting`, `stepping`, `housekeeping`) and says what is to be done
-for it (`Action`). Nothing here waits, acts or asks for the time.
+A state is immutable: each event makes another (`update_transitions`, `step_transitions`, `sync_known_pods`) and returns
+the actions that follow (`Action`). Nothing here waits, acts or reads the time.
 """
 
 from __future__ import annotations

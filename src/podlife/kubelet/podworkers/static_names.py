@@ -1,6 +1,6 @@
-"""Static pods with one full name: one of them runs at a time, and they start in the order they came.
+"""Static pods with the same full name: one runs at a time, and they start in the order they came.
 
-A static pod that is changed on disk is another pod with the same name; it has to wait until the one before has ended.
+A static pod whose manifest is changed is another pod with the same name; it waits until the one before has ended.
 Nothing starts by itself when a name becomes free: the first in line is admitted when it asks again (PW-134).
 """
 

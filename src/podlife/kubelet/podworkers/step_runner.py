@@ -1,7 +1,7 @@
-"""Runs one step of a pod, and tells when it has ended.
+"""Runs one step of a pod, and reports its end.
 
-A step that answers at once is done at once. One that has to be waited for, or for whose status the runtime has to be
-waited for, gets a task of its own, which ends with it: nothing of one step can reach another.
+A step that returns at once needs no task. One that is awaited, or whose status is awaited, gets a task of its own that
+ends with it: nothing of one step can reach another.
 """
 
 from __future__ import annotations

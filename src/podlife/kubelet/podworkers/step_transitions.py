@@ -1,6 +1,6 @@
-"""A step of a pod begins and ends: what becomes of its state, and what is to be done.
+"""A step of a pod begins or ends: the next state, and the actions that follow. Pure.
 
-A step is chosen by the stage the pod has reached when it begins, and moves it on when it succeeds. What failed changes
+The step is chosen by the stage of the pod when it begins, and moves the pod on when it succeeds. A failed step changes
 nothing: it is tried again.
 """
 
@@ -38,7 +38,7 @@ def needs_admission(state: PodState, update: PodUpdate) -> bool:
 
 
 def begin(state: PodState, update: PodUpdate, now: float, *, is_start: bool) -> tuple[PodState, StepWork]:
-    """The pending update becomes the active one; with `is_start` the pod counts as started from now on, also if this
+    """The pending update becomes the active one; with `is_start` the pod counts as started from now on, even if this
     step only ends it (PW-71)."""
     started_at = now if is_start else state.started_at
     after = replace(state, pending=None, active=_merged(state.active, update), started_at=started_at)

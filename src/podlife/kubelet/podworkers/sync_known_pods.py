@@ -1,7 +1,7 @@
-"""The node's configuration is compared with what is known: what becomes of a pod that is no longer in it.
+"""Compares the node's configuration with the pods that the workers know. Pure.
 
-Nobody sends updates for such a pod: the workers themselves bring it to its end. Only what has ended, or has never
-begun, is forgotten; until then its UID is not used again.
+A pod that left the configuration gets no more updates: the workers bring it to its end themselves. Only a pod that has
+ended, or has never begun, is forgotten; until then its UID is not used again.
 """
 
 from __future__ import annotations

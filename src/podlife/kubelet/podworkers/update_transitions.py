@@ -1,8 +1,8 @@
-"""An update arrives: what becomes of the pod's state, and what is to be done.
+"""An update arrives: the next state of the pod, and the actions that follow. Pure.
 
-A pod goes one way. Once it was asked to end, every update is a kill and can only make it end sooner; once it has ended
-nothing is taken for its UID until that is forgotten. Whoever came to wait for a kill is answered in every case,
-also where the update itself is thrown away.
+A pod goes one way. Once it was asked to end, every update is a kill and can only shorten its grace period; once it has
+ended, no update is taken for its UID until that is forgotten. Each kill waiter is notified in every case, even if the
+update itself is dropped.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def accept(
 
 def _first_seen(update: PodUpdate, now: float, is_stopped: bool) -> PodState:
     if is_stopped and update.pod is not None and has_ended(update.pod):
-        # It ended before this agent was started: only its last step is left (PW-13).
+        # It ended before this kubelet was started: only its last step is left (PW-13).
         return PodState(now, terminating_at=now, terminated_at=now, is_acknowledged=True)
     return PodState(now)
 

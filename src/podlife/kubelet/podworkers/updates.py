@@ -52,7 +52,7 @@ class KillOutcome(enum.Enum):
 
 
 Waiter = Callable[[KillOutcome], None]
-# Changes the status that the agent is about to report for the pod.
+# Changes the status that the kubelet is about to report for the pod.
 StatusOverride = Callable[[Any], None]
 
 
@@ -73,7 +73,7 @@ class PodUpdate(msgspec.Struct, frozen=True):
     running: RunningPod | None = None
     mirror: NodePod | None = None
     kill: KillOptions | None = None
-    # When the change arrived at the agent, by the workers' own time: the latency that is measured begins there.
+    # When the change arrived at the kubelet, by the workers' own time: the latency that is measured begins there.
     asked_at: float | None = None
 
     @property

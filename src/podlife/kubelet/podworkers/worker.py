@@ -1,4 +1,4 @@
-"""What there is for a UID besides its state: whether it stands in line, and the step that is running."""
+"""What belongs to a UID besides its state: whether it is queued, and the step that is running."""
 
 from __future__ import annotations
 

@@ -1,12 +1,14 @@
-"""The pod workers: who is told everything about the pods of a node, and brings each to where it should be.
+"""The pod workers: take every update about the pods of a node, and run the steps of each pod.
 
-They guarantee that one step at a time runs for a UID, that a pod which was asked to end never starts again, that
-the newest update is always seen, and that whoever waits for a kill is answered. A step that fails is logged and tried
-again later, and stands in nobody's way.
+Guarantees:
+- One step at a time runs for a UID, and it sees the newest update.
+- A pod that was asked to end never starts again.
+- Each kill waiter is notified exactly once.
+- A step that fails is logged, tried again later, and does not delay other pods.
 
-The decisions are made in `accepting`, `stepping` and `housekeeping`; here they are carried out. A pod with nothing to
-do has no task, and a step that answers at once needs none. What the steps do, and asking again for what the retry
-queue says is due, is for the agent.
+The decisions are in `update_transitions`, `step_transitions` and `sync_known_pods`; they are carried out here. An idle
+pod has no task, and a step that returns at once needs none. What the steps do, and sending a sync for the pods that are
+due, is left to the kubelet.
 """
 
 from __future__ import annotations
@@ -82,7 +84,7 @@ class PodWorkers(Queries):
     ) -> None:
         super().__init__()
         self.metrics = WorkerMetrics()
-        # What is to be looked at again, and when: the agent takes it and sends a sync for the pods it still has.
+        # What is to be looked at again, and when: the kubelet takes it and sends a sync for the pods it still has.
         self.retries = DueQueue()
         self._cache = cache
         self._runner = StepRunner(steps, cache, self._ended)
@@ -244,10 +246,10 @@ class PodWorkers(Queries):
 
     def _note_failure(self, worker: PodWorker, work: StepWork, error: BaseException) -> None:
         if isinstance(error, asyncio.CancelledError):
-            log.debug("%s: the %s step was cancelled", worker.uid, work.stage.value)
+            log.debug("pod %s: %s step cancelled", worker.uid, work.stage.value)
             return
         self.metrics.failures += 1
-        log.error("%s: the %s step failed and is tried again: %r", worker.uid, work.stage.value, error)
+        log.error("pod %s: %s step failed, will retry: %r", worker.uid, work.stage.value, error)
         _call_safely(self._failed, worker.uid)
 
     def _tell_failed_status(self, work: StepWork, error: StatusError) -> None:
@@ -303,7 +305,7 @@ class PodWorkers(Queries):
         try:
             return self._cache.get(update.pod.metadata.uid).is_stopped
         except Exception as error:  # noqa: BLE001 - then the pod is stopped the long way
-            log.debug("%s: what the runtime has of it is not known: %r", update.uid, error)
+            log.debug("pod %s: runtime status unavailable: %r", update.uid, error)
             return False
 
 

@@ -1,9 +1,12 @@
-"""Asking a container over the network, for probes and hooks: HTTP, TCP and gRPC.
+"""Requests to a container over the network, for probes and hooks: HTTP, TCP and gRPC.
 
-Guaranteed: a question with a time limit ends within it, however the other side behaves; what comes back is bounded in
-memory; every question has a connection of its own, which is closed. No certificate is verified: a probe asks whether
-somebody answers, and the certificate of a container is its own. `NoResponseError` is what counts against the container,
-`ProbeError` what does not. The texts of both are those a kubelet shows.
+Guarantees:
+- A request with a timeout ends within it, however the container behaves.
+- Responses are bounded in memory.
+- Every request has a connection of its own, which is closed.
+
+No certificate is verified: a probe checks whether the container responds, and its certificate is its own.
+`NoResponseError` counts against the container, `ProbeError` does not. The messages of both are upstream's.
 """
 
 from podlife.kubelet.probe.connection import PlainResponseError, tcp_connect

@@ -1,8 +1,9 @@
 """One call over HTTP/2 without TLS: what a gRPC health check needs of the protocol, and no more.
 
-Written here because a probe is one small message each way: a gRPC library would be the heaviest part of the agent, with
-threads and an event loop of its own, and a node that needs nothing installed would have no gRPC probes. Guaranteed: at
-most 256 kB are read from the other side, whatever it sends. Left to the caller: the time limit, what the messages mean.
+Written here because a probe is one small message each way: a gRPC library would be the heaviest part of the kubelet,
+with threads and an event loop of its own, and a node that needs nothing installed would have no gRPC probes.
+Guaranteed: at most 256 kB are read from the other side, whatever it sends. Left to the caller: the time limit, what the
+messages mean.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """All probers of a node (PR-16 to PR-20): one per container and type, from the first sync of a pod until it is removed.
 
-Nothing is started by making one; a prober between two looks is a timer, and a question under way is a task that
-`remove` and `close` break off. Otherwise than upstream a pod that is added again gets every prober that it lacks
-(PR-20), and the probers of sidecars stop with the others (PR-19).
+Constructing one starts nothing; an idle prober is a timer, and a probe in flight is a task that `remove` and `close`
+cancel. Unlike upstream, a pod that is added again gets every prober that it lacks (PR-20), and the probers of sidecars
+stop with the others (PR-19).
 """
 
 from __future__ import annotations

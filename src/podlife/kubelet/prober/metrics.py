@@ -1,6 +1,6 @@
-"""What is counted about probes (PR-21): plain numbers that an exporter reads when it is asked.
+"""Metrics of probes (PR-21): plain numbers that an exporter reads.
 
-The numbers of a prober are forgotten when it ends, so that they grow with the pods of the node and not with its age.
+The numbers of a prober are dropped when it ends, so that they grow with the pods of the node and not with its age.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What the outcome of a probe means, and what is told about it (PR-11 to PR-14), and which probers a pod has (PR-16).
+"""What the outcome of a probe means, its event (PR-11 to PR-14), and which probers a pod has (PR-16). Pure.
 
-Left to others: asking. An outcome is what was found, a result is what counts.
+An outcome is what one probe found, a result is what counts.
 """
 
 from __future__ import annotations
@@ -101,6 +101,6 @@ def probers_that_stop(pod: Pod) -> Iterator[tuple[str, ProbeType]]:
 
 
 def first_delay_seconds(period_seconds: float, agent_age_seconds: float, random: float) -> float:
-    """An agent that was just started has all its probes to begin at once: each waits a part of its period (PR-18).
+    """A kubelet that was just started has all its probes to begin at once: each waits a part of its period (PR-18).
     `random` is between 0 and 1."""
     return random * period_seconds if period_seconds > agent_age_seconds else 0.0

@@ -1,7 +1,6 @@
-"""Putting the question of a probe to its container, once (PR-12, PR-13).
+"""Runs a probe against its container, once (PR-12, PR-13).
 
-Whatever the container does, an answer comes within the probe's time limit, and what is kept of the container's own
-words is ten kilobytes.
+Whatever the container does, a reply comes within the probe's timeout, and at most ten kilobytes of output are kept.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from podlife.kubelet.runtime import ContainerRuntimeError, ExecTimeoutError, Run
 _MOST_OUTPUT_BYTES = 10 * 1024
 # A runtime ends a command that takes too long, and needs a moment for it; one that does not answer is not waited for.
 _RUNTIME_SECONDS = 10.0
-# An answer that is late by so much was not waited for in time: the agent itself was held up.
+# An answer that is late by so much was not waited for in time: the kubelet itself was held up.
 _HELD_UP_SECONDS = 0.5
 
 

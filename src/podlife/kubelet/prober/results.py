@@ -1,7 +1,7 @@
-"""What probes found last, by type and container, and whoever wants to know of a change.
+"""The last result of each probe, by type and container, and the listener for changes.
 
-A verdict stays when its prober ends, until its pod is removed: a container that is about to end is not shown as one
-that never started, and a prober that is made again for a container that has ended finds nothing new.
+A result is kept when its prober ends, until its pod is removed: a container that is about to end is not shown as one
+that never started, and a prober that is created again for a container that has ended finds nothing new.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """When a probe runs, and what its results mean (PR-01 to PR-10): a state machine without I/O.
 
-`decide` looks at a pod's status and says what to do now; after `RUN` the result goes into `take`. Both answer the next
-state of the prober and what its verdict is from now on, if that changes. Left to others: running the probe, waiting for
-the period, keeping the verdicts by container ID.
+`decide` reads a pod's status and says what to do now; after `RUN` the outcome goes into `take`. Both return the next
+state of the prober and its new result, if that changes. Running the probe, waiting for the period and keeping results
+by container ID are left to others.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from podlife.kubelet.pod_fields import (
 )
 from podlife.kubelet.restart_policy import is_restartable, should_restart_all
 
-# How much older than the agent a container has to be to count as one of an agent before.
+# How much older than the kubelet a container has to be to count as one of a kubelet before.
 _RESTART_GRACE = timedelta(seconds=10)
 
 
@@ -102,7 +102,7 @@ def probe_spec(container: Container, type_: ProbeType) -> dict[str, int]:
 
 
 class Prober:
-    """One type of probe of one container. `agent_started` tells containers of an agent before from new ones."""
+    """One type of probe of one container. `agent_started` tells containers of a kubelet before from new ones."""
 
     def __init__(self, pod: Pod, container: Container, type_: ProbeType, agent_started: datetime) -> None:
         self._container = container
@@ -169,7 +169,8 @@ class Prober:
         return None
 
     def _first_result(self, shown: Mapping[str, Any]) -> ProbeResult | None:
-        """Of a container that was not seen before. One that ran before the agent keeps what its status says (PR-17)."""
+        """Of a container that was not seen before. One that ran before the kubelet keeps what its status says
+        (PR-17)."""
         kind, running = state_of(shown)
         began = running.get("startedAt") if kind == "running" else None
         if began is None or parse_time(began) >= self._old:

@@ -1,6 +1,6 @@
-"""When a prober looks next: at every period, and at once after a look that took longer than one.
+"""When a prober runs next: every period, and at once after a probe that took longer than one.
 
-Between two looks there is one timer of the event loop, and no task.
+Between two probes there is one timer of the event loop, and no task.
 """
 
 from __future__ import annotations

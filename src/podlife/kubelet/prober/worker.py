@@ -1,5 +1,7 @@
-"""One prober at work: it looks at the pod's status when it is time, asks the container if it should, and keeps what
-came of it. A look that asks nothing costs no task."""
+"""One prober at work: reads the pod's status when it is due, probes the container if it should, and keeps the result.
+
+A tick that probes nothing costs no task.
+"""
 
 from __future__ import annotations
 
@@ -112,7 +114,7 @@ class ProberWorker:
             self._decide()
         except Exception:
             # A prober that ends leaves its container unwatched, and says nothing.
-            log.exception("probe %s of %s cannot be decided", self.type.value, self._name)
+            log.exception("%s of %s failed", self.type.value, self._name)
             self._ticker.go_on()
 
     def _decide(self) -> None:

@@ -1,5 +1,4 @@
-"""Which container a request means, by the status of its pod: no log without a container, no command in one that is not
-there. The lines that say so are the kubelet's."""
+"""Finds the container that a request for logs or exec means, by its pod's status, with upstream's error messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the node tells of itself: its pods, its health, its numbers."""
+"""`/pods`, `/runningpods`, `/healthz`, `/metrics` and `/stats/summary`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a request asks for, read from its query. Whatever makes no sense is refused in upstream's words."""
+"""Options of a request, parsed from its query. Invalid ones are rejected in upstream's words."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The node's own HTTPS endpoint: what an API server, or somebody it trusts, asks of a node.
+"""The kubelet's HTTPS server, for the API server and callers that it trusts.
 
-`run` binds, serves until it is cancelled and closes what is open, within a bound. Every request is authenticated and
-authorized first, as a kubelet does it; there is no path without. Which certificate is shown, and when it is renewed, is
-left to `certificates`; how many callers there may be, to `connections`.
+`run` binds, serves until cancelled and closes what is open, within a bound. Every request is authenticated and
+authorized first, as upstream; no path is exempt. Which certificate is served is left to `serving_certificate`, the
+number of callers to `connections`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the status manager asks of the API server, over the project's own client."""
+"""Reads, patches and deletes pods for the status manager, with podlife's own client."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The conditions that a node writes into a pod's status (SM-60 to SM-62), without their times.
+"""The conditions that a node writes into a pod's status (SM-60 to SM-62), without their times. Pure.
 
-Left to others: `lastTransitionTime` (`status_times`), conditions of others, which are never touched.
+`lastTransitionTime` is left to `normalize`; conditions of others are never touched.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The statuses of a pod's containers, from what the runtime knows and what was told before (CS-01 to CS-08).
+"""The statuses of a pod's containers, from what the runtime has and what was reported before (CS-01 to CS-08). Pure.
 
-What the runtime has forgotten is not told as if it had never been: a container that ran and is gone shows that it
-ended, and no restart count becomes less. Left to others: `ready` and `started` (`readiness`).
+What the runtime has forgotten is not reported as if it had never been: a container that ran and is gone shows that it
+ended, and no restart count decreases. `ready` and `started` are left to `readiness`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The one form in which statuses are kept and compared (SM-03 to SM-05).
+"""The normal form in which statuses are kept and compared (SM-03 to SM-05). Pure.
 
-Times have whole seconds, statuses of containers a fixed order, termination messages a bound. Two statuses are the same
-when they differ only in what the node does not write, or in how they say nothing.
+Times have whole seconds, container statuses a fixed order, termination messages a limit. Two statuses are equal when
+they differ only in what the node does not write, or in how they express absence.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""The patch that brings a status to the API server (SM-15): only what changed, and with the UID of the pod that it is
-about, so that another pod of the same name refuses it."""
+"""The patch of a status for the API server (SM-15): only what changed, with its pod's UID as precondition. Pure."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The whole status of a pod on a node: containers, phase, conditions, addresses (PH-20 to PH-24).
+"""The whole status of a pod on a node: containers, phase, conditions, addresses (PH-20 to PH-24). Pure.
 
-A terminal phase, once told or known, is never left. Conditions of others are carried along as they are.
+A terminal phase, once reported or known, is never left. Conditions of others are carried over.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from podlife.kubelet.status.readiness import with_flags
 
 @dataclass(frozen=True, slots=True)
 class NodeFacts:
-    """What a status needs of the node: its addresses, the first of which is the main one, and since when the agent
+    """What a status needs of the node: its addresses, the first of which is the main one, and since when the kubelet
     runs."""
 
     agent_started: datetime

@@ -1,4 +1,4 @@
-"""Whether a container has started and is ready (PR-15): the two flags of its status, from what its probes say."""
+"""Whether a container has started and is ready (PR-15): the two flags of its status, from its probe results. Pure."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class _Flags:
         result = self._results(ProbeType.READINESS, bare_id(container_id))
         if result is ProbeResult.SUCCESS or not container.get(ProbeType.READINESS.value):
             return True
-        # The agent was started again and has not asked yet: what it said before goes on.
+        # The kubelet was started again and has not asked yet: what it said before goes on.
         shown = self._shown.get(container["name"], {})
         began = state_of(status)[1].get("startedAt")
         is_of_before = began is not None and parse_time(began) < self._old

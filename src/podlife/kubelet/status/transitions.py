@@ -1,4 +1,4 @@
-"""Which steps a container's status may take: one that has ended comes back only if it may be restarted (SM-06)."""
+"""Which transitions a container status may make: an ended container returns only if it may restart (SM-06). Pure."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def _current(folder: Path) -> str | None:
 
 
 def _written(version: Path) -> dict[str, bytes | None]:
-    """None for a file that its own mode keeps from being read: it is written anew."""
+    """None for a file that its own mode keeps from being read: it is written again."""
     found: dict[str, bytes | None] = {}
     for top, _, names in os.walk(version, followlinks=False):
         for name in names:

@@ -22,7 +22,7 @@ def make_folder(path: Path, group: int | None) -> None:
     """For everybody to write to; once it is there, what its containers made of it stays."""
     if path.is_dir():
         return
-    # Made aside: a folder that is there is ready, whenever the agent ended.
+    # Made aside: a folder that is there is ready, whenever the kubelet ended.
     new = path.with_name(f"..{path.name}.new"[:255])
     remove_tree(new)
     new.mkdir()
@@ -33,7 +33,7 @@ def make_folder(path: Path, group: int | None) -> None:
 
 
 def make_in_memory(path: Path, group: int | None, size_bytes: int | None) -> None:
-    """On the disk where the agent may not mount."""
+    """On the disk where the kubelet may not mount."""
     if path.is_dir() and (path.is_mount() or any(path.iterdir())):
         return
     path.mkdir(exist_ok=True)
@@ -41,7 +41,7 @@ def make_in_memory(path: Path, group: int | None, size_bytes: int | None) -> Non
     try:
         kernel.mount_memory(path, mode=mode, group=group, size_bytes=size_bytes)
     except PermissionError:
-        log.warning("%s is on the disk, not in memory: only root can mount", path)
+        log.warning("%s is on disk, not in memory: mounting a tmpfs requires root", path)
         path.rmdir()
         make_folder(path, group)
 

@@ -1,4 +1,4 @@
-"""Whom the files of a volume belong to: a pod's fsGroup, where the agent may give files away.
+"""Whom the files of a volume belong to: a pod's fsGroup, where the kubelet may give files away.
 
 Each file is changed by its descriptor: a container that puts a link in its place meanwhile changes nothing of the
 node's. What may not be changed stays as it is.

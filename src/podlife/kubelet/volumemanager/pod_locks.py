@@ -1,4 +1,4 @@
-"""One at a time for each pod, also when somebody stops waiting for work that cannot be stopped."""
+"""One at a time for each pod, even when somebody stops waiting for work that cannot be stopped."""
 
 from __future__ import annotations
 

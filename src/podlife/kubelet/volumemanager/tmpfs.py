@@ -20,7 +20,7 @@ class Tmpfs:
         self._lock = threading.Lock()
 
     def folder(self, uid: str) -> Path | None:
-        """A private folder for a pod; None where the agent may not mount."""
+        """A private folder for a pod; None where the kubelet may not mount."""
         with self._lock:
             self._path.mkdir(mode=0o700, exist_ok=True)
             if not self._path.is_mount():

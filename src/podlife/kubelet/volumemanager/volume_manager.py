@@ -61,8 +61,8 @@ def _log(pod: Pod, text: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class VolumeSettings:
-    """What the agent tells its volumes: what a pod does not say itself, the Node as it is known, and whom to tell of a
-    volume that is ready and could not be brought up to date (a FailedMount event)."""
+    """What the kubelet tells its volumes: what a pod does not say itself, the Node as it is known, and whom to tell
+    of a volume that is ready and could not be brought up to date (a FailedMount event)."""
 
     context: Callable[[Pod], DownwardContext] = context_of_status
     node: Callable[[], Object | None] = lambda: None

@@ -140,7 +140,7 @@ class Containers:
         except RuntimeUnavailableError:
             raise
         except ContainerRuntimeError as error:
-            # Somebody else removes it, or an agent before us had it started: that passes, here or there.
+            # Somebody else removes it, or a kubelet before us had it started: that passes, here or there.
             if not any(state in str(error) for state in _PASSING_STATES):
                 raise
             return False

@@ -2,7 +2,7 @@
 
 All state is in the daemon: this side keeps only what it saw last. What was asked for goes on when whoever asked stops
 waiting. While the daemon is away every call raises `RuntimeUnavailableError`, containers run on, and once it is back
-their exit codes are there. Only what carries this agent's label is seen or touched.
+their exit codes are there. Only what carries this kubelet's label is seen or touched.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ _OPEN_SECONDS = 5.0
 
 
 class ContainerdRuntime:
-    """The runtime `containerd`. One agent at a time per folder; opening it while another one has it raises ConfigError,
-    as it does where grpc is not installed. A daemon that does not answer is no reason not to open it."""
+    """The runtime `containerd`. One kubelet at a time per folder; opening it while another one has it raises
+    ConfigError, as it does where grpc is not installed. A daemon that does not answer is no reason not to open it."""
 
     name = "containerd"
     network_is_own = True
@@ -177,7 +177,7 @@ class ContainerdRuntime:
                 await self._reading.relist()
                 kept = await self._reading.termination_files()
         except (RuntimeUnavailableError, TimeoutError) as error:
-            log.warning("containerd does not answer yet: %s", error)
+            log.warning("containerd unreachable, waiting: %s", error)
             return
         remove_others(self._settings.termination_folder, kept)
 
@@ -217,4 +217,4 @@ def _lock_for_one(path: Path) -> int:
 
 
 def _report(failure: BaseException) -> Any:
-    log.error("containerd is not watched any more: %s", failure, exc_info=failure)
+    log.error("containerd watch ended: %s", failure, exc_info=failure)

@@ -50,7 +50,7 @@ class DaemonWatch:
         self._has_suspects = asyncio.Event()
 
     async def run(self) -> None:
-        """Until it is cancelled."""
+        """Run until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._listen(), name="containerd events")
             tasks.create_task(self._list(), name="containerd relist")

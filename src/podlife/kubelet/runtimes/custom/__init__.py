@@ -2,7 +2,7 @@
 
     async with CustomRuntime(MyCompute(), Path("/var/lib/my-node"), SystemClock()) as runtime: ...
 
-What the agent needs and your compute does not know (sandboxes, attempts, grace periods, who was told what) is kept
+What the kubelet needs and your compute does not know (sandboxes, attempts, grace periods, who was told what) is kept
 here. `docs/own-compute.md` shows a whole one.
 """
 

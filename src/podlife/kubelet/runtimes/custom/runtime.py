@@ -49,7 +49,7 @@ from podlife.kubelet.runtimes.preconditions import (
 
 
 class CustomRuntime:
-    """`folder` is where it remembers its sandboxes and containers, one agent's alone. `ips` is what every pod has for
+    """`folder` is where it remembers its sandboxes and containers, one kubelet's alone. `ips` is what every pod has for
     its address: probes and hooks ask there."""
 
     image_is_name_only = True

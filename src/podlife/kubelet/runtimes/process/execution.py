@@ -1,7 +1,7 @@
 """A command in a container: pipes or a terminal made here, their other ends given to the supervisor, which forks.
 
 When the connection to the supervisor closes, what runs of the command is killed; so nothing is left of a command
-whose caller, or whose agent, has gone.
+whose caller, or whose kubelet, has gone.
 """
 
 from __future__ import annotations

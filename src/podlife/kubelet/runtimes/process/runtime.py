@@ -1,8 +1,9 @@
 """Containers as plain processes: nothing to install, nothing to pull, the node's own files and network.
 
-A container is a session of processes under a supervisor of its own, which outlives the agent. All state is on the disk
-(`records.py`); the agent reads it once when it begins and from then on is told by the kernel when a supervisor ends.
-Nothing is polled. What a sandbox is elsewhere is here only a record: it starts nothing and has the node's addresses.
+A container is a session of processes under a supervisor of its own, which outlives the kubelet. All state is on the
+disk (`records.py`); the kubelet reads it once when it begins and from then on is told by the kernel when a supervisor
+ends. Nothing is polled. What a sandbox is elsewhere is here only a record: it starts nothing and has the node's
+addresses.
 """
 
 from __future__ import annotations
@@ -65,7 +66,8 @@ _TRIES = 100
 
 
 class ProcessRuntime:
-    """The runtime `process`. One agent at a time per folder; opening it while another one has it raises ConfigError."""
+    """The runtime `process`. One kubelet at a time per folder; opening it while another one has it raises
+    ConfigError."""
 
     name = "process"
     image_is_name_only = True

@@ -1,4 +1,4 @@
-"""Orders to a supervisor, from the agent's side. The socket is found through the folder's descriptor: its name may be
+"""Orders to a supervisor, from the kubelet's side. The socket is found through the folder's descriptor: its name may be
 longer than a socket's may."""
 
 from __future__ import annotations

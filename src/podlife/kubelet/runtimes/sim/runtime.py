@@ -39,7 +39,7 @@ from .world import SimContainer, SimSandbox, SimWorld
 
 
 class SimRuntime:
-    """The runtime `sim`. Another one over the same world is what an agent finds that was started again."""
+    """The runtime `sim`. Another one over the same world is what a kubelet finds that was started again."""
 
     name = "sim"
 

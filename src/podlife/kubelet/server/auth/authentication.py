@@ -1,7 +1,7 @@
-"""Who calls the node: by a client certificate of the cluster's authority, or by a token that the API server knows.
+"""Authenticates callers by a client certificate of the cluster's CA, or by a token that the API server reviews.
 
-The TLS handshake has verified the certificate already. Nobody is anonymous. What the API server said of a token holds
-for two minutes, as with a kubelet; tokens are kept as digests only.
+The TLS handshake has verified the certificate already. No caller is anonymous. A token review is cached for two
+minutes, as upstream; tokens are kept as digests only.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Authenticator:
             reply = await self._client.request("POST", _PATH, body=review)
             status = decode_object(reply.body).get("status") or {}
         except (PodlifeError, ValueError) as error:
-            log.warning("cannot ask the API server whose token it is: %s", error)
+            log.warning("token review failed: %s", error)
             return None
         if not status.get("authenticated"):
             return None

@@ -1,7 +1,7 @@
-"""What a caller may do on the node: the API server is asked whether they may use the part of the node's API.
+"""Authorizes callers: asks the API server whether they may use the part of the node's API.
 
-As with a kubelet a yes holds for five minutes and a no for thirty seconds. Where two parts cover a path, the narrow one
-(`nodes/pods`, `nodes/healthz`) is asked for first and `nodes/proxy`, which is everything, after it.
+As upstream, a yes is cached for five minutes and a no for thirty seconds. Where two subresources cover a path, the
+narrow one (`nodes/pods`, `nodes/healthz`) is checked first and `nodes/proxy`, which is everything, after it.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Authorizer:
             reply = await self._client.request("POST", _PATH, body=self._review(caller, verb, subresource))
             allowed = (decode_object(reply.body).get("status") or {}).get("allowed") is True
         except (PodlifeError, ValueError) as error:
-            log.warning("cannot ask the API server what %s may do: %s", caller.name, error)
+            log.warning("authorization of %s failed: %s", caller.name, error)
             what = f"user={caller.name}, verb={verb}, resource=nodes, subresource={subresource}"
             raise HttpError(500, f"Authorization error ({what})") from None
         self._kept.keep(question, allowed, seconds=_YES_SECONDS if allowed else _NO_SECONDS)

@@ -1,4 +1,4 @@
-"""Answers of the API server that are kept for a while: so many at most, each until its time is over."""
+"""A bounded cache whose entries expire."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ async def _told_of_end(runtime: Runtime, container_id: str, changed: asyncio.Eve
 
     def failed(error: BaseException) -> None:
         # Whoever follows looks again by itself from time to time.
-        log.warning("the runtime tells nothing more of container %s: %s", container_id, error)
+        log.warning("status of container %s unavailable: %s", container_id, error)
         listening.set()
 
     task = spawn(listen(), name=f"follow the log of {container_id}", on_failure=failed)

@@ -1,9 +1,8 @@
-"""A container's log from its file, once or as it grows.
+"""Reads a container's log file, once or as it grows.
 
-Read in pieces of bounded size, in a thread: a slow disk stops nobody else. A log that is followed goes on in the next
-file when the old one was rotated away, and ends when its container has ended and everything was read; a reader who is
-slower than the rotation misses only what was removed. As with the kubelet only the newest file is shown at first; what
-was rotated away before is not.
+It is read in chunks of bounded size, in a thread: a slow disk delays no other request. A followed log continues in the
+next file after a rotation, and ends when its container has ended and everything was read; a reader slower than the
+rotation misses only what was removed. As upstream, only the newest file is shown at first.
 """
 
 from __future__ import annotations
@@ -172,7 +171,7 @@ def _watched(watch: CloseWatch) -> float:
         watch.open()
     except OSError as error:
         # The kernel gives a user only so many watches; a log that is looked at every second is better than none.
-        log.warning("a log is followed by looking at it every second: %s", error)
+        log.warning("inotify unavailable, polling the log every second: %s", error)
         return _POLL_SECONDS
     return _LOOK_AGAIN_SECONDS
 

@@ -1,8 +1,8 @@
-"""Runs a command in a container between two ends of streams, and tells how it ended.
+"""Runs a command in a container between two ends of streams, and reports how it ended.
 
-A caller that goes away takes its command along; so does one that says and hears nothing for too long. Everything that a
-command wrote arrives, however slowly its caller reads; but what it left running, and holds its output open, is not
-waited for when nothing more comes.
+A caller that goes away ends its command; so does one that is idle for too long. All output of a command arrives,
+however slowly its caller reads; processes that it left running with its output open are not waited for once nothing
+more comes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A command over SPDY/3.1: how a kube-apiserver speaks to a node that declares no WebSockets, and an older one to any.
+"""A command over SPDY/3.1: what a kube-apiserver speaks to a node that declares no WebSockets, and an older one to any.
 
 The caller opens a stream for each of error, stdin, stdout, stderr and resize that was asked for; then the command
-begins. What has come and was not read yet is bounded: beyond it the connection is not read.
+starts. Unread input is bounded: beyond the limit the connection is not read.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A command over a WebSocket: every message begins with the number of its channel.
 
-`v5.channel.k8s.io` knows besides `v4` how a caller says that it has nothing more to say on one channel.
+Unlike `v4`, `v5.channel.k8s.io` lets the caller close one channel.
 """
 
 from __future__ import annotations
