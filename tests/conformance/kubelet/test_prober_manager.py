@@ -12,7 +12,7 @@ from prometheus_client.registry import Collector
 
 from podlife.kubelet.prober.metrics import ProbeLabels, ProbeMetrics
 from podlife.kubelet.prober.prober import (
-    Outcome,
+    ProbeOutcome,
     ProbeReply,
     ProbeRequest,
     run_probe,
@@ -96,15 +96,15 @@ async def test_a_failure_is_told_every_time_with_what_the_command_said() -> None
 @pytest.mark.parametrize(
     ("answer", "found"),
     [
-        (ok(b"fine"), ProbeReply(Outcome.SUCCESS)),
-        (b"HTTP/1.1 204 No Content\r\n\r\n", ProbeReply(Outcome.SUCCESS)),
+        (ok(b"fine"), ProbeReply(ProbeOutcome.SUCCESS)),
+        (b"HTTP/1.1 204 No Content\r\n\r\n", ProbeReply(ProbeOutcome.SUCCESS)),
         (
             b"HTTP/1.1 302 F\r\nLocation: http://example.com/\r\n\r\ngo",
-            ProbeReply(Outcome.WARNING, "Probe terminated redirects, Response body: go"),
+            ProbeReply(ProbeOutcome.WARNING, "Probe terminated redirects, Response body: go"),
         ),
         (
             b"HTTP/1.1 503 U\r\n\r\nsecret",
-            ProbeReply(Outcome.FAILURE, "HTTP probe failed with statuscode: 503"),
+            ProbeReply(ProbeOutcome.FAILURE, "HTTP probe failed with statuscode: 503"),
         ),
     ],
 )
@@ -118,12 +118,12 @@ async def test_what_an_answer_by_http_means(answer: bytes, found: ProbeReply) ->
 async def test_what_other_questions_mean() -> None:
     """PR-13"""
     async with serving(answering(b"")) as port:
-        assert await asked({"tcpSocket": {"port": port}}) == ProbeReply(Outcome.SUCCESS)
+        assert await asked({"tcpSocket": {"port": port}}) == ProbeReply(ProbeOutcome.SUCCESS)
         found = await asked({"grpc": {"port": port}})
-        assert found.outcome is Outcome.FAILURE
+        assert found.outcome is ProbeOutcome.FAILURE
         assert "failed to connect service" in found.output
-    assert (await asked({"tcpSocket": {"port": port}})).outcome is Outcome.FAILURE
-    assert await asked({}) == ProbeReply(Outcome.UNKNOWN, error="missing probe handler for p_ns(u):a")
+    assert (await asked({"tcpSocket": {"port": port}})).outcome is ProbeOutcome.FAILURE
+    assert await asked({}) == ProbeReply(ProbeOutcome.UNKNOWN, error="missing probe handler for p_ns(u):a")
     assert "port web not found" in (await asked({"tcpSocket": {"port": "web"}})).error
 
 

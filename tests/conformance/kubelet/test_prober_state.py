@@ -9,8 +9,8 @@ import pytest
 
 from podlife.kubelet.prober.outcome import (
     MAX_TRIES,
-    Outcome,
     ProbeEvent,
+    ProbeOutcome,
     exec_command,
     exec_outcome,
     first_delay_seconds,
@@ -21,8 +21,8 @@ from podlife.kubelet.prober.outcome import (
     result_of,
 )
 from podlife.kubelet.prober.state import (
-    Decision,
     Next,
+    ProbeDecision,
     Prober,
     ProbeResult,
     ProberState,
@@ -70,7 +70,7 @@ class Probed:
         self.after(self.prober.take(self.state, result))
         return self.result
 
-    def after(self, decision: Decision) -> Next:
+    def after(self, decision: ProbeDecision) -> Next:
         self.state = decision.state
         if decision.result is not None:
             self.result = decision.result
@@ -224,9 +224,14 @@ def test_startup_that_fails_below_the_threshold_is_still_unknown() -> None:
 
 @pytest.mark.parametrize(
     ("outcome", "expected"),
-    [(Outcome.SUCCESS, OK), (Outcome.WARNING, OK), (Outcome.FAILURE, BAD), (Outcome.UNKNOWN, BAD)],
+    [
+        (ProbeOutcome.SUCCESS, OK),
+        (ProbeOutcome.WARNING, OK),
+        (ProbeOutcome.FAILURE, BAD),
+        (ProbeOutcome.UNKNOWN, BAD),
+    ],
 )
-def test_what_an_outcome_counts_as(outcome: Outcome, expected: ProbeResult) -> None:
+def test_what_an_outcome_counts_as(outcome: ProbeOutcome, expected: ProbeResult) -> None:
     """PR-11"""
     assert result_of(outcome) is expected
 
@@ -245,14 +250,14 @@ def test_a_probe_that_could_not_be_carried_out_changes_nothing() -> None:
 def test_what_is_told_of_a_probe() -> None:
     """PR-12"""
     assert MAX_TRIES == 3
-    assert probe_event(LIVENESS, Outcome.SUCCESS, "fine") is None
-    assert probe_event(LIVENESS, Outcome.FAILURE, "no") == ProbeEvent(
+    assert probe_event(LIVENESS, ProbeOutcome.SUCCESS, "fine") is None
+    assert probe_event(LIVENESS, ProbeOutcome.FAILURE, "no") == ProbeEvent(
         "Unhealthy", "Liveness probe failed: no"
     )
-    assert probe_event(READINESS, Outcome.WARNING, "well") == ProbeEvent(
+    assert probe_event(READINESS, ProbeOutcome.WARNING, "well") == ProbeEvent(
         "ProbeWarning", "Readiness probe warning: well"
     )
-    assert probe_event(STARTUP, Outcome.UNKNOWN, "", "gone") == ProbeEvent(
+    assert probe_event(STARTUP, ProbeOutcome.UNKNOWN, "", "gone") == ProbeEvent(
         "Unhealthy", "Startup probe errored and resulted in unknown state: gone"
     )
 
@@ -260,27 +265,27 @@ def test_what_is_told_of_a_probe() -> None:
 @pytest.mark.parametrize(
     ("code", "outcome"),
     [
-        (199, Outcome.FAILURE),
-        (200, Outcome.SUCCESS),
-        (299, Outcome.SUCCESS),
-        (302, Outcome.WARNING),
-        (399, Outcome.WARNING),
-        (400, Outcome.FAILURE),
-        (500, Outcome.FAILURE),
+        (199, ProbeOutcome.FAILURE),
+        (200, ProbeOutcome.SUCCESS),
+        (299, ProbeOutcome.SUCCESS),
+        (302, ProbeOutcome.WARNING),
+        (399, ProbeOutcome.WARNING),
+        (400, ProbeOutcome.FAILURE),
+        (500, ProbeOutcome.FAILURE),
     ],
 )
-def test_answers_of_http(code: int, outcome: Outcome) -> None:
+def test_answers_of_http(code: int, outcome: ProbeOutcome) -> None:
     """PR-13"""
     found, output = http_outcome(code)
     assert found is outcome
-    if outcome is Outcome.FAILURE:
+    if outcome is ProbeOutcome.FAILURE:
         assert output == f"HTTP probe failed with statuscode: {code}"
 
 
 @pytest.mark.parametrize(
-    ("code", "outcome"), [(0, Outcome.SUCCESS), (1, Outcome.FAILURE), (None, Outcome.FAILURE)]
+    ("code", "outcome"), [(0, ProbeOutcome.SUCCESS), (1, ProbeOutcome.FAILURE), (None, ProbeOutcome.FAILURE)]
 )
-def test_ends_of_commands(code: int | None, outcome: Outcome) -> None:
+def test_ends_of_commands(code: int | None, outcome: ProbeOutcome) -> None:
     """PR-13"""
     assert exec_outcome(code) is outcome
 

@@ -1,6 +1,6 @@
-"""Which pods the node has taken, and whether there is room for one more (ST-18).
+"""Which pods have a place on the node, and whether there is room for one more (ST-18).
 
-A pod has its place until nothing of it runs any more; one that was refused never had one.
+A pod keeps its place until nothing of it runs any more; a rejected pod never had one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Whether a node takes a pod that was given to it, and what it says if not (ST-18, ST-19).
+"""Whether the node takes a pod that was bound to it, and the reason if not (ST-18, ST-19). Pure.
 
-The scheduler has looked already; this is for pods that came another way, and for what changed in between. Reasons and
-messages are the kubelet's own. Not done: making room for critical pods by ending others.
+The scheduler has checked already; this is for pods that came another way, and for what changed in between. Reasons and
+messages are upstream's. Preempting other pods for critical ones is not implemented.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from podlife.api.codec import Object
+from podlife.api.node_requirement import NodeRequirement, tolerates
 from podlife.api.pod_requests import HostPort, Quantities, add_up, amount, clash, host_address
-from podlife.kubelet.admission.node_affinity import has_untolerated_taint, is_wanted_node
 from podlife.kubelet.admission.sysctls import forbidden_sysctls
 from podlife.kubelet.pod_fields import (
     Pod,
@@ -159,3 +159,24 @@ def pod_requests(pod: Pod) -> dict[str, int]:
 
 def _requests(of: Mapping[str, Any]) -> Quantities | None:
     return (of.get("resources") or {}).get("requests")
+
+
+def is_wanted_node(pod: Pod, node: Mapping[str, Any]) -> bool:
+    """By nodeSelector and required node affinity."""
+    metadata = node["metadata"]
+    return NodeRequirement(pod["spec"]).matches(metadata["name"], metadata.get("labels") or {})
+
+
+def has_untolerated_taint(pod: Pod, node: Mapping[str, Any], effect: str = "NoExecute") -> bool:
+    """A node only rejects for NoExecute: NoSchedule is checked by the scheduler."""
+    tolerations = pod["spec"].get("tolerations") or ()
+    taints = (node.get("spec") or {}).get("taints") or ()
+    return any(
+        taint.get("effect") == effect and not any(_is_about(each, taint) for each in tolerations)
+        for taint in taints
+    )
+
+
+def _is_about(toleration: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:
+    names = ("key", "effect", "value")
+    return tolerates(toleration, **{name: taint.get(name) or "" for name in names})

@@ -1,4 +1,4 @@
-"""What a container may be told about its own pod: fields, and what it may use of the node."""
+"""The downward API: what a container may know of its own pod and of the node's resources."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The environment of a container: services first, then whole config maps and secrets, then single variables in order.
 
-A later one replaces an earlier of the same name; a variable may refer to those before it. Left to others: reading
-config maps and secrets, which are handed in.
+A later variable replaces an earlier one of the same name, and may refer to those before it. Config maps and secrets are
+parameters: reading them is left to the caller.
 """
 
 from __future__ import annotations

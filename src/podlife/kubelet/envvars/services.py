@@ -1,4 +1,4 @@
-"""The environment variables that tell a container of services, in the form that Docker's links once had."""
+"""Service environment variables, in the format of Docker links."""
 
 from __future__ import annotations
 

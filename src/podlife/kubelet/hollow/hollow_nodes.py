@@ -32,7 +32,7 @@ from podlife.kubelet.pod import NodePod
 from .fake_parts import NoEvents
 from .hollow_node import HollowNode, SharedParts
 from .progress import HollowProgress
-from .scenario import Outage, Scenario
+from .scenario import NodeOutage, Scenario
 from .shared_watch import SharedWatch
 
 HOLLOW_LABEL = "sim.podlife.dev/fleet"
@@ -134,7 +134,7 @@ class HollowNodes:
             self.tally.away -= 1
             node.start(group)
 
-    async def _be_away(self, node: HollowNode, outage: Outage) -> None:
+    async def _be_away(self, node: HollowNode, outage: NodeOutage) -> None:
         self.tally.away += 1
         self.tally.outages += 1
         await node.stop(is_machine=outage.is_machine)

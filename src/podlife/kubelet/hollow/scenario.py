@@ -78,7 +78,7 @@ class ImageRule:
 
 
 @dataclass(frozen=True, slots=True)
-class Outage:
+class NodeOutage:
     """A node is away from one moment to another, in seconds of the simulation; None is for good. A machine that is
     off has lost what ran on it; otherwise only its kubelet is silent."""
 
@@ -115,7 +115,7 @@ class Scenario:
     def image(self, name: str) -> ImageRule | None:
         return next((rule for rule in self.images if fnmatchcase(name, rule.name)), None)
 
-    def outages(self, node: str) -> Iterator[Outage]:
+    def outages(self, node: str) -> Iterator[NodeOutage]:
         """When this node is away, one after the other; without end where it goes away again and again."""
         for number, rule in enumerate(self.nodes):
             chance = self.chance("node", number, node)
@@ -125,17 +125,17 @@ class Scenario:
                 return
 
 
-def _outages(rule: NodeRule, chance: Random) -> Iterator[Outage]:
+def _outages(rule: NodeRule, chance: Random) -> Iterator[NodeOutage]:
     if rule.at is not None:
         begin = rule.at.drawn(chance)
         lasts = None if rule.lasts is None else rule.lasts.drawn(chance)
-        yield Outage(begin, None if lasts is None else begin + lasts, rule.is_machine)
+        yield NodeOutage(begin, None if lasts is None else begin + lasts, rule.is_machine)
         return
     now = 0.0
     while rule.every_seconds:
         begin = now + chance.expovariate(1.0 / rule.every_seconds)
         if rule.lasts is None:
-            yield Outage(begin, None, rule.is_machine)
+            yield NodeOutage(begin, None, rule.is_machine)
             return
         now = begin + rule.lasts.drawn(chance)
-        yield Outage(begin, now, rule.is_machine)
+        yield NodeOutage(begin, now, rule.is_machine)

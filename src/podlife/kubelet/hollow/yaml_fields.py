@@ -26,7 +26,7 @@ class YamlNode(Protocol):
     start_mark: Any
 
 
-Field = Callable[["Reader", YamlNode, str], Any]
+Field = Callable[["YamlReader", YamlNode, str], Any]
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 _PART = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ms|s|m|h|d)")
@@ -60,7 +60,7 @@ def compose(text: str) -> YamlNode | None:
     return found
 
 
-class Reader:
+class YamlReader:
     """Each method gives a value, or None after it has noted what is wrong. `path` is how the value is called."""
 
     def __init__(self) -> None:

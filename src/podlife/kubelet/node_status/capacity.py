@@ -1,4 +1,4 @@
-"""What a node has and what of it pods may take, in the quantities that the API server keeps. Pure."""
+"""Capacity and allocatable of a node, as API quantities. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The newest that is known of the node's own object: what the server answered, and what a watch has brought since."""
+"""The newest known state of the Node object: what the server returned, and what a watch has brought since."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Looks at the machine and the runtime of a node, and says whether the node is ready, with a kubelet's words."""
+"""Observes the machine and the runtime of a node, and decides whether the node is ready, in upstream's words."""
 
 from __future__ import annotations
 

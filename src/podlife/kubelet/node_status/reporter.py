@@ -1,9 +1,9 @@
-"""The node's own object, kept true for as long as the kubelet runs: registered, its status told, its lease renewed.
+"""Maintains the Node object while the kubelet runs: registers it, updates its status, renews its lease.
 
-A status is sent when it has changed, and otherwise every few minutes; whether it has is looked at every few seconds, at
-times that differ from node to node, and costs no request. What the server cannot be told now is told at the next look.
-A node that somebody has deleted stays away, as a kubelet's does, until it is created again or the kubelet is started
-again, unless the settings say otherwise.
+A status is sent when it has changed, and otherwise every few minutes; the comparison is made every few seconds, at
+times that differ from node to node, and costs no request. An update that fails is sent with the next comparison. As
+upstream, a Node that was deleted stays deleted until it is created again or the kubelet restarts, unless the settings
+say otherwise.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How a node presents itself to its cluster. Defaults are a kubelet's."""
+"""How a node presents itself to its cluster, with upstream's defaults."""
 
 from __future__ import annotations
 

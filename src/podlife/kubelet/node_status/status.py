@@ -1,4 +1,4 @@
-"""The status of a node from what is known of its machine and its runtime, and whether it has to be told again. Pure.
+"""The status of a node from its machine and its runtime, and whether it has to be sent again. Pure.
 
 What others keep in the status (images, attached volumes, devices, foreign conditions) stays as it is.
 """

@@ -1,4 +1,4 @@
-"""`podlife.kubelet.interfaces.References` over an API server."""
+"""`podlife.kubelet.interfaces.ObjectCache` over an API server."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Config maps, or secrets, as new as the kubelet cares for.
+"""A cache of config maps, or of secrets.
 
-An object is read again when it has been kept for about a minute, or when a pod came that refers to it; so a change
-arrives within that time and a new pod never starts with old data. Kept is what pods refer to, and of that no more than
-a bound. That there is no such object is never kept: whoever waits for it sees it as soon as it is there. While the
-server does not answer, what is kept goes on to count.
+An object is read again about a minute after it was read, or when a pod that refers to it arrives: a change arrives
+within that time, and a new pod never starts with old data. Only objects that pods refer to are kept, up to a limit. A
+missing object is never cached: a pod that waits for it sees it as soon as it exists. While the server is unreachable,
+cached objects stay valid.
 """
 
 from __future__ import annotations

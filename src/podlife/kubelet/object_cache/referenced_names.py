@@ -1,4 +1,4 @@
-"""Which config maps and secrets a pod names, wherever it may name them."""
+"""The names of config maps and secrets that a pod refers to, in any of its fields."""
 
 from __future__ import annotations
 

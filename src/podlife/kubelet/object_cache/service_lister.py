@@ -1,7 +1,7 @@
-"""The services of namespaces, read when a pod wants to know of them.
+"""The services of namespaces, listed when a pod needs them.
 
-A pod is told of every service that was there when it came: a list that is older than the pod's registration is read
-again. Apart from that a list is good for as long as any other object is, and longer while the server does not answer.
+A pod sees every service that existed when it arrived: a list older than the pod's registration is read again. Apart
+from that a list is valid as long as any other cached object, and longer while the server is unreachable.
 """
 
 from __future__ import annotations

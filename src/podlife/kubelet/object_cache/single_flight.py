@@ -1,4 +1,4 @@
-"""One call for many who ask at once."""
+"""One call in flight per key, shared by all concurrent callers."""
 
 from __future__ import annotations
 

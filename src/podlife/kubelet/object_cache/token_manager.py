@@ -1,7 +1,7 @@
 """Tokens of service accounts, each bound to its pod, renewed in time.
 
-A token is asked for with the TokenRequest API and kept in memory alone. It is renewed when 80 % of its life are over,
-or after a day. If that fails, the old one goes on to be used as long as it is valid.
+A token is requested with the TokenRequest API and kept in memory only. It is renewed after 80 % of its lifetime, or
+after a day. If renewal fails, the old one is used while it is valid.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A connection of one question: plain, or with TLS that trusts everybody.
+"""A connection for one request: plain, or TLS without verification.
 
-TLS is done over memory, not by the event loop, so that it can be told apart whether the other side speaks plain HTTP
-or no TLS that we understand: a hook is tried again over HTTP only in the first case.
+TLS runs over memory buffers, not in the event loop, to tell a server that speaks plain HTTP from one whose TLS is not
+understood: a hook is retried over HTTP only in the first case.
 """
 
 from __future__ import annotations

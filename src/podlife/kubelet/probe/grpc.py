@@ -1,4 +1,4 @@
-"""The gRPC health check (grpc.health.v1.Health/Check), with the words that a kubelet has for its outcomes."""
+"""The gRPC health check (grpc.health.v1.Health/Check), with upstream's messages for its outcomes."""
 
 from __future__ import annotations
 

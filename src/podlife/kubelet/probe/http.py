@@ -1,4 +1,4 @@
-"""Asking over HTTP/1.1: redirects to the same host are followed, ten kilobytes of a body are read."""
+"""HTTP/1.1 requests of probes and hooks: redirects to the same host are followed, ten kilobytes of a body are read."""
 
 from __future__ import annotations
 

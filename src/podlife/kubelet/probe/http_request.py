@@ -1,7 +1,7 @@
-"""The request of an `httpGet` action, as a kubelet makes it.
+"""The request of an `httpGet` action, as upstream builds it.
 
-Whatever stands in the action, what is sent is one request: the path is quoted, and a header that would break out of
-its line is refused.
+Whatever the action contains, exactly one request is sent: the path is quoted, and a header that would break out of its
+line is rejected.
 """
 
 from __future__ import annotations

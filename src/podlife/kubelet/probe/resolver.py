@@ -1,8 +1,8 @@
-"""Names of hosts to addresses, in threads that nothing else waits for.
+"""Resolves host names in threads of its own.
 
-Pods choose the names, and a name server that says nothing holds a thread for as long as the system's patience lasts,
-long after the question was given up. In the threads that everybody shares a few such names would keep the node from
-setting up a volume or removing a container; here there are so many at most, and they keep no process from ending.
+Pods choose the names, and a name server that does not respond blocks a thread long after the request was given up. In
+the shared threads a few such names would keep the node from setting up a volume or removing a container; here their
+number is bounded, and they do not keep the process from exiting.
 """
 
 from __future__ import annotations

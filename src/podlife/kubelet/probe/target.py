@@ -1,4 +1,4 @@
-"""Where to ask, and how it is said that nobody answered."""
+"""Hosts, ports and errors of requests to containers."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ MAX_TRIES = 3
 _TITLES = {ProbeType.LIVENESS: "Liveness", ProbeType.READINESS: "Readiness", ProbeType.STARTUP: "Startup"}
 
 
-class Outcome(enum.Enum):
+class ProbeOutcome(enum.Enum):
     SUCCESS = "success"
     WARNING = "warning"
     FAILURE = "failure"
@@ -40,38 +40,42 @@ class ProbeEvent:
     message: str
 
 
-def result_of(outcome: Outcome) -> ProbeResult:
+def result_of(outcome: ProbeOutcome) -> ProbeResult:
     """Of a probe that was carried out; the result of one that was not is thrown away."""
-    return ProbeResult.SUCCESS if outcome in (Outcome.SUCCESS, Outcome.WARNING) else ProbeResult.FAILURE
+    return (
+        ProbeResult.SUCCESS
+        if outcome in (ProbeOutcome.SUCCESS, ProbeOutcome.WARNING)
+        else ProbeResult.FAILURE
+    )
 
 
-def probe_event(type_: ProbeType, outcome: Outcome, output: str, error: str = "") -> ProbeEvent | None:
+def probe_event(type_: ProbeType, outcome: ProbeOutcome, output: str, error: str = "") -> ProbeEvent | None:
     title = _TITLES[type_]
     if error:
         return ProbeEvent(
             "Unhealthy", f"{title} probe errored and resulted in {outcome.value} state: {error}"
         )
     match outcome:
-        case Outcome.SUCCESS:
+        case ProbeOutcome.SUCCESS:
             return None
-        case Outcome.WARNING:
+        case ProbeOutcome.WARNING:
             return ProbeEvent("ProbeWarning", f"{title} probe warning: {output}")
         case _:
             return ProbeEvent("Unhealthy", f"{title} probe failed: {output}")
 
 
-def http_outcome(code: int) -> tuple[Outcome, str]:
+def http_outcome(code: int) -> tuple[ProbeOutcome, str]:
     """A redirect that is not followed is a warning; what a failed answer says is not shown (PR-13)."""
     if 200 <= code < 300:
-        return Outcome.SUCCESS, ""
+        return ProbeOutcome.SUCCESS, ""
     if 300 <= code < 400:
-        return Outcome.WARNING, "Probe terminated redirects"
-    return Outcome.FAILURE, f"HTTP probe failed with statuscode: {code}"
+        return ProbeOutcome.WARNING, "Probe terminated redirects"
+    return ProbeOutcome.FAILURE, f"HTTP probe failed with statuscode: {code}"
 
 
-def exec_outcome(exit_code: int | None) -> Outcome:
+def exec_outcome(exit_code: int | None) -> ProbeOutcome:
     """None is a command that took too long."""
-    return Outcome.SUCCESS if exit_code == 0 else Outcome.FAILURE
+    return ProbeOutcome.SUCCESS if exit_code == 0 else ProbeOutcome.FAILURE
 
 
 def exec_command(container: Container, command: Sequence[str]) -> list[str]:

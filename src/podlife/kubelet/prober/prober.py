@@ -24,7 +24,7 @@ from podlife.kubelet.probe import (
 from podlife.kubelet.probe.target import target_host
 from podlife.kubelet.prober.outcome import (
     MAX_TRIES,
-    Outcome,
+    ProbeOutcome,
     exec_command,
     exec_outcome,
     http_outcome,
@@ -52,7 +52,7 @@ class ProbeRequest:
 class ProbeReply:
     """With an `error` the probe could not be carried out."""
 
-    outcome: Outcome
+    outcome: ProbeOutcome
     output: str = ""
     error: str = ""
 
@@ -68,12 +68,12 @@ async def run_probe(runtime: Runtime, question: ProbeRequest) -> ProbeReply:
         except NoResponseError as failure:
             late = loop.time() - began - question.seconds
             if late < _HELD_UP_SECONDS:
-                return ProbeReply(Outcome.FAILURE, str(failure))
+                return ProbeReply(ProbeOutcome.FAILURE, str(failure))
             # No container is restarted because the node was busy.
             error = f"the node was held up for {late:.1f} s while it waited for the answer: {failure}"
         except (ProbeError, ContainerRuntimeError) as failure:
             error = str(failure) or type(failure).__name__
-    return ProbeReply(Outcome.UNKNOWN, error=error)
+    return ProbeReply(ProbeOutcome.UNKNOWN, error=error)
 
 
 async def _ask_once(runtime: Runtime, question: ProbeRequest) -> ProbeReply:
@@ -85,12 +85,12 @@ async def _ask_once(runtime: Runtime, question: ProbeRequest) -> ProbeReply:
     if (action := spec.get("tcpSocket")) is not None:
         host = target_host(action.get("host"), question.pod_ip)
         await tcp_connect(host, container_port(action.get("port", 0), question.container), seconds=seconds)
-        return ProbeReply(Outcome.SUCCESS)
+        return ProbeReply(ProbeOutcome.SUCCESS)
     if (action := spec.get("grpc")) is not None:
         port = container_port(action.get("port", 0), question.container)
         service = action.get("service") or ""
         await grpc_health(target_host(None, question.pod_ip), port, service, seconds=seconds)
-        return ProbeReply(Outcome.SUCCESS, "service healthy")
+        return ProbeReply(ProbeOutcome.SUCCESS, "service healthy")
     raise ProbeError(f"missing probe handler for {long_name(question.pod)}:{question.container['name']}")
 
 
@@ -113,6 +113,6 @@ async def _get(question: ProbeRequest, action: Mapping[str, Any]) -> ProbeReply:
     request = http_request(action, question.container, question.pod_ip, purpose="probe")
     answer = await http_get(request, seconds=question.seconds)
     outcome, output = http_outcome(answer.code)
-    if outcome is Outcome.WARNING:
+    if outcome is ProbeOutcome.WARNING:
         output = f"{output}, Response body: {answer.body.decode('utf-8', 'replace')}"
     return ProbeReply(outcome, output)

@@ -84,7 +84,7 @@ class ProberState:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class ProbeDecision:
     """`forget` is the ID of a container whose verdict is void from now on."""
 
     next: Next
@@ -115,15 +115,15 @@ class Prober:
 
     def decide(
         self, state: ProberState, pod: Pod, status: Mapping[str, Any] | None, now: datetime
-    ) -> Decision:
+    ) -> ProbeDecision:
         """What to do now. `pod` may be newer than the prober: its deletion counts from when it is known."""
         if status is None:
-            return Decision(Next.WAIT, state)
+            return ProbeDecision(Next.WAIT, state)
         if is_terminal_phase(status.get("phase")):
-            return Decision(Next.STOP, state, forget=state.container_id)
+            return ProbeDecision(Next.STOP, state, forget=state.container_id)
         shown = self._shown(status)
         if shown is None:
-            return Decision(Next.WAIT, state)
+            return ProbeDecision(Next.WAIT, state)
         result, forget = None, ""
         container_id = bare_id(shown["containerID"])
         if container_id != state.container_id:
@@ -131,23 +131,23 @@ class Prober:
             result = self._first_result(shown)
             state = replace(state, container_id=container_id, is_on_hold=False)
         if state.is_on_hold:
-            return Decision(Next.WAIT, state, result, forget)
+            return ProbeDecision(Next.WAIT, state, result, forget)
         kind, container_state = state_of(shown)
         if kind != "running":
             goes_on = kind != "terminated" or self._may_return(pod, status, exit_code(container_state))
-            return Decision(Next.WAIT if goes_on else Next.STOP, state, ProbeResult.FAILURE, forget)
+            return ProbeDecision(Next.WAIT if goes_on else Next.STOP, state, ProbeResult.FAILURE, forget)
         if is_deleting(pod) and self._type is not ProbeType.READINESS:
             # A container that is asked to end must not be found ill for it.
-            return Decision(Next.STOP, state, ProbeResult.SUCCESS, forget)
+            return ProbeDecision(Next.STOP, state, ProbeResult.SUCCESS, forget)
         is_due = self._is_after_delay(container_state, now) and (
             bool(shown.get("started")) is not (self._type is ProbeType.STARTUP)
         )
-        return Decision(Next.RUN if is_due else Next.WAIT, state, result, forget)
+        return ProbeDecision(Next.RUN if is_due else Next.WAIT, state, result, forget)
 
-    def take(self, state: ProberState, result: ProbeResult | None) -> Decision:
+    def take(self, state: ProberState, result: ProbeResult | None) -> ProbeDecision:
         """What a probe found; None for one that could not be carried out, which changes nothing (PR-11)."""
         if result is None:
-            return Decision(Next.WAIT, state)
+            return ProbeDecision(Next.WAIT, state)
         run = state.run + 1 if state.last is result else 1
         state = replace(state, last=result, run=run)
         thresholds = {
@@ -155,11 +155,11 @@ class Prober:
             ProbeResult.SUCCESS: self._spec["successThreshold"],
         }
         if run < thresholds.get(result, 0):
-            return Decision(Next.WAIT, state)
+            return ProbeDecision(Next.WAIT, state)
         is_failed_liveness = self._type is ProbeType.LIVENESS and result is ProbeResult.FAILURE
         if is_failed_liveness or self._type is ProbeType.STARTUP:
             state = replace(state, is_on_hold=True, run=0)
-        return Decision(Next.WAIT, state, result)
+        return ProbeDecision(Next.WAIT, state, result)
 
     def _shown(self, status: Mapping[str, Any]) -> Mapping[str, Any] | None:
         for key in ("containerStatuses", "initContainerStatuses"):

@@ -22,8 +22,8 @@ from podlife.kubelet.prober.outcome import probe_event, result_of
 from podlife.kubelet.prober.prober import ProbeRequest, run_probe
 from podlife.kubelet.prober.results import ProbeResults
 from podlife.kubelet.prober.state import (
-    Decision,
     Next,
+    ProbeDecision,
     Prober,
     ProbeResult,
     ProberState,
@@ -165,7 +165,7 @@ class ProberWorker:
         else:
             self._ticker.go_on()
 
-    def _apply(self, decision: Decision) -> None:
+    def _apply(self, decision: ProbeDecision) -> None:
         self._state = decision.state
         results = self._context.results
         if decision.forget:

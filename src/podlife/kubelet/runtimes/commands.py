@@ -1,4 +1,4 @@
-"""Running a command in a container to its end, over any runtime's `exec`."""
+"""Runs a command in a container to its end, over any runtime's `exec`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a container is shown of the volumes of its pod."""
+"""The mounts of a container: the volumes of its pod, and parts of them."""
 
 from __future__ import annotations
 

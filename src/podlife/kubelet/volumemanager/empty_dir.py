@@ -1,4 +1,4 @@
-"""Folders that begin empty and live as long as their pod."""
+"""emptyDir volumes: directories that start empty and live as long as their pod."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files and folders of the node itself. They are checked, made where the pod asks for it, and never removed."""
+"""hostPath volumes: checked, created where the pod asks for it, and never removed."""
 
 from __future__ import annotations
 

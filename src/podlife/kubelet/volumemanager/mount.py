@@ -1,4 +1,4 @@
-"""What Python does not offer of Linux for volumes: mounts, and which there are."""
+"""Linux mount calls that Python does not offer, and the list of mount points."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What is to be in the volumes that show objects: config maps, secrets, the pod itself, tokens.
+"""The content of configMap, secret, downwardAPI and projected volumes.
 
-Everything that is asked of the API server for a volume is asked here, before anything is written.
+Everything that a volume needs of the API server is read here, before anything is written.
 """
 
 from __future__ import annotations

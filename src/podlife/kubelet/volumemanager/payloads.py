@@ -1,4 +1,4 @@
-"""The files that config maps, secrets and the pod itself become in a volume. Pure."""
+"""The files of config maps, secrets and the downward API in a volume. Pure."""
 
 from __future__ import annotations
 

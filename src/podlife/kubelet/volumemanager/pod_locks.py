@@ -1,4 +1,4 @@
-"""One at a time for each pod, even when somebody stops waiting for work that cannot be stopped."""
+"""One operation at a time per pod, even if a caller stops waiting for work that cannot be cancelled."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """`podlife.kubelet.interfaces.Volumes` on the disk of a node.
 
-First everything is asked of the API server, then everything is written, each volume for itself: one that fails keeps no
-other from being ready. A pod has one turn at a time, so nothing is written to what is being removed. A volume that was
-ready stays ready when a later look at what it shows fails: its readers keep what they have.
+First everything is read from the API server, then each volume is written by itself: one that fails does not keep others
+from being ready. Operations on a pod are serialized, so nothing is written to what is being removed. A volume that was
+ready stays ready when a later update fails: its readers keep what they have.
 """
 
 from __future__ import annotations

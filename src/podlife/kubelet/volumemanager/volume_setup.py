@@ -1,4 +1,4 @@
-"""From a volume as a pod names it to what is left to be done on the disk: a file per kind of volume knows the rest."""
+"""Prepares the setup of each volume of a pod: what is left to do on disk, by volume type."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What is left of a streamed command when its caller leaves is ended here.
+"""Ends what is left of a streamed command when its caller leaves.
 
-CRI has no word for it: a command outlives its streams. containerd's own API tells which processes of a container are
-commands, and the kernel when each began and what belongs to it. A command is taken for that of the session that began
-last before it; where that is not certain nothing is ended. With another daemon than containerd nothing happens.
+CRI has no call for it: a command outlives its streams. containerd's own API says which processes of a container are
+commands, the kernel when each started and what belongs to it. A command belongs to the session that began last before
+it; where that is ambiguous nothing is killed. With daemons other than containerd nothing happens.
 """
 
 from __future__ import annotations

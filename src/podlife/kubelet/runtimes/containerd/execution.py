@@ -1,6 +1,7 @@
-"""Commands in a container: to their end in one call of CRI, or with streams through the daemon's streaming server.
+"""Commands in a container: to their end in one CRI call, or with streams through the daemon's streaming server.
 
-A command in one call that takes too long is killed by the daemon, a streamed one whose caller leaves by `leftovers`.
+A command in one call that takes too long is killed by the daemon, a streamed one whose caller leaves by
+`exec_sessions`.
 """
 
 from __future__ import annotations

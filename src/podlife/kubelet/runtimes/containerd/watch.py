@@ -1,8 +1,8 @@
-"""How the runtime hears of what happened in the daemon without being asked.
+"""Watches the daemon for changes.
 
-Best by CRI's own events; by containerd's where the daemon is older; and by a listing, often where there is neither and
-now and then where there is one, since no stream of events is ever known to be whole. A daemon that goes away is waited
-for. A listing that fails says nothing: what was seen last stays so.
+By CRI's own events; by containerd's where the daemon is older; and by lists, frequent where there are no events and
+occasional where there are, since no event stream is known to be complete. An unreachable daemon is waited for. A list
+that fails changes nothing.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""How the kubelet learns that a container has ended, and what it does for one whose supervisor could not say so.
+"""Learns that containers have ended, and ends those whose supervisor was killed.
 
-The kernel tells when a supervisor is gone; its record on the disk tells how the container ended. Without a record the
-supervisor was killed: what is left of the container is ended too, and the record written in its place. Every end is
-told once, and whoever waits for it is answered.
+The kernel reports that a supervisor is gone; its record on disk says how the container ended. Without a record the
+supervisor was killed: what is left of the container is killed too, and the record is written in its place. Every exit
+is reported once, and every waiter is notified.
 """
 
 from __future__ import annotations

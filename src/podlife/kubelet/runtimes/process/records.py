@@ -1,6 +1,6 @@
 """What the process runtime keeps on the disk, and how a container's state is read from it.
 
-    kubelet.lock, starting.lock      one kubelet at a time; no start left on its way by the last one
+    agent.lock, starting.lock      one kubelet at a time; no start left on its way by the last one
     sandboxes/<id>.json            a sandbox, replaced as a whole when it changes
     containers/<id>/               config.json, then claimed, started.json and exit.json as its supervisor gets to them
     locks/<id>                     held by the supervisor for as long as it lives

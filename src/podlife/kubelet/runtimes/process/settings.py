@@ -1,4 +1,4 @@
-"""What a kubelet decides about its process runtime."""
+"""Settings of the process runtime."""
 
 from __future__ import annotations
 

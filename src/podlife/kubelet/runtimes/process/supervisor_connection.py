@@ -1,5 +1,7 @@
-"""Orders to a supervisor, from the kubelet's side. The socket is found through the folder's descriptor: its name may be
-longer than a socket's may."""
+"""Requests to a supervisor over its control socket.
+
+The socket is opened through its directory's descriptor: its path may be longer than a socket address may be.
+"""
 
 from __future__ import annotations
 
