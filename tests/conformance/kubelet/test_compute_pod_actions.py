@@ -209,7 +209,7 @@ UNCHANGED = instance("b", "running", annotations={HASH: spec_hash(container("b")
 
 
 @pytest.mark.parametrize(
-    ("second", "verdicts", "message", "reason"),
+    ("second", "results", "message", "reason"),
     [
         pytest.param(CHANGED, {}, "definition changed", KillReason.OTHER, id="RS-08a RS-09"),
         pytest.param(
@@ -313,7 +313,7 @@ def test_an_init_container_that_failed_for_good_ends_the_pod() -> None:
 
 
 @pytest.mark.parametrize(
-    ("verdict", "start", "kills"),
+    ("result", "start", "kills"),
     [
         (None, (), 0),
         (ProbeResult.UNKNOWN, (), 0),

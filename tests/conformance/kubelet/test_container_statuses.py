@@ -275,7 +275,7 @@ PROBED = container(startupProbe={"exec": {}}, readinessProbe={"exec": {}})
 
 
 @pytest.mark.parametrize(
-    ("one", "state", "verdicts", "expected"),
+    ("one", "state", "results", "expected"),
     [
         pytest.param(container(), "running", {}, (True, True), id="PR-15 no probe"),
         pytest.param(PROBED, "running", {}, (False, False), id="PR-15 startup has not run"),

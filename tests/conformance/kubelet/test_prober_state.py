@@ -151,7 +151,7 @@ def test_an_ended_container_is_waited_for_if_it_comes_back(of_pod: Object, code:
 
 
 @pytest.mark.parametrize(
-    ("type_", "next_", "verdict"),
+    ("type_", "next_", "result"),
     [(LIVENESS, Next.STOP, OK), (STARTUP, Next.STOP, OK), (READINESS, Next.RUN, BAD)],
 )
 def test_a_pod_that_is_being_deleted_is_not_found_ill(
@@ -326,7 +326,7 @@ def test_a_container_of_an_agent_before_gets_no_first_verdict(
     assert (probed.result is None) is is_old
 
 
-@pytest.mark.parametrize(("is_started", "verdict"), [(True, OK), (False, None)])
+@pytest.mark.parametrize(("is_started", "result"), [(True, OK), (False, None)])
 def test_a_sidecar_that_had_started_is_known_to_have(is_started: bool, result: ProbeResult | None) -> None:
     """PR-17"""
     probed = Probed(STARTUP, pod(init=[sidecar()]))
