@@ -15,100 +15,69 @@ from collections.abc import Callable
 from time import perf_counter, process_time
 from typing import Any
 
-import msgspec
 import uvloop
 
 from bench.processes import cost_of
 from podlife.aio import cancel_and_wait
-from podlife.kubelet.podworkers import KillOptions, KillOutcome, PodUpdate, PodWorkers, Synced, UpdateType
-
-
-class Metadata(msgspec.Struct, gc=False):
-    name: str
-    namespace: str
-    uid: str
-    annotations: dict[str, str]
-    deletion_timestamp: str | None = None
-    deletion_grace_period_seconds: int | None = None
-
-
-class Container(msgspec.Struct, gc=False):
-    name: str
-    image: str
-
-
-class Spec(msgspec.Struct, gc=False):
-    containers: tuple[Container, ...]
-    termination_grace_period_seconds: int | None = 30
-
-
-class Status(msgspec.Struct, gc=False):
-    phase: str = "Pending"
-
-
-class Pod(msgspec.Struct, gc=False):
-    metadata: Metadata
-    spec: Spec
-    status: Status
-
-
-class Nothing(msgspec.Struct, frozen=True):
-    """What the runtime says: nothing runs."""
-
-    containers: tuple[Any, ...] = ()
-    sandboxes: tuple[Any, ...] = ()
+from podlife.kubelet.observed_pod import ObservedPod
+from podlife.kubelet.pod import NodePod
+from podlife.kubelet.podworkers import KillOptions, KillOutcome, PodUpdate, PodWorkers, SyncResult, UpdateType
 
 
 class Cache:
     def __init__(self) -> None:
-        self.status = Nothing()
+        self.status = ObservedPod()
 
-    def get(self, uid: str) -> Nothing:
+    def get(self, uid: str) -> ObservedPod:
         return self.status
 
-    def get_newer_than(self, uid: str, seconds: float | None) -> Nothing:
+    def get_newer_than(self, uid: str, seconds: float | None) -> ObservedPod:
         return self.status
 
 
 class PlainSteps:
     def __init__(self, done: Callable[[], None]) -> None:
-        self.synced = Synced()
+        self.synced = SyncResult()
         self.done = done
 
-    def sync_pod(self, type_: UpdateType, pod: Pod, mirror: Pod | None, status: Nothing) -> Synced:
+    def sync_pod(
+        self, type_: UpdateType, pod: NodePod, mirror: NodePod | None, status: ObservedPod
+    ) -> SyncResult:
         self.done()
         return self.synced
 
     def sync_terminating_pod(
-        self, pod: Pod, status: Nothing, grace_seconds: int | None, override: Any
+        self, pod: NodePod, status: ObservedPod, grace_seconds: int | None, override: Any
     ) -> None:
         return None
 
     def sync_terminating_runtime_pod(self, running: Any) -> None:
         return None
 
-    def sync_terminated_pod(self, pod: Pod, status: Nothing) -> None:
+    def sync_terminated_pod(self, pod: NodePod, status: ObservedPod) -> None:
         self.done()
 
 
 class AwaitedSteps:
     def __init__(self, done: Callable[[], None]) -> None:
-        self.synced = Synced()
+        self.synced = SyncResult()
         self.done = done
 
-    async def sync_pod(self, type_: UpdateType, pod: Pod, mirror: Pod | None, status: Nothing) -> Synced:
+    async def sync_pod(
+        self, type_: UpdateType, pod: NodePod, mirror: NodePod | None, status: ObservedPod
+    ) -> SyncResult:
         self.done()
         return self.synced
 
     async def sync_terminating_pod(
-        self, pod: Pod, status: Nothing, grace_seconds: int | None, override: Any
+        self, pod: NodePod, status: ObservedPod, grace_seconds: int | None, override: Any
     ) -> None:
         return None
 
     async def sync_terminating_runtime_pod(self, running: Any) -> None:
         return None
 
-    async def sync_terminated_pod(self, pod: Pod, status: Nothing) -> None:
+    async def sync_terminated_pod(self, pod: NodePod, status: ObservedPod) -> None:
         self.done()
 
 
@@ -117,14 +86,18 @@ class NoEvents:
         raise AssertionError(message)
 
 
-def _pod(number: int) -> Pod:
-    metadata = Metadata(
-        f"service-7d9c5b8f6d-{number:05}",
-        "default",
-        f"{number:08x}-0000-4000-8000-000000000000",
-        {"kubernetes.io/config.source": "api"},
-    )
-    return Pod(metadata, Spec((Container("main", "registry.example/service:1"),)), Status())
+def _pod(number: int) -> NodePod:
+    metadata = {
+        "name": f"service-7d9c5b8f6d-{number:05}",
+        "namespace": "default",
+        "uid": f"{number:08x}-0000-4000-8000-000000000000",
+        "annotations": {"kubernetes.io/config.source": "api"},
+    }
+    spec = {
+        "containers": [{"name": "main", "image": "registry.example/service:1"}],
+        "terminationGracePeriodSeconds": 30,
+    }
+    return NodePod({"metadata": metadata, "spec": spec, "status": {"phase": "Pending"}})
 
 
 async def _measure(count: int, kind: str) -> dict[str, float]:
@@ -142,7 +115,7 @@ async def _measure(count: int, kind: str) -> dict[str, float]:
         nonlocal stopped
         stopped += outcome is KillOutcome.STOPPED
 
-    workers: PodWorkers[Pod, Nothing, Any] = PodWorkers(
+    workers: PodWorkers[NodePod, ObservedPod, Any] = PodWorkers(
         PlainSteps(done) if kind == "plain" else AwaitedSteps(done), Cache(), NoEvents()
     )
     runner = asyncio.get_running_loop().create_task(workers.run())

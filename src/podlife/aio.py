@@ -44,3 +44,17 @@ async def cancel_and_wait(*tasks: asyncio.Task[Any], seconds: float = 5.0) -> No
         task.cancel()
     if tasks:
         await asyncio.wait(tasks, timeout=seconds)
+
+
+async def finish_despite_cancel(work: Coroutine[Any, Any, T], *, name: str) -> T:
+    """Run the work to its end even if the caller is cancelled; then raise CancelledError, or what the work raised.
+
+    A call to a runtime takes effect whether or not its caller waits: a container created after its pod was observed for
+    the last time would run for ever.
+    """
+    task = spawn(work, name=name, on_failure=lambda _: None)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait((task,))
+        raise

@@ -15,6 +15,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from podlife.kubelet.observed_pod import ObservedPod
 from podlife.kubelet.podworkers import (
     KillOptions,
     KillOutcome,
@@ -22,10 +23,10 @@ from podlife.kubelet.podworkers import (
     PodUpdate,
     PodWorkers,
     Stage,
-    Synced,
+    SyncResult,
     UpdateType,
 )
-from tests.conformance.podworkers.world import Container, Pod, Recorder, Running, Seen, pod, static
+from tests.conformance.podworkers.world import NodePod, Recorder, RunningPod, observed, pod, static
 from tests.virtual_time import VirtualTimeLoop
 
 NORMAL, STATIC = ("a", "b", "c"), ("s1", "s2", "s3")
@@ -51,19 +52,21 @@ class Steps:
     alive: set[str] = field(default_factory=set)
     wrong: list[str] = field(default_factory=list)
 
-    def sync_pod(self, type_: UpdateType, pod: Pod, mirror: Pod | None, status: Seen) -> Any:
+    def sync_pod(self, type_: UpdateType, pod: NodePod, mirror: NodePod | None, status: ObservedPod) -> Any:
         return self._step("sync", pod.metadata.uid)
 
-    def sync_terminating_pod(self, pod: Pod, status: Seen, grace_seconds: int | None, override: Any) -> Any:
+    def sync_terminating_pod(
+        self, pod: NodePod, status: ObservedPod, grace_seconds: int | None, override: Any
+    ) -> Any:
         uid = pod.metadata.uid
         if grace_seconds is not None and grace_seconds < 1:
             self.wrong.append(f"{uid} is ended with a grace of {grace_seconds}")
         return self._step("terminating", uid)
 
-    def sync_terminating_runtime_pod(self, running: Running) -> Any:
+    def sync_terminating_runtime_pod(self, running: RunningPod) -> Any:
         return self._step("runtime", running.uid)
 
-    def sync_terminated_pod(self, pod: Pod, status: Seen) -> Any:
+    def sync_terminated_pod(self, pod: NodePod, status: ObservedPod) -> Any:
         return self._step("terminated", pod.metadata.uid)
 
     def _step(self, step: str, uid: str) -> Any:
@@ -76,7 +79,7 @@ class Steps:
         finally:
             del self.running[uid]
 
-    async def _wait(self, step: str, uid: str, plan: str) -> Synced | None:
+    async def _wait(self, step: str, uid: str, plan: str) -> SyncResult | None:
         self._enter(step, uid)
         try:
             if plan == "awaited":
@@ -102,7 +105,7 @@ class Steps:
             self.alive.add(uid)
         self._check(step, uid, self.machine.workers.state(uid))
 
-    def _check(self, step: str, uid: str, state: PodState[Pod, Running] | None) -> None:
+    def _check(self, step: str, uid: str, state: PodState | None) -> None:
         if state is None:
             self.wrong.append(f"{step} of {uid}, which is not known")
             return
@@ -115,18 +118,18 @@ class Steps:
         if step == "terminated" and not state.is_terminated:
             self.wrong.append(f"terminated step of {uid}, which runs")
 
-    def _was_overtaken(self, state: PodState[Pod, Running]) -> bool:
+    def _was_overtaken(self, state: PodState) -> bool:
         """An orphan's sync that has begun is not cancelled (PW-158); its status may have come only now."""
         return state.is_deleted and not state.is_acknowledged
 
-    def _answer(self, plan: str, uid: str) -> Synced | None:
+    def _answer(self, plan: str, uid: str) -> SyncResult | None:
         if plan == "fail":
             raise RuntimeError("as planned")
         if plan == "cancelled":
             raise asyncio.CancelledError
         if self.running[uid] in ("terminating", "runtime"):
             self.alive.discard(uid)
-        return Synced(is_terminal=plan == "terminal")
+        return SyncResult(is_terminal=plan == "terminal")
 
 
 class Cache:
@@ -136,15 +139,15 @@ class Cache:
         self.mood: dict[str, str] = {}
         self.waiting: dict[str, asyncio.Event] = {}
 
-    def get(self, uid: str) -> Seen:
+    def get(self, uid: str) -> ObservedPod:
         if self.mood.get(uid) == "fail":
             raise RuntimeError("no runtime")
-        return Seen((Container(self.mood.get(uid) == "running"),))
+        return observed(running=1) if self.mood.get(uid) == "running" else observed(stopped=1)
 
     def get_newer_than(self, uid: str, seconds: float | None) -> Any:
         return self._later(uid) if self.mood.get(uid) == "silent" else self.get(uid)
 
-    async def _later(self, uid: str) -> Seen:
+    async def _later(self, uid: str) -> ObservedPod:
         event = self.waiting.setdefault(uid, asyncio.Event())
         await event.wait()
         return self.get(uid)
@@ -161,18 +164,16 @@ class Machine(RuleBasedStateMachine):
         self.runner = asyncio.Runner(loop_factory=VirtualTimeLoop)
         self.steps = Steps(self)
         self.cache = Cache()
-        self.wanted: dict[str, Pod] = {}
+        self.wanted: dict[str, NodePod] = {}
         self.asked = 0
         self.answered: dict[int, KillOutcome] = {}
         self.wrong: list[str] = []
         self.is_stopping = False
-        self.last: dict[str, tuple[float, PodState[Pod, Running]]] = {}
+        self.last: dict[str, tuple[float, PodState]] = {}
         self._begin()
 
     def _begin(self) -> None:
-        self.workers: PodWorkers[Pod, Seen, Running] = PodWorkers(
-            self.steps, self.cache, Recorder(), chance=lambda: 0.5
-        )
+        self.workers: PodWorkers = PodWorkers(self.steps, self.cache, Recorder(), chance=lambda: 0.5)
         self.last.clear()
 
         async def begin() -> None:
@@ -207,11 +208,8 @@ class Machine(RuleBasedStateMachine):
         kill: tuple[bool, bool, int | None] | None,
         turns: int,
     ) -> None:
-        subject = static(uid) if uid in STATIC else pod(uid)
-        subject.status.phase = phase
-        if deletion is not None:
-            subject.metadata.deletion_timestamp = "2030-01-01T00:00:00Z"
-            subject.metadata.deletion_grace_period_seconds = deletion
+        make = static if uid in STATIC else pod
+        subject = make(uid, phase=phase, deletion=deletion)
         self.wanted[uid] = subject
         self._update(PodUpdate(type_, subject, kill=self._kill(uid, kill)), turns)
 
@@ -232,7 +230,7 @@ class Machine(RuleBasedStateMachine):
         # A pod that has stopped is only seen because what is known of the runtime is old.
         if type_ is UpdateType.KILL and (state is None or not state.is_terminated):
             self.steps.alive.add(uid)
-        self._update(PodUpdate(type_, running=Running(uid), kill=self._kill(uid, kill)), turns)
+        self._update(PodUpdate(type_, running=RunningPod(uid), kill=self._kill(uid, kill)), turns)
 
     def _kill(self, uid: str, kill: tuple[bool, bool, int | None] | None) -> KillOptions | None:
         if kill is None:
@@ -252,7 +250,7 @@ class Machine(RuleBasedStateMachine):
 
         return KillOptions(answer, evict, None, grace_seconds)
 
-    def _update(self, update: PodUpdate[Pod, Running], turns: int) -> None:
+    def _update(self, update: PodUpdate, turns: int) -> None:
         async def update_and_turn() -> None:
             self.workers.update_pod(update)
             for _ in range(turns):

@@ -27,11 +27,11 @@ from podlife.daemons import event_loop as loop
 from podlife.daemons.limits import allow_many_open_files
 from podlife.daemons.logs import set_up_logs
 from podlife.errors import ConfigError, ForbiddenError, NotFoundError, UnreachableError
-from podlife.kubelet.kubelet import Agent
+from podlife.kubelet.kubelet import Kubelet
 from podlife.kubelet.node_status import HostMachine, NodeSettings
 from podlife.kubelet.runtime import Runtime
-from podlife.kubelet.server import CertificateSettings, EndpointSettings
-from podlife.kubelet.settings import AgentSettings
+from podlife.kubelet.server import CertificateSettings, ServerSettings
+from podlife.kubelet.settings import KubeletSettings
 
 __all__ = ["make_runtime", "run_node"]
 
@@ -83,7 +83,7 @@ async def _run(asked: NodeCommand, options: ConnectionOptions, connection: Conne
         address = asked.options.node_ip or _own_address(connection.server)
         runtime = make_runtime(asked, address, clock)
         settings = _settings(asked, address, connection)
-        agent = Agent(client, runtime, settings, clock, machine=HostMachine(asked.data))
+        agent = Kubelet(client, runtime, settings, clock, machine=HostMachine(asked.data))
         told = {"runtime": runtime.name, "address": address, "data": str(asked.data)}
         log.info("node %s of %s", asked.name, connection.server, extra=told)
         await _until_signal(agent)
@@ -106,7 +106,7 @@ async def _greet(name: str, client: Client, connection: Connection) -> None:
         log.warning("%s is not there, which is waited for: %s", connection.server, error)
 
 
-async def _until_signal(agent: Agent) -> None:
+async def _until_signal(agent: Kubelet) -> None:
     async with asyncio.TaskGroup() as group:
         running = group.create_task(agent.run(), name="agent")
 
@@ -118,13 +118,13 @@ async def _until_signal(agent: Agent) -> None:
             await asyncio.wait((running,))
 
 
-def _settings(asked: NodeCommand, address: str, connection: Connection) -> AgentSettings:
+def _settings(asked: NodeCommand, address: str, connection: Connection) -> KubeletSettings:
     host, port = asked.listen
     names = tuple(dict.fromkeys((asked.name, socket.gethostname(), address)))
     certificate = CertificateSettings(
         asked.name, asked.data / "pki", names=names, client_authority=connection.certificate_authority
     )
-    return AgentSettings(
+    return KubeletSettings(
         node=NodeSettings(
             asked.name,
             # On the loopback a node is not reached by the machine's name, which may be another address there.
@@ -142,7 +142,7 @@ def _settings(asked: NodeCommand, address: str, connection: Connection) -> Agent
         data=asked.data,
         static_pods=asked.options.static_pods,
         check_static_pod=_check_pod,
-        endpoint=EndpointSettings(certificate, bind=host or address, port=port),
+        endpoint=ServerSettings(certificate, bind=host or address, port=port),
     )
 
 

@@ -31,8 +31,8 @@ from podlife.daemons import event_loop as loop
 from podlife.daemons.logs import set_up_logs
 from podlife.errors import PodlifeError
 from podlife.kubelet.hollow import (
-    Fleet,
-    FleetSettings,
+    HollowNodes,
+    HollowSettings,
     Scenario,
     create_pods,
     delete_nodes,
@@ -72,7 +72,7 @@ async def _run(
 
 class Simulation:
     def __init__(self, client: Client, options: SimOptions, scenario: Scenario) -> None:
-        settings = FleetSettings(
+        settings = HollowSettings(
             options.nodes,
             options.name,
             max_pods=options.max_pods,
@@ -82,7 +82,7 @@ class Simulation:
         # A line of its own: what nodes have to tell does not wait behind thousands of pods to be made.
         self._client = client.with_timeout(_REQUEST_SECONDS, limiter=Limiter())
         self._options = options
-        self._fleet = Fleet(client, settings, SystemClock(), scenario)
+        self._fleet = HollowNodes(client, settings, SystemClock(), scenario)
         # Of this run alone: another one may be under way, or have been killed.
         self._run_name = f"{options.name}-{secrets.token_hex(3)}"
         self._created = 0

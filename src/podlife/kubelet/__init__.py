@@ -1,6 +1,7 @@
-"""The node agent: what runs pods on a node, and ends them.
+"""The kubelet: runs the pods of a node, and ends them.
 
-`agent` puts everything together and is what most want; `pods` is its core, `podworkers` decides what is done for a pod
-and when, `runtimes` are the ways to run one. Each is imported by its own name: who brings compute of their own needs no
-more than the part they use.
+`kubelet.Kubelet` puts everything together. `sync_loop` turns what happens into updates of `podworkers`, which run the
+steps of `pod_syncer` over `kuberuntime`, `volumemanager`, `prober` and `status`; `pleg` observes the runtime.
+`runtimes` are the ways to run containers, behind the seam in `runtime`. Nothing is imported here: a caller pays for the
+part that it uses.
 """

@@ -1,4 +1,4 @@
-"""The times and bounds of a node agent (KL-01), in seconds and bytes, where no others are configured."""
+"""Default times and limits of the kubelet (KL-01), in seconds and bytes."""
 
 from __future__ import annotations
 

@@ -1,219 +1,139 @@
-"""The parts that run pods, put together: cache, changes, workers, loop and housekeeping, and the ways between them."""
+"""The parts that run the pods of a node, wired together: PLEG, pod workers, sync loop, cleanups.
+
+A real kubelet and a hollow node differ in what they inject (volumes, probes, mirrors); what is wired here is the same
+for both. Constructing one starts nothing.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from podlife.api.codec import Object
 from podlife.clock import Clock
-from podlife.kubelet.admission.admitter import Admitter
-from podlife.kubelet.envvars.downward_api import Surroundings
-from podlife.kubelet.interfaces import (
-    Hooks,
-    Probes,
-    References,
-    Volumes,
+from podlife.kubelet.admission import Admitter
+from podlife.kubelet.cleanup_queue import CleanupQueue
+from podlife.kubelet.due_queue import DueQueue
+from podlife.kubelet.envvars import DownwardContext
+from podlife.kubelet.interfaces import Hooks, ObjectCache, Probes, Volumes
+from podlife.kubelet.kuberuntime import (
+    Backoff,
+    ContainerConfigs,
+    ContainerGC,
+    KubeRuntimeManager,
+    LogDirectory,
 )
-from podlife.kubelet.kuberuntime.backoff import Backoff
-from podlife.kubelet.kuberuntime.container_config import ConfigMaker
-from podlife.kubelet.kuberuntime.container_gc import ContainerGC, Leftovers
-from podlife.kubelet.kuberuntime.image_manager import Images
-from podlife.kubelet.kuberuntime.kill_container import Killer
-from podlife.kubelet.kuberuntime.log_directory import LogFolders
-from podlife.kubelet.kuberuntime.start_container import Starter, Tools
-from podlife.kubelet.kuberuntime.sync_pod import PodSyncer
-from podlife.kubelet.monotonic import Moments
-from podlife.kubelet.pleg.events import Change
-from podlife.kubelet.pleg.generic import Changes
-from podlife.kubelet.pleg.pod_cache import PodCache
-from podlife.kubelet.pod_cleanups import Housekeeping, Rooms
-from podlife.kubelet.pod_events import EventSink, Telling
-from podlife.kubelet.pod_manager import KnownPods
-from podlife.kubelet.pod_syncer import Mirrors, Parts, PodSteps
+from podlife.kubelet.monotonic import MonotonicSeconds
+from podlife.kubelet.pleg import GenericPLEG, PodCache, PodLifecycleEvent
+from podlife.kubelet.pod_cleanups import PodCleanups
+from podlife.kubelet.pod_events import EventRecorder, PodEvents
+from podlife.kubelet.pod_manager import PodManager
+from podlife.kubelet.pod_syncer import MirrorClient, PodSyncer
 from podlife.kubelet.podworkers import PodWorkers
 from podlife.kubelet.runtime import Runtime
-from podlife.kubelet.status.generate import Statuses
-from podlife.kubelet.status.manager import StatusManager
-from podlife.kubelet.sync_loop import PodLoop, Workers
-
-__all__ = ["Around", "PodCore"]
+from podlife.kubelet.status import StatusGenerator, StatusManager
+from podlife.kubelet.sync_loop import SyncLoop
 
 
-@dataclass(frozen=True, slots=True)
-class Around:
-    """What the core is given: the parts that it asks, and what it is to know of its node."""
+class KubeletCore:
+    """`node` is the Node as last known; `logs` is None on a node that keeps no logs."""
 
-    runtime: Runtime
-    clock: Clock
-    recorder: EventSink
-    known: KnownPods
-    manager: StatusManager
-    volumes: Volumes
-    references: References
-    hooks: Hooks
-    probes: Probes
-    mirrors: Mirrors
-    node: Callable[[], Object]
-    host_ips: tuple[str, ...]
-    logs: Path | None
-    backoff: Backoff
-
-
-class PodCore:
-    def __init__(self, around: Around) -> None:
-        self._around = around
-        self._seconds = Moments()
-        self.telling = Telling(around.recorder)
-        self._images = Images(around.runtime, around.clock, self.telling)
-        self._killer = Killer(around.runtime, around.hooks, self.telling)
-        self._admitter = Admitter(around.node)
-        self._logs = LogFolders(around.logs)
-        self._statuses = Statuses(
-            around.manager,
-            around.probes,
-            self.telling,
-            around.clock,
-            runtime_name=around.runtime.name,
-            host_ips=around.host_ips,
-        )
+    def __init__(  # noqa: PLR0913 - every collaborator is injected by itself: a bag would hide them
+        self,
+        runtime: Runtime,
+        pods: PodManager,
+        status: StatusManager,
+        recorder: EventRecorder,
+        clock: Clock,
+        *,
+        volumes: Volumes,
+        objects: ObjectCache,
+        hooks: Hooks,
+        prober: Probes,
+        mirrors: MirrorClient,
+        backoff: Backoff,
+        node: Callable[[], Object],
+        host_ips: tuple[str, ...],
+        logs: Path | None,
+    ) -> None:
+        self._status = status
+        self._pods = pods
+        self._node = node
+        self._host_ips = host_ips
+        self.events = PodEvents(recorder)
         self.cache = PodCache()
-        self.changes = Changes(around.runtime, self.cache, seconds=self._seconds, told=self._take_changes)
-        steps = PodSteps(self._parts(self._syncer()))
-        self.workers: Workers = PodWorkers(
-            steps, self.cache, around.recorder, seconds=self._seconds, failed=self._take_failure
+        self.pleg = GenericPLEG(runtime, self.cache, seconds=MonotonicSeconds(), on_events=self._take_events)
+        self.admitter = Admitter(node)
+        self._cleanup_queue = CleanupQueue()
+        configs = ContainerConfigs(volumes, objects, LogDirectory(logs), default_uid=_default_uid(runtime))
+        self.kuberuntime = KubeRuntimeManager(runtime, configs, hooks, self.events, clock, backoff)
+        generator = StatusGenerator(
+            status, prober, self.events, clock, self.kuberuntime.reasons, runtime.name, host_ips
         )
-        around.known.could_run = self.workers.could_have_running_containers
-        self.loop = PodLoop(
-            around.known,
+        deadlines = DueQueue()
+        syncer = PodSyncer(
+            self.kuberuntime,
+            generator,
+            volumes,
+            prober,
+            pleg=self.pleg,
+            objects=objects,
+            mirrors=mirrors,
+            events=self.events,
+            admitter=self.admitter,
+            deadlines=deadlines,
+            cleanups=self._cleanup_queue,
+            clock=clock,
+            context=self.downward_context,
+        )
+        self.workers = PodWorkers(
+            syncer,
+            self.cache,
+            recorder,
+            seconds=self.pleg.seconds,
+            failed=self._take_failure,
+        )
+        self.sync_loop = SyncLoop(
+            pods,
             self.workers,
-            around.manager,
-            self.telling,
-            admitter=self._admitter,
-            tidy=self._tidy,
+            status,
+            self.events,
+            admitter=self.admitter,
+            deadlines=deadlines,
+            cleanups=self._cleanup_queue,
         )
-        self.housekeeping = Housekeeping(self._rooms(), ContainerGC(self._leftovers()))
+        gc = ContainerGC(self.kuberuntime, pods, self.workers, self.cache, volumes)
+        self.cleanups = PodCleanups(self.sync_loop, self.workers, self.pleg, generator, prober, mirrors, gc)
 
     async def run(self) -> None:
-        """Until it is cancelled."""
+        """Run until cancelled."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self.changes.run(), name="runtime")
+            group.create_task(self.pleg.run(), name="pleg")
             # What runs already is known before anything is decided about it.
-            await self.changes.wait_for_relist()
-            group.create_task(self._around.manager.run(), name="statuses")
+            await self.pleg.wait_for_relist()
+            group.create_task(self._status.run(), name="status manager")
             group.create_task(self.workers.run(), name="pod workers")
-            group.create_task(self.loop.run(), name="pods")
-            group.create_task(self.housekeeping.run(), name="housekeeping")
+            group.create_task(self.sync_loop.run(), name="sync loop")
+            group.create_task(self.cleanups.run(), name="pod cleanups")
 
-    def _syncer(self) -> PodSyncer:
-        around = self._around
-        configs = ConfigMaker(
-            around.volumes, around.references, self._logs, default_uid=_default_uid(around.runtime)
-        )
-        tools = Tools(
-            around.runtime,
-            self._images,
-            configs,
-            around.hooks,
-            self._killer,
-            self.telling,
-            self._logs,
-            around.clock,
-        )
-        return PodSyncer(tools, Starter(tools, around.backoff), self._statuses, self.surroundings)
-
-    def _parts(self, syncer: PodSyncer) -> Parts:
-        around = self._around
-        return Parts(
-            runtime=around.runtime,
-            cache=self.cache,
-            manager=around.manager,
-            statuses=self._statuses,
-            syncer=syncer,
-            killer=self._killer,
-            probes=around.probes,
-            volumes=around.volumes,
-            references=around.references,
-            mirrors=around.mirrors,
-            telling=self.telling,
-            clock=around.clock,
-            seconds=self._seconds,
-            look_again=self._look_again,
-            due_at=self._note_due,
-            stopped=self._admitter.release,
-            ended=self._tidy,
-        )
-
-    def _rooms(self) -> Rooms:
-        around = self._around
-        return Rooms(
-            known=around.known,
-            workers=self.workers,
-            cache=self.cache,
-            manager=around.manager,
-            statuses=self._statuses,
-            probes=around.probes,
-            mirrors=around.mirrors,
-            admitter=self._admitter,
-            relist=self.changes.relist,
-            add=self.loop.add,
-            is_complete=lambda: self.loop.is_complete,
-            collect_waits=self._collect_waits,
-        )
-
-    def _leftovers(self) -> Leftovers:
-        around = self._around
-        return Leftovers(
-            known=around.known,
-            workers=self.workers,
-            cache=self.cache,
-            runtime=around.runtime,
-            volumes=around.volumes,
-            killer=self._killer,
-            statuses=self._statuses,
-            logs=self._logs,
-        )
-
-    # What one part tells another
-
-    def surroundings(self, uid: str = "") -> Surroundings:
-        """What a pod may be told of its node and, with its UID, of its own addresses."""
-        status = self._around.node().get("status") or {}
+    def downward_context(self, uid: str = "") -> DownwardContext:
+        """What a pod may know of its node and, with its UID, of its own addresses."""
+        status = self._node().get("status") or {}
         observed = self.cache.last_seen(uid)
         ips = next((each.ips for each in observed.ready_sandboxes if each.ips), ())
-        return Surroundings(self._around.host_ips, ips, status.get("allocatable") or {})
+        return DownwardContext(self._host_ips, ips, status.get("allocatable") or {})
 
-    def _take_changes(self, uid: str, changes: tuple[Change, ...]) -> None:
-        self.loop.take_changes(uid, changes)
-
-    def _look_again(self, uid: str) -> None:
-        # Where events flow they tell of what a step has done.
-        if not self.changes.is_evented:
-            self.changes.reinspect(uid)
-
-    def _note_due(self, uid: str, at: float) -> None:
-        due = self.loop.deadlines.due_at(uid)
-        # A deadline may be shortened while the pod runs.
-        if due is None or at < due:
-            self.loop.deadlines.put(uid, at)
+    def _take_events(self, uid: str, events: tuple[PodLifecycleEvent, ...]) -> None:
+        self.sync_loop.take_events(uid, events)
 
     def _take_failure(self, uid: str) -> None:
-        """A pod that left the configuration is ended by housekeeping alone (PW-101)."""
-        if uid not in self._around.known:
-            self._tidy(uid)
-
-    def _tidy(self, uid: str | None) -> None:
-        self.housekeeping.tidy(uid)
-
-    def _collect_waits(self) -> None:
-        """RB-08."""
-        self._around.backoff.collect(self._around.clock.now())
-        self._images.collect()
+        """A pod that left the configuration is ended by cleanups alone (PW-101)."""
+        if uid not in self._pods:
+            self._cleanup_queue.add(uid)
 
 
 def _default_uid(runtime: Runtime) -> int | None:
-    """Whom containers run as that do not say: processes run as the agent does, containers as their image says."""
+    """The user of containers that do not name one: processes run as the kubelet, containers as their image says."""
     return os.geteuid() if runtime.name == "process" else None

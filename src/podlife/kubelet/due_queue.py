@@ -1,34 +1,73 @@
-"""When pods are to be looked at again, and waiting for it: at most once a second, not at all while nothing is due."""
+"""When each pod is due for another sync: one time per UID, the newest counts, sooner or later (PW-100).
+
+The pod workers put retries here; the sync loop waits and sends a sync for the pods that the node still has (PW-101).
+Taking costs as much as is due, however many wait. `wait` returns at most once a second, and not while nothing is due.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import math
+from heapq import heapify, heappop, heappush
 
 from podlife.aio import wait_until_set
 from podlife.kubelet.constants import SYNC_TICK_SECONDS
-from podlife.kubelet.podworkers import RetryQueue
 
-__all__ = ["Timetable"]
-
-# Nothing is due for longer than that without somebody having put it here.
+# Overwritten times stay in the heap until they are due, but no more of them than of those that count.
+_SPARE = 64
+# A wait ends after this long at the latest, and begins again.
 _LONGEST_WAIT_SECONDS = 3600.0
 
 
-class Timetable(RetryQueue):
+class DueQueue:
     def __init__(self) -> None:
-        super().__init__()
+        self._due: dict[str, float] = {}
+        self._heap: list[tuple[float, str]] = []
         self._waits_for = math.inf
         self._is_earlier = asyncio.Event()
 
+    def __len__(self) -> int:
+        return len(self._due)
+
+    @property
+    def next_at(self) -> float:
+        """Nothing is due before this moment."""
+        return self._heap[0][0] if self._heap else math.inf
+
+    def due_at(self, uid: str) -> float | None:
+        return self._due.get(uid)
+
     def put(self, uid: str, at: float) -> None:
-        super().put(uid, at)
+        self._due[uid] = at
+        heappush(self._heap, (at, uid))
+        if len(self._heap) > 2 * len(self._due) + _SPARE:
+            self._heap = [(at, uid) for uid, at in self._due.items()]
+            heapify(self._heap)
         if at < self._waits_for:
             self._waits_for = at
             self._is_earlier.set()
 
+    def put_earlier(self, uid: str, at: float) -> None:
+        """Due at `at`, unless it is due sooner already."""
+        due = self.due_at(uid)
+        if due is None or at < due:
+            self.put(uid, at)
+
+    def forget(self, uid: str) -> None:
+        self._due.pop(uid, None)
+
+    def take_due(self, now: float) -> list[str]:
+        """Those whose time lies before now, the earliest first."""
+        taken: list[str] = []
+        while self._heap and self._heap[0][0] < now:
+            at, uid = heappop(self._heap)
+            if self._due.get(uid) == at:
+                del self._due[uid]
+                taken.append(uid)
+        return taken
+
     async def wait(self) -> list[str]:
-        """Wait until some are due; answers those."""
+        """Wait until some are due, and take those."""
         loop = asyncio.get_running_loop()
         await asyncio.sleep(SYNC_TICK_SECONDS)
         while not (due := self.take_due(loop.time())):

@@ -1,7 +1,7 @@
-"""What the core of the agent asks of its parts: volumes, hooks, probes, and the objects that pods refer to.
+"""What the kubelet's core needs of its parts: volumes, hooks, probes, and the objects that pods refer to.
 
-Each part has a package of its own and knows nothing of the core; the agent puts them together. All take pods as plain
-API objects. What is asked for again has been done once: every call may be repeated.
+Each part has a package of its own and does not know the core. All take pods as plain API objects, and every call may be
+repeated.
 """
 
 from __future__ import annotations
@@ -12,19 +12,8 @@ from typing import Any, Protocol
 from podlife.api.codec import Object
 from podlife.errors import PodlifeError
 from podlife.kubelet.pod_fields import Container, Pod
-from podlife.kubelet.prober_state import ProbeResult, ProbeType
+from podlife.kubelet.prober.state import ProbeResult, ProbeType
 from podlife.kubelet.runtime import Mount
-
-__all__ = [
-    "HookError",
-    "Hooks",
-    "Probes",
-    "References",
-    "VerdictChanged",
-    "VolumeError",
-    "VolumeLimitError",
-    "Volumes",
-]
 
 
 class VolumeError(PodlifeError):
@@ -40,8 +29,8 @@ class HookError(PodlifeError):
     the hook failed (KC-10, KC-17)."""
 
 
-class References(Protocol):
-    """Config maps, secrets and services that pods of the node refer to, as new as the agent cares for. None is an
+class ObjectCache(Protocol):
+    """Config maps, secrets and services that pods of the node refer to, as new as the kubelet cares for. None is an
     object that there is not; whatever else went wrong is raised as the client's error."""
 
     async def config_map(self, namespace: str, name: str) -> Object | None: ...
@@ -57,7 +46,7 @@ class References(Protocol):
         ...
 
     def register(self, pod: Pod) -> None:
-        """A pod came or changed: what it refers to is asked for anew."""
+        """A pod came or changed: what it refers to is asked for again."""
 
     def unregister(self, uid: str) -> None: ...
 
@@ -79,7 +68,7 @@ class Volumes(Protocol):
         """Leave nothing of the pod's volumes behind; what belongs to the node (hostPath) is not touched."""
 
     def mounted(self) -> Collection[str]:
-        """UIDs of which there is something on the disk, also from before the agent was started."""
+        """UIDs of which there is something on the disk, also from before the kubelet was started."""
         ...
 
 
@@ -91,16 +80,12 @@ class Hooks(Protocol):
         it bounds it, by cancelling."""
 
 
-class VerdictChanged(Protocol):
-    def __call__(self, uid: str, container_id: str, type_: ProbeType, result: ProbeResult) -> None: ...
-
-
 class Probes(Protocol):
     """Runs the probes of pods and keeps what they found, by the runtime's own IDs of containers."""
 
-    def verdict(self, type_: ProbeType, container_id: str) -> ProbeResult | None: ...
+    def result(self, type_: ProbeType, container_id: str) -> ProbeResult | None: ...
 
-    def set_verdict(self, type_: ProbeType, container_id: str, uid: str, result: ProbeResult) -> None: ...
+    def set_result(self, type_: ProbeType, container_id: str, uid: str, result: ProbeResult) -> None: ...
 
     def add(self, pod: Pod) -> None:
         """Probe its containers from now on; a newer pod of the same UID changes nothing but its deletion (PR-16)."""

@@ -1,11 +1,11 @@
-"""The agent of one node: everything that runs its pods, put together.
+"""The kubelet of one node: everything that runs its pods, put together.
 
-    agent = Agent(client, runtime, AgentSettings(NodeSettings("n1")), clock, machine=machine)
-    ... await agent.run() ...
+    kubelet = Kubelet(client, runtime, KubeletSettings(NodeSettings("n1")), clock, machine=machine)
+    ... await kubelet.run() ...
 
-It opens the runtime, looks at what runs already, claims the node's name, then takes its pods and goes on with them;
-when it is cancelled the pods run on. Constructing one starts nothing. Where many live in one process their pods may
-come from one watch for all (`api_pods`), and an idle one does nothing but renew its lease.
+It opens the runtime, lists what runs already, claims the node's name, then takes its pods and goes on with them; when
+it is cancelled the pods keep running. Constructing one starts nothing. Where many live in one process their pods may
+come from one shared watch (`api_pods`), and an idle kubelet only renews its lease.
 """
 
 from __future__ import annotations
@@ -19,99 +19,94 @@ from podlife.api.codec import Object
 from podlife.client import Client
 from podlife.clock import Clock
 from podlife.events import Recorder
-from podlife.kubelet.absent_parts import NoVolumes
-from podlife.kubelet.config import MirrorPods, StaticPods
-from podlife.kubelet.config.api import follow_pods
+from podlife.kubelet.config import ApiMirrorClient, FileSource
+from podlife.kubelet.config.api import watch_pods
 from podlife.kubelet.config.pod_source import PodSource
-from podlife.kubelet.core import Around, PodCore
-from podlife.kubelet.envvars.downward_api import Surroundings
-from podlife.kubelet.hooks import HookRunner
+from podlife.kubelet.core import KubeletCore
+from podlife.kubelet.envvars import DownwardContext
 from podlife.kubelet.interfaces import Volumes
-from podlife.kubelet.kuberuntime.backoff import crash_loop_backoff
+from podlife.kubelet.kuberuntime import crash_loop_backoff
+from podlife.kubelet.kuberuntime.handler_runner import HandlerRunner
+from podlife.kubelet.no_volumes import NoVolumes
 from podlife.kubelet.node_status import (
     CLUSTER_FILE,
-    AgentIdentity,
     ClusterMembership,
+    KubeletIdentity,
     Machine,
     NodeReporter,
 )
-from podlife.kubelet.object_cache import ApiReferences
+from podlife.kubelet.object_cache import ApiObjectCache
 from podlife.kubelet.pod import NodePod
 from podlife.kubelet.pod_fields import Pod, is_static
-from podlife.kubelet.pod_manager import KnownPods
-from podlife.kubelet.prober import ProbeManager
-from podlife.kubelet.prober_state import ProbeResult, ProbeType
+from podlife.kubelet.pod_manager import PodManager
+from podlife.kubelet.prober.manager import ProberManager
+from podlife.kubelet.prober.state import ProbeResult, ProbeType
 from podlife.kubelet.runtime import OwnNetwork, Runtime
-from podlife.kubelet.settings import AgentSettings
-from podlife.kubelet.status.api_client import ApiPodStatusClient
-from podlife.kubelet.status.manager import StatusManager
-from podlife.kubelet.volumemanager import NodeVolumes, VolumeSettings
+from podlife.kubelet.settings import KubeletSettings
+from podlife.kubelet.status import ApiStatusClient, StatusManager
+from podlife.kubelet.volumemanager import VolumeManager, VolumeSettings
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
-    from podlife.kubelet.server import NodeEndpoint
-
-__all__ = ["Agent"]
+    from podlife.kubelet.server import KubeletServer
 
 _COMPONENT = "kubelet"
 _ENDPOINT_SECONDS = 30.0
 _RUNTIME_SECONDS = 5.0
 
 
-class Agent:
-    """`reporter` is the node's own object, `manager` what is told of its pods, `core` what is done for them."""
+class Kubelet:
+    """`reporter` maintains the Node object, `status` the statuses of the pods; `core` runs them."""
 
     def __init__(
-        self, client: Client, runtime: Runtime, settings: AgentSettings, clock: Clock, *, machine: Machine
+        self, client: Client, runtime: Runtime, settings: KubeletSettings, clock: Clock, *, machine: Machine
     ) -> None:
         self._client = client
         self._clock = clock
         self.settings = settings
         self.runtime = runtime
-        self.known = KnownPods()
+        self.pod_manager = PodManager(self._could_run)
         self.recorder = Recorder(client, _COMPONENT, clock=clock)
-        self.manager = StatusManager(ApiPodStatusClient(client), self.known, clock)
-        self.references = ApiReferences(client, clock)
+        self.status = StatusManager(ApiStatusClient(client), self.pod_manager, clock)
+        self.objects = ApiObjectCache(client, clock)
         self.volumes = self._make_volumes(client)
-        self.probes = ProbeManager(
-            runtime, self.manager, clock, self.recorder, self._take_verdict, clock.now()
+        self.prober = ProberManager(
+            runtime, self.status, clock, self.recorder, self._take_probe_result, clock.now()
         )
         self._machine = machine
         file = None if settings.data is None else settings.data / CLUSTER_FILE
         self.membership = ClusterMembership(client, settings.node.name, file)
-        self._identity = AgentIdentity(settings.data, lambda: machine.facts().machine_id)
+        self._identity = KubeletIdentity(settings.data, lambda: machine.facts().machine_id)
         self.reporter = self._make_reporter(settings.node.kubelet_port)
-        self.core = PodCore(
-            Around(
-                runtime=runtime,
-                clock=clock,
-                recorder=self.recorder,
-                known=self.known,
-                manager=self.manager,
-                volumes=self.volumes,
-                references=self.references,
-                hooks=HookRunner(runtime, self.recorder),
-                probes=self.probes,
-                mirrors=MirrorPods(client, self),
-                node=self.node,
-                host_ips=settings.node.addresses,
-                logs=settings.logs,
-                backoff=crash_loop_backoff(settings.crash_loop_max_seconds),
-            )
+        self.core = KubeletCore(
+            runtime,
+            self.pod_manager,
+            self.status,
+            self.recorder,
+            clock,
+            volumes=self.volumes,
+            objects=self.objects,
+            hooks=HandlerRunner(runtime, self.recorder),
+            prober=self.prober,
+            mirrors=ApiMirrorClient(client, self),
+            backoff=crash_loop_backoff(settings.crash_loop_max_seconds),
+            node=self.node,
+            host_ips=settings.node.addresses,
+            logs=settings.logs,
         )
 
     @property
     def api_pods(self) -> PodSource:
         """The pods that the API server has for this node."""
-        return self.core.loop.api_pods
+        return self.core.sync_loop.api_pods
 
     @property
     def complaint(self) -> str:
         """Why it is not at work; empty when it is."""
-        if not self.core.changes.is_healthy:
+        if not self.core.pleg.is_healthy:
             return "the container runtime has not been looked at"
-        return "" if self.core.loop.is_complete else "the pods of this node are not known yet"
+        return "" if self.core.sync_loop.is_complete else "the pods of this node are not known yet"
 
     @property
     def uid(self) -> str:
@@ -123,15 +118,22 @@ class Agent:
 
     def find_pod(self, namespace: str, name: str) -> Pod | None:
         """With the newest status that there is."""
-        pod = self.known.by_name(namespace, name)
+        pod = self.pod_manager.by_name(namespace, name)
         return None if pod is None else self._with_status(pod)
 
     def pods(self) -> Iterable[Pod]:
-        return [self._with_status(pod) for pod in self.known]
+        return [self._with_status(pod) for pod in self.pod_manager]
+
+    def collect(self) -> Iterator[Metric]:
+        """What `/metrics` shows of this kubelet."""
+        from podlife.kubelet.prometheus import pod_families, probe_families
+
+        yield from pod_families(self.core, self.pod_manager)
+        yield from probe_families(self.prober.metrics)
 
     async def run(self) -> None:
         """Run until cancelled, which ends no pod. Raises what ends it: a runtime that cannot be opened, a port that is
-        in use, another agent under the node's name (`NameInUseError`), at the start another cluster than the one that
+        in use, another kubelet under the node's name (`NameInUseError`), at the start another cluster than the one that
         the node has joined (`AnotherClusterError`)."""
         try:
             async with self.runtime, asyncio.TaskGroup() as group:
@@ -144,32 +146,32 @@ class Agent:
                 if self.settings.follows_pods:
                     group.create_task(self._follow_api_pods(), name="pods of the API server")
                 # Not at once: a node that was ready would be shown as not ready until its runtime was looked at.
-                await self.core.changes.wait_for_relist(seconds=_RUNTIME_SECONDS)
+                await self.core.pleg.wait_for_relist(seconds=_RUNTIME_SECONDS)
                 group.create_task(self.reporter.run(), name="node")
         finally:
-            await self.probes.close()
+            await self.prober.close()
 
     def _follow_static_pods(self, group: asyncio.TaskGroup) -> None:
         settings = self.settings
         if settings.static_pods is None:
-            self.core.loop.static_pods.complete()
+            self.core.sync_loop.static_pods.complete()
         else:
-            static = StaticPods(
+            static = FileSource(
                 settings.static_pods, settings.node.name, self._clock, check=settings.check_static_pod
             )
-            group.create_task(static.run(self.core.loop.static_pods.put_all), name="static pods")
+            group.create_task(static.run(self.core.sync_loop.static_pods.put_all), name="static pods")
             group.create_task(self._show_static_pods(), name="mirrors of static pods")
 
     async def _follow_api_pods(self) -> None:
         name = self.settings.node.name
-        await follow_pods(self._client, name, self.api_pods, self.membership.check)
+        await watch_pods(self._client, name, self.api_pods, self.membership.check)
 
     async def _show_static_pods(self) -> None:
         """As soon as there is a node to own their mirrors: others should not take their place for free."""
         await self.reporter.registered.wait()
-        for pod in self.known:
-            if is_static(pod) and self.known.mirror_of(pod) is None:
-                self.core.loop.sync(pod.uid)
+        for pod in self.pod_manager:
+            if is_static(pod) and self.pod_manager.mirror_of(pod) is None:
+                self.core.sync_loop.sync(pod.uid)
 
     async def _serve(self, group: asyncio.TaskGroup) -> None:
         """The node is registered with the port that its endpoint has found."""
@@ -185,14 +187,14 @@ class Agent:
         if self.settings.data is None:
             return NoVolumes()
         settings = VolumeSettings(
-            around=self._surroundings,
+            context=self._downward_context,
             node=self.node,
             report=self._report_volume,
             is_network_own=isinstance(self.runtime, OwnNetwork),
         )
-        return NodeVolumes(client, self.references, self._clock, self.settings.data, settings)
+        return VolumeManager(client, self.objects, self._clock, self.settings.data, settings)
 
-    def _make_endpoint(self) -> NodeEndpoint:
+    def _make_endpoint(self) -> KubeletServer:
         # Only here: a simulated node has none, and should not pay for it.
         from prometheus_client import CollectorRegistry
 
@@ -200,8 +202,8 @@ class Agent:
         from podlife.kubelet.server import (
             ApiAccess,
             ClusterSigner,
-            Node,
-            NodeEndpoint,
+            KubeletServer,
+            ServedNode,
         )
 
         settings = self.settings.endpoint
@@ -209,10 +211,10 @@ class Agent:
         name = self.settings.node.name
         registry = CollectorRegistry()
         export_client(registry, self._client.limiter, self.recorder)
-        registry.register(_Numbers(self))
-        node = Node(name, self, self.runtime, self._clock, registry, trouble=lambda: self.complaint)
+        registry.register(self)
+        node = ServedNode(name, self, self.runtime, self._clock, registry, trouble=lambda: self.complaint)
         access = ApiAccess(self._client, name)
-        return NodeEndpoint(node, access, settings, signing=ClusterSigner(self._client), clock=self._clock)
+        return KubeletServer(node, access, settings, signing=ClusterSigner(self._client), clock=self._clock)
 
     def _make_reporter(self, port: int) -> NodeReporter:
         return NodeReporter(
@@ -228,32 +230,21 @@ class Agent:
         )
 
     def _problems(self) -> Iterable[str]:
-        if not self.core.changes.is_healthy:
+        if not self.core.pleg.is_healthy:
             yield "PLEG is not healthy: the container runtime has not been looked at for minutes"
 
-    def _surroundings(self, pod: Pod) -> Surroundings:
-        return self.core.surroundings(pod["metadata"]["uid"])
+    def _downward_context(self, pod: Pod) -> DownwardContext:
+        return self.core.downward_context(pod["metadata"]["uid"])
 
     def _report_volume(self, pod: Pod, text: str) -> None:
-        self.core.telling.pod(pod, "FailedMount", text, is_warning=True)
+        self.core.events.pod(pod, "FailedMount", text, is_warning=True)
 
-    def _take_verdict(self, uid: str, container_id: str, type_: ProbeType, result: ProbeResult) -> None:
-        self.core.loop.take_verdict(uid, container_id, type_, result)
+    def _take_probe_result(self, uid: str, container_id: str, type_: ProbeType, result: ProbeResult) -> None:
+        self.core.sync_loop.take_probe_result(uid, container_id, type_, result)
+
+    def _could_run(self, uid: str) -> bool:
+        return self.core.workers.could_have_running_containers(uid)
 
     def _with_status(self, pod: NodePod) -> Object:
-        status = self.manager.status(pod.uid)
+        status = self.status.status(pod.uid)
         return dict(pod) if status is None else {**pod, "status": status}
-
-
-class _Numbers:
-    """What `/metrics` shows of the agent."""
-
-    def __init__(self, agent: Agent) -> None:
-        self._agent = agent
-
-    def collect(self) -> Iterator[Metric]:
-        from podlife.kubelet.prober.prometheus import probe_families
-        from podlife.kubelet.prometheus import pod_families
-
-        yield from pod_families(self._agent.core, self._agent.known)
-        yield from probe_families(self._agent.probes.metrics)

@@ -1,6 +1,6 @@
-"""Moments of which no two are the same: the event loop's time, moved on by the least there is where that stands still.
+"""The event loop's time, moved on by the smallest step where it stands still: no two readings are equal.
 
-What was read before a step ended and what was read after it are told apart by them, also under virtual time.
+Even under virtual time, what was read before a step ended differs from what was read after it.
 """
 
 from __future__ import annotations
@@ -8,10 +8,8 @@ from __future__ import annotations
 import asyncio
 import math
 
-__all__ = ["Moments"]
 
-
-class Moments:
+class MonotonicSeconds:
     def __init__(self) -> None:
         self._last = -math.inf
 

@@ -1,10 +1,8 @@
-"""What an event about a pod, or one of its containers, regards."""
+"""References that events about a pod or one of its containers carry."""
 
 from __future__ import annotations
 
 from podlife.kubelet.pod_fields import Container, Pod
-
-__all__ = ["container_reference", "pod_reference"]
 
 _PLACES = ("containers", "initContainers", "ephemeralContainers")
 

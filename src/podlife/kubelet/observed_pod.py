@@ -1,4 +1,4 @@
-"""What a runtime knows of one pod, in the order in which rules look at it: the newest first."""
+"""What the runtime has of one pod, the newest first."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from podlife.kubelet.runtime import ContainerState, ContainerStatus, SandboxState, SandboxStatus
-
-__all__ = ["ObservedPod"]
 
 
 @dataclass(frozen=True)
@@ -39,6 +37,13 @@ class ObservedPod:
     @property
     def ready_sandboxes(self) -> list[SandboxStatus]:
         return [each for each in self.sandboxes if each.state is SandboxState.READY]
+
+    @property
+    def is_stopped(self) -> bool:
+        """Nothing of the pod runs; a pod of which the runtime has nothing counts (PW-13)."""
+        return not any(each.is_running for each in self.containers) and not any(
+            each.is_ready for each in self.sandboxes
+        )
 
     def is_in_newest_sandbox(self, container: ContainerStatus) -> bool:
         return bool(self.sandboxes) and container.sandbox_id == self.sandboxes[0].id

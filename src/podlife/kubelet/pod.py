@@ -1,6 +1,6 @@
-"""A pod as the agent has it: a plain API object for the rules, with the few fields that the workers read as attributes.
+"""A pod as the kubelet has it: a plain API object, with the few fields that the workers read as attributes.
 
-It is never changed: another state of the pod is another `NodePod`.
+It is immutable: another state of the pod is another `NodePod`.
 """
 
 from __future__ import annotations
@@ -9,8 +9,6 @@ from collections.abc import Mapping, Sized
 from typing import Any
 
 import msgspec
-
-__all__ = ["NodePod", "RunningPod"]
 
 
 class _Metadata(msgspec.Struct, frozen=True):

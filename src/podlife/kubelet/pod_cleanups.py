@@ -1,72 +1,47 @@
-"""Compares what the node should have with what the workers know and the runtime runs, and corrects the difference.
+"""Compares the pods of the node with what the workers know and the runtime runs, and corrects the difference.
 
 A pass is upstream's HandlePodCleanups (the HC- rules): workers forget or end what is not wanted, pods that are wanted
 and unknown to the workers are created, what only the runtime knows is ended, mirrors without a static pod are deleted.
-Cost follows change: a pass is made when something may have been left behind, at most every two seconds, and every five
-minutes in case something was missed. What failed leads to another pass, so an agent with nothing to do does nothing.
+Cost follows change: a pass runs when something may have been left behind, at most every two seconds, and every five
+minutes in case something was missed. A failed pass is repeated, so an idle kubelet does nothing.
 
 Guarantees:
 - Nothing is ended or removed before every source of pods is ready: until then what is unknown may still be wanted.
 - Pods are created and ended only by a list of the runtime made for that pass, never by what was seen before.
 
-Removing what ended pods leave is left to `container_gc`.
+Removing what ended pods leave behind is left to `container_gc`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from podlife.aio import wait_until_set
 from podlife.errors import PodlifeError
-from podlife.kubelet.admission.admitter import Admitter
 from podlife.kubelet.constants import HOUSEKEEPING_SECONDS
 from podlife.kubelet.interfaces import Probes
-from podlife.kubelet.kuberuntime.container_gc import ContainerGC
-from podlife.kubelet.pleg.pod_cache import PodCache
+from podlife.kubelet.kuberuntime import ContainerGC
+from podlife.kubelet.pleg import GenericPLEG
 from podlife.kubelet.pod import NodePod, RunningPod
 from podlife.kubelet.pod_fields import is_static
-from podlife.kubelet.pod_manager import KnownPods
-from podlife.kubelet.pod_syncer import Mirrors
-from podlife.kubelet.podworkers import KillOptions, PodUpdate, Stage, UpdateType, full_name
-from podlife.kubelet.podworkers.interfaces import is_stopped
-from podlife.kubelet.status.generate import Statuses
-from podlife.kubelet.status.manager import StatusManager
-from podlife.kubelet.sync_loop import Workers
+from podlife.kubelet.pod_syncer import MirrorClient
+from podlife.kubelet.podworkers import KillOptions, PodUpdate, PodWorkers, Stage, UpdateType, full_name
+from podlife.kubelet.status import StatusGenerator
+from podlife.kubelet.sync_loop import SyncLoop
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-_WHOLE_LOOK_SECONDS = 300.0
+_FULL_PASS_SECONDS = 300.0
 _ORPHAN_GRACE_SECONDS = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Rooms:
-    """What is kept tidy. `relist` lists the runtime into the cache, or raises why it could not; `add` admits and
-    creates a pod, and says whether it was admitted; `is_complete` says that every source of pods is ready;
-    `collect_waits` forgets backoffs that are over."""
-
-    known: KnownPods
-    workers: Workers
-    cache: PodCache
-    manager: StatusManager
-    statuses: Statuses
-    probes: Probes
-    mirrors: Mirrors
-    admitter: Admitter
-    relist: Callable[[], Awaitable[None]]
-    add: Callable[[NodePod], bool]
-    is_complete: Callable[[], bool]
-    collect_waits: Callable[[], None]
-
-
 @dataclass(slots=True)
-class Counts:
+class CleanupCounts:
     """What passes have done, for metrics."""
 
     orphaned_runtime_pods: int = 0
@@ -75,7 +50,7 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class PodDifference:
     """What a pass has to correct."""
 
     # Wanted, and unknown to the workers.
@@ -91,32 +66,37 @@ class Difference:
         return bool(self.missing or self.to_end or self.unknown or self.mirrors)
 
 
-class Housekeeping:
-    def __init__(self, rooms: Rooms, gc: ContainerGC) -> None:
-        self.counts = Counts()
-        self._rooms = rooms
+class PodCleanups:
+    def __init__(
+        self,
+        sync_loop: SyncLoop,
+        workers: PodWorkers,
+        pleg: GenericPLEG,
+        status: StatusGenerator,
+        prober: Probes,
+        mirrors: MirrorClient,
+        gc: ContainerGC,
+    ) -> None:
+        self.counts = CleanupCounts()
+        self._sync_loop = sync_loop
+        self._pods = sync_loop.pods
+        self._workers = workers
+        self._pleg = pleg
+        self._cache = pleg.cache
+        self._status = status
+        self._prober = prober
+        self._mirrors = mirrors
         self._gc = gc
-        self._uids: dict[str, None] = {}
-        self._is_whole_look_due = True
-        self._wakeup = asyncio.Event()
+        self._queue = sync_loop.cleanups
         self._complaint = ""
-
-    def tidy(self, uid: str | None) -> None:
-        """This pod may have left something behind; without a UID any pod may."""
-        if uid is None:
-            self._is_whole_look_due = True
-        else:
-            self._uids[uid] = None
-        self._wakeup.set()
 
     def active_pods(self) -> list[NodePod]:
         """Wanted pods of which something runs, or may (HC-17): not those that ended, nor those that were refused."""
-        rooms = self._rooms
         return [
             pod
-            for pod in rooms.known
-            if not rooms.workers.is_known_terminated(pod.uid)
-            and (not rooms.statuses.is_over(pod) or rooms.workers.is_termination_requested(pod.uid))
+            for pod in self._pods
+            if not self._workers.is_known_terminated(pod.uid)
+            and (not self._status.is_over(pod) or self._workers.is_termination_requested(pod.uid))
         ]
 
     async def run(self) -> None:
@@ -124,10 +104,8 @@ class Housekeeping:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._gc.run(), name="container GC")
             while True:
-                if not await wait_until_set(self._wakeup, seconds=_WHOLE_LOOK_SECONDS):
-                    self._is_whole_look_due = True
-                self._wakeup.clear()
-                if self._rooms.is_complete():
+                await self._queue.wait(seconds=_FULL_PASS_SECONDS)
+                if self._sync_loop.is_complete:
                     await self._clean_up_if_possible()
                 # What comes meanwhile waits: one pass may see to all of it.
                 await asyncio.sleep(HOUSEKEEPING_SECONDS)
@@ -140,7 +118,7 @@ class Housekeeping:
             if why != self._complaint:
                 log.warning("pod cleanup failed, retrying every %g s: %s", HOUSEKEEPING_SECONDS, why)
             self._complaint = why
-            self._wakeup.set()
+            self._queue.retry()
         else:
             self._complaint = ""
 
@@ -149,7 +127,7 @@ class Housekeeping:
         self._review_workers()
         difference = self._difference()
         if difference:
-            await self._rooms.relist()
+            await self._pleg.relist()
             # The list may have changed it, and pods may have come while it was made.
             difference = self._difference()
         self._forget()
@@ -162,78 +140,73 @@ class Housekeeping:
 
     def _review_workers(self) -> None:
         """A static pod that was put back under its UID begins again: how it ended before does not count for it."""
-        rooms = self._rooms
         put_back = [
             pod.uid
-            for pod in rooms.known
+            for pod in self._pods
             if is_static(pod)
-            and (state := rooms.workers.state(pod.uid)) is not None
+            and (state := self._workers.state(pod.uid)) is not None
             and state.is_finished
             and state.is_restart_requested
         ]
-        rooms.workers.sync_known_pods(rooms.known)
+        self._workers.sync_known_pods(self._pods)
         for uid in put_back:
-            rooms.manager.forget(uid)
+            self._status.manager.forget(uid)
 
-    def _difference(self) -> Difference:
-        rooms = self._rooms
-        unknown = [pod for pod in rooms.known if rooms.workers.state(pod.uid) is None]
-        over = {pod.uid for pod in unknown if rooms.statuses.is_over(pod)}
-        return Difference(
+    def _difference(self) -> PodDifference:
+        unknown = [pod for pod in self._pods if self._workers.state(pod.uid) is None]
+        over = {pod.uid for pod in unknown if self._status.is_over(pod)}
+        return PodDifference(
             missing=[pod for pod in unknown if pod.uid not in over],
             to_end=[pod for pod in unknown if pod.uid in over and self._has_to_end(pod)],
-            unknown=[uid for uid in rooms.cache if self._is_only_in_runtime(uid)],
-            mirrors=[each for each in rooms.known.mirrors() if self._is_orphan(each)],
+            unknown=[uid for uid in self._cache if self._is_only_in_runtime(uid)],
+            mirrors=[each for each in self._pods.mirrors() if self._is_orphan(each)],
         )
 
     def _has_to_end(self, pod: NodePod) -> bool:
-        """Deleted, so the final delete is still to be sent (HC-15); or refused by this agent while containers run that
-        one before it had started."""
+        """Deleted, so the final delete is still to be sent (HC-15); or refused by this kubelet while containers run
+        that one before it had started."""
         is_deleted = pod.metadata.deletion_timestamp is not None
-        return is_deleted or not is_stopped(self._rooms.cache.last_seen(pod.uid))
+        return is_deleted or not self._cache.last_seen(pod.uid).is_stopped
 
     def _is_only_in_runtime(self, uid: str) -> bool:
-        rooms = self._rooms
         return (
-            uid not in rooms.known
-            and rooms.workers.state(uid) is None
-            and not is_stopped(rooms.cache.last_seen(uid))
+            uid not in self._pods
+            and self._workers.state(uid) is None
+            and not self._cache.last_seen(uid).is_stopped
         )
 
     def _is_orphan(self, mirror: NodePod) -> bool:
         """Its static pod is gone, and nothing of that runs any more (HC-16, PW-178)."""
-        rooms = self._rooms
-        return rooms.known.static_of(mirror) is None and not rooms.workers.is_static_pod_terminating(
+        return self._pods.static_of(mirror) is None and not self._workers.is_static_pod_terminating(
             full_name(mirror)
         )
 
     def _forget(self) -> None:
-        rooms = self._rooms
-        states = {uid: rooms.workers.state(uid) for uid in rooms.workers}
-        rooms.admitter.keep_only(lambda uid: uid in rooms.known or uid in states)
-        rooms.manager.forget_all_but({each.uid for each in rooms.known})
-        rooms.probes.keep_only(
+        states = {uid: self._workers.state(uid) for uid in self._workers}
+        self._sync_loop.admitter.keep_only(lambda uid: uid in self._pods or uid in states)
+        self._status.manager.forget_all_but({each.uid for each in self._pods})
+        self._prober.keep_only(
             {uid for uid, state in states.items() if state and state.stage is not Stage.TERMINATED}
         )
 
     def _restart(self, pod: NodePod) -> None:
-        if self._rooms.add(pod):
+        if self._sync_loop.add(pod):
             log.info("pod %s/%s is wanted and was unknown to the workers, started", *pod.key)
             self.counts.restarted_pods["true" if is_static(pod) else ""] += 1
 
     def _end_unknown(self, uid: str) -> None:
-        sandbox = next(iter(self._rooms.cache.last_seen(uid).sandboxes), None)
+        sandbox = next(iter(self._cache.last_seen(uid).sandboxes), None)
         name, namespace = ("", "") if sandbox is None else (sandbox.config.name, sandbox.config.namespace)
         log.info("pod %s/%s (%s) runs and is not wanted, ending it", namespace, name, uid)
         self.counts.orphaned_runtime_pods += 1
         kill = KillOptions(grace_seconds=_ORPHAN_GRACE_SECONDS)
         running = RunningPod(uid, namespace, name)
-        self._rooms.workers.update_pod(PodUpdate(UpdateType.KILL, running=running, kill=kill))
+        self._workers.update_pod(PodUpdate(UpdateType.KILL, running=running, kill=kill))
 
     def _start_next_static_pods(self) -> None:
         """A static pod that waited for another of its name starts when that has ended, not only at its own retry."""
-        workers = self._rooms.workers
-        for pod in self._rooms.known:
+        workers = self._workers
+        for pod in self._pods:
             if (
                 is_static(pod)
                 and workers.static_names.holder(full_name(pod)) is None
@@ -243,29 +216,25 @@ class Housekeeping:
                 self._update(UpdateType.SYNC, pod)
 
     def _hand_over(self) -> None:
-        """To those who remove what is left; not before the workers were reviewed."""
-        if self._is_whole_look_due:
-            self._rooms.collect_waits()
+        """Pass what was queued on to the container GC; not before the workers were reviewed."""
+        uids, is_full_pass = self._queue.take()
+        if is_full_pass:
             self._gc.add_all()
-            self._is_whole_look_due = False
-        uids, self._uids = self._uids, {}
         self._gc.add(uids)
 
     async def _remove_mirrors(self, mirrors: list[NodePod]) -> None:
         """Each is retried until the server says that it is gone. Its static pod may come back while others are
         deleted."""
         for mirror in mirrors:
-            if self._is_orphan(mirror) and not await self._rooms.mirrors.delete(
-                full_name(mirror), mirror.uid
-            ):
-                self._wakeup.set()
+            if self._is_orphan(mirror) and not await self._mirrors.delete(full_name(mirror), mirror.uid):
+                self._queue.retry()
 
     def _update(self, type_: UpdateType, pod: NodePod) -> None:
-        self._rooms.workers.update_pod(PodUpdate(type_, pod, mirror=self._rooms.known.mirror_of(pod)))
+        self._workers.update_pod(PodUpdate(type_, pod, mirror=self._pods.mirror_of(pod)))
 
 
 def _for_each(subjects: Iterable[T], act: Callable[[T], None]) -> None:
-    """What goes wrong with one pod must not keep the others from being seen to."""
+    """A failure with one pod must not keep the others from being handled."""
     for each in subjects:
         try:
             act(each)

@@ -1,4 +1,4 @@
-"""Events about pods and their containers, as a kubelet words them."""
+"""Events about pods and their containers, in the kubelet's words."""
 
 from __future__ import annotations
 
@@ -8,23 +8,21 @@ from typing import Any, Protocol
 from podlife.kubelet.object_reference import container_reference, pod_reference
 from podlife.kubelet.pod_fields import Container, Pod
 
-__all__ = ["EventSink", "Telling"]
-
 _NORMAL, _WARNING = "Normal", "Warning"
 
 
-class EventSink(Protocol):
+class EventRecorder(Protocol):
     """A `Recorder`: neither waits nor raises."""
 
     def event(self, regarding: Mapping[str, Any], type_: str, reason: str, message: str) -> None: ...
 
 
-class Telling:
-    def __init__(self, sink: EventSink) -> None:
-        self._sink = sink
+class PodEvents:
+    def __init__(self, recorder: EventRecorder) -> None:
+        self._recorder = recorder
 
     def pod(self, pod: Pod, reason: str, message: str, *, is_warning: bool = False) -> None:
-        self._sink.event(pod_reference(pod), _WARNING if is_warning else _NORMAL, reason, message)
+        self._recorder.event(pod_reference(pod), _WARNING if is_warning else _NORMAL, reason, message)
 
     def container(
         self,
@@ -40,4 +38,4 @@ class Telling:
         if container_id:
             message = message.replace(container_id, container["name"])
         kind = _WARNING if is_warning else _NORMAL
-        self._sink.event(container_reference(pod, container), kind, reason, message)
+        self._recorder.event(container_reference(pod, container), kind, reason, message)

@@ -1,28 +1,9 @@
-"""Reading pods and their statuses: the questions that every rule asks of plain API objects."""
+"""Fields of plain pod objects and their statuses that every rule reads."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
-
-__all__ = [
-    "Container",
-    "Pod",
-    "bare_id",
-    "condition_of",
-    "containers_of",
-    "exit_code",
-    "hostname_of",
-    "init_containers_of",
-    "is_deleting",
-    "is_mirror",
-    "is_sidecar",
-    "is_static",
-    "is_terminal_phase",
-    "long_name",
-    "state_of",
-    "status_by_name",
-]
 
 Pod = Mapping[str, Any]
 Container = Mapping[str, Any]

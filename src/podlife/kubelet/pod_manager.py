@@ -1,7 +1,7 @@
-"""The pods that a node should have, from wherever they come: the API server, or files of the node itself.
+"""The pods that a node should have, from the API server or from manifest files.
 
-A static pod is known by the UID that its file gives it; its mirror at the API server has one of its own and the same
-name. Kept here is what is wanted; what has become of it the workers know.
+A static pod is known by the UID that its file gives it; its mirror at the API server has another UID and the same name.
+What has become of a pod is left to the pod workers.
 """
 
 from __future__ import annotations
@@ -11,17 +11,12 @@ from collections.abc import Callable, Iterator
 from podlife.kubelet.pod import NodePod
 from podlife.kubelet.pod_fields import Pod, is_mirror, is_static
 
-__all__ = ["KnownPods"]
 
+class PodManager:
+    """`could_run` says of a UID that containers of it may run: the pod workers know."""
 
-def _always(uid: str) -> bool:
-    return True
-
-
-class KnownPods:
-    def __init__(self) -> None:
-        # Set by who has the workers.
-        self.could_run: Callable[[str], bool] = _always
+    def __init__(self, could_run: Callable[[str], bool]) -> None:
+        self._could_run = could_run
         self._pods: dict[str, NodePod] = {}
         self._mirrors: dict[tuple[str, str], NodePod] = {}
         self._static: dict[tuple[str, str], str] = {}
@@ -61,7 +56,7 @@ class KnownPods:
         return None if uid is None else self._pods.get(uid)
 
     def could_have_running_containers(self, uid: str) -> bool:
-        return self.could_run(uid)
+        return self._could_run(uid)
 
     def put(self, pod: NodePod) -> None:
         if is_mirror(pod):

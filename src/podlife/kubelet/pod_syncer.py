@@ -1,54 +1,45 @@
-"""The steps of a pod that the workers take: sync, terminating, terminated (ST-01 to ST-17).
+"""The steps of a pod that the pod workers run: sync, terminating, terminated (ST-01 to ST-17).
 
-A step that is cancelled lets the call to the runtime that is under way come to its end and goes no further; what is
-still to be done the next step finds out by looking. So a pod that is to end sooner does (a kubelet's kill, once begun,
-does not hear of it, ST-14).
+A cancelled step lets the runtime call in flight finish and goes no further; the next step observes the pod again and
+does what is left. So a pod whose grace period is shortened ends sooner, even if its kill has begun (a kubelet's kill
+does not notice, ST-14).
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol
 
 from podlife.api.codec import Object
 from podlife.clock import Clock
-from podlife.kubelet.admission.predicates import Refusal, rejected_status
-from podlife.kubelet.interfaces import (
-    Probes,
-    References,
-    VolumeError,
-    VolumeLimitError,
-    Volumes,
-)
-from podlife.kubelet.kuberuntime.compute_pod_actions import actions_for
-from podlife.kubelet.kuberuntime.kill_container import Killer
-from podlife.kubelet.kuberuntime.start_container import StartError
-from podlife.kubelet.kuberuntime.sync_pod import PodSyncer
+from podlife.kubelet.admission import AdmissionFailure, Admitter, rejected_status
+from podlife.kubelet.cleanup_queue import CleanupQueue
+from podlife.kubelet.due_queue import DueQueue
+from podlife.kubelet.envvars import DownwardContext
+from podlife.kubelet.interfaces import ObjectCache, Probes, VolumeError, VolumeLimitError, Volumes
+from podlife.kubelet.kuberuntime import ContainerStartError, KubeRuntimeManager
+from podlife.kubelet.kuberuntime.compute_pod_actions import compute_pod_actions
 from podlife.kubelet.observed_pod import ObservedPod
-from podlife.kubelet.pleg.pod_cache import PodCache
+from podlife.kubelet.pleg import GenericPLEG
 from podlife.kubelet.pod import NodePod, RunningPod
-from podlife.kubelet.pod_events import Telling
+from podlife.kubelet.pod_events import PodEvents
 from podlife.kubelet.pod_fields import Pod, is_static, is_terminal_phase
-from podlife.kubelet.podworkers import BackoffError, StatusOverride, Synced, UpdateType
-from podlife.kubelet.runtime import ContainerRuntimeError, HasNetwork, Runtime, RuntimeUnavailableError
-from podlife.kubelet.status.generate import Statuses, is_restart_under_way
-from podlife.kubelet.status.manager import StatusManager
-
-__all__ = ["Mirrors", "Parts", "PodSteps"]
+from podlife.kubelet.podworkers import BackoffError, StatusOverride, SyncResult, UpdateType
+from podlife.kubelet.runtime import ContainerRuntimeError, RuntimeUnavailableError
+from podlife.kubelet.status import StatusGenerator, is_restart_under_way
 
 log = logging.getLogger(__name__)
 
-# What a pod that nobody knows any more has to end in (ST-15).
+# Grace period of a pod that only the runtime knows (ST-15).
 _ORPHAN_GRACE_SECONDS = 1
 
 
-class Mirrors(Protocol):
-    """Shows static pods to the API server. Neither raises what is wrong with the server."""
+class MirrorClient(Protocol):
+    """Shows static pods to the API server. Neither method raises the client's errors."""
 
     async def ensure(self, pod: Pod, mirror: Pod | None) -> Object | None:
-        """See that the static pod has its mirror; `mirror` is the one that is known of."""
+        """See that the static pod has its mirror; `mirror` is the one that is known."""
         ...
 
     async def delete(self, full_name: str, uid: str) -> bool:
@@ -56,141 +47,139 @@ class Mirrors(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """What the steps work with. `look_again` is told of a pod for which something was done, `due_at` of one that is
-    to be looked at by then, `stopped` of one of which nothing runs any more, `ended` of one that left something."""
-
-    runtime: Runtime
-    cache: PodCache
-    manager: StatusManager
-    statuses: Statuses
-    syncer: PodSyncer
-    killer: Killer
-    probes: Probes
-    volumes: Volumes
-    references: References
-    mirrors: Mirrors
-    telling: Telling
-    clock: Clock
-    seconds: Callable[[], float]
-    look_again: Callable[[str], None]
-    due_at: Callable[[str, float], None]
-    stopped: Callable[[str], None]
-    ended: Callable[[str], None]
-
-
-class PodSteps:
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
+class PodSyncer:
+    def __init__(  # noqa: PLR0913 - every collaborator is injected by itself: a bag would hide them
+        self,
+        kuberuntime: KubeRuntimeManager,
+        status: StatusGenerator,
+        volumes: Volumes,
+        prober: Probes,
+        *,
+        pleg: GenericPLEG,
+        objects: ObjectCache,
+        mirrors: MirrorClient,
+        events: PodEvents,
+        admitter: Admitter,
+        deadlines: DueQueue,
+        cleanups: CleanupQueue,
+        clock: Clock,
+        context: Callable[[], DownwardContext],
+    ) -> None:
+        self._kuberuntime = kuberuntime
+        self._status = status
+        self._volumes = volumes
+        self._prober = prober
+        self._pleg = pleg
+        self._objects = objects
+        self._mirrors = mirrors
+        self._events = events
+        self._admitter = admitter
+        self._deadlines = deadlines
+        self._cleanups = cleanups
+        self._clock = clock
+        self._context = context
 
     async def sync_pod(
         self, type_: UpdateType, pod: NodePod, mirror: NodePod | None, status: ObservedPod
-    ) -> Synced:
-        parts, observed = self._parts, status
-        told = parts.statuses.make(pod, observed)
-        parts.statuses.tell(pod, told)
-        if is_terminal_phase(told["phase"]):
-            return Synced(is_terminal=True)
+    ) -> SyncResult:
+        observed = status
+        generated = self._status.generate(pod, observed)
+        self._status.report(pod, generated)
+        if is_terminal_phase(generated["phase"]):
+            return SyncResult(is_terminal=True)
         self._note_deadline(pod)
         self._check_network(pod)
-        parts.references.register(pod)
+        self._objects.register(pod)
         if is_static(pod):
-            await parts.mirrors.ensure(pod, mirror)
+            await self._mirrors.ensure(pod, mirror)
         if not await self._is_mounted(pod):
-            return Synced(is_terminal=True)
-        parts.probes.add(pod)
-        is_restarting = is_restart_under_way(pod, told, observed)
-        actions = actions_for(pod, observed, parts.probes.verdict, is_restarting_all=is_restarting)
-        done = await parts.syncer.sync(pod, observed, actions)
-        if done.failures:
-            await self._tell_failures(pod)
-            self._raise(done.failures)
-        return Synced(after=(lambda: parts.look_again(pod.uid)) if done.has_acted else None)
+            return SyncResult(is_terminal=True)
+        self._prober.add(pod)
+        is_restarting = is_restart_under_way(pod, generated, observed)
+        actions = compute_pod_actions(pod, observed, self._prober.result, is_restarting_all=is_restarting)
+        result = await self._kuberuntime.sync_pod(pod, observed, actions, self._context())
+        if result.failures:
+            await self._report_failures(pod)
+            self._raise(result.failures)
+        return SyncResult(after=(lambda: self._pleg.request_reinspect(pod.uid)) if result.has_acted else None)
 
     async def sync_terminating_pod(
         self, pod: NodePod, status: ObservedPod, grace_seconds: int | None, override: StatusOverride | None
     ) -> None:
-        parts = self._parts
-        told = parts.statuses.make(pod, status)
+        generated = self._status.generate(pod, status)
         if override is not None:
-            override(told)
-        parts.statuses.tell(pod, told)
-        parts.probes.stop_for_termination(pod)
+            override(generated)
+        self._status.report(pod, generated)
+        self._prober.stop_for_termination(pod)
         try:
-            await parts.killer.kill_pod(pod, status, grace_seconds=grace_seconds)
+            await self._kuberuntime.kill_pod(pod, status, grace_seconds=grace_seconds)
         except ContainerRuntimeError as error:
-            parts.telling.pod(pod, "FailedKillPod", f"error killing pod: {error}", is_warning=True)
+            self._events.pod(pod, "FailedKillPod", f"error killing pod: {error}", is_warning=True)
             raise
-        parts.probes.remove(pod.uid)
-        ended = await self._look(pod.uid)
+        self._prober.remove(pod.uid)
+        ended = await self._pleg.observe(pod.uid)
         if running := [each.id for each in ended.containers if each.is_running]:
             raise ContainerRuntimeError(
                 f"detected running containers after a successful KillPod, CRI violation: {', '.join(running)}"
             )
-        parts.statuses.tell(pod, parts.statuses.make(pod, ended, is_terminal=True))
+        self._status.report(pod, self._status.generate(pod, ended, is_terminal=True))
 
     async def sync_terminating_runtime_pod(self, running: RunningPod) -> None:
-        parts = self._parts
-        observed = await self._look(running.uid)
+        observed = await self._pleg.observe(running.uid)
         try:
-            await parts.killer.kill_pod(None, observed, grace_seconds=_ORPHAN_GRACE_SECONDS)
+            await self._kuberuntime.kill_pod(None, observed, grace_seconds=_ORPHAN_GRACE_SECONDS)
         except ContainerRuntimeError as error:
-            log.warning("a pod that nobody knows, %s, could not be ended: %s", running.uid, error)
+            log.warning("orphaned pod %s could not be killed: %s", running.uid, error)
             raise
-        parts.ended(running.uid)
+        self._cleanups.add(running.uid)
 
     async def sync_terminated_pod(self, pod: NodePod, status: ObservedPod) -> None:
-        parts = self._parts
-        parts.stopped(pod.uid)
-        parts.statuses.tell(pod, parts.statuses.make(pod, status, is_terminal=True))
-        await parts.volumes.unmount(pod.uid)
-        parts.references.unregister(pod.uid)
-        parts.manager.terminate(pod)
-        parts.ended(pod.uid)
+        self._admitter.release(pod.uid)
+        self._status.report(pod, self._status.generate(pod, status, is_terminal=True))
+        await self._volumes.unmount(pod.uid)
+        self._objects.unregister(pod.uid)
+        self._status.manager.terminate(pod)
+        self._cleanups.add(pod.uid)
 
     # The parts of a sync
 
     def _note_deadline(self, pod: NodePod) -> None:
-        deadline = self._parts.statuses.deadline(pod)
+        deadline = self._status.deadline(pod)
         if deadline is not None:
-            left = (deadline - self._parts.clock.now()).total_seconds()
-            self._parts.due_at(pod.uid, self._parts.seconds() + max(left, 0.0))
+            left = (deadline - self._clock.now()).total_seconds()
+            # A deadline may be shortened while the pod runs.
+            self._deadlines.put_earlier(pod.uid, self._pleg.seconds() + max(left, 0.0))
 
     def _check_network(self, pod: NodePod) -> None:
-        """ST-02."""
-        runtime = self._parts.runtime
-        problem = runtime.network_problem if isinstance(runtime, HasNetwork) else ""
+        """ST-02: a pod without the host's network waits for the runtime's."""
+        problem = self._kuberuntime.network_problem
         if problem and not pod["spec"].get("hostNetwork"):
-            said = f"network is not ready: {problem}"
-            self._parts.telling.pod(pod, "NetworkNotReady", said, is_warning=True)
-            raise RuntimeUnavailableError(said)
+            message = f"network is not ready: {problem}"
+            self._events.pod(pod, "NetworkNotReady", message, is_warning=True)
+            raise RuntimeUnavailableError(message)
 
     async def _is_mounted(self, pod: NodePod) -> bool:
-        """False for a pod that was refused for its volumes (ST-04)."""
+        """False for a pod that was rejected for its volumes (ST-04)."""
         try:
-            await self._parts.volumes.mount(pod)
+            await self._volumes.mount(pod)
         except VolumeLimitError as error:
-            refused = Refusal("VolumeAttachmentLimitExceeded", str(error))
-            self._parts.telling.pod(pod, refused.reason, refused.message, is_warning=True)
-            self._parts.statuses.tell(pod, rejected_status(refused))
+            failure = AdmissionFailure("VolumeAttachmentLimitExceeded", str(error))
+            self._events.pod(pod, failure.reason, failure.message, is_warning=True)
+            self._status.report(pod, rejected_status(failure))
             return False
         except VolumeError as error:
-            self._parts.telling.pod(pod, "FailedMount", str(error), is_warning=True)
+            self._events.pod(pod, "FailedMount", str(error), is_warning=True)
             raise
         return True
 
-    async def _tell_failures(self, pod: NodePod) -> None:
-        """Why containers wait is told at once, not with the next look at the pod."""
-        observed = await self._look(pod.uid)
-        self._parts.statuses.tell(pod, self._parts.statuses.make(pod, observed))
+    async def _report_failures(self, pod: NodePod) -> None:
+        """Why containers wait is reported at once, not with the next sync."""
+        observed = await self._pleg.observe(pod.uid)
+        self._status.report(pod, self._status.generate(pod, observed))
 
-    async def _look(self, uid: str) -> ObservedPod:
-        return await self._parts.cache.read_newer_than(uid, self._parts.seconds())
-
-    def _raise(self, failures: list[StartError]) -> None:
+    def _raise(self, failures: list[ContainerStartError]) -> None:
         """As errors that say when to try again, where they know (RB-04)."""
-        now, seconds = self._parts.clock.now(), self._parts.seconds()
+        now, seconds = self._clock.now(), self._pleg.seconds()
         errors: list[Exception] = [
             each
             if each.until is None

@@ -8,13 +8,12 @@ from collections.abc import Collection, Iterator
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
 from podlife.controller.metrics import histogram
-from podlife.kubelet.core import PodCore
+from podlife.kubelet.core import KubeletCore
 from podlife.kubelet.pod import NodePod
 from podlife.kubelet.pod_fields import is_static
-from podlife.kubelet.pod_manager import KnownPods
+from podlife.kubelet.pod_manager import PodManager
 from podlife.kubelet.podworkers import CONTAINERS_PER_POD, WORKER_SECONDS, KnownPod, Stage
-
-__all__ = ["pod_families"]
+from podlife.kubelet.prober.metrics import PROBE_SECONDS, PROBE_TOTAL, ProbeLabels, ProbeMetrics
 
 # Values of the labels `config` and `static` that are always shown, as upstream does.
 _WORKING = (
@@ -26,15 +25,15 @@ _WORKING = (
 )
 
 
-def pod_families(core: PodCore, known: KnownPods) -> Iterator[Metric]:
+def pod_families(core: KubeletCore, pods: PodManager) -> Iterator[Metric]:
     """As they are now."""
     yield from _running(core)
-    yield _by_static("kubelet_desired_pods", "Pods that the node should have.", list(known))
-    active = core.housekeeping.active_pods()
+    yield _by_static("kubelet_desired_pods", "Pods that the node should have.", list(pods))
+    active = core.cleanups.active_pods()
     yield _by_static("kubelet_active_pods", "Admitted pods of which something runs, or may.", active)
-    yield GaugeMetricFamily("kubelet_mirror_pods", "Mirror pods known.", value=len(known.mirrors()))
-    yield _working(core.workers.known_pods(known).values())
-    counts = core.housekeeping.counts
+    yield GaugeMetricFamily("kubelet_mirror_pods", "Mirror pods known.", value=len(pods.mirrors()))
+    yield _working(core.workers.known_pods(pods).values())
+    counts = core.cleanups.counts
     yield CounterMetricFamily(
         "kubelet_orphaned_runtime_pods",
         "Pods ended because only the container runtime knew them.",
@@ -49,8 +48,8 @@ def pod_families(core: PodCore, known: KnownPods) -> Iterator[Metric]:
     yield from _workers(core)
 
 
-def _running(core: PodCore) -> Iterator[Metric]:
-    running, containers = core.changes.counts()
+def _running(core: KubeletCore) -> Iterator[Metric]:
+    running, containers = core.pleg.counts()
     yield GaugeMetricFamily("kubelet_running_pods", "Pods that have a running sandbox.", value=running)
     states = GaugeMetricFamily(
         "kubelet_running_containers", "Containers by their state.", labels=["container_state"]
@@ -86,7 +85,7 @@ def _config(pod: KnownPod) -> tuple[str, str]:
     return ("orphan" if pod.is_orphan else "desired"), ("true" if pod.is_static else "")
 
 
-def _workers(core: PodCore) -> Iterator[Metric]:
+def _workers(core: KubeletCore) -> Iterator[Metric]:
     metrics = core.workers.metrics
     seconds = HistogramMetricFamily(
         WORKER_SECONDS, "From a change to the end of the step that saw it.", labels=["operation_type"]
@@ -98,3 +97,20 @@ def _workers(core: PodCore) -> Iterator[Metric]:
     histogram(per_pod, [], metrics.containers_per_pod)
     yield per_pod
     yield CounterMetricFamily("podlife_pod_step_failures", "Steps that failed.", value=metrics.failures)
+
+
+def probe_families(metrics: ProbeMetrics) -> Iterator[Metric]:
+    """As they are now."""
+    fields = list(ProbeLabels._fields)
+    total = CounterMetricFamily(PROBE_TOTAL, "Probes of a container by result.", labels=[*fields, "result"])
+    for (labels, result), count in list(metrics.total.items()):
+        total.add_metric([*labels, result], count)
+    yield total
+    seconds = HistogramMetricFamily(
+        PROBE_SECONDS, "How long probes of a container took that did not fail.", labels=fields[:-1]
+    )
+    # Pods of one name may follow each other; the newest has the name.
+    newest = {labels[:-1]: each for labels, each in list(metrics.seconds.items())}
+    for without_uid, distribution in newest.items():
+        histogram(seconds, list(without_uid), distribution)
+    yield seconds

@@ -1,6 +1,6 @@
-"""May a container that ended run again? Container rules first, then its policy, then the pod's (RS-01 to RS-03).
+"""Whether a container that ended may run again: container rules, then its policy, then the pod's (RS-01 to RS-03).
 
-Left to others: when it may (`backoff`), and what is to be done about it (`actions`).
+When it may is left to `kuberuntime/backoff`, what to do about it to `kuberuntime/compute_pod_actions`.
 """
 
 from __future__ import annotations
@@ -20,16 +20,6 @@ from podlife.kubelet.pod_fields import (
     status_by_name,
 )
 from podlife.kubelet.runtime import ContainerState, ContainerStatus
-
-__all__ = [
-    "RESTARTING_ALL",
-    "could_restart_all",
-    "is_restartable",
-    "matching_action",
-    "restarts_on_failure",
-    "should_restart_all",
-    "should_start",
-]
 
 RESTARTING_ALL = "RestartingAllContainers"
 _RESTART_ALL_ACTION = "RestartAllContainers"

@@ -1,12 +1,12 @@
-"""The seam between the node agent and what runs its containers.
+"""The seam between the kubelet and what runs its containers.
 
 The verbs are about those of CRI: sandboxes are run, stopped and removed; containers are created, started, stopped and
 removed; both can be looked at and listed; a command can be run inside; events tell what changed. Every runtime passes
 `tests/conformance/runtime`.
 
-Guaranteed by every runtime: what it runs outlives the agent, and so does every exit code, until it is removed. Stop and
-remove may be repeated. A container is started at most once. `stop_container` returns when nothing of it runs any more.
-Left to the agent: restart policy, hooks, probes, backoff, when logs are deleted, what a volume holds.
+Guaranteed by every runtime: what it runs outlives the kubelet, and so does every exit code, until it is removed. Stop
+and remove may be repeated. A container is started at most once. `stop_container` returns when nothing of it runs any
+more. Left to the kubelet: restart policy, hooks, probes, backoff, when logs are deleted, what a volume holds.
 """
 
 from __future__ import annotations
@@ -21,35 +21,6 @@ from pathlib import Path
 from typing import Protocol, Self, runtime_checkable
 
 from podlife.errors import PodlifeError
-
-__all__ = [
-    "ConflictInRuntimeError",
-    "ContainerConfig",
-    "ContainerRuntimeError",
-    "ContainerState",
-    "ContainerStatus",
-    "EventKind",
-    "ExecError",
-    "ExecResult",
-    "ExecSession",
-    "ExecTimeoutError",
-    "HasNetwork",
-    "ImagePullError",
-    "InvalidContainerError",
-    "Mount",
-    "NotFoundInRuntimeError",
-    "OwnNetwork",
-    "Resources",
-    "Runtime",
-    "RuntimeEvent",
-    "RuntimeUnavailableError",
-    "SandboxConfig",
-    "SandboxState",
-    "SandboxStatus",
-    "StartContainerError",
-    "User",
-    "WithoutImages",
-]
 
 
 class ContainerRuntimeError(PodlifeError):

@@ -1,4 +1,4 @@
-"""What a node's agent is told about itself."""
+"""Settings of a kubelet."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ from podlife.kubelet.node_status import NodeSettings
 
 if TYPE_CHECKING:
     # It brings an HTTP server with it, which a simulated node has no use for.
-    from podlife.kubelet.server import EndpointSettings
-
-__all__ = ["AgentSettings"]
+    from podlife.kubelet.server import ServerSettings
 
 
 def _no_check(pod: Object) -> Sequence[str]:
@@ -23,7 +21,7 @@ def _no_check(pod: Object) -> Sequence[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class AgentSettings:
+class KubeletSettings:
     """Without `data` nothing is on the disk: no logs, no volumes. `static_pods` is a folder of manifests. Pods are
     followed unless somebody else hands them in (`Agent.api_pods`)."""
 
@@ -34,7 +32,7 @@ class AgentSettings:
     check_static_pod: Callable[[Object], Sequence[str]] = _no_check
     follows_pods: bool = True
     # Where the node serves logs and commands; None for nowhere.
-    endpoint: EndpointSettings | None = None
+    endpoint: ServerSettings | None = None
     crash_loop_max_seconds: float = CRASH_LOOP_MAX_SECONDS
 
     @property

@@ -1,7 +1,7 @@
-"""What comes to the agent, and whom it tells: pods that are wanted, changes in the runtime, verdicts of probes, time.
+"""Turns what happens into updates of the pod workers: pods added and removed, PLEG events, probe results, timers.
 
-All of it happens on one task or in callbacks on the same event loop, and nothing here waits: the workers take every
-update at once. A change of nothing but a pod's status is mostly the agent's own, and no reason to look at the pod.
+All of it runs on one task or in callbacks on the same event loop, and nothing here waits: the workers take every update
+at once. A change of a pod's status alone is usually the kubelet's own, and no reason to sync the pod.
 """
 
 from __future__ import annotations
@@ -11,68 +11,61 @@ import logging
 from collections.abc import Callable
 from typing import Any, ParamSpec
 
-from podlife.kubelet.admission.admitter import Admitter
-from podlife.kubelet.admission.predicates import Refusal, rejected_status
+from podlife.kubelet.admission import AdmissionFailure, Admitter, rejected_status
+from podlife.kubelet.cleanup_queue import CleanupQueue
 from podlife.kubelet.config.pod_source import PodSource
-from podlife.kubelet.due_queue import Timetable
-from podlife.kubelet.observed_pod import ObservedPod
-from podlife.kubelet.pleg.events import Change, ChangeKind
-from podlife.kubelet.pod import NodePod, RunningPod
-from podlife.kubelet.pod_events import Telling
+from podlife.kubelet.due_queue import DueQueue
+from podlife.kubelet.pleg import PodLifecycleEvent, PodLifecycleEventType
+from podlife.kubelet.pod import NodePod
+from podlife.kubelet.pod_events import PodEvents
 from podlife.kubelet.pod_fields import condition_of, is_mirror, is_terminal_phase
-from podlife.kubelet.pod_manager import KnownPods
+from podlife.kubelet.pod_manager import PodManager
 from podlife.kubelet.podworkers import PodUpdate, PodWorkers, UpdateType
-from podlife.kubelet.prober_state import ProbeResult, ProbeType
-from podlife.kubelet.status.manager import StatusManager
-
-__all__ = ["PodLoop", "Workers"]
+from podlife.kubelet.prober.state import ProbeResult, ProbeType
+from podlife.kubelet.status import StatusManager
 
 log = logging.getLogger(__name__)
 
 Q = ParamSpec("Q")
-Workers = PodWorkers[NodePod, ObservedPod, RunningPod]
 
 # What of a pod's metadata says how it is to be run.
 _METADATA = ("labels", "annotations", "deletionTimestamp", "deletionGracePeriodSeconds")
 
 
-class PodLoop:
-    """`tidy` is told of a UID that may have left something behind; None is for a look at everything."""
-
+class SyncLoop:
     def __init__(
         self,
-        known: KnownPods,
-        workers: Workers,
-        manager: StatusManager,
-        telling: Telling,
+        pods: PodManager,
+        workers: PodWorkers,
+        status: StatusManager,
+        events: PodEvents,
         *,
         admitter: Admitter,
-        tidy: Callable[[str | None], None],
+        deadlines: DueQueue,
+        cleanups: CleanupQueue,
     ) -> None:
         self.wakeup = asyncio.Event()
         self.api_pods = PodSource(self.wakeup)
         self.static_pods = PodSource(self.wakeup)
-        # When pods will have been active for longer than they may.
-        self.deadlines = Timetable()
-        self.retries = Timetable()
         # All pods that the node should have are known: what is not among them is not wanted. Only once they were taken:
         # between the last word of a source and that, a look at what runs would take every pod for an orphan.
         self.is_complete = False
-        workers.retries = self.retries
-        self._known = known
+        self.pods = pods
+        self.admitter = admitter
         self._workers = workers
-        self._manager = manager
-        self._telling = telling
-        self._admitter = admitter
-        self._tidy = tidy
+        self._status = status
+        self._events = events
+        # When pods will have been active for longer than they may.
+        self._deadlines = deadlines
+        self.cleanups = cleanups
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._take_for_ever(), name="pods that are wanted")
-            for timetable in (self.retries, self.deadlines):
-                group.create_task(self._look_again_for_ever(timetable), name="pods that are due")
+            group.create_task(self._take_pods(), name="pod sources")
+            for queue in (self._workers.retries, self._deadlines):
+                group.create_task(self._sync_due_pods(queue), name="due pods")
 
-    async def _take_for_ever(self) -> None:
+    async def _take_pods(self) -> None:
         while True:
             await self.wakeup.wait()
             self.wakeup.clear()
@@ -87,100 +80,102 @@ class PodLoop:
                     _handle(pod.uid, self._take, pod)
             if has_all and not self.is_complete:
                 self.is_complete = True
-                self._tidy(None)
+                self.cleanups.add_all()
 
-    async def _look_again_for_ever(self, timetable: Timetable) -> None:
+    async def _sync_due_pods(self, queue: DueQueue) -> None:
         while True:
-            for uid in await timetable.wait():
+            for uid in await queue.wait():
                 _handle(uid, self.sync, uid)
 
     # Pods that are wanted
 
     def _take(self, pod: NodePod) -> None:
-        old = self._known.pod(pod.uid)
+        old = self.pods.pod(pod.uid)
         if is_mirror(pod):
             self._take_mirror(pod)
         elif old is None:
             self.add(pod)
         else:
-            self._known.put(pod)
+            self.pods.put(pod)
             if _is_to_be_looked_at(old, pod):
                 self._update_if_admitted(UpdateType.UPDATE, pod)
 
     def _take_mirror(self, mirror: NodePod) -> None:
-        self._known.put(mirror)
-        static = self._known.static_of(mirror)
+        self.pods.put(mirror)
+        static = self.pods.static_of(mirror)
         if static is None:
-            self._tidy(None)
+            self.cleanups.add_all()
         else:
-            self._manager.note_mirror(static.uid)
+            self._status.note_mirror(static.uid)
             self._update_if_admitted(UpdateType.UPDATE, static)
 
     def add(self, pod: NodePod) -> bool:
         """Create a pod if there is room for it; says whether it was admitted. One that has ended, or is to, is not
         asked (ST-19), but keeps its place as long as something of it runs (HC-17)."""
-        self._known.put(pod)
+        self.pods.put(pod)
         uid = pod.uid
         is_ending = self._workers.is_termination_requested(uid) or is_terminal_phase(pod.status.phase)
         refused = None if is_ending else self._admission(pod)
         if refused is not None:
-            self._telling.pod(pod, refused.reason, refused.message, is_warning=True)
-            self._manager.set_status(pod, rejected_status(refused))
-            # An agent before may have started it.
-            self._tidy(uid)
+            self._events.pod(pod, refused.reason, refused.message, is_warning=True)
+            self._status.set_status(pod, rejected_status(refused))
+            # A kubelet before may have started it.
+            self.cleanups.add(uid)
             return False
         self._update(UpdateType.CREATE, pod)
         if is_ending and self._workers.could_have_running_containers(uid):
-            self._admitter.take(pod)
+            self.admitter.take(pod)
         return True
 
-    def _admission(self, pod: NodePod) -> Refusal | None:
+    def _admission(self, pod: NodePod) -> AdmissionFailure | None:
         try:
-            return self._admitter.admit(pod)
+            return self.admitter.admit(pod)
         except Exception as error:
             # What cannot be judged is refused, in upstream's words; the other pods are admitted all the same.
             log.exception("admission of pod %s/%s failed", *pod.key)
-            return Refusal("UnexpectedAdmissionError", f"unexpected error during admission: {error!r}")
+            return AdmissionFailure(
+                "UnexpectedAdmissionError", f"unexpected error during admission: {error!r}"
+            )
 
     def _take_removal(self, uid: str, last: NodePod | None, has_all: bool) -> None:
         """While a source is not ready nothing is ended: housekeeping does that when all are (HC-19)."""
-        pod = self._known.remove(uid)
+        pod = self.pods.remove(uid)
         if pod is None:
             return
         if last is not None:
             # Who forces a pod away takes its grace away with it, and both are seen at once.
             pod = last
         if is_mirror(pod):
-            static = self._known.static_of(pod)
+            static = self.pods.static_of(pod)
             if static is not None:
                 self._update_if_admitted(UpdateType.UPDATE, static)
             return
         if has_all and self._workers.state(uid) is not None:
             self._update(UpdateType.KILL, pod)
-        self.deadlines.forget(uid)
-        self._tidy(uid)
+        self._deadlines.forget(uid)
+        self.cleanups.add(uid)
 
     # What happens to them
 
     def sync(self, uid: str) -> None:
         """Look at this pod again, if it is still wanted and was admitted."""
-        pod = self._known.pod(uid)
+        pod = self.pods.pod(uid)
         if pod is not None:
             self._update_if_admitted(UpdateType.SYNC, pod)
 
-    def take_changes(self, uid: str, changes: tuple[Change, ...]) -> None:
-        """PL-13."""
-        if not changes or any(each.kind.is_sync_due for each in changes):
+    def take_events(self, uid: str, events: tuple[PodLifecycleEvent, ...]) -> None:
+        """PL-13: an event that concerns the pod syncs it; one of an ended or unknown pod leads to a cleanup."""
+        if not events or any(each.kind.is_sync_due for each in events):
             self.sync(uid)
-        if uid not in self._known or any(each.kind is not ChangeKind.STARTED for each in changes):
-            self._tidy(uid)
+        if uid not in self.pods or any(each.kind is not PodLifecycleEventType.STARTED for each in events):
+            self.cleanups.add(uid)
 
-    def take_verdict(self, uid: str, container_id: str, type_: ProbeType, result: ProbeResult) -> None:
+    def take_probe_result(self, uid: str, container_id: str, type_: ProbeType, result: ProbeResult) -> None:
         is_success = result is ProbeResult.SUCCESS
         if type_ is ProbeType.READINESS:
-            self._manager.set_readiness(uid, container_id, is_success)
+            self._status.set_readiness(uid, container_id, is_success)
         elif type_ is ProbeType.STARTUP:
-            self._manager.set_started(uid, container_id, is_success)
+            self._status.set_started(uid, container_id, is_success)
         elif result is not ProbeResult.FAILURE:
             return
         self.sync(uid)
@@ -193,16 +188,16 @@ class PodLoop:
 
     def _update(self, type_: UpdateType, pod: NodePod) -> None:
         asked_at = asyncio.get_running_loop().time()
-        mirror = self._known.mirror_of(pod)
+        mirror = self.pods.mirror_of(pod)
         self._workers.update_pod(PodUpdate(type_, pod, mirror=mirror, asked_at=asked_at))
 
 
 def _handle(uid: str, handler: Callable[Q, object], *arguments: Q.args, **options: Q.kwargs) -> None:
-    """What goes wrong with one pod must not end the agent of the others."""
+    """What goes wrong with one pod must not end the kubelet of the others."""
     try:
         handler(*arguments, **options)
     except Exception:
-        log.exception("pod %s could not be handled", uid)
+        log.exception("update of pod %s failed", uid)
 
 
 def _is_to_be_looked_at(old: NodePod, new: NodePod) -> bool:

@@ -133,18 +133,18 @@ def _run_fleet(order: Message, telling: TellingPart) -> None:
 async def _fleet(order: Message, options: ConnectionOptions, telling: TellingPart) -> None:
     from podlife.clock import SystemClock
     from podlife.kubelet.hollow import (
-        Fleet,
-        FleetSettings,
+        HollowNodes,
+        HollowSettings,
         Scenario,
         load_scenario,
     )
 
     scenario = load_scenario(Path(order["scenario"])) if order["scenario"] else Scenario()
     async with connected(options, load_connection(options)) as client:
-        settings = FleetSettings(
+        settings = HollowSettings(
             order["nodes"], order["name"], max_pods=order["max_pods"], data=Path(order["data"])
         )
-        fleet = Fleet(client.named("kubelet"), settings, SystemClock(), scenario)
+        fleet = HollowNodes(client.named("kubelet"), settings, SystemClock(), scenario)
         async with asyncio.TaskGroup() as group:
             running = group.create_task(fleet.run(), name="fleet")
             orders = group.create_task(_take_orders(fleet, telling, group), name="orders")

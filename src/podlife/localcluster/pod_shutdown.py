@@ -16,10 +16,10 @@ from podlife.cli.commands.node import NodeCommand
 from podlife.clock import SystemClock
 from podlife.daemons import event_loop as loop
 from podlife.daemons.node import make_runtime
-from podlife.kubelet.hooks import HookRunner
-from podlife.kubelet.kuberuntime.kill_container import Killer
+from podlife.kubelet.kuberuntime.handler_runner import HandlerRunner
+from podlife.kubelet.kuberuntime.kill_container import ContainerKiller
 from podlife.kubelet.observed_pod import ObservedPod
-from podlife.kubelet.pod_events import Telling
+from podlife.kubelet.pod_events import PodEvents
 from podlife.kubelet.runtime import ContainerRuntimeError, ContainerStatus, Runtime, SandboxStatus
 from podlife.localcluster.forkserver import Message, TellingPart
 
@@ -53,7 +53,7 @@ async def end_pods(
     pods = await running_pods(runtime)
     left = len(pods)
     telling.tell({"left": left})
-    killer = Killer(runtime, HookRunner(runtime, _Silent()), Telling(_Silent()))
+    killer = ContainerKiller(runtime, HandlerRunner(runtime, _Silent()), PodEvents(_Silent()))
 
     async def end(observed: ObservedPod) -> None:
         nonlocal left

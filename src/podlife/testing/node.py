@@ -14,12 +14,12 @@ from podlife.aio import cancel_and_wait
 from podlife.client import NODES, Client, DeleteOptions
 from podlife.clock import Clock
 from podlife.errors import ConfigError, NotFoundError
-from podlife.kubelet.config.api import follow_pods
-from podlife.kubelet.kubelet import Agent
+from podlife.kubelet.config.api import watch_pods
+from podlife.kubelet.kubelet import Kubelet
 from podlife.kubelet.node_status import FixedMachine, MachineFacts, NodeSettings
 from podlife.kubelet.runtime import ContainerState
 from podlife.kubelet.runtimes.sim import Script, SimRuntime, SimWorld
-from podlife.kubelet.settings import AgentSettings
+from podlife.kubelet.settings import KubeletSettings
 from podlife.testing.fault_injection import FaultInjection
 from podlife.testing.offline_pods import OfflineSource
 from podlife.testing.server import Server
@@ -59,7 +59,7 @@ class ClusterNode:
         self, spec: ClusterNodeSpec, number: int, server: Server, clock: Clock, script: Script
     ) -> None:
         self.spec = spec
-        self.agent: Agent | None = None
+        self.agent: Kubelet | None = None
         self._address = f"100.64.{number >> 8}.{number & 255}"
         self.machine = SimWorld(clock, script, ips=(self._address,))
         self._boots = 0
@@ -113,7 +113,7 @@ class ClusterNode:
             raise ConfigError("the cluster does not run: use it in `async with Cluster(...) as cluster:`")
         peer = Peer(f"system:node:{self.name}", ("system:nodes",))
         self._client, self._faults = self._server.connect(self.name, peer)
-        self.agent = Agent(
+        self.agent = Kubelet(
             self._client, SimRuntime(self.machine), self._settings(), self._clock, machine=self._facts()
         )
         self._task = self._group.create_task(self._run(self.agent, self._client), name=f"node {self.name}")
@@ -165,14 +165,14 @@ class ClusterNode:
         """From now on it may be started, among these tasks."""
         self._group = group
 
-    async def _run(self, agent: Agent, client: Client) -> None:
+    async def _run(self, agent: Kubelet, client: Client) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(agent.run(), name="agent")
             pods = OfflineSource(agent.api_pods)
-            following = follow_pods(client, self.name, pods, agent.membership.check)
+            following = watch_pods(client, self.name, pods, agent.membership.check)
             group.create_task(following, name="pods of the API server")
 
-    def _settings(self) -> AgentSettings:
+    def _settings(self) -> KubeletSettings:
         spec = self.spec
         node = NodeSettings(
             spec.name,
@@ -181,7 +181,7 @@ class ClusterNode:
             taints=spec.taints,
             max_pods=spec.max_pods,
         )
-        return AgentSettings(node, follows_pods=False)
+        return KubeletSettings(node, follows_pods=False)
 
     def _facts(self) -> FixedMachine:
         spec = self.spec

@@ -9,9 +9,9 @@ from typing import Any
 
 from podlife.client import CONFIG_MAPS, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, Client
 from podlife.errors import NotFoundError
-from podlife.kubelet.absent_parts import NoVolumes
 from podlife.kubelet.interfaces import VolumeError
-from podlife.kubelet.kubelet import Agent
+from podlife.kubelet.kubelet import Kubelet
+from podlife.kubelet.no_volumes import NoVolumes
 from podlife.testing import Cluster
 
 
@@ -45,10 +45,10 @@ class NeededVolumes(NoVolumes):
 async def with_volumes(cluster: Cluster, node: str) -> None:
     """From now on the agent of this node needs what volumes need."""
     found = cluster.node(node)
-    made = Agent._make_volumes
-    Agent._make_volumes = lambda self, client: NeededVolumes(cluster.client)  # type: ignore[method-assign]
+    made = Kubelet._make_volumes
+    Kubelet._make_volumes = lambda self, client: NeededVolumes(cluster.client)  # type: ignore[method-assign]
     try:
         await found.restart()
     finally:
-        Agent._make_volumes = made  # type: ignore[method-assign]
+        Kubelet._make_volumes = made  # type: ignore[method-assign]
     await cluster.until(lambda: found.is_registered, within=60)

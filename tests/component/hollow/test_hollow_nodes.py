@@ -12,8 +12,8 @@ from podlife.api.codec import Object, parse_time
 from podlife.client import LEASES, NODES, PODS, Bookmark, Client, DeleteOptions, EventType
 from podlife.errors import NotFoundError
 from podlife.kubelet.hollow import (
-    Fleet,
-    FleetSettings,
+    HollowNodes,
+    HollowSettings,
     create_pods,
     delete_nodes,
     delete_pods,
@@ -28,9 +28,9 @@ from tests.virtual_time import virtual_time
 @asynccontextmanager
 async def running(
     nodes: int, scenario: str = "", *, disturb: embedded.Disturbance | None = None, **more: Any
-) -> AsyncIterator[tuple[Fleet, Client]]:
+) -> AsyncIterator[tuple[HollowNodes, Client]]:
     client = embedded.connect(await embedded.start(), disturb)
-    fleet = Fleet(client, FleetSettings(nodes, **more), embedded.LoopClock(), parse_scenario(scenario))
+    fleet = HollowNodes(client, HollowSettings(nodes, **more), embedded.LoopClock(), parse_scenario(scenario))
     async with asyncio.TaskGroup() as group:
         task = group.create_task(fleet.run())
         await until(lambda: fleet.ready == nodes)

@@ -11,7 +11,7 @@ import pytest
 from podlife.api.codec import Object
 from podlife.client import CONFIG_MAPS, EventType
 from podlife.errors import ForbiddenError, PodlifeError
-from podlife.kubelet.hollow.shared_watch import Feed
+from podlife.kubelet.hollow.shared_watch import SharedWatch
 from tests.component.informer.world import World, refusal, until
 from tests.virtual_time import virtual_time
 
@@ -38,7 +38,7 @@ async def confirmed() -> None:
 @asynccontextmanager
 async def following(world: World, confirm: Callable[[], Awaitable[None]] = confirmed) -> AsyncIterator[Seen]:
     seen = Seen()
-    feed = Feed(world.client, CONFIG_MAPS, seen.change, confirm=confirm)
+    feed = SharedWatch(world.client, CONFIG_MAPS, seen.change, confirm=confirm)
     async with asyncio.TaskGroup() as group:
         task = group.create_task(feed.run())
         await feed.synced.wait()
@@ -107,7 +107,7 @@ async def test_a_list_of_another_cluster_is_not_believed() -> None:
 async def test_a_server_that_does_not_let_it_is_not_asked_for_ever() -> None:
     world = await World.start()
     world.line.refuse(refusal(403, "Forbidden"), times=1000)
-    feed = Feed(world.client, CONFIG_MAPS, Seen().change, confirm=confirmed)
+    feed = SharedWatch(world.client, CONFIG_MAPS, Seen().change, confirm=confirmed)
     with pytest.raises(ForbiddenError):
         async with asyncio.timeout(60):
             await feed.run()

@@ -11,11 +11,11 @@ from podlife.aio import cancel_and_wait
 from podlife.apiserver.endpoints import ApiHandler
 from podlife.client import EVENTS, PODS, Client, DeleteOptions
 from podlife.errors import NotFoundError
-from podlife.kubelet.kubelet import Agent
+from podlife.kubelet.kubelet import Kubelet
 from podlife.kubelet.node_status import FixedMachine, MachineFacts, NodeSettings
 from podlife.kubelet.runtime import ContainerConfig, SandboxConfig
 from podlife.kubelet.runtimes.sim import Behaviour, SimRuntime, SimWorld
-from podlife.kubelet.settings import AgentSettings
+from podlife.kubelet.settings import KubeletSettings
 from tests.component.embedded import Disturbance, LoopClock, connect, start
 
 Object = dict[str, Any]
@@ -44,7 +44,7 @@ class NodeWorld:
         self.clock = LoopClock()
         self.behaviours: dict[str, Behaviour] = {}
         self.machine = SimWorld(self.clock, self._script, ips=("10.0.0.7",))
-        self.agent: Agent | None = None
+        self.agent: Kubelet | None = None
         self.started: list[tuple[str, int]] = []
         self._running: asyncio.Task[None] | None = None
         self._agent_client: Client | None = None
@@ -53,12 +53,12 @@ class NodeWorld:
         self.started.append((config.name, config.attempt))
         return self.behaviours.get(config.name, Behaviour())
 
-    async def begin(self, disturb: Disturbance | None = None, **settings: Any) -> Agent:
+    async def begin(self, disturb: Disturbance | None = None, **settings: Any) -> Kubelet:
         """An agent on the same machine, with no memory of one before."""
         self._agent_client = connect(self.server, disturb)
         node = NodeSettings(NODE, addresses=("192.0.2.1",), **settings)
-        self.agent = Agent(
-            self._agent_client, SimRuntime(self.machine), AgentSettings(node), self.clock, machine=MACHINE
+        self.agent = Kubelet(
+            self._agent_client, SimRuntime(self.machine), KubeletSettings(node), self.clock, machine=MACHINE
         )
         self._running = asyncio.get_running_loop().create_task(self.agent.run())
         return self.agent

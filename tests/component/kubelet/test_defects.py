@@ -11,7 +11,7 @@ import pytest
 from podlife.client import PODS
 from podlife.kubelet.admission import admitter as admitting
 from podlife.kubelet.config import api as api_pods
-from podlife.kubelet.hooks import HookRunner
+from podlife.kubelet.kuberuntime.handler_runner import HandlerRunner
 from podlife.kubelet.runtime import ExecResult
 from podlife.kubelet.runtimes.sim import Behaviour, SimRuntime
 from podlife.kubelet.status import manager as status_manager
@@ -133,14 +133,14 @@ def test_a_pod_whose_status_cannot_be_made_ready_to_send_keeps_no_other_from_bei
 def test_a_pod_that_admission_fails_on_is_refused_and_the_others_are_taken(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    judge = admitting.refusal
+    judge = admitting.admission_failure
 
     def fail(pod: Any, *arguments: Any) -> Any:
         if pod["metadata"]["name"] == "bad":
             raise RuntimeError("a defect")
         return judge(pod, *arguments)
 
-    monkeypatch.setattr(admitting, "refusal", fail)
+    monkeypatch.setattr(admitting, "admission_failure", fail)
 
     @virtual_time
     async def run() -> None:
@@ -183,10 +183,10 @@ def test_an_agent_outlives_a_runtime_that_fails_in_a_way_nobody_expects(
 def test_a_container_ends_even_if_its_pre_stop_hook_fails_in_a_way_nobody_expects(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def fail(self: HookRunner, *arguments: Any, **options: Any) -> None:
+    async def fail(self: HandlerRunner, *arguments: Any, **options: Any) -> None:
         raise ZeroDivisionError("a defect")
 
-    monkeypatch.setattr(HookRunner, "run", fail)
+    monkeypatch.setattr(HandlerRunner, "run", fail)
 
     @virtual_time
     async def run() -> None:
@@ -205,10 +205,10 @@ def test_a_container_ends_even_if_its_pre_stop_hook_fails_in_a_way_nobody_expect
 def test_a_container_whose_post_start_hook_fails_in_a_way_nobody_expects_is_killed_and_shows_why(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def fail(self: HookRunner, *arguments: Any, **options: Any) -> None:
+    async def fail(self: HandlerRunner, *arguments: Any, **options: Any) -> None:
         raise ZeroDivisionError("a defect")
 
-    monkeypatch.setattr(HookRunner, "run", fail)
+    monkeypatch.setattr(HandlerRunner, "run", fail)
 
     @virtual_time
     async def run() -> None:

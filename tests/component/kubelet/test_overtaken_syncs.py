@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from podlife.kubelet.hooks import HookRunner
+from podlife.kubelet.kuberuntime.handler_runner import HandlerRunner
 from podlife.kubelet.runtimes.sim import Behaviour, SimRuntime
 from tests.component.kubelet.node_world import container, node_world, pod
 from tests.virtual_time import virtual_time
@@ -20,11 +20,11 @@ def test_a_pod_deleted_again_with_less_grace_while_its_pre_stop_hook_runs_runs_i
 ) -> None:
     begun: list[str] = []
 
-    async def slow(self: HookRunner, *arguments: Any, **options: Any) -> None:
+    async def slow(self: HandlerRunner, *arguments: Any, **options: Any) -> None:
         begun.append("bye")
         await asyncio.sleep(1000)
 
-    monkeypatch.setattr(HookRunner, "run", slow)
+    monkeypatch.setattr(HandlerRunner, "run", slow)
 
     @virtual_time
     async def run() -> None:
@@ -72,6 +72,6 @@ def test_a_pod_deleted_during_a_call_to_the_runtime_is_gone_only_after_that_call
             assert calls == ["begun", "ended"]
             # What came to be after the pod was deleted was ended by the pod's own steps, not as an orphan.
             assert world.agent is not None
-            assert world.agent.core.housekeeping.counts.orphaned_runtime_pods == 0
+            assert world.agent.core.cleanups.counts.orphaned_runtime_pods == 0
 
     run()

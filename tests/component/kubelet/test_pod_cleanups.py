@@ -197,7 +197,7 @@ async def test_a_static_pod_put_back_while_it_ends_runs_again_and_has_its_port_f
     async with node_world() as world:
         world.behaviours["slow"] = Behaviour(stop_seconds=10)
         assert world.agent is not None
-        source = world.agent.core.loop.static_pods
+        source = world.agent.core.sync_loop.static_pods
         source.put(static_pod("a", **PORT))
         await until(lambda: alive(world) == ["a-n1"], seconds=5)
         source.remove_uid("static-a")
@@ -217,7 +217,7 @@ async def test_a_static_pod_put_back_is_refused_when_its_port_is_taken() -> None
     async with node_world() as world:
         world.behaviours["slow"] = Behaviour(stop_seconds=10)
         assert world.agent is not None
-        source = world.agent.core.loop.static_pods
+        source = world.agent.core.sync_loop.static_pods
         source.put(static_pod("a", **PORT))
         await until(lambda: alive(world) == ["a-n1"], seconds=5)
         source.remove_uid("static-a")
@@ -297,7 +297,7 @@ async def test_a_pod_that_goes_while_another_source_is_not_ready_is_ended_when_t
             return await handler(request)
 
         agent = await world.begin(away)
-        source = agent.core.loop.static_pods
+        source = agent.core.sync_loop.static_pods
         source.put(static_pod("a"))
         await until(lambda: alive(world) == ["a-n1"], seconds=5)
         source.remove_uid("static-a")

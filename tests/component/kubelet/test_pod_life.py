@@ -10,8 +10,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from podlife.api.codec import parse_time
 from podlife.client import CONFIG_MAPS, PODS, PatchType
 from podlife.errors import UnreachableError
-from podlife.kubelet.kubelet import _Numbers
-from podlife.kubelet.prober_state import ProbeResult, ProbeType
+from podlife.kubelet.prober.state import ProbeResult, ProbeType
 from podlife.kubelet.runtimes.sim import Behaviour
 from tests.component.kubelet.node_world import NodeWorld, container, node_world, pod
 from tests.virtual_time import virtual_time
@@ -69,10 +68,10 @@ async def test_nothing_is_left_of_a_pod_that_is_gone() -> None:
         agent = world.agent
         assert agent is not None
         assert not world.machine.sandboxes
-        assert (len(agent.known), len(agent.core.workers), list(agent.core.cache)) == (0, 0, [])
-        assert agent.core._statuses._failures == {}
-        assert agent.core._killer._hooked == {}
-        assert agent.core._admitter.pods == frozenset()
+        assert (len(agent.pod_manager), len(agent.core.workers), list(agent.core.cache)) == (0, 0, [])
+        assert agent.core.kuberuntime.reasons._failures == {}
+        assert agent.core.kuberuntime._killer._hooked == {}
+        assert agent.core.admitter.pods == frozenset()
 
 
 @virtual_time
@@ -166,8 +165,8 @@ async def test_a_container_found_ill_is_started_again_and_its_readiness_is_told(
         container_id = shown["status"]["containerStatuses"][0]["containerID"].partition("://")[2]
         agent = world.agent
         assert agent is not None
-        agent.probes.set_verdict(ProbeType.READINESS, container_id, uid, ProbeResult.FAILURE)
-        agent.probes.set_verdict(ProbeType.LIVENESS, container_id, uid, ProbeResult.FAILURE)
+        agent.prober.set_result(ProbeType.READINESS, container_id, uid, ProbeResult.FAILURE)
+        agent.prober.set_result(ProbeType.LIVENESS, container_id, uid, ProbeResult.FAILURE)
         await world.until(lambda each: each["status"]["containerStatuses"][0]["restartCount"] == 1)
         told = [said for reason, said, _ in await world.events() if reason == "Killing"]
         assert told == ["Container main failed liveness probe, will be restarted"]
@@ -323,7 +322,7 @@ async def test_the_numbers_of_a_node_are_those_of_its_pods() -> None:
         await world.until_phase("Running")
         registry = CollectorRegistry()
         assert world.agent is not None
-        registry.register(_Numbers(world.agent))
+        registry.register(world.agent)
         shown = generate_latest(registry).decode()
         for line in (
             "kubelet_running_pods 1.0",

@@ -15,11 +15,11 @@ from podlife.aio import cancel_and_wait, spawn
 from podlife.client import EVENTS, PODS, Client
 from podlife.clock import SystemClock
 from podlife.errors import NotFoundError
-from podlife.kubelet.kubelet import Agent
+from podlife.kubelet.kubelet import Kubelet
 from podlife.kubelet.node_status import NodeSettings
 from podlife.kubelet.runtimes.process import ProcessRuntime, ProcessSettings
 from podlife.kubelet.runtimes.process.launch import can_mount
-from podlife.kubelet.settings import AgentSettings
+from podlife.kubelet.settings import KubeletSettings
 from tests.component.embedded import connect, start
 from tests.component.kubelet.node_world import MACHINE, NODE, pod
 
@@ -86,10 +86,10 @@ async def node_in(folder: Path) -> AsyncIterator[Node]:
     failures: list[BaseException] = []
     clock = SystemClock()
     runtime = ProcessRuntime(ProcessSettings(folder / "process", ips=("127.0.0.1",)), clock)
-    settings = AgentSettings(NodeSettings(NODE, addresses=("127.0.0.1",)), data=folder)
+    settings = KubeletSettings(NodeSettings(NODE, addresses=("127.0.0.1",)), data=folder)
     server = await start()
     async with connect(server) as client, connect(server) as own:
-        agent = Agent(own, runtime, settings, clock, machine=MACHINE)
+        agent = Kubelet(own, runtime, settings, clock, machine=MACHINE)
         running = spawn(agent.run(), name="agent", on_failure=failures.append)
         try:
             yield Node(client, folder)

@@ -14,8 +14,8 @@ from podlife.client.refs import PODS
 from podlife.errors import NotFoundError
 from podlife.kubelet.observed_pod import ObservedPod
 from podlife.kubelet.runtime import ContainerStatus, SandboxConfig, SandboxState, SandboxStatus
-from podlife.kubelet.status.api_client import ApiPodStatusClient
-from podlife.kubelet.status.container_statuses import Seen
+from podlife.kubelet.status.api_client import ApiStatusClient
+from podlife.kubelet.status.container_statuses import PodObservation
 from podlife.kubelet.status.manager import StatusManager
 from podlife.kubelet.status.pod_status import NodeFacts, pod_status
 from podlife.wire import Handler, Request, Response
@@ -39,14 +39,14 @@ class Agent:
         self.could_run = True
         self.known: Object = {}
         self.clock = LoopClock()
-        self.manager = StatusManager(ApiPodStatusClient(watched), self, self.clock)
+        self.manager = StatusManager(ApiStatusClient(watched), self, self.clock)
 
     async def see(self) -> Object:
         self.known = await self.api.get(PODS, "p", "default")
         return self.known
 
     async def tell(self, *containers: ContainerStatus, is_terminal: bool = False) -> Object:
-        seen = Seen(self.known, ObservedPod.of([BOX], containers), "sim")
+        seen = PodObservation(self.known, ObservedPod.of([BOX], containers), "sim")
         old = self.manager.status(self.known["metadata"]["uid"]) or self.known["status"]
         status = pod_status(
             seen, old, lambda type_, id_: None, NodeFacts(START, ("192.0.2.1",)), is_terminal=is_terminal

@@ -17,8 +17,8 @@ from podlife.client import NODES, PODS
 from podlife.client.refs import SERVICES
 from podlife.clock import Clock, SystemClock
 from podlife.errors import NotFoundError
-from podlife.kubelet.hollow import Fleet, FleetSettings
-from podlife.kubelet.kubelet import Agent
+from podlife.kubelet.hollow import HollowNodes, HollowSettings
+from podlife.kubelet.kubelet import Kubelet
 from podlife.kubelet.node_status import (
     CLUSTER_FILE,
     AnotherClusterError,
@@ -29,7 +29,7 @@ from podlife.kubelet.node_status.membership import is_another_cluster
 from podlife.kubelet.runtime import ContainerState, Runtime
 from podlife.kubelet.runtimes.process import ProcessRuntime, ProcessSettings
 from podlife.kubelet.runtimes.sim import SimRuntime, SimWorld
-from podlife.kubelet.settings import AgentSettings
+from podlife.kubelet.settings import KubeletSettings
 from podlife.testing.fault_injection import FaultInjection
 from podlife.wire import Handler, Request, Response
 from tests.component.embedded import Disturbance, LoopClock, connect, refusal, start
@@ -58,7 +58,7 @@ class Node:
         self.client = connect(place.faults)
         self.file = folder / CLUSTER_FILE
         node = NodeSettings("n1", addresses=("192.0.2.1",), renew_seconds=1.0, check_seconds=1.0)
-        self.agent = Agent(self.client, runtime, AgentSettings(node, data=folder), clock, machine=MACHINE)
+        self.agent = Kubelet(self.client, runtime, KubeletSettings(node, data=folder), clock, machine=MACHINE)
         self._runtime = runtime
 
     async def running(self) -> int:
@@ -199,7 +199,7 @@ async def test_pods_of_a_fleet_outlive_a_server_that_lost_its_data(caplog: pytes
     first, other = await cluster(), await cluster()
     place = Place(first)
     async with connect(place.faults) as own, connect(first) as client, connect(other) as elsewhere:
-        fleet = Fleet(own, FleetSettings(2), LoopClock())
+        fleet = HollowNodes(own, HollowSettings(2), LoopClock())
         task = asyncio.get_running_loop().create_task(fleet.run())
         await client.create(PODS, {**pod(), "spec": {**pod()["spec"], "nodeName": "sim-0"}}, "default")
         await until(lambda: fleet.tally.phases == {"Running": 1})

@@ -14,7 +14,7 @@ from podlife.errors import NotFoundError
 from podlife.kubelet.config import (
     HASH,
     MIRROR,
-    MirrorPods,
+    ApiMirrorClient,
     is_mirror_of,
     read_manifest,
 )
@@ -34,9 +34,9 @@ def static(command: str = "run", *, name: str = "web") -> Object:
 
 
 @asynccontextmanager
-async def mirrors() -> AsyncIterator[tuple[World, MirrorPods, NodeReporter]]:
+async def mirrors() -> AsyncIterator[tuple[World, ApiMirrorClient, NodeReporter]]:
     async with world() as here, here.running() as reporter:
-        yield here, MirrorPods(here.on_the_way, reporter), reporter
+        yield here, ApiMirrorClient(here.on_the_way, reporter), reporter
 
 
 async def on_server(here: World) -> Object | None:

@@ -14,8 +14,8 @@ from podlife.aio import cancel_and_wait
 from podlife.api.codec import Object, format_micro_time
 from podlife.client import LEASES, NODES, PODS, Client
 from podlife.errors import ConfigError
-from podlife.kubelet.hollow import Fleet, FleetSettings
-from podlife.kubelet.kubelet import Agent
+from podlife.kubelet.hollow import HollowNodes, HollowSettings
+from podlife.kubelet.kubelet import Kubelet
 from podlife.kubelet.node_status import (
     FixedMachine,
     MachineFacts,
@@ -23,11 +23,11 @@ from podlife.kubelet.node_status import (
     NodeSettings,
 )
 from podlife.kubelet.node_status.lease import NAMESPACE
-from podlife.kubelet.node_status.lease_hold import Hold, hold_of, lease_seconds
+from podlife.kubelet.node_status.lease_hold import LeaseHold, hold_of, lease_seconds
 from podlife.kubelet.node_status.node_record import NodeRecord
 from podlife.kubelet.runtime import ContainerState
 from podlife.kubelet.runtimes.sim import SimRuntime, SimWorld
-from podlife.kubelet.settings import AgentSettings
+from podlife.kubelet.settings import KubeletSettings
 from tests.component.embedded import LoopClock, connect, start
 from tests.component.kubelet.node_world import pod
 from tests.component.kubelet_node_status.kit import FACTS, World, world
@@ -45,10 +45,10 @@ class Machine:
         self._clock = LoopClock()
         self.world = SimWorld(self._clock, ips=("10.0.0.7",))
 
-    def agent(self, **settings: object) -> Agent:
+    def agent(self, **settings: object) -> Kubelet:
         node = NodeSettings("n1", addresses=("192.0.2.1",), **settings)  # type: ignore[arg-type]
-        told = AgentSettings(node, data=self._folder)
-        return Agent(self._client, SimRuntime(self.world), told, self._clock, machine=FixedMachine(FACTS))
+        told = KubeletSettings(node, data=self._folder)
+        return Kubelet(self._client, SimRuntime(self.world), told, self._clock, machine=FixedMachine(FACTS))
 
     @property
     def running(self) -> int:
@@ -174,8 +174,8 @@ async def test_two_agents_that_start_together_on_a_new_name_leave_one(tmp_path: 
 
 @virtual_time
 async def test_a_second_fleet_of_the_same_name_is_refused_and_a_restarted_one_is_not(tmp_path: Path) -> None:
-    def fleet(client: Client, folder: str) -> Fleet:
-        return Fleet(client, FleetSettings(3, data=tmp_path / folder), LoopClock())
+    def fleet(client: Client, folder: str) -> HollowNodes:
+        return HollowNodes(client, HollowSettings(3, data=tmp_path / folder), LoopClock())
 
     async with connect(await start()) as client:
         loop = asyncio.get_running_loop()
@@ -230,7 +230,7 @@ async def test_an_odd_value_in_its_own_lease_is_put_right_at_the_next_renewal(sp
 
 async def assert_fresh(here: World) -> None:
     lease = await here.lease()
-    assert hold_of(lease, "another", LoopClock().now()) is Hold.HELD
+    assert hold_of(lease, "another", LoopClock().now()) is LeaseHold.HELD
     assert lease_seconds(lease) == 40
 
 
@@ -273,18 +273,18 @@ async def test_a_machine_that_no_node_can_be_on_ends_the_agent(monkeypatch: pyte
 @pytest.mark.parametrize(
     ("age", "expected"),
     [
-        (0, Hold.HELD),
-        (40, Hold.HELD),
-        (-40, Hold.HELD),
-        (41, Hold.UNCLEAR),
-        (-41, Hold.UNCLEAR),
-        (640, Hold.UNCLEAR),
-        (641, Hold.FREE),
-        (-10_000_000, Hold.UNCLEAR),
+        (0, LeaseHold.HELD),
+        (40, LeaseHold.HELD),
+        (-40, LeaseHold.HELD),
+        (41, LeaseHold.UNCLEAR),
+        (-41, LeaseHold.UNCLEAR),
+        (640, LeaseHold.UNCLEAR),
+        (641, LeaseHold.FREE),
+        (-10_000_000, LeaseHold.UNCLEAR),
     ],
 )
-def test_who_holds_a_lease_is_read_from_its_age(age: int, expected: Hold) -> None:
+def test_who_holds_a_lease_is_read_from_its_age(age: int, expected: LeaseHold) -> None:
     spec = {"leaseDurationSeconds": 40, "renewTime": format_micro_time(NOW - timedelta(seconds=age))}
     lease: Object = {"metadata": {"name": "n1", "annotations": {"podlife.dev/agent": "a"}}, "spec": spec}
     assert hold_of(lease, "b", NOW) is expected
-    assert hold_of(lease, "a", NOW) is Hold.FREE
+    assert hold_of(lease, "a", NOW) is LeaseHold.FREE

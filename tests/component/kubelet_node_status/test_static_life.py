@@ -14,10 +14,10 @@ from podlife.api.codec import Object
 from podlife.client import NODES, PODS, Client, DeleteOptions
 from podlife.daemons.node import _check_pod
 from podlife.kubelet.config import is_mirror_of
-from podlife.kubelet.kubelet import Agent
+from podlife.kubelet.kubelet import Kubelet
 from podlife.kubelet.node_status import FixedMachine, NodeSettings
 from podlife.kubelet.runtimes.sim import SimRuntime, SimWorld
-from podlife.kubelet.settings import AgentSettings
+from podlife.kubelet.settings import KubeletSettings
 from podlife.wire import Handler, Request, Response
 from tests.component.embedded import LoopClock, connect, refusal, start
 from tests.component.kubelet_node_status.kit import FACTS
@@ -30,7 +30,7 @@ def text(name: str = "web", image: str = "app:1") -> str:
 
 
 class Node:
-    def __init__(self, client: Client, agent: Agent, machine: SimWorld) -> None:
+    def __init__(self, client: Client, agent: Kubelet, machine: SimWorld) -> None:
         self.client = client
         self.agent = agent
         self.machine = machine
@@ -73,10 +73,10 @@ async def node(folder: Path, *, refuses: list[bool] | None = None) -> AsyncItera
     machine = SimWorld(clock)
     failures: list[BaseException] = []
     async with connect(server) as client, connect(server, weather) as own:
-        settings = AgentSettings(
+        settings = KubeletSettings(
             NodeSettings("n1", addresses=("192.0.2.1",)), static_pods=folder, check_static_pod=_check_pod
         )
-        agent = Agent(own, SimRuntime(machine), settings, clock, machine=FixedMachine(FACTS))
+        agent = Kubelet(own, SimRuntime(machine), settings, clock, machine=FixedMachine(FACTS))
         task = spawn(agent.run(), name="agent", on_failure=failures.append)
         try:
             yield Node(client, agent, machine)
@@ -90,7 +90,7 @@ async def test_a_file_becomes_a_pod_that_runs_and_a_mirror_that_says_so(tmp_path
     (tmp_path / "web.yaml").write_text(text())
     async with node(tmp_path) as here:
         mirror = await here.until_running()
-        (pod,) = here.agent.known
+        (pod,) = here.agent.pod_manager
         assert is_mirror_of(mirror, pod)
         assert mirror["status"]["podIP"]
         assert here.running() == [("web-n1", "app:1")]

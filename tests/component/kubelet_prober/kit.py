@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
 
-from podlife.kubelet.prober import ProbeManager
-from podlife.kubelet.prober_state import ProbeResult, ProbeType
+from podlife.kubelet.prober.manager import ProberManager
+from podlife.kubelet.prober.state import ProbeResult, ProbeType
 from podlife.kubelet.runtime import ExecResult
 from tests.component.embedded import LoopClock
 from tests.conformance.kubelet.kit import Object, pod
@@ -57,7 +57,7 @@ class Node:
         self._questions: Counter[tuple[str, tuple[str, ...]]] = Counter()
         clock = LoopClock()
         started = clock.now() - timedelta(seconds=agent_age_seconds)
-        self.probes = ProbeManager(
+        self.probes = ProberManager(
             self,  # type: ignore[arg-type]
             self,
             clock,

@@ -111,4 +111,4 @@ async def test_nothing_is_asked_twice_at_once_or_after_its_pod_is_gone(steps: li
         assert here.under_way == 0
         assert not here.probes.metrics.total
         ids = [f"{uid}-{number}" for uid in UIDS for number in range(story.number[uid] + 1)]
-        assert {here.probes.verdict(type_, each) for type_ in TYPES for each in ids} == {None}
+        assert {here.probes.result(type_, each) for type_ in TYPES for each in ids} == {None}

@@ -58,7 +58,7 @@ async def test_readiness_is_asked_as_soon_as_the_container_is_known_to_run() -> 
         here.probes.status_changed("u")
         await at(4)
         assert here.times == [3.001]
-        assert here.probes.verdict(READINESS, "1") is OK
+        assert here.probes.result(READINESS, "1") is OK
         here.probes.status_changed("u")
         await at(9)
         assert len(here.asked) == 1, "one that is ready waits for its period"
@@ -89,13 +89,13 @@ async def test_liveness_and_readiness_wait_until_startup_is_through() -> None:
         here.probes.add(pod(container(startupProbe=probe(), livenessProbe=probe(), readinessProbe=probe())))
         await at(15)
         assert len(here.asked) == 2
-        assert here.probes.verdict(STARTUP, "1") is UNKNOWN
+        assert here.probes.result(STARTUP, "1") is UNKNOWN
         await at(20)
         assert here.changes[-1] == ("u", "1", STARTUP, OK)
         here.shown["u"] = status(running())
         here.probes.status_changed("u")
         await at(21)
-        assert (len(here.asked), here.probes.verdict(READINESS, "1")) == (4, OK)
+        assert (len(here.asked), here.probes.result(READINESS, "1")) == (4, OK)
         await at(31)
         assert len(here.asked) == 6
 
@@ -113,7 +113,7 @@ async def test_a_failed_liveness_waits_for_the_next_container() -> None:
         here.shown["u"] = status(running(container_id="2", since=55))
         await at(60)
         assert here.asked[-1] == (60, "2")
-        assert (here.probes.verdict(LIVENESS, "1"), here.probes.verdict(LIVENESS, "2")) == (None, OK)
+        assert (here.probes.result(LIVENESS, "1"), here.probes.result(LIVENESS, "2")) == (None, OK)
 
 
 @virtual_time
@@ -131,7 +131,7 @@ async def test_a_command_the_runtime_never_answers_for_is_given_up() -> None:
                 "Liveness probe errored and resulted in unknown state: the runtime did not answer in time",
             )
         ]
-        assert here.probes.verdict(LIVENESS, "1") is OK
+        assert here.probes.result(LIVENESS, "1") is OK
 
 
 @virtual_time
@@ -164,7 +164,7 @@ async def test_a_question_under_way_is_broken_off_when_the_pod_goes() -> None:
         await at(100)
         assert here.times == [0]
         assert here.events == []
-        assert here.probes.verdict(LIVENESS, "1") is None
+        assert here.probes.result(LIVENESS, "1") is None
 
 
 @virtual_time
@@ -179,7 +179,7 @@ async def test_while_a_pod_ends_only_its_readiness_is_looked_at() -> None:
         here.answer = lambda: 1
         await at(41)
         assert len(here.asked) == 2 + 4
-        assert here.probes.verdict(LIVENESS, "1") is OK
+        assert here.probes.result(LIVENESS, "1") is OK
         assert here.changes[-1] == ("u", "1", READINESS, BAD)
 
 

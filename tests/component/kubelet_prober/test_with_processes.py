@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from podlife.clock import SystemClock
-from podlife.kubelet.hooks import HookRunner
 from podlife.kubelet.interfaces import HookError
-from podlife.kubelet.prober.outcome import Outcome
-from podlife.kubelet.prober.prober import Question, ask
+from podlife.kubelet.kuberuntime.handler_runner import HandlerRunner
+from podlife.kubelet.prober.outcome import ProbeOutcome
+from podlife.kubelet.prober.prober import ProbeRequest, run_probe
 from podlife.kubelet.runtime import ContainerConfig, Runtime
 from podlife.kubelet.runtimes.process import ProcessRuntime, ProcessSettings
 from tests.conformance.kubelet.kit import container, pod
@@ -33,22 +33,26 @@ async def _probe_and_hook(runtime: Runtime, container_id: str) -> None:
     one = container(env=[{"name": "WORD", "value": "ready"}])
     of_pod = pod(one)
 
-    async def probe(*command: str, seconds: float = 60) -> tuple[Outcome, str, str]:
+    async def probe(*command: str, seconds: float = 60) -> tuple[ProbeOutcome, str, str]:
         spec = {"exec": {"command": list(command)}}
-        answer = await ask(runtime, Question(spec, of_pod, one, container_id, "", seconds))
+        answer = await run_probe(runtime, ProbeRequest(spec, of_pod, one, container_id, "", seconds))
         return answer.outcome, answer.output, answer.error
 
     async def hook(*command: str) -> None:
         handler = {"exec": {"command": list(command)}}
-        await HookRunner(runtime, Nobody()).run(of_pod, one, container_id, handler, pod_ip="")
+        await HandlerRunner(runtime, Nobody()).run(of_pod, one, container_id, handler, pod_ip="")
 
-    assert await probe("sh", "-c", "echo $(WORD); exit 0") == (Outcome.SUCCESS, "ready\n", "")
-    assert await probe("sh", "-c", "echo no >&2; exit 3") == (Outcome.FAILURE, "no\n", "")
-    assert await probe("sh", "-c", "yes | head -c 3000000; exit 1") == (Outcome.FAILURE, "y\n" * 5120, "")
+    assert await probe("sh", "-c", "echo $(WORD); exit 0") == (ProbeOutcome.SUCCESS, "ready\n", "")
+    assert await probe("sh", "-c", "echo no >&2; exit 3") == (ProbeOutcome.FAILURE, "no\n", "")
+    assert await probe("sh", "-c", "yes | head -c 3000000; exit 1") == (
+        ProbeOutcome.FAILURE,
+        "y\n" * 5120,
+        "",
+    )
     outcome, output, _ = await probe("sleep", "1000", seconds=0.2)
-    assert (outcome, output) == (Outcome.FAILURE, 'command timed out: "sleep 1000" timed out after 0.2s')
+    assert (outcome, output) == (ProbeOutcome.FAILURE, 'command timed out: "sleep 1000" timed out after 0.2s')
     outcome, _, error = await probe("/there/is/no/such/program")
-    assert outcome is Outcome.UNKNOWN
+    assert outcome is ProbeOutcome.UNKNOWN
     assert "/there/is/no/such/program" in error
     await hook("true")
     with pytest.raises(HookError, match="exited with 1"):

@@ -21,9 +21,9 @@ from podlife.kubelet.server import (
     ApiAccess,
     CertificateSettings,
     CertificateSigner,
-    EndpointSettings,
-    Node,
-    NodeEndpoint,
+    KubeletServer,
+    ServedNode,
+    ServerSettings,
 )
 from tests.real_pki import Pki
 
@@ -125,7 +125,7 @@ class NoSigning:
 class World:
     pods: Pods
     runtime: Runtime
-    endpoint: NodeEndpoint
+    endpoint: KubeletServer
     pki: Pki
     folder: Path
     sessions: dict[tuple[str | None, tuple[str, ...]], aiohttp.ClientSession] = field(default_factory=dict)
@@ -166,10 +166,10 @@ async def running(
     clock = SystemClock()
     async with ProcessRuntime(ProcessSettings(folder / "runtime"), clock) as runtime:
         pods = Pods(runtime, folder / "logs")
-        endpoint = NodeEndpoint(
-            Node("n1", pods, runtime, clock),
+        endpoint = KubeletServer(
+            ServedNode("n1", pods, runtime, clock),
             ApiAccess(client, "n1"),
-            EndpointSettings(certificate, port=0),
+            ServerSettings(certificate, port=0),
             signing=signing or NoSigning(),
             clock=clock,
         )

@@ -18,9 +18,9 @@ from podlife.errors import ConfigError
 from podlife.kubelet.server import (
     Caller,
     CertificateSettings,
-    EndpointSettings,
-    Node,
-    NodeEndpoint,
+    KubeletServer,
+    ServedNode,
+    ServerSettings,
     connections,
 )
 from tests.component.kubelet_server.kit import NoSigning
@@ -36,16 +36,16 @@ class Everybody:
         return
 
 
-def endpoint_in(folder: Path, **settings: Any) -> NodeEndpoint:
+def endpoint_in(folder: Path, **settings: Any) -> KubeletServer:
     # Nothing that is asked here asks for pods or containers.
     nothing: Any = None
-    node = Node("n1", nothing, nothing, SystemClock(), trouble=lambda: "the runtime is down")
-    asked = EndpointSettings(CertificateSettings("n1", folder / "pki"), **{"port": 0, **settings})
-    return NodeEndpoint(node, Everybody(), asked, signing=NoSigning(), clock=SystemClock())
+    node = ServedNode("n1", nothing, nothing, SystemClock(), trouble=lambda: "the runtime is down")
+    asked = ServerSettings(CertificateSettings("n1", folder / "pki"), **{"port": 0, **settings})
+    return KubeletServer(node, Everybody(), asked, signing=NoSigning(), clock=SystemClock())
 
 
 @asynccontextmanager
-async def running(endpoint: NodeEndpoint) -> AsyncIterator[int]:
+async def running(endpoint: KubeletServer) -> AsyncIterator[int]:
     async with asyncio.TaskGroup() as group:
         task = group.create_task(endpoint.run())
         await endpoint.ready.wait()

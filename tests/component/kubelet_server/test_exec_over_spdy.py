@@ -18,12 +18,12 @@ import pytest_asyncio
 
 from podlife.kubelet.spdy.dictionary import DICTIONARY
 from podlife.kubelet.spdy.frames import (
-    Data,
     FrameReader,
     FrameWriter,
+    GoAway,
     Ping,
-    Reset,
-    WentAway,
+    StreamData,
+    StreamReset,
 )
 from tests.component.kubelet_server.kit import World
 
@@ -76,15 +76,15 @@ class Caller:
             data = await self.reader.read(65536)
         for frame in self.frames.feed(data):
             match frame:
-                case Data():
+                case StreamData():
                     self.heard[frame.stream_id] = self.heard.get(frame.stream_id, b"") + frame.data
                     if frame.is_last:
                         self.ended.add(frame.stream_id)
                 case Ping():
                     self.pings.append(frame.number)
-                case Reset():
+                case StreamReset():
                     self.refused.append(frame.stream_id)
-                case WentAway():
+                case GoAway():
                     self.is_over = True
         return bool(data)
 

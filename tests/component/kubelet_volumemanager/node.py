@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from podlife.api.codec import Object
-from podlife.kubelet.object_cache import ApiReferences
-from podlife.kubelet.volumemanager import NodeVolumes, VolumeSettings
+from podlife.kubelet.object_cache import ApiObjectCache
+from podlife.kubelet.volumemanager import VolumeManager, VolumeSettings
 from tests.component.kubelet_volumemanager.server import Server
 
 __all__ = ["Node", "contents", "started"]
@@ -20,14 +20,14 @@ class Node:
         self.root = root
         self.reports: list[str] = []
         settings = {"in_threads": False, "report": lambda _, text: self.reports.append(text), **settings}
-        self.references = ApiReferences(server.client, server.clock, jitter=lambda: 0.0)
-        self.volumes = NodeVolumes(
-            server.client, self.references, server.clock, root, VolumeSettings(**settings)
+        self.objects = ApiObjectCache(server.client, server.clock, jitter=lambda: 0.0)
+        self.volumes = VolumeManager(
+            server.client, self.objects, server.clock, root, VolumeSettings(**settings)
         )
 
     async def mount(self, wanted: Object) -> dict[str, Path]:
         """Where each volume is."""
-        self.references.register(wanted)
+        self.objects.register(wanted)
         await self.volumes.mount(wanted)
         container = wanted["spec"]["containers"][0]
         mounts = self.volumes.mounts(wanted, container)

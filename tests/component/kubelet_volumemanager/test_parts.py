@@ -67,7 +67,7 @@ async def test_a_key_of_a_config_map_is_a_part_and_the_newest_when_a_container_s
     mine = pod(volume, mounts=[part("a.conf")])
     assert (await node.mount(mine))["scratch"].read_text() == "old"
     await node.server.put_config_map("settings", {"a.conf": "new"})
-    node.references.register({**mine, "metadata": {**mine["metadata"], "labels": {}}})
+    node.objects.register({**mine, "metadata": {**mine["metadata"], "labels": {}}})
     assert (await node.mount(mine))["scratch"].read_text() == "new"
 
 

@@ -9,7 +9,7 @@ import pytest
 from podlife.api.codec import Object
 from podlife.client import CONFIG_MAPS
 from podlife.errors import ApiError, NotFoundError
-from podlife.kubelet.object_cache import ApiReferences
+from podlife.kubelet.object_cache import ApiObjectCache
 from podlife.kubelet.object_cache import object_store as kept_objects
 from podlife.wire import Request, Response
 from tests.component import embedded
@@ -19,38 +19,38 @@ from tests.virtual_time import virtual_time
 CONFIG = {"name": "config", "configMap": {"name": "settings"}}
 
 
-async def started() -> tuple[Server, ApiReferences]:
+async def started() -> tuple[Server, ApiObjectCache]:
     server = await Server().start()
-    return server, ApiReferences(server.client, server.clock, jitter=lambda: 0.5)
+    return server, ApiObjectCache(server.client, server.clock, jitter=lambda: 0.5)
 
 
 def down(request: Request) -> Response:
     return embedded.refusal(500, "InternalError")
 
 
-async def settings(references: ApiReferences) -> Object | None:
-    found = await references.config_map("default", "settings")
+async def settings(objects: ApiObjectCache) -> Object | None:
+    found = await objects.config_map("default", "settings")
     return found and found["data"]
 
 
 @virtual_time
 async def test_what_many_ask_for_at_once_is_read_once() -> None:
-    server, references = await started()
+    server, objects = await started()
     await server.put_config_map("settings", {"a": "1"})
-    references.register(pod(CONFIG))
-    assert await asyncio.gather(*(settings(references) for _ in range(20))) == [{"a": "1"}] * 20
+    objects.register(pod(CONFIG))
+    assert await asyncio.gather(*(settings(objects) for _ in range(20))) == [{"a": "1"}] * 20
     assert server.gets("configmaps") == 1
 
 
 @virtual_time
 async def test_who_stops_waiting_does_not_take_the_answer_from_the_others() -> None:
-    server, references = await started()
+    server, objects = await started()
     await server.put_config_map("settings", {"a": "1"})
-    references.register(pod(CONFIG))
+    objects.register(pod(CONFIG))
     server.held_back = held_back = asyncio.Event()
     async with asyncio.TaskGroup() as tasks:
-        impatient = tasks.create_task(settings(references))
-        patient = tasks.create_task(settings(references))
+        impatient = tasks.create_task(settings(objects))
+        patient = tasks.create_task(settings(objects))
         await asyncio.sleep(1)
         impatient.cancel()
         await asyncio.sleep(1)
@@ -61,140 +61,140 @@ async def test_who_stops_waiting_does_not_take_the_answer_from_the_others() -> N
 
 @virtual_time
 async def test_an_object_is_read_again_after_about_a_minute_and_not_before() -> None:
-    server, references = await started()
+    server, objects = await started()
     await server.put_config_map("settings", {"a": "1"})
-    references.register(pod(CONFIG))
-    await settings(references)
+    objects.register(pod(CONFIG))
+    await settings(objects)
     await server.put_config_map("settings", {"a": "2"})
     await asyncio.sleep(59)
-    assert await settings(references) == {"a": "1"}
+    assert await settings(objects) == {"a": "1"}
     await asyncio.sleep(5)
-    assert await settings(references) == {"a": "2"}
+    assert await settings(objects) == {"a": "2"}
 
 
 @virtual_time
 async def test_a_pod_that_comes_never_gets_what_was_read_before_it_came() -> None:
-    server, references = await started()
+    server, objects = await started()
     await server.put_config_map("settings", {"a": "1"})
-    references.register(pod(CONFIG))
-    await settings(references)
+    objects.register(pod(CONFIG))
+    await settings(objects)
     await server.put_config_map("settings", {"a": "2"})
-    references.register(pod(CONFIG, uid="uid-2"))
-    assert await settings(references) == {"a": "2"}
+    objects.register(pod(CONFIG, uid="uid-2"))
+    assert await settings(objects) == {"a": "2"}
 
 
 @virtual_time
 async def test_an_answer_that_was_on_its_way_when_a_pod_came_is_not_kept_for_it() -> None:
-    server, references = await started()
+    server, objects = await started()
     await server.put_config_map("settings", {"a": "1"})
-    references.register(pod(CONFIG))
+    objects.register(pod(CONFIG))
     server.held_back = held_back = asyncio.Event()
     async with asyncio.TaskGroup() as tasks:
-        early = tasks.create_task(settings(references))
+        early = tasks.create_task(settings(objects))
         await asyncio.sleep(1)
         server.held_back = None
         await server.put_config_map("settings", {"a": "2"})
-        references.register(pod(CONFIG, uid="uid-2"))
+        objects.register(pod(CONFIG, uid="uid-2"))
         held_back.set()
     assert early.result() == {"a": "1"}
-    assert await settings(references) == {"a": "2"}
+    assert await settings(objects) == {"a": "2"}
 
 
 @virtual_time
 async def test_a_changed_annotation_makes_everything_fresh_and_a_changed_status_does_not() -> None:
-    server, references = await started()
+    server, objects = await started()
     await server.put_config_map("settings", {"a": "1"})
     mine = pod(CONFIG)
-    references.register(mine)
-    await settings(references)
+    objects.register(mine)
+    await settings(objects)
     await server.put_config_map("settings", {"a": "2"})
-    references.register({**mine, "status": {"phase": "Running"}})
-    assert await settings(references) == {"a": "1"}
-    references.register({**mine, "metadata": {**mine["metadata"], "annotations": {"touch": "now"}}})
-    assert await settings(references) == {"a": "2"}
+    objects.register({**mine, "status": {"phase": "Running"}})
+    assert await settings(objects) == {"a": "1"}
+    objects.register({**mine, "metadata": {**mine["metadata"], "annotations": {"touch": "now"}}})
+    assert await settings(objects) == {"a": "2"}
 
 
 @virtual_time
 async def test_that_there_is_no_such_object_is_not_kept() -> None:
-    server, references = await started()
-    references.register(pod(CONFIG))
-    assert await settings(references) is None
+    server, objects = await started()
+    objects.register(pod(CONFIG))
+    assert await settings(objects) is None
     await server.put_config_map("settings", {"a": "1"})
-    assert await settings(references) == {"a": "1"}
+    assert await settings(objects) == {"a": "1"}
 
 
 @virtual_time
 async def test_a_deleted_object_is_gone_once_it_is_looked_at_again() -> None:
-    server, references = await started()
+    server, objects = await started()
     await server.put_config_map("settings", {"a": "1"})
-    references.register(pod(CONFIG))
-    await settings(references)
+    objects.register(pod(CONFIG))
+    await settings(objects)
     await server.client.delete(CONFIG_MAPS, "settings", "default")
     await asyncio.sleep(70)
-    assert await settings(references) is None
+    assert await settings(objects) is None
 
 
 @virtual_time
 async def test_while_the_server_fails_what_is_kept_goes_on_to_count() -> None:
-    server, references = await started()
+    server, objects = await started()
     await server.put_config_map("settings", {"a": "1"})
-    references.register(pod(CONFIG))
-    await settings(references)
+    objects.register(pod(CONFIG))
+    await settings(objects)
     server.refuse = down
     await asyncio.sleep(300)
-    assert await settings(references) == {"a": "1"}
+    assert await settings(objects) == {"a": "1"}
 
 
 @virtual_time
 async def test_with_nothing_kept_a_failure_of_the_server_is_raised() -> None:
-    server, references = await started()
-    references.register(pod(CONFIG))
+    server, objects = await started()
+    objects.register(pod(CONFIG))
     server.refuse = down
     with pytest.raises(ApiError):
-        await references.config_map("default", "settings")
+        await objects.config_map("default", "settings")
 
 
 @virtual_time
 async def test_what_no_pod_refers_to_any_more_is_forgotten() -> None:
-    server, references = await started()
+    server, objects = await started()
     await server.put_config_map("settings", {"a": "1"})
     for uid in ("uid-1", "uid-2"):
-        references.register(pod(CONFIG, uid=uid))
-    await settings(references)
-    references.unregister("uid-1")
-    assert len(references._config_maps) == 1
-    references.unregister("uid-2")
-    references.unregister("uid-2")
-    assert len(references._config_maps) == 0
-    await settings(references)
-    assert len(references._config_maps) == 0
+        objects.register(pod(CONFIG, uid=uid))
+    await settings(objects)
+    objects.unregister("uid-1")
+    assert len(objects._config_maps) == 1
+    objects.unregister("uid-2")
+    objects.unregister("uid-2")
+    assert len(objects._config_maps) == 0
+    await settings(objects)
+    assert len(objects._config_maps) == 0
 
 
 @virtual_time
 async def test_no_more_objects_are_kept_than_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kept_objects, "_MOST_KEPT", 3)
-    server, references = await started()
+    server, objects = await started()
     names = [f"settings-{number}" for number in range(5)]
     for name in names:
         await server.put_config_map(name, {"a": name})
-    references.register(pod(*({"name": name, "configMap": {"name": name}} for name in names)))
+    objects.register(pod(*({"name": name, "configMap": {"name": name}} for name in names)))
     for name in names:
-        await references.config_map("default", name)
-    assert len(references._config_maps) == 3
+        await objects.config_map("default", name)
+    assert len(objects._config_maps) == 3
     before = server.gets("configmaps")
-    await references.config_map("default", names[-1])
+    await objects.config_map("default", names[-1])
     assert server.gets("configmaps") == before
-    await references.config_map("default", names[0])
+    await objects.config_map("default", names[0])
     assert server.gets("configmaps") == before + 1
 
 
 @virtual_time
 async def test_secrets_are_kept_in_the_same_way() -> None:
-    server, references = await started()
+    server, objects = await started()
     await server.put_secret("key", {"a": b"\xff"})
-    references.register(pod({"name": "s", "secret": {"secretName": "key"}}))
+    objects.register(pod({"name": "s", "secret": {"secretName": "key"}}))
     for _ in range(3):
-        found = await references.secret("default", "key")
+        found = await objects.secret("default", "key")
         assert found is not None
         assert found["data"] == {"a": "/w=="}
     assert server.gets("secrets") == 1
@@ -202,11 +202,11 @@ async def test_secrets_are_kept_in_the_same_way() -> None:
 
 @virtual_time
 async def test_a_token_is_bound_to_its_pod_and_renewed_at_80_percent_of_its_life() -> None:
-    server, references = await started()
+    server, objects = await started()
     mine = pod(serviceAccountName="robot")
 
     async def token() -> str:
-        return await references.token(mine, audience="vault", expiration_seconds=1000)
+        return await objects.token(mine, audience="vault", expiration_seconds=1000)
 
     assert await asyncio.gather(token(), token()) == ["token-1"] * 2
     assert server.token_requests[0]["spec"] == {
@@ -223,109 +223,109 @@ async def test_a_token_is_bound_to_its_pod_and_renewed_at_80_percent_of_its_life
 
 @virtual_time
 async def test_a_token_of_a_long_life_is_renewed_after_a_day() -> None:
-    _, references = await started()
+    _, objects = await started()
     mine = pod()
     week = 7 * 24 * 3600
-    assert await references.token(mine, audience="", expiration_seconds=week) == "token-1"
+    assert await objects.token(mine, audience="", expiration_seconds=week) == "token-1"
     await asyncio.sleep(23 * 3600)
-    assert await references.token(mine, audience="", expiration_seconds=week) == "token-1"
+    assert await objects.token(mine, audience="", expiration_seconds=week) == "token-1"
     await asyncio.sleep(3601)
-    assert await references.token(mine, audience="", expiration_seconds=week) == "token-2"
+    assert await objects.token(mine, audience="", expiration_seconds=week) == "token-2"
 
 
 @virtual_time
 async def test_a_token_that_cannot_be_renewed_is_used_until_it_ends() -> None:
-    server, references = await started()
+    server, objects = await started()
     mine = pod()
-    await references.token(mine, audience="", expiration_seconds=1000)
+    await objects.token(mine, audience="", expiration_seconds=1000)
     server.refuse = down
     await asyncio.sleep(900)
-    assert await references.token(mine, audience="", expiration_seconds=1000) == "token-1"
+    assert await objects.token(mine, audience="", expiration_seconds=1000) == "token-1"
     await asyncio.sleep(200)
     with pytest.raises(ApiError):
-        await references.token(mine, audience="", expiration_seconds=1000)
+        await objects.token(mine, audience="", expiration_seconds=1000)
 
 
 @virtual_time
 async def test_tokens_differ_by_pod_and_audience_and_go_with_their_pod() -> None:
-    server, references = await started()
+    server, objects = await started()
     for uid in ("uid-1", "uid-2"):
         for audience in ("", "vault"):
-            await references.token(pod(uid=uid), audience=audience, expiration_seconds=1000)
+            await objects.token(pod(uid=uid), audience=audience, expiration_seconds=1000)
     assert len(server.token_requests) == 4
-    references.unregister("uid-1")
-    assert await references.token(pod(uid="uid-2"), audience="", expiration_seconds=1000) == "token-3"
-    assert await references.token(pod(uid="uid-1"), audience="", expiration_seconds=1000) == "token-5"
+    objects.unregister("uid-1")
+    assert await objects.token(pod(uid="uid-2"), audience="", expiration_seconds=1000) == "token-3"
+    assert await objects.token(pod(uid="uid-1"), audience="", expiration_seconds=1000) == "token-5"
 
 
 @virtual_time
 async def test_a_server_without_tokens_is_told_from_an_account_that_is_missing() -> None:
-    server, references = await started()
+    server, objects = await started()
     server.has_tokens = False
     with pytest.raises(NotFoundError, match="does not have TokenRequest endpoints enabled"):
-        await references.token(pod(), audience="", expiration_seconds=1000)
+        await objects.token(pod(), audience="", expiration_seconds=1000)
     server.refuse = lambda _: embedded.refusal(
         404, "NotFound", details={"name": "x", "kind": "serviceaccounts"}
     )
     with pytest.raises(NotFoundError, match="no: 404"):
-        await references.token(pod(), audience="", expiration_seconds=1000)
+        await objects.token(pod(), audience="", expiration_seconds=1000)
 
 
 @virtual_time
 async def test_a_pod_is_told_of_the_services_that_were_there_when_it_came() -> None:
-    server, references = await started()
+    server, objects = await started()
     await server.put_service("kubernetes")
     first = pod()
-    references.register(first)
-    assert "DB_SERVICE_HOST" not in await references.service_environment(first)
+    objects.register(first)
+    assert "DB_SERVICE_HOST" not in await objects.service_environment(first)
     await server.put_service("db")
     second = pod(uid="uid-2")
     await asyncio.sleep(0.001)
-    references.register(second)
-    found = await references.service_environment(second)
+    objects.register(second)
+    found = await objects.service_environment(second)
     assert found["DB_SERVICE_PORT"] == found["KUBERNETES_SERVICE_PORT"] == "80"
 
 
 @virtual_time
 async def test_pods_that_come_together_share_one_list_of_services() -> None:
-    server, references = await started()
+    server, objects = await started()
     await server.put_service("db")
     pods = [pod(uid=f"uid-{number}") for number in range(20)]
     for each in pods:
-        references.register(each)
+        objects.register(each)
     for each in pods:
-        assert "DB_SERVICE_HOST" in await references.service_environment(each)
+        assert "DB_SERVICE_HOST" in await objects.service_environment(each)
     assert sum(each == "GET /api/v1/namespaces/default/services" for each in server.asked) == 1
 
 
 @virtual_time
 async def test_a_pod_without_service_links_is_told_of_the_api_server_alone() -> None:
-    server, references = await started()
+    server, objects = await started()
     await server.put_service("kubernetes")
     await server.put_service("db")
-    found = await references.service_environment(pod(enableServiceLinks=False))
+    found = await objects.service_environment(pod(enableServiceLinks=False))
     assert "KUBERNETES_SERVICE_HOST" in found
     assert not any(name.startswith("DB_") for name in found)
 
 
 @virtual_time
 async def test_services_of_other_namespaces_are_not_told() -> None:
-    server, references = await started()
+    server, objects = await started()
     await server.put_service("db", "kube-system")
-    assert not await references.service_environment(pod())
+    assert not await objects.service_environment(pod())
 
 
 @virtual_time
 async def test_a_server_that_does_not_answer_holds_nobody_up_who_could_do_with_what_there_is() -> None:
-    server, references = await started()
+    server, objects = await started()
     await server.put_config_map("settings", {"a": "1"})
     await server.put_service("db")
     mine = pod(CONFIG)
-    references.register(mine)
+    objects.register(mine)
 
     async def everything() -> tuple[object, object, object]:
-        token = await references.token(mine, audience="", expiration_seconds=1000)
-        return token, await settings(references), await references.service_environment(mine)
+        token = await objects.token(mine, audience="", expiration_seconds=1000)
+        return token, await settings(objects), await objects.service_environment(mine)
 
     before = await everything()
     server.held_back = asyncio.Event()
@@ -336,9 +336,9 @@ async def test_a_server_that_does_not_answer_holds_nobody_up_who_could_do_with_w
     assert await everything() == before
     # Four questions, and a little patience with each.
     assert loop.time() - asked_at <= 20
-    await settings(references)
+    await settings(objects)
     asked_at = loop.time()
-    assert await settings(references) == {"a": "1"}
+    assert await settings(objects) == {"a": "1"}
     assert loop.time() == asked_at
     server.held_back.set()
     await asyncio.sleep(60)
@@ -346,10 +346,10 @@ async def test_a_server_that_does_not_answer_holds_nobody_up_who_could_do_with_w
 
 @virtual_time
 async def test_a_static_pod_starts_without_the_server_that_would_tell_of_services() -> None:
-    server, references = await started()
+    server, objects = await started()
     server.refuse = down
     mine = pod()
     mine["metadata"]["annotations"] = {"kubernetes.io/config.source": "file"}
-    assert await references.service_environment(mine) == {}
+    assert await objects.service_environment(mine) == {}
     with pytest.raises(ApiError):
-        await references.service_environment(pod())
+        await objects.service_environment(pod())

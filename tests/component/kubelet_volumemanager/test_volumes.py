@@ -15,7 +15,7 @@ import pytest
 
 from podlife.api.codec import Object
 from podlife.client import CONFIG_MAPS
-from podlife.kubelet.envvars.downward_api import Surroundings
+from podlife.kubelet.envvars.downward_api import DownwardContext
 from podlife.kubelet.interfaces import VolumeError
 from podlife.kubelet.volumemanager import atomic_writer
 from podlife.kubelet.volumemanager import mount as kernel
@@ -277,8 +277,8 @@ async def test_a_config_map_as_large_as_they_come_is_written_whole(root: Path) -
 
 @virtual_time
 async def test_a_pod_reads_of_itself_and_of_its_changes(root: Path) -> None:
-    around = Surroundings(allocatable={"memory": "8Gi", "cpu": "4"})
-    node = await started(root, around=lambda _: around)
+    context = DownwardContext(allocatable={"memory": "8Gi", "cpu": "4"})
+    node = await started(root, context=lambda _: context)
     items = [
         {"path": "labels", "fieldRef": {"fieldPath": "metadata.labels"}},
         {"path": "one/label", "fieldRef": {"fieldPath": "metadata.labels['app']"}},
@@ -361,8 +361,8 @@ async def test_what_a_container_wrote_to_an_empty_dir_stays_until_its_pod_goes(r
 async def test_an_empty_dir_in_memory_is_as_large_as_the_least_bound_and_goes_with_its_pod(
     root: Path,
 ) -> None:
-    around = Surroundings(allocatable={"memory": "1Gi"})
-    node = await started(root, around=lambda _: around)
+    context = DownwardContext(allocatable={"memory": "1Gi"})
+    node = await started(root, context=lambda _: context)
     source = {"medium": "Memory", "sizeLimit": "1Mi"}
     mine = pod({"name": "fast", "emptyDir": source}, securityContext={"fsGroup": 2345})
     folder = (await node.mount(mine))["fast"]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from podlife.kubelet.admission.predicates import Refusal, in_order_of_admission, rejected_status
+from podlife.kubelet.admission.predicates import AdmissionFailure, in_order_of_admission, rejected_status
 from tests.conformance.kubelet.kit import pod
 
 
 def test_a_rejected_pod_has_failed_with_the_reason() -> None:
     """ST-18"""
-    assert rejected_status(Refusal("OutOfcpu", "Node didn't have enough resource: cpu")) == {
+    assert rejected_status(AdmissionFailure("OutOfcpu", "Node didn't have enough resource: cpu")) == {
         "phase": "Failed",
         "reason": "OutOfcpu",
         "message": "Pod was rejected: Node didn't have enough resource: cpu",

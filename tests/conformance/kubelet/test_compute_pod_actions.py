@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from podlife.kubelet.kuberuntime.compute_pod_actions import PodActions, actions_for, spec_hash
+from podlife.kubelet.kuberuntime.compute_pod_actions import PodActions, compute_pod_actions, spec_hash
 from podlife.kubelet.kuberuntime.grace_period import KillReason
 from podlife.kubelet.observed_pod import ObservedPod
-from podlife.kubelet.prober_state import ProbeResult, ProbeType
+from podlife.kubelet.prober.state import ProbeResult, ProbeType
 from podlife.kubelet.restart_policy import (
     could_restart_all,
     is_restartable,
@@ -53,11 +53,11 @@ def decided(
     of_pod: Object,
     containers: list[ContainerStatus],
     *sandboxes: SandboxStatus,
-    verdicts: dict[tuple[ProbeType, str], ProbeResult] | None = None,
+    results: dict[tuple[ProbeType, str], ProbeResult] | None = None,
 ) -> PodActions:
     observed = ObservedPod.of(sandboxes, containers)
-    known = verdicts or {}
-    return actions_for(of_pod, observed, lambda type_, id_: known.get((type_, id_)))
+    known = results or {}
+    return compute_pod_actions(of_pod, observed, lambda type_, id_: known.get((type_, id_)))
 
 
 @pytest.mark.parametrize("policy", ["Always", "OnFailure", "Never"])
@@ -209,7 +209,7 @@ UNCHANGED = instance("b", "running", annotations={HASH: spec_hash(container("b")
 
 
 @pytest.mark.parametrize(
-    ("second", "verdicts", "message", "reason"),
+    ("second", "results", "message", "reason"),
     [
         pytest.param(CHANGED, {}, "definition changed", KillReason.OTHER, id="RS-08a RS-09"),
         pytest.param(
@@ -229,9 +229,9 @@ UNCHANGED = instance("b", "running", annotations={HASH: spec_hash(container("b")
     ],
 )
 def test_one_that_is_no_good_is_killed_and_started(
-    second: ContainerStatus, verdicts: Any, message: str, reason: KillReason
+    second: ContainerStatus, results: Any, message: str, reason: KillReason
 ) -> None:
-    done = decided(three(), up(second), sandbox(), verdicts=verdicts)
+    done = decided(three(), up(second), sandbox(), results=results)
     assert (done.kill_pod, done.start) == (False, ("b",))
     [kill] = done.kill
     assert (kill.container_id, kill.name, kill.reason) == ("b-0", "b", reason)
@@ -252,7 +252,7 @@ def test_one_in_an_unknown_state_is_killed_before_it_starts() -> None:
 def test_with_never_a_probe_kills_for_good_but_a_change_does_not() -> None:
     """RS-11, RS-09"""
     failed = {(LIVENESS, "b-0"): ProbeResult.FAILURE}
-    done = decided(three("Never"), up(), sandbox(), verdicts=failed)
+    done = decided(three("Never"), up(), sandbox(), results=failed)
     assert (done.start, [kill.message for kill in done.kill]) == ((), ["Container b failed liveness probe"])
     assert decided(three("Never"), up(CHANGED), sandbox()).start == ("b",)
 
@@ -313,7 +313,7 @@ def test_an_init_container_that_failed_for_good_ends_the_pod() -> None:
 
 
 @pytest.mark.parametrize(
-    ("verdict", "start", "kills"),
+    ("result", "start", "kills"),
     [
         (None, (), 0),
         (ProbeResult.UNKNOWN, (), 0),
@@ -322,12 +322,12 @@ def test_an_init_container_that_failed_for_good_ends_the_pod() -> None:
     ],
 )
 def test_a_sidecar_has_started_when_its_probe_says_so(
-    verdict: ProbeResult | None, start: tuple[str, ...], kills: int
+    result: ProbeResult | None, start: tuple[str, ...], kills: int
 ) -> None:
     """RS-13"""
     each = pod(init=[sidecar("x", startupProbe={"exec": {}}), container("j")])
-    verdicts = {(STARTUP, "x-0"): verdict} if verdict else {}
-    done = decided(each, [instance("x", "running")], sandbox(), verdicts=verdicts)
+    results = {(STARTUP, "x-0"): result} if result else {}
+    done = decided(each, [instance("x", "running")], sandbox(), results=results)
     assert (done.start_init, len(done.kill)) == (start, kills)
 
 
@@ -369,7 +369,7 @@ def test_a_restart_of_the_whole_pod_removes_who_asked_for_it_last() -> None:
     assert not could_restart_all(three())
     known = [instance("i", "exited", 42), instance("a", "running"), instance("a", "exited", 1, id="before")]
     observed = ObservedPod.of([sandbox()], known)
-    done = actions_for(WHOLE, observed, lambda type_, id_: None, is_restarting_all=True)
+    done = compute_pod_actions(WHOLE, observed, lambda type_, id_: None, is_restarting_all=True)
     assert (done.kill_pod, done.start, done.start_init) == (False, (), ())
     assert done.reset[-1] == "i-0"
     assert sorted(done.reset) == ["a-0", "before", "i-0"]

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from podlife.kubelet.observed_pod import ObservedPod
-from podlife.kubelet.prober_state import ProbeResult, ProbeType
+from podlife.kubelet.prober.state import ProbeResult, ProbeType
 from podlife.kubelet.runtime import ContainerStatus, SandboxConfig, SandboxState, SandboxStatus
-from podlife.kubelet.status.container_statuses import Seen, StartFailure, container_statuses
+from podlife.kubelet.status.container_statuses import PodObservation, StartFailure, container_statuses
 from podlife.kubelet.status.pod_status import NodeFacts, pod_status
 from tests.conformance.kubelet.kit import (
     START,
@@ -39,8 +39,8 @@ REMOVED = {
 BOX = SandboxStatus("s", SandboxConfig("u", "ns", "p"), SandboxState.READY, START, ("10.0.0.1",))
 
 
-def seen(of_pod: Object, *containers: ContainerStatus, **fields: Any) -> Seen:
-    return Seen(of_pod, ObservedPod.of([BOX], containers), "sim", **fields)
+def seen(of_pod: Object, *containers: ContainerStatus, **fields: Any) -> PodObservation:
+    return PodObservation(of_pod, ObservedPod.of([BOX], containers), "sim", **fields)
 
 
 def regular(of_pod: Object, old: Object | None, *containers: ContainerStatus, **fields: Any) -> Object:
@@ -173,7 +173,7 @@ def test_what_a_restart_of_the_whole_pod_removed_is_told_so(old: str) -> None:
 NODE = NodeFacts(START, ("192.0.2.1",))
 
 
-def whole(what: Seen, old: Object | None = None, *, is_terminal: bool = False) -> Object:
+def whole(what: PodObservation, old: Object | None = None, *, is_terminal: bool = False) -> Object:
     before = what.pod["status"] if old is None else old
     return pod_status(what, before, lambda type_, id_: None, NODE, is_terminal=is_terminal)
 
@@ -249,7 +249,7 @@ def test_a_pod_that_runs_is_told_whole() -> None:
 def test_a_pod_keeps_its_address_when_its_sandbox_is_gone() -> None:
     """PH-23"""
     old = {"phase": "Running", "podIPs": [{"ip": "10.0.0.9"}]}
-    without = Seen(pod(), ObservedPod.of([], []), "sim")
+    without = PodObservation(pod(), ObservedPod.of([], []), "sim")
     assert whole(without, old)["podIP"] == "10.0.0.9"
 
 
@@ -260,12 +260,12 @@ OK, BAD = ProbeResult.SUCCESS, ProbeResult.FAILURE
 
 
 def flags(
-    one: Object, state: str = "running", verdicts: Any = None, old: Object | None = None
+    one: Object, state: str = "running", results: Any = None, old: Object | None = None
 ) -> tuple[bool, bool]:
     of_pod = pod(one, status=old or {})
     known = instance("a", state, 0)
     status = pod_status(
-        seen(of_pod, known), of_pod["status"], lambda type_, id_: (verdicts or {}).get(type_), NODE
+        seen(of_pod, known), of_pod["status"], lambda type_, id_: (results or {}).get(type_), NODE
     )
     [found] = status["containerStatuses"]
     return found["started"], found["ready"]
@@ -275,7 +275,7 @@ PROBED = container(startupProbe={"exec": {}}, readinessProbe={"exec": {}})
 
 
 @pytest.mark.parametrize(
-    ("one", "state", "verdicts", "expected"),
+    ("one", "state", "results", "expected"),
     [
         pytest.param(container(), "running", {}, (True, True), id="PR-15 no probe"),
         pytest.param(PROBED, "running", {}, (False, False), id="PR-15 startup has not run"),
@@ -288,8 +288,8 @@ PROBED = container(startupProbe={"exec": {}}, readinessProbe={"exec": {}})
         pytest.param(PROBED, "exited", {STARTUP: OK, READINESS: OK}, (False, False), id="PR-15 not running"),
     ],
 )
-def test_started_and_ready(one: Object, state: str, verdicts: Any, expected: tuple[bool, bool]) -> None:
-    assert flags(one, state, verdicts) == expected
+def test_started_and_ready(one: Object, state: str, results: Any, expected: tuple[bool, bool]) -> None:
+    assert flags(one, state, results) == expected
 
 
 @pytest.mark.parametrize(("code", "expected"), [(0, True), (1, False)])

@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager
 import pytest
 
 from podlife.aio import cancel_and_wait
-from podlife.kubelet.monotonic import Moments
-from podlife.kubelet.pleg.events import Change
-from podlife.kubelet.pleg.generic import Changes
+from podlife.kubelet.monotonic import MonotonicSeconds
+from podlife.kubelet.pleg.events import PodLifecycleEvent
+from podlife.kubelet.pleg.generic import GenericPLEG
 from podlife.kubelet.pleg.pod_cache import PodCache
 from podlife.kubelet.runtime import (
     ContainerConfig,
@@ -57,11 +57,11 @@ class World:
         self.runtime = Watched(SimWorld(self.clock))
         self.runtime.is_silent = is_silent
         self.cache = PodCache()
-        self.seconds = Moments()
+        self.seconds = MonotonicSeconds()
         self.told: list[tuple[str, list[str]]] = []
-        self.changes = Changes(self.runtime, self.cache, seconds=self.seconds, told=self._take)
+        self.changes = GenericPLEG(self.runtime, self.cache, seconds=self.seconds, on_events=self._take)
 
-    def _take(self, uid: str, changes: tuple[Change, ...]) -> None:
+    def _take(self, uid: str, changes: tuple[PodLifecycleEvent, ...]) -> None:
         # Whoever is told finds the cache up to date.
         self.cache.get(uid)
         self.told.append((uid, [each.kind.value for each in changes]))
@@ -185,7 +185,7 @@ async def test_a_node_whose_runtime_cannot_be_listed_is_not_ready() -> None:
         await world.create(pod())
         await world.until_phase("Running")
         assert list(world.agent._problems()) == []
-        world.agent.core.changes.relisted_at = None
+        world.agent.core.pleg.relisted_at = None
         assert "PLEG is not healthy" in next(iter(world.agent._problems()))
 
 

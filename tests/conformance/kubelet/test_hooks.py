@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from podlife.kubelet.interfaces import HookError
-from tests.unit.kubelet.hooks.test_hooks import Machine
+from tests.unit.kubelet.kuberuntime.test_handler_runner import Machine
 from tests.unit.kubelet.probe.servers import answering, serving
 from tests.virtual_time import virtual_time
 

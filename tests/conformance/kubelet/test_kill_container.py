@@ -16,7 +16,7 @@ from podlife.kubelet.kuberuntime.grace_period import (
     stop_budget,
 )
 from podlife.kubelet.kuberuntime.labels import annotations_of, labels_of, restore
-from podlife.kubelet.kuberuntime.termination_order import TerminationTurns, whom_to_wait_for
+from podlife.kubelet.kuberuntime.termination_order import TerminationOrder, whom_to_wait_for
 from podlife.kubelet.podworkers.delays import Delays
 from tests.conformance.kubelet.kit import (
     Object,
@@ -182,7 +182,7 @@ def test_whom_a_sidecar_waits_for() -> None:
 
 async def killed(of_pod: Object, graces: dict[str, float], exits_after: float) -> dict[str, float]:
     """Kill all containers together; how long each waited for its turn."""
-    turns = TerminationTurns(of_pod, list(graces))
+    turns = TerminationOrder(of_pod, list(graces))
     waited = {}
 
     async def kill(name: str, grace: float) -> None:

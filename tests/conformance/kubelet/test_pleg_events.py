@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from podlife.kubelet.pleg.events import (
-    Change,
-    ChangeKind,
-    changes,
+    PodLifecycleEvent,
+    PodLifecycleEventType,
+    compute_events,
     ips_after,
     is_healthy,
     running_pods,
@@ -16,8 +16,8 @@ from podlife.kubelet.pleg.events import (
 from podlife.kubelet.runtime import ContainerStatus, SandboxConfig, SandboxState, SandboxStatus
 from tests.conformance.kubelet.kit import START, instance
 
-STARTED, DIED = ChangeKind.STARTED, ChangeKind.DIED
-REMOVED, CHANGED = ChangeKind.REMOVED, ChangeKind.CHANGED
+STARTED, DIED = PodLifecycleEventType.STARTED, PodLifecycleEventType.DIED
+REMOVED, CHANGED = PodLifecycleEventType.REMOVED, PodLifecycleEventType.CHANGED
 
 
 def box(state: SandboxState, id_: str = "s", uid: str = "u") -> SandboxStatus:
@@ -44,24 +44,26 @@ def listed(state: str | None) -> list[ContainerStatus]:
         pytest.param(None, "exited", [DIED], id="PL-02 exited"),
     ],
 )
-def test_from_one_state_to_another(old: str | None, new: str | None, expected: list[ChangeKind]) -> None:
-    found = changes(states_of([], listed(old)), states_of([], listed(new)))
-    assert list(found) == [Change(kind, "u", "a-0") for kind in expected]
+def test_from_one_state_to_another(
+    old: str | None, new: str | None, expected: list[PodLifecycleEventType]
+) -> None:
+    found = compute_events(states_of([], listed(old)), states_of([], listed(new)))
+    assert list(found) == [PodLifecycleEvent(kind, "u", "a-0") for kind in expected]
 
 
 def test_the_first_look_tells_nothing_of_what_is_not_known() -> None:
     """PL-02"""
     first = states_of([], [instance("a", "unknown"), instance("b", "created")])
-    assert [each.kind for each in changes({}, first)] == [CHANGED, CHANGED]
+    assert [each.kind for each in compute_events({}, first)] == [CHANGED, CHANGED]
     assert not CHANGED.is_sync_due
 
 
 def test_sandboxes_are_like_containers() -> None:
     """PL-03"""
     ready, ended = states_of([box(SandboxState.READY)], []), states_of([box(SandboxState.NOT_READY)], [])
-    assert [each.kind for each in changes({}, ready)] == [STARTED]
-    assert [each.kind for each in changes(ready, ended)] == [DIED]
-    assert [each.kind for each in changes(ended, {})] == [REMOVED]
+    assert [each.kind for each in compute_events({}, ready)] == [STARTED]
+    assert [each.kind for each in compute_events(ready, ended)] == [DIED]
+    assert [each.kind for each in compute_events(ended, {})] == [REMOVED]
 
 
 @pytest.mark.parametrize(
@@ -100,4 +102,4 @@ def test_running_pods_are_counted_once_each_and_containers_by_state() -> None:
 
 def test_what_is_removed_needs_no_sync() -> None:
     """PL-13"""
-    assert {kind for kind in ChangeKind if kind.is_sync_due} == {STARTED, DIED}
+    assert {kind for kind in PodLifecycleEventType if kind.is_sync_due} == {STARTED, DIED}

@@ -96,7 +96,7 @@ async def test_a_static_pod_has_its_mirror_before_it_has_its_volumes(monkeypatch
         text = (
             b"{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: c, image: i}]}}"
         )
-        agent.core.loop.static_pods.put_all([read_manifest(text, "/m/web.yaml", "n1").pod])
+        agent.core.sync_loop.static_pods.put_all([read_manifest(text, "/m/web.yaml", "n1").pod])
         await asyncio.sleep(5)
         assert (await world.get("web-n1"))["status"]["phase"] == "Pending"
         assert not world.machine.containers
@@ -299,7 +299,7 @@ async def test_what_is_to_be_told_of_an_eviction_is_told() -> None:
             status.update(phase="Failed", reason="Evicted", message="The node was low on resource: memory.")
 
         kill = KillOptions(evict=True, status_override=evicted, grace_seconds=1)
-        agent.core.workers.update_pod(PodUpdate(UpdateType.KILL, agent.known.pod(uid), kill=kill))
+        agent.core.workers.update_pod(PodUpdate(UpdateType.KILL, agent.pod_manager.pod(uid), kill=kill))
         status = (await world.until_phase("Failed"))["status"]
         assert (status["reason"], status["message"]) == ("Evicted", "The node was low on resource: memory.")
         assert not running(world)

@@ -10,15 +10,15 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
-from podlife.kubelet.prober import ProbeLabels, ProbeMetrics
+from podlife.kubelet.prober.metrics import ProbeLabels, ProbeMetrics
 from podlife.kubelet.prober.prober import (
-    Answer,
-    Outcome,
-    Question,
-    ask,
+    ProbeOutcome,
+    ProbeReply,
+    ProbeRequest,
+    run_probe,
 )
-from podlife.kubelet.prober.prometheus import probe_families
-from podlife.kubelet.prober_state import ProbeResult
+from podlife.kubelet.prober.state import ProbeResult
+from podlife.kubelet.prometheus import probe_families
 from podlife.kubelet.runtime import ExecError
 from tests.component.kubelet_prober.kit import (
     BAD,
@@ -43,9 +43,9 @@ from tests.unit.kubelet.probe.servers import answering, ok, serving
 from tests.virtual_time import virtual_time
 
 
-async def asked(spec: Object, *, runtime: Any = None, **fields: Any) -> Answer:
+async def asked(spec: Object, *, runtime: Any = None, **fields: Any) -> ProbeReply:
     one = container(**fields)
-    return await ask(runtime, Question(spec, pod(one), one, "1", "127.0.0.1", 5))
+    return await run_probe(runtime, ProbeRequest(spec, pod(one), one, "1", "127.0.0.1", 5))
 
 
 @virtual_time
@@ -68,7 +68,7 @@ async def test_a_probe_that_cannot_be_carried_out_is_tried_three_times_and_told_
                 "Liveness probe errored and resulted in unknown state: no such command in container a",
             )
         ]
-        assert here.probes.verdict(LIVENESS, "1") is OK
+        assert here.probes.result(LIVENESS, "1") is OK
         assert not here.probes.metrics.total
 
 
@@ -96,19 +96,19 @@ async def test_a_failure_is_told_every_time_with_what_the_command_said() -> None
 @pytest.mark.parametrize(
     ("answer", "found"),
     [
-        (ok(b"fine"), Answer(Outcome.SUCCESS)),
-        (b"HTTP/1.1 204 No Content\r\n\r\n", Answer(Outcome.SUCCESS)),
+        (ok(b"fine"), ProbeReply(ProbeOutcome.SUCCESS)),
+        (b"HTTP/1.1 204 No Content\r\n\r\n", ProbeReply(ProbeOutcome.SUCCESS)),
         (
             b"HTTP/1.1 302 F\r\nLocation: http://example.com/\r\n\r\ngo",
-            Answer(Outcome.WARNING, "Probe terminated redirects, Response body: go"),
+            ProbeReply(ProbeOutcome.WARNING, "Probe terminated redirects, Response body: go"),
         ),
         (
             b"HTTP/1.1 503 U\r\n\r\nsecret",
-            Answer(Outcome.FAILURE, "HTTP probe failed with statuscode: 503"),
+            ProbeReply(ProbeOutcome.FAILURE, "HTTP probe failed with statuscode: 503"),
         ),
     ],
 )
-async def test_what_an_answer_by_http_means(answer: bytes, found: Answer) -> None:
+async def test_what_an_answer_by_http_means(answer: bytes, found: ProbeReply) -> None:
     """PR-13"""
     async with serving(answering(answer)) as port:
         ports = [{"name": "web", "containerPort": port}]
@@ -118,12 +118,12 @@ async def test_what_an_answer_by_http_means(answer: bytes, found: Answer) -> Non
 async def test_what_other_questions_mean() -> None:
     """PR-13"""
     async with serving(answering(b"")) as port:
-        assert await asked({"tcpSocket": {"port": port}}) == Answer(Outcome.SUCCESS)
+        assert await asked({"tcpSocket": {"port": port}}) == ProbeReply(ProbeOutcome.SUCCESS)
         found = await asked({"grpc": {"port": port}})
-        assert found.outcome is Outcome.FAILURE
+        assert found.outcome is ProbeOutcome.FAILURE
         assert "failed to connect service" in found.output
-    assert (await asked({"tcpSocket": {"port": port}})).outcome is Outcome.FAILURE
-    assert await asked({}) == Answer(Outcome.UNKNOWN, error="missing probe handler for p_ns(u):a")
+    assert (await asked({"tcpSocket": {"port": port}})).outcome is ProbeOutcome.FAILURE
+    assert await asked({}) == ProbeReply(ProbeOutcome.UNKNOWN, error="missing probe handler for p_ns(u):a")
     assert "port web not found" in (await asked({"tcpSocket": {"port": "web"}})).error
 
 
@@ -178,7 +178,7 @@ async def test_when_a_pod_is_to_end_no_container_of_it_is_found_ill_or_late() ->
         here.probes.stop_for_termination(deleting(of_pod))
         await at(100)
         assert len(here.events) == told
-        assert BAD not in {here.probes.verdict(LIVENESS, "1"), here.probes.verdict(STARTUP, "3")}
+        assert BAD not in {here.probes.result(LIVENESS, "1"), here.probes.result(STARTUP, "3")}
 
 
 @virtual_time
@@ -199,7 +199,7 @@ async def test_what_is_counted_of_probes() -> None:
             f'prober_probe_total{{{of_pod},pod_uid="u",probe_type="Readiness",result="successful"}} 2.0',
             f'prober_probe_duration_seconds_count{{{of_pod},probe_type="Readiness"}} 2.0',
         }
-        assert here.probes.verdict(READINESS, "1") is ProbeResult.SUCCESS
+        assert here.probes.result(READINESS, "1") is ProbeResult.SUCCESS
         here.probes.remove("u")
         assert (here.probes.metrics.total, here.probes.metrics.seconds) == ({}, {})
 

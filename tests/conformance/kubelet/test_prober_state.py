@@ -9,20 +9,20 @@ import pytest
 
 from podlife.kubelet.prober.outcome import (
     MAX_TRIES,
-    Outcome,
-    Told,
+    ProbeEvent,
+    ProbeOutcome,
     exec_command,
     exec_outcome,
     first_delay_seconds,
     http_outcome,
+    probe_event,
     probers_of,
     probers_that_stop,
     result_of,
-    what_is_told,
 )
-from podlife.kubelet.prober_state import (
-    Decision,
+from podlife.kubelet.prober.state import (
     Next,
+    ProbeDecision,
     Prober,
     ProbeResult,
     ProberState,
@@ -56,7 +56,7 @@ class Probed:
         one[type_.value] = spec
         self.prober = Prober(self.pod, one, type_, START)
         self.state = ProberState()
-        self.verdict: ProbeResult | None = None
+        self.result: ProbeResult | None = None
         self.name = one["name"]
 
     def look(self, state: Object | None, now: float = 0, **fields: Any) -> Next:
@@ -68,12 +68,12 @@ class Probed:
 
     def take(self, result: ProbeResult | None) -> ProbeResult | None:
         self.after(self.prober.take(self.state, result))
-        return self.verdict
+        return self.result
 
-    def after(self, decision: Decision) -> Next:
+    def after(self, decision: ProbeDecision) -> Next:
         self.state = decision.state
-        if decision.verdict is not None:
-            self.verdict = decision.verdict
+        if decision.result is not None:
+            self.result = decision.result
         return decision.next
 
 
@@ -110,7 +110,7 @@ def test_the_verdict_before_the_first_result(type_: ProbeType, expected: ProbeRe
     """PR-02"""
     probed = Probed(type_)
     probed.look(running())
-    assert probed.verdict is expected
+    assert probed.result is expected
 
 
 @pytest.mark.parametrize("type_", TYPES)
@@ -118,12 +118,12 @@ def test_what_a_look_at_the_status_decides(type_: ProbeType) -> None:
     """PR-03"""
     probed = Probed(type_, pod(policy="Never"))
     nothing = probed.prober.decide(probed.state, probed.pod, None, START)
-    assert (nothing.next, nothing.verdict) == (Next.WAIT, None)
+    assert (nothing.next, nothing.result) == (Next.WAIT, None)
     assert probed.look(None) is Next.WAIT
-    assert probed.verdict is None
-    assert (probed.look({"waiting": {}}), probed.verdict) == (Next.WAIT, BAD)
-    probed.verdict = None
-    assert (probed.look(ended(1)), probed.verdict) == (Next.STOP, BAD)
+    assert probed.result is None
+    assert (probed.look({"waiting": {}}), probed.result) == (Next.WAIT, BAD)
+    probed.result = None
+    assert (probed.look(ended(1)), probed.result) == (Next.STOP, BAD)
     for phase in ("Failed", "Succeeded"):
         assert probed.look(running(), phase=phase) is Next.STOP
 
@@ -147,20 +147,20 @@ RULED = container(restartPolicy="Never", restartPolicyRules=[RULE])
 def test_an_ended_container_is_waited_for_if_it_comes_back(of_pod: Object, code: int, goes_on: bool) -> None:
     probed = Probed(READINESS, of_pod)
     assert probed.look(ended(code)) is (Next.WAIT if goes_on else Next.STOP)
-    assert probed.verdict is BAD
+    assert probed.result is BAD
 
 
 @pytest.mark.parametrize(
-    ("type_", "next_", "verdict"),
+    ("type_", "next_", "result"),
     [(LIVENESS, Next.STOP, OK), (STARTUP, Next.STOP, OK), (READINESS, Next.RUN, BAD)],
 )
 def test_a_pod_that_is_being_deleted_is_not_found_ill(
-    type_: ProbeType, next_: Next, verdict: ProbeResult
+    type_: ProbeType, next_: Next, result: ProbeResult
 ) -> None:
     """PR-05"""
     probed = Probed(type_, deleting(pod()))
     assert probed.look(running(), started=True) is next_
-    assert probed.verdict is verdict
+    assert probed.result is result
 
 
 @pytest.mark.parametrize(("now", "next_"), [(0, Next.WAIT), (9.9, Next.WAIT), (10, Next.RUN), (60, Next.RUN)])
@@ -189,8 +189,8 @@ def test_only_so_many_in_a_row_count() -> None:
     """PR-08"""
     probed = Probed(READINESS, failureThreshold=3, successThreshold=2)
     probed.look(running(), started=True)
-    verdicts = [probed.take(each) for each in (OK, BAD, OK, OK, BAD, BAD, OK, BAD, BAD, BAD)]
-    assert verdicts == [BAD, BAD, BAD, OK, OK, OK, OK, OK, OK, BAD]
+    results = [probed.take(each) for each in (OK, BAD, OK, OK, BAD, BAD, OK, BAD, BAD, BAD)]
+    assert results == [BAD, BAD, BAD, OK, OK, OK, OK, OK, OK, BAD]
 
 
 @pytest.mark.parametrize(("type_", "result"), [(LIVENESS, BAD), (STARTUP, BAD), (STARTUP, OK)])
@@ -203,7 +203,7 @@ def test_after_a_verdict_it_waits_for_a_new_container(type_: ProbeType, result: 
     assert (probed.state.is_on_hold, probed.state.run) == (True, 0)
     assert probed.look(running(), 60, started=is_started) is Next.WAIT
     assert probed.look(running(60), 60, started=is_started, containerID="sim://2") is Next.RUN
-    assert probed.verdict is (OK if type_ is LIVENESS else UNKNOWN)
+    assert probed.result is (OK if type_ is LIVENESS else UNKNOWN)
 
 
 def test_a_new_container_makes_the_verdict_on_the_old_one_void() -> None:
@@ -224,9 +224,14 @@ def test_startup_that_fails_below_the_threshold_is_still_unknown() -> None:
 
 @pytest.mark.parametrize(
     ("outcome", "expected"),
-    [(Outcome.SUCCESS, OK), (Outcome.WARNING, OK), (Outcome.FAILURE, BAD), (Outcome.UNKNOWN, BAD)],
+    [
+        (ProbeOutcome.SUCCESS, OK),
+        (ProbeOutcome.WARNING, OK),
+        (ProbeOutcome.FAILURE, BAD),
+        (ProbeOutcome.UNKNOWN, BAD),
+    ],
 )
-def test_what_an_outcome_counts_as(outcome: Outcome, expected: ProbeResult) -> None:
+def test_what_an_outcome_counts_as(outcome: ProbeOutcome, expected: ProbeResult) -> None:
     """PR-11"""
     assert result_of(outcome) is expected
 
@@ -245,12 +250,14 @@ def test_a_probe_that_could_not_be_carried_out_changes_nothing() -> None:
 def test_what_is_told_of_a_probe() -> None:
     """PR-12"""
     assert MAX_TRIES == 3
-    assert what_is_told(LIVENESS, Outcome.SUCCESS, "fine") is None
-    assert what_is_told(LIVENESS, Outcome.FAILURE, "no") == Told("Unhealthy", "Liveness probe failed: no")
-    assert what_is_told(READINESS, Outcome.WARNING, "well") == Told(
+    assert probe_event(LIVENESS, ProbeOutcome.SUCCESS, "fine") is None
+    assert probe_event(LIVENESS, ProbeOutcome.FAILURE, "no") == ProbeEvent(
+        "Unhealthy", "Liveness probe failed: no"
+    )
+    assert probe_event(READINESS, ProbeOutcome.WARNING, "well") == ProbeEvent(
         "ProbeWarning", "Readiness probe warning: well"
     )
-    assert what_is_told(STARTUP, Outcome.UNKNOWN, "", "gone") == Told(
+    assert probe_event(STARTUP, ProbeOutcome.UNKNOWN, "", "gone") == ProbeEvent(
         "Unhealthy", "Startup probe errored and resulted in unknown state: gone"
     )
 
@@ -258,27 +265,27 @@ def test_what_is_told_of_a_probe() -> None:
 @pytest.mark.parametrize(
     ("code", "outcome"),
     [
-        (199, Outcome.FAILURE),
-        (200, Outcome.SUCCESS),
-        (299, Outcome.SUCCESS),
-        (302, Outcome.WARNING),
-        (399, Outcome.WARNING),
-        (400, Outcome.FAILURE),
-        (500, Outcome.FAILURE),
+        (199, ProbeOutcome.FAILURE),
+        (200, ProbeOutcome.SUCCESS),
+        (299, ProbeOutcome.SUCCESS),
+        (302, ProbeOutcome.WARNING),
+        (399, ProbeOutcome.WARNING),
+        (400, ProbeOutcome.FAILURE),
+        (500, ProbeOutcome.FAILURE),
     ],
 )
-def test_answers_of_http(code: int, outcome: Outcome) -> None:
+def test_answers_of_http(code: int, outcome: ProbeOutcome) -> None:
     """PR-13"""
     found, output = http_outcome(code)
     assert found is outcome
-    if outcome is Outcome.FAILURE:
+    if outcome is ProbeOutcome.FAILURE:
         assert output == f"HTTP probe failed with statuscode: {code}"
 
 
 @pytest.mark.parametrize(
-    ("code", "outcome"), [(0, Outcome.SUCCESS), (1, Outcome.FAILURE), (None, Outcome.FAILURE)]
+    ("code", "outcome"), [(0, ProbeOutcome.SUCCESS), (1, ProbeOutcome.FAILURE), (None, ProbeOutcome.FAILURE)]
 )
-def test_ends_of_commands(code: int | None, outcome: Outcome) -> None:
+def test_ends_of_commands(code: int | None, outcome: ProbeOutcome) -> None:
     """PR-13"""
     assert exec_outcome(code) is outcome
 
@@ -316,15 +323,15 @@ def test_a_container_of_an_agent_before_gets_no_first_verdict(
     """PR-17"""
     probed = Probed(type_)
     probed.look(running(started), 60)
-    assert (probed.verdict is None) is is_old
+    assert (probed.result is None) is is_old
 
 
-@pytest.mark.parametrize(("is_started", "verdict"), [(True, OK), (False, None)])
-def test_a_sidecar_that_had_started_is_known_to_have(is_started: bool, verdict: ProbeResult | None) -> None:
+@pytest.mark.parametrize(("is_started", "result"), [(True, OK), (False, None)])
+def test_a_sidecar_that_had_started_is_known_to_have(is_started: bool, result: ProbeResult | None) -> None:
     """PR-17"""
     probed = Probed(STARTUP, pod(init=[sidecar()]))
     probed.look(running(-60), 60, started=is_started)
-    assert probed.verdict is verdict
+    assert probed.result is result
 
 
 @pytest.mark.parametrize(("age", "random", "expected"), [(5, 0.5, 5), (5, 0, 0), (10, 0.5, 0), (99, 1, 0)])

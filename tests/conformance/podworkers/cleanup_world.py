@@ -11,24 +11,30 @@ from prometheus_client import CollectorRegistry
 
 from podlife.clock import ManualClock
 from podlife.errors import NotFoundError
-from podlife.kubelet.absent_parts import NoProbes, NoVolumes
 from podlife.kubelet.admission.admitter import Admitter
-from podlife.kubelet.core import PodCore
-from podlife.kubelet.kuberuntime.container_gc import ContainerGC, Leftovers
-from podlife.kubelet.kuberuntime.kill_container import Killer
-from podlife.kubelet.kuberuntime.log_directory import LogFolders
+from podlife.kubelet.cleanup_queue import CleanupQueue
+from podlife.kubelet.core import KubeletCore
+from podlife.kubelet.due_queue import DueQueue
+from podlife.kubelet.hollow.fake_parts import NoObjects, NoProbes
+from podlife.kubelet.kuberuntime.backoff import crash_loop_backoff
+from podlife.kubelet.kuberuntime.container_config import ContainerConfigs
+from podlife.kubelet.kuberuntime.container_gc import ContainerGC
+from podlife.kubelet.kuberuntime.log_directory import LogDirectory
+from podlife.kubelet.kuberuntime.manager import KubeRuntimeManager
+from podlife.kubelet.no_volumes import NoVolumes
 from podlife.kubelet.observed_pod import ObservedPod
+from podlife.kubelet.pleg.generic import GenericPLEG
 from podlife.kubelet.pleg.pod_cache import PodCache
 from podlife.kubelet.pod import NodePod
-from podlife.kubelet.pod_cleanups import Housekeeping, Rooms
-from podlife.kubelet.pod_events import Telling
-from podlife.kubelet.pod_manager import KnownPods
+from podlife.kubelet.pod_cleanups import PodCleanups
+from podlife.kubelet.pod_events import PodEvents
+from podlife.kubelet.pod_manager import PodManager
 from podlife.kubelet.podworkers import KillOptions, PodState, PodUpdate, PodWorkers, UpdateType
 from podlife.kubelet.prometheus import pod_families
 from podlife.kubelet.runtime import Runtime, SandboxConfig, SandboxState, SandboxStatus
-from podlife.kubelet.status.generate import Statuses
+from podlife.kubelet.status.generate import StatusGenerator
 from podlife.kubelet.status.manager import StatusManager
-from podlife.kubelet.sync_loop import PodLoop, Workers
+from podlife.kubelet.sync_loop import SyncLoop
 from tests.conformance.podworkers.world import Recorder, Steps
 
 Object = dict[str, Any]
@@ -91,70 +97,64 @@ class _NoServer:
     async def delete(self, namespace: str, name: str, *, uid: str) -> None: ...
 
 
+class NotedCleanups(CleanupQueue):
+    """Notes what was added; None is for a full pass."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.noted: list[str | None] = []
+
+    def add(self, uid: str) -> None:
+        super().add(uid)
+        self.noted.append(uid)
+
+    def add_all(self) -> None:
+        super().add_all()
+        self.noted.append(None)
+
+
 class CleanupWorld:
     """`async with world:` runs the workers; a test makes each pass of housekeeping itself."""
 
     def __init__(self) -> None:
         self.steps = Steps(is_plain=False)
-        self.known = KnownPods()
+        self.known = PodManager(self._could_run)
         self.cache = PodCache()
         self.mirrors = Mirrors()
         self.list_error: Exception | None = None
-        self.tidied: list[str | None] = []
-        clock, telling, probes = ManualClock(START), Telling(Recorder()), NoProbes()
+        self.tidied = NotedCleanups()
+        clock, events, prober = ManualClock(START), PodEvents(Recorder()), NoProbes()
         self.manager = StatusManager(_NoServer(), self.known, clock)
-        self.statuses = Statuses(self.manager, probes, telling, clock, runtime_name="sim", host_ips=())
+        # Neither is run here: no verb of the runtime is asked for.
+        runtime, hooks = cast(Runtime, None), cast(Any, None)
+        configs = ContainerConfigs(NoVolumes(), NoObjects(), LogDirectory(None))
+        kuberuntime = KubeRuntimeManager(runtime, configs, hooks, events, clock, crash_loop_backoff())
+        self.statuses = StatusGenerator(self.manager, prober, events, clock, kuberuntime.reasons, "sim", ())
         self.allocatable = {"pods": "110"}
         node = {"metadata": {"name": "n1"}, "status": {"allocatable": self.allocatable}}
         self.admitter = Admitter(lambda: node)
-        self.workers: Workers = PodWorkers(self.steps, self.cache, Recorder())
-        self.loop = PodLoop(
+        self.workers = PodWorkers(self.steps, self.cache, Recorder())
+        self.loop = SyncLoop(
             self.known,
             self.workers,
             self.manager,
-            telling,
+            events,
             admitter=self.admitter,
-            tidy=self.tidied.append,
+            deadlines=DueQueue(),
+            cleanups=self.tidied,
         )
-        self.housekeeping = Housekeeping(self._rooms(), self._gc(telling))
+        gc = ContainerGC(kuberuntime, self.known, self.workers, self.cache, NoVolumes())
+        self.cleanups = PodCleanups(
+            self.loop, self.workers, cast(GenericPLEG, self), self.statuses, prober, self.mirrors, gc
+        )
         # What metrics ask of the core besides.
-        self.changes = self
+        self.pleg = self
         self._run: asyncio.Task[None] | None = None
 
-    def _rooms(self) -> Rooms:
-        return Rooms(
-            known=self.known,
-            workers=self.workers,
-            cache=self.cache,
-            manager=self.manager,
-            statuses=self.statuses,
-            probes=NoProbes(),
-            mirrors=self.mirrors,
-            admitter=self.admitter,
-            relist=self._relist,
-            add=self.loop.add,
-            is_complete=lambda: True,
-            collect_waits=lambda: None,
-        )
+    def _could_run(self, uid: str) -> bool:
+        return self.workers.could_have_running_containers(uid)
 
-    def _gc(self, telling: Telling) -> ContainerGC:
-        # It is never run here: no verb of the runtime is asked for.
-        runtime, hooks = cast(Runtime, None), cast(Any, None)
-        killer = Killer(runtime, hooks, telling)
-        return ContainerGC(
-            Leftovers(
-                self.known,
-                self.workers,
-                self.cache,
-                runtime,
-                NoVolumes(),
-                killer,
-                self.statuses,
-                LogFolders(None),
-            )
-        )
-
-    async def _relist(self) -> None:
+    async def relist(self) -> None:
         if self.list_error is not None:
             raise self.list_error
         # The list finds everything as it was put.
@@ -179,7 +179,7 @@ class CleanupWorld:
         await asyncio.sleep(0.001)
 
     async def clean_up(self) -> None:
-        await self.housekeeping.clean_up()
+        await self.cleanups.clean_up()
         await self.settle()
 
     async def started(self, *pods: NodePod) -> None:
@@ -207,7 +207,7 @@ class CleanupWorld:
     def recover(self) -> None:
         self.steps.errors.clear()
 
-    def state(self, uid: str = "u") -> PodState[Any, Any]:
+    def state(self, uid: str = "u") -> PodState:
         state = self.workers.state(uid)
         assert state is not None, f"{uid} is not known"
         return state
@@ -225,4 +225,4 @@ class CleanupWorld:
         return value
 
     def collect(self) -> Any:
-        return pod_families(cast(PodCore, self), self.known)
+        return pod_families(cast(KubeletCore, self), self.known)

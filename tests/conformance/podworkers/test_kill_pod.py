@@ -9,7 +9,7 @@ import pytest
 
 from podlife.kubelet.podworkers import KillError, kill_pod_now
 from podlife.kubelet.podworkers.kill_pod import wait_limit_seconds
-from tests.conformance.podworkers.world import CREATE, KILL, SYNC, Running, World, pod
+from tests.conformance.podworkers.world import CREATE, KILL, SYNC, RunningPod, World, pod
 from tests.virtual_time import virtual_time
 
 
@@ -118,7 +118,7 @@ async def test_the_time_since_a_change_arrived_is_measured_by_operation(world: W
         gate = world.hold("terminated")
         world.tell(KILL, pod(), asked_at=now - 4)
         await world.settle()
-        world.tell(KILL, running=Running("r"), asked_at=now - 5)
+        world.tell(KILL, running=RunningPod("r"), asked_at=now - 5)
         gate.set()
         await world.settle()
         await world.started(pod("ended"))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from podlife.aio import cancel_and_wait
-from podlife.kubelet.admission.predicates import Refusal, rejected_status
+from podlife.kubelet.admission.predicates import AdmissionFailure, rejected_status
 from podlife.kubelet.podworkers import Stage
 from podlife.kubelet.runtime import RuntimeUnavailableError
 from tests.conformance.podworkers.cleanup_world import CleanupWorld, mirror_pod, node_pod, static_pod
@@ -180,7 +180,7 @@ async def test_a_wanted_pod_that_was_refused_is_not_created() -> None:
     async with CleanupWorld() as here:
         pod = node_pod()
         here.known.put(pod)
-        here.manager.set_status(pod, rejected_status(Refusal("OutOfpods", "no room")))
+        here.manager.set_status(pod, rejected_status(AdmissionFailure("OutOfpods", "no room")))
         await here.clean_up()
         assert here.workers.state("u") is None
         assert here.steps.calls == []
@@ -237,7 +237,7 @@ async def test_a_pod_that_was_refused_and_is_deleted_is_ended_so_that_it_can_go(
     async with CleanupWorld() as here:
         pod = node_pod(is_deleted=True, phase="Failed" if is_told_by == "the API server" else "Pending")
         here.known.put(pod)
-        here.manager.set_status(pod, rejected_status(Refusal("OutOfpods", "no room")))
+        here.manager.set_status(pod, rejected_status(AdmissionFailure("OutOfpods", "no room")))
         await here.clean_up()
         assert here.steps.of("u")[-1] == TERMINATED
         assert here.state().is_finished
@@ -324,12 +324,12 @@ async def test_a_mirror_goes_when_its_static_pod_is_gone_and_has_stopped() -> No
 
 
 def _known_terminated(here: CleanupWorld) -> None:
-    here.kill(node_pod(phase="Running"))
+    here.kill(node_pod(phase="RunningPod"))
 
 
 def _refused(here: CleanupWorld) -> None:
-    refused = rejected_status(Refusal("OutOfpods", "no room"))
-    here.manager.set_status(node_pod(phase="Running"), refused)
+    refused = rejected_status(AdmissionFailure("OutOfpods", "no room"))
+    here.manager.set_status(node_pod(phase="RunningPod"), refused)
 
 
 def _still_stopping(here: CleanupWorld) -> None:
@@ -343,11 +343,11 @@ def _nothing(here: CleanupWorld) -> None: ...
 
 def _held(here: CleanupWorld) -> None:
     here.fail("terminating", "u")
-    here.loop.add(node_pod(phase="Running", is_deleted=True))
+    here.loop.add(node_pod(phase="RunningPod", is_deleted=True))
 
 
 def _added(here: CleanupWorld) -> None:
-    here.loop.add(node_pod(phase="Running"))
+    here.loop.add(node_pod(phase="RunningPod"))
 
 
 @virtual_time
@@ -356,11 +356,11 @@ def _added(here: CleanupWorld) -> None:
     [
         pytest.param("Failed", False, _nothing, False, id="HC-17: Failed"),
         pytest.param("Succeeded", False, _nothing, False, id="HC-17: Succeeded"),
-        pytest.param("Running", True, _held, True, id="HC-17: Running and being deleted"),
+        pytest.param("RunningPod", True, _held, True, id="HC-17: RunningPod and being deleted"),
         pytest.param("Pending", False, _nothing, True, id="HC-17: Pending"),
-        pytest.param("Running", False, _added, True, id="HC-17: Running"),
-        pytest.param("Running", False, _refused, False, id="HC-17: Running, Failed by the agent"),
-        pytest.param("Running", False, _known_terminated, False, id="HC-17: Running, known terminated"),
+        pytest.param("RunningPod", False, _added, True, id="HC-17: RunningPod"),
+        pytest.param("RunningPod", False, _refused, False, id="HC-17: RunningPod, Failed by the agent"),
+        pytest.param("RunningPod", False, _known_terminated, False, id="HC-17: RunningPod, known terminated"),
         pytest.param("Failed", False, _still_stopping, True, id="HC-17: Failed, still stopping"),
     ],
 )
@@ -401,7 +401,7 @@ async def test_a_pass_ends_with_the_error_of_the_runtime_s_list_after_the_worker
         here.run_in_runtime("stranger")
         here.list_error = RuntimeUnavailableError("no answer")
         with pytest.raises(RuntimeUnavailableError, match="no answer"):
-            await here.housekeeping.clean_up()
+            await here.cleanups.clean_up()
         await here.settle()
         assert here.workers.state("missing") is None
         assert here.workers.state("stranger") is None
@@ -455,10 +455,10 @@ async def test_a_pod_removed_while_a_source_is_not_ready_is_not_killed() -> None
             here.loop.static_pods.remove_uid("u")
             await here.settle()
             assert here.steps.of("u") == [("sync", "create")]
-            assert None not in here.tidied
+            assert None not in here.tidied.noted
             here.loop.api_pods.complete()
             await here.settle()
-            assert None in here.tidied
+            assert None in here.tidied.noted
             await here.clean_up()
             assert here.steps.of("u")[1:] == [("terminating", None), TERMINATED]
         finally:

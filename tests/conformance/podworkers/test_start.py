@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from podlife.kubelet.podworkers import Stage, StaticNames, is_static
-from podlife.kubelet.podworkers.static_names import Admission
-from tests.conformance.podworkers.world import CREATE, KILL, SYNC, UPDATE, Running, World, pod, static
+from podlife.kubelet.podworkers.static_names import StaticAdmission
+from tests.conformance.podworkers.world import CREATE, KILL, SYNC, UPDATE, RunningPod, World, pod, static
 from tests.virtual_time import virtual_time
 
 NAME = "pod1_test1"
@@ -45,13 +45,13 @@ def test_a_pod_is_static_when_it_has_a_source_that_is_not_the_api(source: str | 
 
 def test_a_static_pod_that_is_not_known_may_never_start() -> None:
     """PW-61"""
-    assert StaticNames().admit(NAME, "1", alive()) is Admission.NEVER
+    assert StaticNames().admit(NAME, "1", alive()) is StaticAdmission.NEVER
 
 
 def test_a_static_pod_that_is_to_end_may_never_start_and_the_line_stays_as_it_is() -> None:
     """PW-62"""
     names = line("2", "1", "3")
-    assert names.admit(NAME, "1", alive("2", "3")) is Admission.NEVER
+    assert names.admit(NAME, "1", alive("2", "3")) is StaticAdmission.NEVER
     assert names.waiting(NAME) == ("2", "1", "3")
 
 
@@ -71,14 +71,14 @@ async def test_a_static_pod_whose_name_is_held_asks_again_after_the_backoff(worl
 def test_a_static_pod_that_holds_its_name_may_start() -> None:
     """PW-64"""
     names = line("1")
-    assert names.admit(NAME, "1", alive("1")) is Admission.NOW
-    assert names.admit(NAME, "1", alive("1")) is Admission.NOW
+    assert names.admit(NAME, "1", alive("1")) is StaticAdmission.NOW
+    assert names.admit(NAME, "1", alive("1")) is StaticAdmission.NOW
 
 
 def test_a_static_pod_takes_a_name_that_nobody_holds_or_waits_for() -> None:
     """PW-65"""
     names = line()
-    assert names.admit(NAME, "1", alive("1")) is Admission.NOW
+    assert names.admit(NAME, "1", alive("1")) is StaticAdmission.NOW
     assert names.holder(NAME) == "1"
 
 
@@ -86,7 +86,7 @@ def test_a_static_pod_takes_a_name_that_nobody_holds_or_waits_for() -> None:
 def test_the_first_in_line_starts_and_leaves_it(others: tuple[str, ...], left: tuple[str, ...]) -> None:
     """PW-66"""
     names = line("1", *others)
-    assert names.admit(NAME, "1", alive("1", *others)) is Admission.NOW
+    assert names.admit(NAME, "1", alive("1", *others)) is StaticAdmission.NOW
     assert names.holder(NAME) == "1"
     assert names.waiting(NAME) == left
 
@@ -94,7 +94,7 @@ def test_the_first_in_line_starts_and_leaves_it(others: tuple[str, ...], left: t
 def test_one_behind_another_that_lives_waits_and_those_who_ended_leave_the_line() -> None:
     """PW-67"""
     names = line("dead", "2", "1")
-    assert names.admit(NAME, "1", alive("1", "2")) is Admission.LATER
+    assert names.admit(NAME, "1", alive("1", "2")) is StaticAdmission.LATER
     assert names.waiting(NAME) == ("2", "1")
     assert names.holder(NAME) is None
 
@@ -103,7 +103,7 @@ def test_one_behind_another_that_lives_waits_and_those_who_ended_leave_the_line(
 def test_those_who_are_not_known_or_have_ended_are_passed_over(before: tuple[str, ...]) -> None:
     """PW-68"""
     names = line(*before, "1", "x")
-    assert names.admit(NAME, "1", alive("1")) is Admission.NOW
+    assert names.admit(NAME, "1", alive("1")) is StaticAdmission.NOW
     assert names.waiting(NAME) == ("x",)
 
 
@@ -155,7 +155,7 @@ async def test_a_static_pod_that_never_started_but_was_seen_in_the_runtime_is_st
         await world.started(static("1"))
         world.tell(CREATE, static("2"))
         await world.settle()
-        world.tell(KILL, running=Running("2"), kill=world.waiting("two"))
+        world.tell(KILL, running=RunningPod("2"), kill=world.waiting("two"))
         with world.failing("terminating", "2"):
             await world.settle()
             assert world.answers == [], "it may be running"
@@ -182,7 +182,7 @@ async def test_a_runtime_only_kill_runs_without_a_start(world: World) -> None:
     """PW-72"""
     async with world:
         world.hold("terminating runtime")
-        world.tell(KILL, running=Running("u"))
+        world.tell(KILL, running=RunningPod("u"))
         await world.settle()
         assert world.steps.of("u") == [("terminating runtime", None)]
         assert world.state().started_at is None

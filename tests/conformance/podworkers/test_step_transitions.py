@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from podlife.kubelet.podworkers import KillOptions, Stage
-from tests.conformance.podworkers.world import CREATE, KILL, SYNC, UPDATE, Running, World, pod, static
+from tests.conformance.podworkers.world import CREATE, KILL, SYNC, UPDATE, RunningPod, World, pod, static
 from tests.virtual_time import virtual_time
 
 
@@ -31,7 +31,7 @@ async def test_a_step_sees_what_the_runtime_said_after_the_last_one_ended(world:
         await world.settle()
         assert [step for step, _ in world.steps.of("u")] == ["sync", "terminating", "terminated"]
         assert world.cache.asked[2][1] == pytest.approx(ended + 2, abs=0.01)
-        world.tell(KILL, running=Running("orphan"))
+        world.tell(KILL, running=RunningPod("orphan"))
         await world.settle()
         assert "orphan" not in {uid for uid, _ in world.cache.asked}
 
@@ -71,7 +71,7 @@ async def test_the_step_is_chosen_by_the_stage(world: World) -> None:
             world.tell(type_, pod())
             await world.settle()
         world.tell(KILL, pod(), kill=KillOptions(status_override=override, grace_seconds=7))
-        world.tell(KILL, running=Running("orphan"))
+        world.tell(KILL, running=RunningPod("orphan"))
         await world.settle()
         assert world.steps.of("u") == [
             ("sync", "create"),
@@ -118,7 +118,7 @@ async def test_a_step_that_succeeds_leads_to_the_next_at_once(world: World) -> N
         assert world.state("s").is_finished
         assert not world.workers.is_working("s")
         assert world.workers.static_names.holder("pod1_test1") is None
-        world.tell(KILL, running=Running("r"))
+        world.tell(KILL, running=RunningPod("r"))
         await world.settle()
         assert world.workers.state("r") is None
 
@@ -140,7 +140,7 @@ async def test_a_step_that_fails_changes_nothing_and_is_tried_again(
             assert world.delay() == pytest.approx(10, abs=0.01)
             assert not world.workers.is_working("u")
             assert world.steps.of("other") == [("sync", "update")], "it stands in nobody's way"
-        assert "u: the " in caplog.text
+        assert f"pod u: {step} step failed" in caplog.text
         assert world.workers.metrics.failures == 1
         world.tell(SYNC, pod())
         await world.settle()
@@ -160,7 +160,7 @@ async def test_a_cancelled_step_is_expected_and_what_is_newer_runs_at_once(
             world.tell(KILL, pod())
             await world.settle()
         assert [step for step, _ in world.steps.of("u")] == ["sync", "terminating"]
-        assert "the sync step" not in caplog.text
+        assert "sync step failed" not in caplog.text
         assert world.workers.metrics.failures == 1, "of the terminating step alone"
 
 
@@ -251,7 +251,7 @@ async def test_what_is_remembered_of_updates_is_merged(world: World) -> None:
             active = world.state().active
             assert active is not None
             assert active.kill == KillOptions(evict=True, grace_seconds=30)
-            world.tell(KILL, running=Running("u"))
+            world.tell(KILL, running=RunningPod("u"))
             await world.settle()
             active = world.state().active
             assert active is not None

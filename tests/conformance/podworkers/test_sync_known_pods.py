@@ -5,13 +5,22 @@ from __future__ import annotations
 import pytest
 
 from podlife.kubelet.podworkers import KnownPod, PodState, PodUpdate, Stage
-from podlife.kubelet.podworkers.state import Act
+from podlife.kubelet.podworkers.state import WorkerAction
 from podlife.kubelet.podworkers.sync_known_pods import review
-from tests.conformance.podworkers.world import CREATE, KILL, SYNC, UPDATE, Pod, Running, World, pod, static
+from tests.conformance.podworkers.world import (
+    CREATE,
+    KILL,
+    SYNC,
+    UPDATE,
+    RunningPod,
+    World,
+    pod,
+    static,
+)
 from tests.virtual_time import virtual_time
 
-Update = PodUpdate[Pod, Running]
-State = PodState[Pod, Running]
+Update = PodUpdate
+State = PodState
 
 
 @virtual_time
@@ -21,7 +30,7 @@ async def test_everything_that_remains_is_told_with_its_stage_and_where_it_is_fr
         assert not world.workers.is_finished("nobody")
         await world.started(pod("active"), static("static"))
         world.hold("terminating runtime", "runtime")
-        world.tell(KILL, running=Running("runtime"))
+        world.tell(KILL, running=RunningPod("runtime"))
         await world.settle()
         world.tell(CREATE, static("waits"))
         known = world.workers.sync_known_pods({"active", "static", "waits"})
@@ -216,4 +225,4 @@ def test_what_becomes_of_a_pod_in_each_state(
     if reviewed.state is not None:
         assert reviewed.state.pending is pending
         assert reviewed.state.is_deleted is is_orphan
-        assert (Act.WAKE in reviewed.actions) is (is_orphan and pending is not None)
+        assert (WorkerAction.WAKE in reviewed.actions) is (is_orphan and pending is not None)

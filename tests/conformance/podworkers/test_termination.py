@@ -8,7 +8,7 @@ import pytest
 
 from podlife.kubelet.podworkers import KillOptions, Stage, UpdateType
 from podlife.kubelet.podworkers.grace_period import effective_grace
-from tests.conformance.podworkers.world import CREATE, KILL, SYNC, UPDATE, Running, World, pod
+from tests.conformance.podworkers.world import CREATE, KILL, SYNC, UPDATE, RunningPod, World, pod
 from tests.virtual_time import virtual_time
 
 
@@ -17,7 +17,7 @@ async def test_a_runtime_only_pod_is_deleted_and_to_end_whatever_else_is_true(wo
     """PW-20"""
     async with world:
         await world.started(pod())
-        world.tell(KILL, running=Running("u"), kill=KillOptions(evict=True))
+        world.tell(KILL, running=RunningPod("u"), kill=KillOptions(evict=True))
         state = world.state()
         assert (state.stage, state.is_deleted, state.is_evicted) == (Stage.TERMINATING, True, False)
 
@@ -169,7 +169,7 @@ async def test_the_step_is_told_the_grace_that_was_worked_out(world: World) -> N
         await world.started(pod("deleted"), pod("evicted"))
         world.tell(UPDATE, pod("deleted", deletion=15))
         world.tell(KILL, pod("evicted"), kill=KillOptions(evict=True))
-        world.tell(KILL, running=Running("runtime"))
+        world.tell(KILL, running=RunningPod("runtime"))
         assert world.state("runtime").grace_seconds == 1
         await world.settle()
         assert world.steps.of("deleted")[0] == ("terminating", 15)

@@ -6,18 +6,17 @@ import asyncio
 
 import pytest
 
+from podlife.kubelet.observed_pod import ObservedPod
 from podlife.kubelet.podworkers import KillOptions, KillOutcome, Stage
 from tests.conformance.podworkers.world import (
     CREATE,
     KILL,
     SYNC,
     UPDATE,
-    Container,
-    Pod,
-    Running,
-    Sandbox,
-    Seen,
+    NodePod,
+    RunningPod,
     World,
+    observed,
     pod,
 )
 from tests.virtual_time import virtual_time
@@ -28,7 +27,7 @@ async def test_a_runtime_only_pod_can_only_be_killed(world: World) -> None:
     """PW-10, PW-118"""
     async with world:
         for type_ in (CREATE, UPDATE, SYNC):
-            world.tell(type_, running=Running("u"), kill=world.waiting())
+            world.tell(type_, running=RunningPod("u"), kill=world.waiting())
         await world.settle()
         assert len(world.workers) == 0
         assert world.steps.calls == []
@@ -39,7 +38,7 @@ async def test_a_runtime_only_pod_can_only_be_killed(world: World) -> None:
 async def test_a_runtime_pod_that_comes_with_a_pod_is_dropped(world: World) -> None:
     """PW-11, PW-112"""
     async with world:
-        world.tell(CREATE, pod(), running=Running("u", "other-name"))
+        world.tell(CREATE, pod(), running=RunningPod("u", name="other-name"))
         await world.settle()
         state = world.state()
         assert state.active is not None
@@ -71,7 +70,7 @@ async def test_a_pod_that_ended_before_and_of_which_nothing_runs_has_only_its_la
     world: World, phase: str
 ) -> None:
     """PW-13, PW-116"""
-    world.cache.statuses["stopped"] = Seen((Container(False),), (Sandbox(False),))
+    world.cache.statuses["stopped"] = observed(stopped=1, not_ready=1)
     async with world:
         for uid in ("empty", "stopped"):
             world.tell(CREATE, pod(uid, phase=phase))
@@ -110,11 +109,11 @@ async def test_a_pod_that_ended_before_is_stopped_first_when_its_status_cannot_b
 @virtual_time
 @pytest.mark.parametrize(
     "seen",
-    [Seen((Container(False), Container(True))), Seen((), (Sandbox(True),))],
+    [observed(stopped=1, running=1), observed(ready=1)],
     ids=["container", "sandbox"],
 )
 async def test_a_pod_that_ended_by_its_phase_but_still_runs_is_stopped_first(
-    world: World, seen: Seen
+    world: World, seen: ObservedPod
 ) -> None:
     """PW-15"""
     world.cache.statuses["u"] = seen
@@ -169,9 +168,9 @@ async def test_a_runtime_only_kill_of_a_pod_that_is_known_uses_the_pod(world: Wo
     """PW-18"""
     async with world:
         world.tell(CREATE, pod("pending", version="1"))
-        world.tell(KILL, running=Running("pending"))
+        world.tell(KILL, running=RunningPod("pending"))
         await world.started(pod("active", version="2"))
-        world.tell(KILL, running=Running("active"))
+        world.tell(KILL, running=RunningPod("active"))
         for uid, version in (("pending", "1"), ("active", "2")):
             pending = world.state(uid).pending
             if pending is not None:
@@ -189,7 +188,7 @@ async def test_a_runtime_only_kill_of_a_pod_that_is_not_known_stops_it_and_leave
 ) -> None:
     """PW-19, PW-117"""
     async with world:
-        world.tell(KILL, running=Running("u"))
+        world.tell(KILL, running=RunningPod("u"))
         state = world.state()
         assert state.stage is Stage.TERMINATING
         assert state.is_deleted
@@ -247,10 +246,14 @@ async def test_a_kill_is_never_forgotten_over_a_later_update(world: World) -> No
 
 @virtual_time
 @pytest.mark.parametrize("mirror", [None, pod("m", name="mirror")], ids=["alone", "mirrored"])
-@pytest.mark.parametrize("subject", [Pod(), pod()], ids=["empty", "full"])
-async def test_a_sync_sees_exactly_what_it_was_told(world: World, subject: Pod, mirror: Pod | None) -> None:
+@pytest.mark.parametrize(
+    "subject", [NodePod({"metadata": {"name": "", "uid": ""}}), pod()], ids=["empty", "full"]
+)
+async def test_a_sync_sees_exactly_what_it_was_told(
+    world: World, subject: NodePod, mirror: NodePod | None
+) -> None:
     """PW-121"""
-    seen = world.cache.statuses[subject.metadata.uid] = Seen((Container(True),))
+    seen = world.cache.statuses[subject.metadata.uid] = observed(running=1)
     async with world:
         world.tell(UPDATE, subject, mirror=mirror)
         await world.settle()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from podlife.kubelet.podworkers import KillOptions, KillOutcome, Stage
-from tests.conformance.podworkers.world import CREATE, KILL, SYNC, UPDATE, Running, World, pod, static
+from tests.conformance.podworkers.world import CREATE, KILL, SYNC, UPDATE, RunningPod, World, pod, static
 from tests.virtual_time import virtual_time
 
 STOPPED, NOT_KILLED, CLOSED = KillOutcome.STOPPED, KillOutcome.NOT_KILLED, KillOutcome.CLOSED
@@ -55,7 +55,7 @@ async def test_a_pod_that_has_stopped_answers_at_once_and_ignores_what_the_runti
         gate = world.hold("terminated")
         world.tell(KILL, pod())
         await world.settle()
-        world.tell(KILL, running=Running("u"), kill=world.waiting("runtime"))
+        world.tell(KILL, running=RunningPod("u"), kill=world.waiting("runtime"))
         assert world.state().pending is None
         world.tell(KILL, pod(), kill=world.waiting("late", grace_seconds=3))
         state = world.state()
@@ -138,10 +138,10 @@ async def test_an_orphan_that_never_started_answers_when_it_is_forgotten(world: 
 async def test_a_runtime_only_pod_answers_when_it_has_stopped(world: World) -> None:
     async with world:
         with world.failing("terminating runtime"):
-            world.tell(KILL, running=Running("u"), kill=world.waiting("one"))
+            world.tell(KILL, running=RunningPod("u"), kill=world.waiting("one"))
             await world.settle()
             assert world.answers == []
-        world.tell(KILL, running=Running("u"), kill=world.waiting("two"))
+        world.tell(KILL, running=RunningPod("u"), kill=world.waiting("two"))
         await world.settle()
         assert world.answers == [("one", STOPPED), ("two", STOPPED)]
 

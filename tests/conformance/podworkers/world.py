@@ -6,10 +6,11 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-import msgspec
-
+from podlife.kubelet.observed_pod import ObservedPod
+from podlife.kubelet.pod import NodePod, RunningPod
 from podlife.kubelet.podworkers import (
     Delays,
     KillOptions,
@@ -17,58 +18,34 @@ from podlife.kubelet.podworkers import (
     PodState,
     PodUpdate,
     PodWorkers,
-    Synced,
+    SyncResult,
     UpdateType,
 )
-from podlife.kubelet.podworkers.worker import Worker
+from podlife.kubelet.podworkers.worker import PodWorker
+from podlife.kubelet.runtime import (
+    ContainerConfig,
+    ContainerState,
+    ContainerStatus,
+    SandboxConfig,
+    SandboxState,
+    SandboxStatus,
+)
 
 CREATE, UPDATE, SYNC, KILL = UpdateType.CREATE, UpdateType.UPDATE, UpdateType.SYNC, UpdateType.KILL
 
 
-class Metadata(msgspec.Struct):
-    name: str = ""
-    namespace: str = ""
-    uid: str = ""
-    annotations: dict[str, str] = {}
-    deletion_timestamp: str | None = None
-    deletion_grace_period_seconds: int | None = None
+_START = datetime(2030, 1, 1, tzinfo=UTC)
+_BOX, _CONFIG = SandboxConfig("u", "ns", "p"), ContainerConfig("main", "app")
 
 
-class Spec(msgspec.Struct):
-    termination_grace_period_seconds: int | None = None
-    containers: tuple[str, ...] = ()
-
-
-class Status(msgspec.Struct):
-    phase: str = ""
-
-
-class Pod(msgspec.Struct):
-    metadata: Metadata = msgspec.field(default_factory=Metadata)
-    spec: Spec = msgspec.field(default_factory=Spec)
-    status: Status = msgspec.field(default_factory=Status)
-
-
-class Running(msgspec.Struct):
-    """A pod that the runtime has."""
-
-    uid: str
-    name: str = "orphan"
-
-
-class Container(msgspec.Struct):
-    is_running: bool
-
-
-class Sandbox(msgspec.Struct):
-    is_ready: bool
-
-
-class Seen(msgspec.Struct):
-    """What the runtime says of a pod."""
-
-    containers: tuple[Container, ...] = ()
-    sandboxes: tuple[Sandbox, ...] = ()
+def observed(*, running: int = 0, stopped: int = 0, ready: int = 0, not_ready: int = 0) -> ObservedPod:
+    """What the runtime has of a pod: that many containers and sandboxes."""
+    states = [ContainerState.RUNNING] * running + [ContainerState.EXITED] * stopped
+    boxes = [SandboxState.READY] * ready + [SandboxState.NOT_READY] * not_ready
+    return ObservedPod(
+        tuple(SandboxStatus(f"s{at}", _BOX, state, _START) for at, state in enumerate(boxes)),
+        tuple(ContainerStatus(f"c{at}", "s", "u", _CONFIG, state, _START) for at, state in enumerate(states)),
+    )
 
 
 def pod(
@@ -82,18 +59,21 @@ def pod(
     is_deleted: bool = False,
     source: str | None = None,
     version: str = "",
-) -> Pod:
+) -> NodePod:
     """`deletion` is the grace that it is deleted with."""
     annotations = {"version": version} if version else {}
     if source is not None:
         annotations["kubernetes.io/config.source"] = source
-    deleted_at = "2030-01-01T00:00:00Z" if is_deleted or deletion is not None else None
-    metadata = Metadata(name, namespace, uid, annotations, deleted_at, deletion)
-    return Pod(metadata, Spec(grace, ("main",)), Status(phase))
+    metadata: dict[str, Any] = {"name": name, "namespace": namespace, "uid": uid, "annotations": annotations}
+    if is_deleted or deletion is not None:
+        metadata["deletionTimestamp"] = "2030-01-01T00:00:00Z"
+        metadata["deletionGracePeriodSeconds"] = deletion
+    spec = {"terminationGracePeriodSeconds": grace, "containers": [{"name": "main"}]}
+    return NodePod({"metadata": metadata, "spec": spec, "status": {"phase": phase}})
 
 
-def static(uid: str, name: str = "pod1", namespace: str = "test1") -> Pod:
-    return pod(uid, name=name, namespace=namespace, source="file")
+def static(uid: str, name: str = "pod1", namespace: str = "test1", **options: Any) -> NodePod:
+    return pod(uid, name=name, namespace=namespace, source="file", **options)
 
 
 class Call(NamedTuple):
@@ -127,24 +107,28 @@ class Steps:
     def of(self, uid: str) -> list[tuple[str, Any]]:
         return [(call.step, call.what) for call in self.calls if call.uid == uid]
 
-    def sync_pod(self, type_: UpdateType, pod: Pod, mirror: Pod | None, status: Seen) -> Any:
+    def sync_pod(self, type_: UpdateType, pod: NodePod, mirror: NodePod | None, status: ObservedPod) -> Any:
         self.seen.append((pod, mirror, status))
         uid = pod.metadata.uid
-        return self._run(Call("sync", uid, type_.value), Synced(uid in self.terminal, self.after.get(uid)))
+        return self._run(
+            Call("sync", uid, type_.value), SyncResult(uid in self.terminal, self.after.get(uid))
+        )
 
-    def sync_terminating_pod(self, pod: Pod, status: Seen, grace_seconds: int | None, override: Any) -> Any:
+    def sync_terminating_pod(
+        self, pod: NodePod, status: ObservedPod, grace_seconds: int | None, override: Any
+    ) -> Any:
         self.seen.append((pod, status, override))
         return self._run(Call("terminating", pod.metadata.uid, grace_seconds), None)
 
-    def sync_terminating_runtime_pod(self, running: Running) -> Any:
+    def sync_terminating_runtime_pod(self, running: RunningPod) -> Any:
         self.seen.append((running,))
         return self._run(Call("terminating runtime", running.uid), None)
 
-    def sync_terminated_pod(self, pod: Pod, status: Seen) -> Any:
+    def sync_terminated_pod(self, pod: NodePod, status: ObservedPod) -> Any:
         self.seen.append((pod, status))
         return self._run(Call("terminated", pod.metadata.uid), None)
 
-    def _run(self, call: Call, answer: Synced | None) -> Any:
+    def _run(self, call: Call, answer: SyncResult | None) -> Any:
         key = (call.step, call.uid)
         if self.is_plain and key not in self.gates:
             self._enter(call)
@@ -154,7 +138,7 @@ class Steps:
                 self.running[call.uid] -= 1
         return self._wait(call, answer)
 
-    async def _wait(self, call: Call, answer: Synced | None) -> Synced | None:
+    async def _wait(self, call: Call, answer: SyncResult | None) -> SyncResult | None:
         self._enter(call)
         try:
             await self._gate(call)
@@ -181,7 +165,7 @@ class Steps:
         self.most_at_once = max(self.most_at_once, sum(self.running.values()))
         self.on_call(call)
 
-    def _answer(self, call: Call, answer: Synced | None) -> Synced | None:
+    def _answer(self, call: Call, answer: SyncResult | None) -> SyncResult | None:
         for key in ((call.step, call.uid), (call.step, "*")):
             if key in self.errors:
                 raise self.errors[key]
@@ -190,22 +174,22 @@ class Steps:
 
 class Cache:
     def __init__(self) -> None:
-        self.statuses: dict[str, Seen] = {}
+        self.statuses: dict[str, ObservedPod] = {}
         self.errors: dict[str, Exception] = {}
         # Asked for what is newer than that, by UID in order.
         self.asked: list[tuple[str, float | None]] = []
         self.gates: dict[str, asyncio.Event] = {}
 
-    def get(self, uid: str) -> Seen:
+    def get(self, uid: str) -> ObservedPod:
         if uid in self.errors:
             raise self.errors[uid]
-        return self.statuses.get(uid, Seen())
+        return self.statuses.get(uid, ObservedPod())
 
-    def get_newer_than(self, uid: str, seconds: float | None) -> Seen | Awaitable[Seen]:
+    def get_newer_than(self, uid: str, seconds: float | None) -> ObservedPod | Awaitable[ObservedPod]:
         self.asked.append((uid, seconds))
         return self._later(uid) if uid in self.gates else self.get(uid)
 
-    async def _later(self, uid: str) -> Seen:
+    async def _later(self, uid: str) -> ObservedPod:
         await self.gates[uid].wait()
         return self.get(uid)
 
@@ -218,19 +202,19 @@ class Recorder:
         self.events.append((regarding["name"], type_, reason, message))
 
 
-class HeldWorkers(PodWorkers[Pod, Seen, Running]):
+class HeldWorkers(PodWorkers):
     """Pod workers of which a test can hold one, before it looks at what came."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self.held: dict[str, Worker[Pod, Running] | None] = {}
+        self.held: dict[str, PodWorker | None] = {}
 
     def release(self, uid: str) -> None:
         worker = self.held.pop(uid)
         if worker is not None:
             self._wake(worker)
 
-    def _begin(self, worker: Worker[Pod, Running], group: asyncio.TaskGroup) -> None:
+    def _begin(self, worker: PodWorker, group: asyncio.TaskGroup) -> None:
         if worker.uid in self.held:
             self.held[worker.uid] = worker
         else:
@@ -279,10 +263,10 @@ class World:
     def tell(
         self,
         type_: UpdateType,
-        subject: Pod | None = None,
+        subject: NodePod | None = None,
         *,
-        running: Running | None = None,
-        mirror: Pod | None = None,
+        running: RunningPod | None = None,
+        mirror: NodePod | None = None,
         kill: KillOptions | None = None,
         asked_at: float | None = None,
     ) -> None:
@@ -293,12 +277,12 @@ class World:
         self.asked += 1
         return KillOptions(lambda outcome: self.answers.append((who, outcome)), **options)
 
-    def state(self, uid: str = "u") -> PodState[Pod, Running]:
+    def state(self, uid: str = "u") -> PodState:
         state = self.workers.state(uid)
         assert state is not None, f"{uid} is not known"
         return state
 
-    async def started(self, *pods: Pod) -> None:
+    async def started(self, *pods: NodePod) -> None:
         """These pods, created and synced once; what happened so far is not told of again."""
         for each in pods:
             self.tell(CREATE, each)

@@ -11,7 +11,7 @@ from typing import Any
 
 from podlife.clock import SystemClock
 from podlife.kubelet.runtime import ContainerConfig, Runtime
-from podlife.kubelet.runtimes.custom import End, OwnRuntime, Work
+from podlife.kubelet.runtimes.custom import CustomRuntime, End, Work
 from tests.real_parts import ROOT
 
 __all__ = ["PAGE", "OwnMachine", "blocks", "own_compute"]
@@ -76,7 +76,7 @@ class OwnMachine:
     def open(self) -> Runtime:
         if self._compute is None:
             self._compute = own_compute().Coroutines(_PROGRAMS)
-        return OwnRuntime(self._compute, self._folder, SystemClock())
+        return CustomRuntime(self._compute, self._folder, SystemClock())
 
     def runs_for_ever(self) -> ContainerConfig:
         return _config("for-ever")

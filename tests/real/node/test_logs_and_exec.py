@@ -28,9 +28,9 @@ from podlife.kubelet.server import (
     ApiAccess,
     CertificateSettings,
     ClusterSigner,
-    EndpointSettings,
-    Node,
-    NodeEndpoint,
+    KubeletServer,
+    ServedNode,
+    ServerSettings,
 )
 from tests.component.kubelet_server.kit import Pods
 from tests.real.conftest import require
@@ -48,7 +48,7 @@ class World:
     server: Server
     client: Client
     pods: Pods
-    endpoint: NodeEndpoint
+    endpoint: KubeletServer
     folder: Path
     told: dict[str, str] = field(default_factory=dict)
 
@@ -98,10 +98,10 @@ async def a_node(server: Server, folder: Path, features: tuple[str, ...]) -> Asy
         pods = Pods(runtime, folder / "logs", NAME)
         authority = server.ca_file.read_bytes()
         certificate = CertificateSettings(NAME, folder / "pki", ("127.0.0.1",), client_authority=authority)
-        endpoint = NodeEndpoint(
-            Node(NAME, pods, runtime, clock),
+        endpoint = KubeletServer(
+            ServedNode(NAME, pods, runtime, clock),
             ApiAccess(agent, NAME),
-            EndpointSettings(certificate, port=0),
+            ServerSettings(certificate, port=0),
             signing=ClusterSigner(agent),
             clock=clock,
         )
@@ -124,7 +124,7 @@ async def a_node(server: Server, folder: Path, features: tuple[str, ...]) -> Asy
 
 
 async def register(client: Client, port: int, features: tuple[str, ...]) -> None:
-    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": NAME}}
+    node = {"apiVersion": "v1", "kind": "ServedNode", "metadata": {"name": NAME}}
     status = {
         "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
         "daemonEndpoints": {"kubeletEndpoint": {"Port": port}},

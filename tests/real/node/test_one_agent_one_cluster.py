@@ -10,9 +10,9 @@ import pytest
 from podlife.client import Client
 from podlife.clock import SystemClock
 from podlife.kubelet.node_status import (
-    AgentIdentity,
     AnotherClusterError,
     ClusterMembership,
+    KubeletIdentity,
     NameInUseError,
     NodeReporter,
     NodeSettings,
@@ -31,7 +31,7 @@ def reporter(own: Client, folder: Path) -> NodeReporter:
         SystemClock(),
         machine=Machine(folder),
         runtime=Runtime(),
-        identity=AgentIdentity(folder),
+        identity=KubeletIdentity(folder),
     )
 
 

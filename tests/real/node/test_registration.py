@@ -14,7 +14,7 @@ from podlife.api.codec import Object
 from podlife.client import LEASES, NODES, PODS, Client, DeleteOptions, Flags, load
 from podlife.clock import SystemClock
 from podlife.errors import NotFoundError
-from podlife.kubelet.config import MirrorPods, is_mirror_of, read_manifest
+from podlife.kubelet.config import ApiMirrorClient, is_mirror_of, read_manifest
 from podlife.kubelet.node_status import (
     HostMachine,
     MachineFacts,
@@ -200,7 +200,7 @@ async def test_mirrors_are_made_and_replaced_with_the_rights_of_a_node(
         return read_manifest(text.encode(), "/m/web.yaml", NAME).pod
 
     async with running(server, tmp_path, settings()) as reporter, connect(server, NAME) as own:
-        mirrors = MirrorPods(own, reporter)
+        mirrors = ApiMirrorClient(own, reporter)
         old = await mirrors.ensure(static("run"), None)
         assert old is not None
         assert await mirrors.ensure(static("run"), None) == old

@@ -26,8 +26,8 @@ from podlife.client import (
 )
 from podlife.clock import SystemClock
 from podlife.kubelet.interfaces import VolumeError
-from podlife.kubelet.object_cache import ApiReferences
-from podlife.kubelet.volumemanager import NodeVolumes
+from podlife.kubelet.object_cache import ApiObjectCache
+from podlife.kubelet.volumemanager import VolumeManager
 from podlife.kubelet.volumemanager import mount as kernel
 from tests.real_parts import Server
 
@@ -113,7 +113,7 @@ async def make_claim(admin: Client, host: Path) -> None:
     await admin.create(PERSISTENT_VOLUMES, {"metadata": {"name": "disk"}, "spec": spec})
 
 
-async def mount(volumes: NodeVolumes, pod: Object) -> None:
+async def mount(volumes: VolumeManager, pod: Object) -> None:
     """The server learns a moment late what a node's pods refer to: a kubelet tries again, and so does this."""
     async with asyncio.timeout(120):
         while True:
@@ -131,9 +131,9 @@ async def test_a_node_shows_its_pod_everything_and_a_token_that_says_who_it_is(
 ) -> None:
     pod = await make_pod(admin, tmp_path)
     async with connect(kube, kube.tokens[NODE]) as own:
-        references = ApiReferences(own, SystemClock())
+        references = ApiObjectCache(own, SystemClock())
         references.register(pod)
-        volumes = NodeVolumes(own, references, SystemClock(), root)
+        volumes = VolumeManager(own, references, SystemClock(), root)
         await mount(volumes, pod)
         shown, disk = volumes.mounts(pod, pod["spec"]["containers"][0])
         folder = Path(shown.host_path)

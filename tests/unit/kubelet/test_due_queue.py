@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 
-from podlife.kubelet.due_queue import Timetable
-from podlife.kubelet.monotonic import Moments
+from podlife.kubelet.due_queue import DueQueue
+from podlife.kubelet.monotonic import MonotonicSeconds
 from tests.virtual_time import virtual_time
 
 
 @virtual_time
 async def test_what_is_due_comes_within_a_second() -> None:
     loop = asyncio.get_running_loop()
-    table = Timetable()
+    table = DueQueue()
     table.put("later", loop.time() + 60)
     table.put("soon", loop.time() + 5)
     assert await table.wait() == ["soon"]
@@ -24,7 +24,7 @@ async def test_what_is_due_comes_within_a_second() -> None:
 @virtual_time
 async def test_something_earlier_that_comes_while_it_waits_is_not_missed() -> None:
     loop = asyncio.get_running_loop()
-    table = Timetable()
+    table = DueQueue()
     table.put("late", loop.time() + 500)
     waiting = loop.create_task(table.wait())
     await asyncio.sleep(30)
@@ -36,7 +36,7 @@ async def test_something_earlier_that_comes_while_it_waits_is_not_missed() -> No
 @virtual_time
 async def test_an_empty_one_waits_for_what_comes() -> None:
     loop = asyncio.get_running_loop()
-    table = Timetable()
+    table = DueQueue()
     waiting = loop.create_task(table.wait())
     await asyncio.sleep(10_000)
     assert not waiting.done()
@@ -46,7 +46,7 @@ async def test_an_empty_one_waits_for_what_comes() -> None:
 
 @virtual_time
 async def test_no_two_moments_are_the_same_though_time_stands_still() -> None:
-    seconds = Moments()
+    seconds = MonotonicSeconds()
     found = [seconds() for _ in range(1000)]
     assert found == sorted(set(found))
     await asyncio.sleep(1)

@@ -1,6 +1,6 @@
-"""Which pods the node has taken, and whether there is room for one more (ST-18).
+"""Which pods have a place on the node, and whether there is room for one more (ST-18).
 
-A pod has its place until nothing of it runs any more; one that was refused never had one.
+A pod keeps its place until nothing of it runs any more; a rejected pod never had one.
 """
 
 from __future__ import annotations
@@ -8,16 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from podlife.api.codec import Object
-from podlife.kubelet.admission.predicates import Refusal, Taken, refusal
+from podlife.kubelet.admission.predicates import AdmissionFailure, AllocatedResources, admission_failure
 from podlife.kubelet.pod import NodePod
-
-__all__ = ["Admitter"]
 
 
 class Admitter:
     def __init__(self, node: Callable[[], Object]) -> None:
         self._node = node
-        self._taken = Taken()
+        self._taken = AllocatedResources()
         self._pods: dict[str, NodePod] = {}
 
     @property
@@ -25,11 +23,11 @@ class Admitter:
         """UIDs of the pods that have a place."""
         return frozenset(self._pods)
 
-    def admit(self, pod: NodePod) -> Refusal | None:
+    def admit(self, pod: NodePod) -> AdmissionFailure | None:
         """Why it is refused; otherwise it has a place from now on."""
         if pod.uid in self._pods:
             return None
-        refused = refusal(pod, self._node(), self._taken)
+        refused = admission_failure(pod, self._node(), self._taken)
         if refused is None:
             self.take(pod)
         return refused

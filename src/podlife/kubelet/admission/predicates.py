@@ -1,7 +1,7 @@
-"""Whether a node takes a pod that was given to it, and what it says if not (ST-18, ST-19).
+"""Whether the node takes a pod that was bound to it, and the reason if not (ST-18, ST-19). Pure.
 
-The scheduler has looked already; this is for pods that came another way, and for what changed in between. Reasons and
-messages are the kubelet's own. Not done: making room for critical pods by ending others.
+The scheduler has checked already; this is for pods that came another way, and for what changed in between. Reasons and
+messages are upstream's. Preempting other pods for critical ones is not implemented.
 """
 
 from __future__ import annotations
@@ -12,30 +12,28 @@ from dataclasses import dataclass
 from typing import Any
 
 from podlife.api.codec import Object
-from podlife.api.pod_requests import HostPort, clash, host_address
-from podlife.kubelet.admission.node_affinity import has_untolerated_taint, is_wanted_node
+from podlife.api.node_requirement import NodeRequirement, tolerates
+from podlife.api.pod_requests import HostPort, Quantities, add_up, amount, clash, host_address
 from podlife.kubelet.admission.sysctls import forbidden_sysctls
 from podlife.kubelet.pod_fields import (
     Pod,
     containers_of,
     init_containers_of,
+    is_sidecar,
     is_static,
     is_terminal_phase,
 )
-from podlife.kubelet.pod_requests import amount, pod_requests
-
-__all__ = ["Refusal", "Taken", "in_order_of_admission", "refusal", "rejected_status"]
 
 _OS_LABEL = "kubernetes.io/os"
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class AdmissionFailure:
     reason: str
     message: str
 
 
-class Taken:
+class AllocatedResources:
     """What the pods of a node take of it, kept up to date: a pod that comes costs the same however many there are."""
 
     def __init__(self, pods: Iterable[Pod] = ()) -> None:
@@ -57,13 +55,13 @@ class Taken:
         self.ports = self.ports - Counter(_ports(pod))
 
 
-def refusal(
-    pod: Pod, node: Mapping[str, Any], others: Iterable[Pod] | Taken, *, os: str = "linux"
-) -> Refusal | None:
+def admission_failure(
+    pod: Pod, node: Mapping[str, Any], others: Iterable[Pod] | AllocatedResources, *, os: str = "linux"
+) -> AdmissionFailure | None:
     """Why the node does not take the pod, if it does not. `others` are the pods that it has taken and that have not
     ended."""
-    if not isinstance(others, Taken):
-        others = Taken(each for each in others if not _has_ended(each))
+    if not isinstance(others, AllocatedResources):
+        others = AllocatedResources(each for each in others if not _has_ended(each))
     return next(_refusals(pod, node, others, os), None)
 
 
@@ -71,15 +69,19 @@ def _has_ended(pod: Pod) -> bool:
     return is_terminal_phase((pod.get("status") or {}).get("phase"))
 
 
-def _refusals(pod: Pod, node: Mapping[str, Any], others: Taken, os: str) -> Iterator[Refusal]:
+def _refusals(
+    pod: Pod, node: Mapping[str, Any], others: AllocatedResources, os: str
+) -> Iterator[AdmissionFailure]:
     """In the order in which a kubelet looks; only the first is told."""
     for message in forbidden_sysctls(pod):
-        yield Refusal("SysctlForbidden", message)
+        yield AdmissionFailure("SysctlForbidden", message)
     if (pod["metadata"].get("labels") or {}).get(_OS_LABEL, os) != os:
         message = f"Failed to admit pod as the `{_OS_LABEL}` label doesn't match node label"
-        yield Refusal("PodOSSelectorNodeLabelDoesNotMatch", message)
+        yield AdmissionFailure("PodOSSelectorNodeLabelDoesNotMatch", message)
     if (pod["spec"].get("os") or {}).get("name", os) != os:
-        yield Refusal("PodOSNotSupported", "Failed to admit pod as the OS field doesn't match node OS")
+        yield AdmissionFailure(
+            "PodOSNotSupported", "Failed to admit pod as the OS field doesn't match node OS"
+        )
     yield from _lacking(pod, node, others)
     if not is_wanted_node(pod, node):
         yield _predicate("NodeAffinity", "node(s) didn't match Pod's node affinity/selector")
@@ -91,11 +93,11 @@ def _refusals(pod: Pod, node: Mapping[str, Any], others: Taken, os: str) -> Iter
         yield _predicate("TaintToleration", "node(s) had taints that the pod didn't tolerate")
 
 
-def _predicate(name: str, said: str) -> Refusal:
-    return Refusal(name, f"Predicate {name} failed: {said}")
+def _predicate(name: str, said: str) -> AdmissionFailure:
+    return AdmissionFailure(name, f"Predicate {name} failed: {said}")
 
 
-def _lacking(pod: Pod, node: Mapping[str, Any], others: Taken) -> Iterator[Refusal]:
+def _lacking(pod: Pod, node: Mapping[str, Any], others: AllocatedResources) -> Iterator[AdmissionFailure]:
     """Resources that the node has too little of, and the number of pods first."""
     allocatable = (node.get("status") or {}).get("allocatable") or {}
     if "pods" in allocatable:
@@ -112,9 +114,9 @@ def _is_extended(resource: str) -> bool:
     return "/" in resource and "kubernetes.io/" not in resource
 
 
-def _short(resource: str, requested: int, used: int, capacity: int) -> Iterator[Refusal]:
+def _short(resource: str, requested: int, used: int, capacity: int) -> Iterator[AdmissionFailure]:
     if requested > capacity - used:
-        yield Refusal(
+        yield AdmissionFailure(
             f"OutOf{resource}",
             f"Node didn't have enough resource: {resource}, "
             f"requested: {requested}, used: {used}, capacity: {capacity}",
@@ -131,7 +133,7 @@ def _ports(pod: Pod) -> list[HostPort]:
     ]
 
 
-def rejected_status(refused: Refusal) -> Object:
+def rejected_status(refused: AdmissionFailure) -> Object:
     """The status of a pod that the node does not take (ST-18)."""
     return {
         "phase": "Failed",
@@ -143,3 +145,38 @@ def rejected_status(refused: Refusal) -> Object:
 def in_order_of_admission(pods: Iterable[Pod]) -> list[Pod]:
     """The oldest first: who came first has the place (ST-19)."""
     return sorted(pods, key=lambda each: str(each["metadata"].get("creationTimestamp") or ""))
+
+
+def pod_requests(pod: Pod) -> dict[str, int]:
+    """What a pod takes of a node."""
+    return add_up(
+        ((_requests(each), is_sidecar(each)) for each in init_containers_of(pod)),
+        (_requests(each) for each in containers_of(pod)),
+        whole=_requests(pod["spec"]),
+        overhead=pod["spec"].get("overhead"),
+    )
+
+
+def _requests(of: Mapping[str, Any]) -> Quantities | None:
+    return (of.get("resources") or {}).get("requests")
+
+
+def is_wanted_node(pod: Pod, node: Mapping[str, Any]) -> bool:
+    """By nodeSelector and required node affinity."""
+    metadata = node["metadata"]
+    return NodeRequirement(pod["spec"]).matches(metadata["name"], metadata.get("labels") or {})
+
+
+def has_untolerated_taint(pod: Pod, node: Mapping[str, Any], effect: str = "NoExecute") -> bool:
+    """A node only rejects for NoExecute: NoSchedule is checked by the scheduler."""
+    tolerations = pod["spec"].get("tolerations") or ()
+    taints = (node.get("spec") or {}).get("taints") or ()
+    return any(
+        taint.get("effect") == effect and not any(_is_about(each, taint) for each in tolerations)
+        for taint in taints
+    )
+
+
+def _is_about(toleration: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:
+    names = ("key", "effect", "value")
+    return tolerates(toleration, **{name: taint.get(name) or "" for name in names})

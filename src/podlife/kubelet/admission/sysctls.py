@@ -1,6 +1,6 @@
-"""Which kernel parameters a pod may set: a kubelet's allowlist of safe sysctls. Pure.
+"""Which sysctls a pod may set: upstream's allowlist of safe ones. Pure.
 
-A safe one is of a namespace that the pod has to itself. Others are refused, as by a kubelet without
+A safe sysctl belongs to a namespace that the pod has to itself. Others are rejected, as by a kubelet without
 `--allowed-unsafe-sysctls`.
 """
 

@@ -1,16 +1,19 @@
-"""Static pods: those that come from files of the node itself, and their mirrors on the API server.
+"""The sources of a node's pods: the API server (`api`) and manifest files (`file`), and the mirrors of static pods.
 
-    static = StaticPods(Path("/etc/kubernetes/manifests"), "n1", clock)
-    ... await static.run(on_change) ...
-    mirrors = MirrorPods(client, reporter)
+    source = FileSource(Path("/etc/kubernetes/manifests"), "n1", clock)
+    ... await source.run(on_change) ...
+    mirrors = ApiMirrorClient(client, reporter)
     mirror = await mirrors.ensure(pod, mirror)
 
-Guaranteed: the same file is the same pod (its UID is a digest of what the file says), a file that cannot be used is
-told of once and stands in nobody's way, and no pod of another UID is ever deleted. Left to the agent: to run the pods,
-and to know which mirrors there are.
+Guarantees:
+- The same file is the same pod: its UID is a digest of the manifest.
+- A file that cannot be used is logged once and does not affect the others.
+- No pod of another UID is ever deleted.
+
+Running the pods, and knowing which mirrors exist, is left to the kubelet.
 """
 
-from podlife.kubelet.config.file import StaticPods
+from podlife.kubelet.config.file import FileSource
 from podlife.kubelet.config.manifest import (
     HASH,
     MIRROR,
@@ -19,17 +22,17 @@ from podlife.kubelet.config.manifest import (
     ManifestError,
     read_manifest,
 )
-from podlife.kubelet.config.mirror import MirrorPods, OwnNode, is_mirror_of
+from podlife.kubelet.config.mirror import ApiMirrorClient, MirrorOwner, is_mirror_of
 
 __all__ = [
     "HASH",
     "MIRROR",
     "SEEN",
     "SOURCE",
+    "ApiMirrorClient",
+    "FileSource",
     "ManifestError",
-    "MirrorPods",
-    "OwnNode",
-    "StaticPods",
+    "MirrorOwner",
     "is_mirror_of",
     "read_manifest",
 ]

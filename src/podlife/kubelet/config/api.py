@@ -1,8 +1,8 @@
-"""Follows the pods that the API server has given to a node, and puts them into a source.
+"""Watches the pods that are bound to the node, and puts them into a source.
 
-A node has few pods: after every interruption they are listed again, so that nothing is missed. A list is believed only
-once it is confirmed that the server is that of the node's cluster. It never gives up: pods run on while their server is
-away.
+A node has few pods: after every interruption they are listed again, so that nothing is missed. A list is trusted only
+once the server is confirmed to be that of the node's cluster. It never gives up: pods keep running while the server is
+unreachable.
 """
 
 from __future__ import annotations
@@ -18,15 +18,13 @@ from podlife.client import PODS, Bookmark, Client, EventType, WatchOptions
 from podlife.errors import PodlifeError
 from podlife.kubelet.config.pod_source import PodSource
 
-__all__ = ["follow_pods"]
-
 log = logging.getLogger(__name__)
 
 _FIRST_DELAY_SECONDS = 0.5
 _MOST_DELAY_SECONDS = 30.0
 
 
-async def follow_pods(
+async def watch_pods(
     client: Client, node_name: str, source: PodSource, confirm: Callable[[], Awaitable[None]]
 ) -> None:
     """Run until cancelled. `confirm` raises `PodlifeError` if the server must not be believed."""

@@ -1,11 +1,9 @@
-"""What of a pod's spec only the API server could give: a pod that comes from a file must do without. Pure."""
+"""References in a pod spec that only the API server can resolve: a static pod must not have them. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
-
-__all__ = ["api_reference"]
 
 # Volumes that are made of a secret, and those that may name one.
 _SECRETS = frozenset({"secret", "azureFile"})

@@ -1,7 +1,7 @@
-"""The pods of a node that come from files in a folder: told of whenever they are others than before.
+"""Static pods from a directory of manifest files: reports them whenever they change.
 
-The kernel says when something in the folder changes; a slow look beside it is for file systems that do not, and for a
-folder that is made only later.
+The kernel reports changes of the directory; a slow poll beside it serves file systems that do not, and a directory that
+is created later.
 """
 
 from __future__ import annotations
@@ -14,10 +14,8 @@ from pathlib import Path
 from podlife.aio import wait_until_set
 from podlife.api.codec import Object, format_micro_time
 from podlife.clock import Clock
-from podlife.kubelet.config.manifest_directory import ManifestFolder
+from podlife.kubelet.config.manifest_directory import ManifestDirectory
 from podlife.linux.inotify import CHANGED, CloseWatch
-
-__all__ = ["StaticPods"]
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +26,7 @@ def _no_check(pod: Object) -> Sequence[str]:
     return ()
 
 
-class StaticPods:
+class FileSource:
     """`check` is for those who know more of what can be wrong with a pod than the shape of its file: it says what, one
     text each. `report` is told of every file that cannot be used; without it, it is logged."""
 
@@ -41,10 +39,12 @@ class StaticPods:
         check: Callable[[Object], Sequence[str]] = _no_check,
         report: Callable[[str], None] | None = None,
     ) -> None:
-        # The name of the file is part of what a pod is: it must not depend on where the agent was started.
+        # The name of the file is part of what a pod is: it must not depend on where the kubelet was started.
         self._folder = folder.absolute()
         self._clock = clock
-        self._manifests = ManifestFolder(self._folder, node_name, check=check, report=report or _log_problem)
+        self._manifests = ManifestDirectory(
+            self._folder, node_name, check=check, report=report or _log_problem
+        )
         self._changed = asyncio.Event()
         self._watch: CloseWatch | None = None
         # Which folder is being watched: another may come in its place.
@@ -79,7 +79,7 @@ class StaticPods:
         try:
             watch.open()
         except OSError as error:
-            log.warning("%s; looked at every %g s instead", error, _LOOK_SECONDS)
+            log.warning("%s; polling every %g s instead", error, _LOOK_SECONDS)
         else:
             self._watch = watch
         self._watched = (found.st_dev, found.st_ino)

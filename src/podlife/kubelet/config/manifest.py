@@ -1,8 +1,8 @@
-"""A pod from the text of a file: read, filled in as the API server would, and made one of this node's. Pure.
+"""A static pod from the text of a file: parsed, defaulted as the API server would, and bound to this node. Pure.
 
-Its UID is a digest of what the file says (not of how it is written), of the node and of the file's name: the same file
-is the same pod, also after a restart, and a file that says something else is another pod. What a pod on its own node
-cannot have (anything that only the API server could give it) is refused.
+Its UID is a digest of the manifest's content (not its formatting), the node and the file's name: the same file is the
+same pod, even after a restart, and a changed manifest is another pod. What a static pod cannot have (anything that only
+the API server can give) is rejected.
 """
 
 from __future__ import annotations
@@ -22,8 +22,6 @@ from podlife.api.schema import DecodeError, check
 from podlife.api.yaml_documents import yaml_to_json
 from podlife.errors import ApiError, PodlifeError
 from podlife.kubelet.config.api_references import api_reference
-
-__all__ = ["HASH", "MIRROR", "SEEN", "SOURCE", "Manifest", "ManifestError", "read_manifest"]
 
 SOURCE = "kubernetes.io/config.source"
 SEEN = "kubernetes.io/config.seen"

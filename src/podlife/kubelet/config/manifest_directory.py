@@ -1,7 +1,7 @@
-"""The pods that the files of one folder stand for, now and at every later look.
+"""The static pods in the files of one directory, now and at every later read.
 
 A file is read when it is new or has changed. One that cannot be used is reported once, with its name and the reason,
-and concerns no other; a pod that it stood for before goes on as it was until the file is put right or taken away.
+and does not affect others; the pod that it held before keeps running until the file is fixed or removed.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ from pathlib import Path
 
 from podlife.api.codec import Object
 from podlife.kubelet.config.manifest import SEEN, ManifestError, read_manifest
-
-__all__ = ["ManifestFolder"]
 
 _ENDINGS = (".yaml", ".yml", ".json")
 # More than an API server would store of a pod.
@@ -31,7 +29,7 @@ class _File:
     pod: Object | None
 
 
-class ManifestFolder:
+class ManifestDirectory:
     """`check` says what is wrong with a pod that could be read, in as many lines as it likes; `report` is told, in one
     line each, of what is wrong."""
 

@@ -1,8 +1,8 @@
-"""Mirror pods: what the API server shows of pods that come from files, so that everybody can see them.
+"""Mirror pods: how static pods are shown at the API server.
 
-A mirror carries the digest of the pod that it mirrors; one that mirrors another pod, or is being deleted, is replaced.
-It is owned by the node, and is not made while there is no node to own it. Only a pod that was looked at is deleted: by
-its UID. Nothing here fails the pod itself: what goes wrong is logged, once per reason, and tried when asked again.
+A mirror carries the digest of its static pod; one of another digest, or one that is being deleted, is replaced. It is
+owned by the node, and not created while there is no Node to own it. Only a pod that was read is deleted, by UID. No
+error here fails the static pod: it is logged once per reason, and the next call tries again.
 """
 
 from __future__ import annotations
@@ -17,15 +17,13 @@ from podlife.errors import AlreadyExistsError, ConflictError, NotFoundError, Pod
 from podlife.kubelet.config.manifest import HASH, MIRROR
 from podlife.kubelet.pod_fields import Pod, is_deleting, is_mirror
 
-__all__ = ["MirrorPods", "OwnNode", "is_mirror_of"]
-
 log = logging.getLogger(__name__)
 
 # More pods than a node has files for; what is said about them is bounded all the same.
 _MOST_COMPLAINTS = 1000
 
 
-class OwnNode(Protocol):
+class MirrorOwner(Protocol):
     """The node as the API server has it; `uid` is "" while there is none."""
 
     @property
@@ -45,10 +43,10 @@ def is_mirror_of(mirror: Pod, pod: Pod) -> bool:
     )
 
 
-class MirrorPods:
+class ApiMirrorClient:
     """`node` is who owns them."""
 
-    def __init__(self, client: Client, node: OwnNode) -> None:
+    def __init__(self, client: Client, node: MirrorOwner) -> None:
         self._client = client
         self._node = node
         self._complaints: dict[str, str] = {}
@@ -125,7 +123,7 @@ class MirrorPods:
         self._complaints[uid] = line
 
 
-def _mirror(pod: Pod, node: OwnNode) -> Object:
+def _mirror(pod: Pod, node: MirrorOwner) -> Object:
     metadata: Mapping[str, Any] = pod["metadata"]
     annotations = metadata["annotations"]
     owner = {

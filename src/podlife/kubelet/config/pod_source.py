@@ -1,8 +1,8 @@
-"""Where pods come from, as the agent sees it: each source puts and removes them, and says once that it has told of all.
+"""A source of pods: puts and removes pods, and says once that its first list is complete.
 
-What comes is taken in the order of admission, the oldest first (ST-19), and nothing before the source is complete: an
-agent that has just been started must not give the place of an old pod to a new one. Of what changes faster than it
-is taken only the newest counts.
+Pods are taken in the order of admission, the oldest first (ST-19), and none before the source is complete: a kubelet
+that has just started must not give an old pod's place to a new one. Of several changes before they are taken, the
+newest counts.
 """
 
 from __future__ import annotations
@@ -11,10 +11,8 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from podlife.kubelet.admission.predicates import in_order_of_admission
+from podlife.kubelet.admission import in_order_of_admission
 from podlife.kubelet.pod import NodePod
-
-__all__ = ["PodSource"]
 
 
 class PodSource:

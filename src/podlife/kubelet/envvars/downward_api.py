@@ -1,4 +1,4 @@
-"""What a container may be told about its own pod: fields, and what it may use of the node."""
+"""The downward API: what a container may know of its own pod and of the node's resources."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ from podlife.kubelet.pod_fields import (
     init_containers_of,
 )
 
-__all__ = ["ContainerConfigError", "Surroundings", "field_value", "format_map", "resource_value"]
-
 _SUBSCRIPTED = re.compile(r"(.*)\['(.*)'\]", re.DOTALL)
 _RESOURCE = re.compile(r"(limits|requests)\.(.+)")
 
@@ -30,7 +28,7 @@ class ContainerConfigError(PodlifeError):
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class DownwardContext:
     """What a pod does not say itself: addresses, and what the node has to give."""
 
     host_ips: tuple[str, ...] = ()
@@ -38,7 +36,7 @@ class Surroundings:
     allocatable: Mapping[str, str] = field(default_factory=dict)
 
 
-def field_value(pod: Pod, path: str, around: Surroundings) -> str:
+def field_value(pod: Pod, path: str, context: DownwardContext) -> str:
     """Raises `ContainerConfigError` for a path that there is not."""
     metadata, spec = pod["metadata"], pod["spec"]
     plain = {
@@ -49,10 +47,10 @@ def field_value(pod: Pod, path: str, around: Surroundings) -> str:
         "metadata.annotations": format_map(metadata.get("annotations") or {}),
         "spec.nodeName": spec.get("nodeName"),
         "spec.serviceAccountName": spec.get("serviceAccountName"),
-        "status.hostIP": next(iter(around.host_ips), ""),
-        "status.hostIPs": ",".join(around.host_ips),
-        "status.podIP": next(iter(around.pod_ips), ""),
-        "status.podIPs": ",".join(around.pod_ips),
+        "status.hostIP": next(iter(context.host_ips), ""),
+        "status.hostIPs": ",".join(context.host_ips),
+        "status.podIP": next(iter(context.pod_ips), ""),
+        "status.podIPs": ",".join(context.pod_ips),
     }
     if path in plain:
         return str(plain[path] or "")
@@ -69,7 +67,7 @@ def format_map(values: Mapping[str, str]) -> str:
     return "\n".join(f"{key}={json.dumps(values[key], ensure_ascii=False)}" for key in sorted(values))
 
 
-def resource_value(pod: Pod, container: Container, ref: Mapping[str, Any], around: Surroundings) -> str:
+def resource_value(pod: Pod, container: Container, ref: Mapping[str, Any], context: DownwardContext) -> str:
     """In units of the divisor, rounded up. A limit that is not set is what the node has."""
     name = ref.get("containerName")
     if name:
@@ -79,7 +77,7 @@ def resource_value(pod: Pod, container: Container, ref: Mapping[str, Any], aroun
     if match is None:
         raise ContainerConfigError(f"unsupported container resource : {resource}")
     amounts = (container.get("resources") or {}).get(match[1]) or {}
-    default = around.allocatable.get(match[2], "0") if match[1] == "limits" else "0"
+    default = context.allocatable.get(match[2], "0") if match[1] == "limits" else "0"
     nanos = parse_nanos(str(amounts.get(match[2], default)))
     # A divisor of nothing, as the API server fills in, is one.
     divisor = parse_nanos(str(ref.get("divisor") or "1")) or 10**9

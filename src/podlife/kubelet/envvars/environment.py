@@ -1,7 +1,7 @@
 """The environment of a container: services first, then whole config maps and secrets, then single variables in order.
 
-A later one replaces an earlier of the same name; a variable may refer to those before it. Left to others: reading
-config maps and secrets, which are handed in.
+A later variable replaces an earlier one of the same name, and may refer to those before it. Config maps and secrets are
+parameters: reading them is left to the caller.
 """
 
 from __future__ import annotations
@@ -14,14 +14,12 @@ from typing import Any
 
 from podlife.kubelet.envvars.downward_api import (
     ContainerConfigError,
-    Surroundings,
+    DownwardContext,
     field_value,
     resource_value,
 )
 from podlife.kubelet.envvars.expansion import expand
 from podlife.kubelet.pod_fields import Container, Pod
-
-__all__ = ["Sources", "command_and_args", "environment"]
 
 Reader = Callable[[str], Mapping[str, Any] | None]
 
@@ -30,17 +28,17 @@ def _nothing(name: str) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
-class Sources:
+class EnvironmentSources:
     """Config maps and secrets of the pod's namespace by name, None where there is none; what services say; and what
     the pod does not say itself."""
 
     config_map: Reader = _nothing
     secret: Reader = _nothing
     services: Mapping[str, str] = field(default_factory=dict)
-    around: Surroundings = field(default_factory=Surroundings)
+    context: DownwardContext = field(default_factory=DownwardContext)
 
 
-def environment(pod: Pod, container: Container, sources: Sources) -> dict[str, str]:
+def environment(pod: Pod, container: Container, sources: EnvironmentSources) -> dict[str, str]:
     """Raises `ContainerConfigError` when something that is not optional is not there."""
     maker = _Maker(pod, container, sources)
     for each in container.get("envFrom") or ():
@@ -58,7 +56,7 @@ def command_and_args(container: Container, env: Mapping[str, str]) -> tuple[list
 
 
 class _Maker:
-    def __init__(self, pod: Pod, container: Container, sources: Sources) -> None:
+    def __init__(self, pod: Pod, container: Container, sources: EnvironmentSources) -> None:
         self.values: dict[str, str] = {}
         self._pod = pod
         self._container = container
@@ -84,11 +82,11 @@ class _Maker:
 
     def _value_from(self, source: Mapping[str, Any]) -> str | None:
         """None for something optional that is not there."""
-        around = self._sources.around
+        context = self._sources.context
         if (ref := source.get("fieldRef")) is not None:
-            return field_value(self._pod, ref.get("fieldPath") or "", around)
+            return field_value(self._pod, ref.get("fieldPath") or "", context)
         if (ref := source.get("resourceFieldRef")) is not None:
-            return resource_value(self._pod, self._container, ref, around)
+            return resource_value(self._pod, self._container, ref, context)
         for kind, title in (("configMap", "ConfigMap"), ("secret", "Secret")):
             if (ref := source.get(f"{kind}KeyRef")) is None:
                 continue

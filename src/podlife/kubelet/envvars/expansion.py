@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-__all__ = ["expand"]
-
 _REFERENCE = re.compile(r"\$(?:(\$)|\(([^)]*)\))")
 
 

@@ -1,4 +1,4 @@
-"""The environment variables that tell a container of services, in the form that Docker's links once had."""
+"""Service environment variables, in the format of Docker links."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from podlife.api.codec import Object
-
-__all__ = ["has_address", "service_variables"]
 
 
 def has_address(service: Mapping[str, Any]) -> bool:

@@ -1,25 +1,25 @@
-"""Many simulated nodes in one process, and what is to happen to them and to their pods.
+"""Hollow nodes: many simulated nodes in one process, and the scenario of what happens to them and to their pods.
 
     scenario = load_scenario(Path("scenario.yaml"))
-    fleet = Fleet(client, FleetSettings(nodes=1000), SystemClock(), scenario)
-    ... await fleet.run() ...
+    nodes = HollowNodes(client, HollowSettings(nodes=1000), SystemClock(), scenario)
+    ... await nodes.run() ...
 
-`Fleet` runs the nodes and counts what becomes of pods; `scenario` says how pods behave and when nodes are away, the
-same way for the same seed; `own_pods` makes pods for a simulation that brings its own, and takes them away again.
+`HollowNodes` runs the nodes and counts what becomes of pods; `scenario` says how pods behave and when nodes are away,
+the same way for the same seed; `generated_pods` creates and deletes the pods of a simulation that brings its own.
 """
 
 from podlife.kubelet.hollow.generated_pods import create_pods, delete_nodes, delete_pods
-from podlife.kubelet.hollow.hollow_nodes import FLEET_LABEL, Fleet, FleetSettings
-from podlife.kubelet.hollow.progress import Tally, percentile
+from podlife.kubelet.hollow.hollow_nodes import HOLLOW_LABEL, HollowNodes, HollowSettings
+from podlife.kubelet.hollow.progress import HollowProgress, percentile
 from podlife.kubelet.hollow.scenario import Scenario
 from podlife.kubelet.hollow.scenario_file import load_scenario, parse_scenario
 
 __all__ = [
-    "FLEET_LABEL",
-    "Fleet",
-    "FleetSettings",
+    "HOLLOW_LABEL",
+    "HollowNodes",
+    "HollowProgress",
+    "HollowSettings",
     "Scenario",
-    "Tally",
     "create_pods",
     "delete_nodes",
     "delete_pods",

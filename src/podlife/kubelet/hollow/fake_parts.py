@@ -1,28 +1,47 @@
-"""What stands in for the parts of an agent that a simulated node has no use for: nobody reads its volumes, nothing
-answers its probes, and its hooks have nothing to run. Each does as if all went well."""
+"""Fakes for what a hollow node does not need: no volumes are read, probes succeed, hooks do nothing but sleep."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from podlife.api.codec import Object
-from podlife.kubelet.absent_parts import NoProbes
 from podlife.kubelet.pod_fields import Container, Pod
-from podlife.kubelet.prober_state import ProbeResult, ProbeType
-
-__all__ = ["NoEvents", "NoMirrors", "NoReferences", "SimHooks", "SimProbes"]
+from podlife.kubelet.prober.state import ProbeResult, ProbeType
 
 
-class SimProbes(NoProbes):
+class NoProbes:
+    def result(self, type_: ProbeType, container_id: str) -> ProbeResult | None:
+        return None
+
+    def set_result(self, type_: ProbeType, container_id: str, uid: str, result: ProbeResult) -> None:
+        """Nobody asks for it."""
+
+    def add(self, pod: Pod) -> None:
+        """Nobody is probed."""
+
+    def status_changed(self, uid: str) -> None:
+        """Nobody is probed."""
+
+    def stop_for_termination(self, pod: Pod) -> None:
+        """Nobody is probed."""
+
+    def remove(self, uid: str) -> None:
+        """Nobody is probed."""
+
+    def keep_only(self, uids: Collection[str]) -> None:
+        """Nobody is probed."""
+
+
+class HollowProbes(NoProbes):
     """A container that runs is well."""
 
-    def verdict(self, type_: ProbeType, container_id: str) -> ProbeResult | None:
+    def result(self, type_: ProbeType, container_id: str) -> ProbeResult | None:
         return ProbeResult.SUCCESS
 
 
-class SimHooks:
+class HollowHooks:
     """Only a handler that sleeps takes time."""
 
     async def run(
@@ -31,7 +50,7 @@ class SimHooks:
         await asyncio.sleep(float((handler.get("sleep") or {}).get("seconds") or 0))
 
 
-class NoReferences:
+class NoObjects:
     """Config maps and secrets are as empty as the containers that would read them."""
 
     async def config_map(self, namespace: str, name: str) -> Object | None:

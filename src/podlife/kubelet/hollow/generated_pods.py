@@ -1,7 +1,7 @@
-"""Pods that a simulation makes itself, spread over its nodes and bound when they are created, and their removal.
+"""Pods that a simulation creates itself, bound to its nodes when they are created, and their removal.
 
-They carry the name of their run, so that what was made is found and taken away however the run ended; nothing else is
-touched, and every delete names the UID it means.
+They carry the name of their run, so they are found and deleted however the run ended; nothing else is touched, and
+every delete carries a UID precondition.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ from typing import TypeVar
 from podlife.api.codec import Object
 from podlife.client import LEASES, NODES, PODS, Client, DeleteOptions, ListOptions, Ref
 from podlife.errors import ConflictError, NotFoundError
-
-__all__ = ["RUN_LABEL", "create_pods", "delete_nodes", "delete_pods"]
 
 RUN_LABEL = "sim.podlife.dev/run"
 _LEASE_NAMESPACE = "kube-node-lease"

@@ -1,8 +1,8 @@
-"""One simulated node: its machine, and the agent on it, which can be silent for a while.
+"""One hollow node: its simulated machine, and the kubelet on it, which can be silenced for a while.
 
-The agent is the real one (`pods.core`, `node`), with a runtime that pretends and stand-ins for what would cost much
-and show nothing. Pods and the node's own object are handed in by the fleet, which watches for all its nodes at once.
-A status is patched from the pod as the watch has it: no node asks the server what it was told a moment ago.
+The kubelet is the real one (`core`, `node_status`), with a simulated runtime and fakes for what would be costly and
+show nothing. Pods and the Node object are handed in by `HollowNodes`, which watches for all nodes at once. A status is
+patched against the pod as the watch has it: no node reads from the server what it wrote a moment ago.
 """
 
 from __future__ import annotations
@@ -19,34 +19,31 @@ from podlife.client.options import METADATA_ONLY
 from podlife.client.views import decode
 from podlife.clock import Clock
 from podlife.errors import NotFoundError
-from podlife.kubelet.absent_parts import NoVolumes
-from podlife.kubelet.core import Around, PodCore
-from podlife.kubelet.kuberuntime.backoff import crash_loop_backoff
+from podlife.kubelet.core import KubeletCore
+from podlife.kubelet.kuberuntime import crash_loop_backoff
+from podlife.kubelet.no_volumes import NoVolumes
 from podlife.kubelet.node_status import (
-    AgentIdentity,
     ClusterMembership,
     FixedMachine,
+    KubeletIdentity,
     MachineFacts,
     NodeReporter,
     NodeSettings,
 )
 from podlife.kubelet.pod import NodePod
-from podlife.kubelet.pod_events import EventSink
-from podlife.kubelet.pod_manager import KnownPods
+from podlife.kubelet.pod_events import EventRecorder
+from podlife.kubelet.pod_manager import PodManager
 from podlife.kubelet.runtimes.sim import SimRuntime, SimWorld
-from podlife.kubelet.status.api_client import ApiPodStatusClient
-from podlife.kubelet.status.manager import StatusManager
+from podlife.kubelet.status import ApiStatusClient, StatusManager
 
 from .fake_parts import (
+    HollowHooks,
+    HollowProbes,
     NoMirrors,
-    NoReferences,
-    SimHooks,
-    SimProbes,
+    NoObjects,
 )
 from .scenario import Scenario
 from .script import pulling_of, script_of
-
-__all__ = ["Shared", "SimNode"]
 
 log = logging.getLogger(__name__)
 
@@ -59,21 +56,21 @@ _SETTLE_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Shared:
-    """What all nodes of a fleet have in common. In the line `heartbeats` stands what nodes tell of themselves."""
+class SharedParts:
+    """What all hollow nodes share. `heartbeats` limits the requests about the nodes themselves."""
 
     client: Client
     clock: Clock
     heartbeats: Limiter
-    events: EventSink
+    events: EventRecorder
     scenario: Scenario
     membership: ClusterMembership
-    identity: AgentIdentity
+    identity: KubeletIdentity
     # Whether pods that are deleted tell first how they ended.
     tells_ends: bool = True
 
 
-class _WatchedPods(ApiPodStatusClient):
+class _WatchedPods(ApiStatusClient):
     """Reads pods as the watch has them."""
 
     def __init__(self, client: Client, pods: Mapping[str, NodePod]) -> None:
@@ -103,12 +100,14 @@ class _WatchedPods(ApiPodStatusClient):
         return {**known, "metadata": answer["metadata"], "status": status}
 
 
-class _Agent:
-    """One run of a node's agent."""
+class _HollowKubelet:
+    """One run of a node's kubelet."""
 
-    def __init__(self, shared: Shared, world: SimWorld, settings: NodeSettings, facts: MachineFacts) -> None:
+    def __init__(
+        self, shared: SharedParts, world: SimWorld, settings: NodeSettings, facts: MachineFacts
+    ) -> None:
         runtime = SimRuntime(world)
-        known = KnownPods()
+        pods = PodManager(self._could_run)
         self.pods = _WatchedPods(shared.client, {})
         self.reporter = NodeReporter(
             shared.client,
@@ -121,32 +120,33 @@ class _Agent:
             membership=shared.membership,
             identity=shared.identity,
         )
-        manager = StatusManager(
+        status = StatusManager(
             self.pods,
-            known,
+            pods,
             shared.clock,
             settle_seconds=_SETTLE_SECONDS,
             tells_ends=shared.tells_ends,
         )
-        self.core = PodCore(
-            Around(
-                runtime=runtime,
-                clock=shared.clock,
-                recorder=shared.events,
-                known=known,
-                manager=manager,
-                volumes=NoVolumes(),
-                references=NoReferences(),
-                hooks=SimHooks(),
-                probes=SimProbes(),
-                mirrors=NoMirrors(),
-                node=self.reporter.node,
-                host_ips=settings.addresses,
-                logs=None,
-                backoff=crash_loop_backoff(),
-            )
+        self.core = KubeletCore(
+            runtime,
+            pods,
+            status,
+            shared.events,
+            shared.clock,
+            volumes=NoVolumes(),
+            objects=NoObjects(),
+            hooks=HollowHooks(),
+            prober=HollowProbes(),
+            mirrors=NoMirrors(),
+            backoff=crash_loop_backoff(),
+            node=self.reporter.node,
+            host_ips=settings.addresses,
+            logs=None,
         )
-        self.core.loop.static_pods.complete()
+        self.core.sync_loop.static_pods.complete()
+
+    def _could_run(self, uid: str) -> bool:
+        return self.core.workers.could_have_running_containers(uid)
 
     async def run(self) -> None:
         await self.reporter.claim()
@@ -156,17 +156,17 @@ class _Agent:
 
     def put(self, pod: NodePod) -> None:
         self.pods.put(pod)
-        self.core.loop.api_pods.put(pod)
+        self.core.sync_loop.api_pods.put(pod)
 
     def remove(self, pod: NodePod) -> None:
         self.pods.remove(pod)
-        self.core.loop.api_pods.remove(pod)
+        self.core.sync_loop.api_pods.remove(pod)
 
 
-class SimNode:
-    """Constructing one starts nothing. What is put while its agent is silent the next agent finds."""
+class HollowNode:
+    """Constructing one starts nothing. What is put while its kubelet is silent the next kubelet finds."""
 
-    def __init__(self, shared: Shared, settings: NodeSettings, facts: MachineFacts) -> None:
+    def __init__(self, shared: SharedParts, settings: NodeSettings, facts: MachineFacts) -> None:
         self.settings = settings
         self.node: Object | None = None
         self._shared = shared
@@ -180,7 +180,7 @@ class SimNode:
             pulling=pulling_of(shared.scenario, settings.name),
             ips=settings.addresses,
         )
-        self._agent: _Agent | None = None
+        self._agent: _HollowKubelet | None = None
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -189,7 +189,7 @@ class SimNode:
 
     @property
     def is_ready(self) -> bool:
-        """Registered, with its agent at work."""
+        """Registered, with its kubelet at work."""
         return self._agent is not None and self._agent.reporter.registered.is_set()
 
     @property
@@ -200,19 +200,19 @@ class SimNode:
         return "" if self.node is None else str(self.node["metadata"]["uid"])
 
     def start(self, group: asyncio.TaskGroup) -> None:
-        """Put an agent to work, which goes on with what is there."""
+        """Put a kubelet to work, which goes on with what is there."""
         facts = replace(self._facts, boot_id=f"{self.name}-{self._boots}")
-        self._agent = _Agent(self._shared, self._world, self.settings, facts)
+        self._agent = _HollowKubelet(self._shared, self._world, self.settings, facts)
         if self.node is not None:
             self._agent.reporter.put(self.node)
         for pod in self._pods.values():
             self._agent.put(pod)
         if self._is_complete:
-            self._agent.core.loop.api_pods.complete()
+            self._agent.core.sync_loop.api_pods.complete()
         self._task = group.create_task(self._agent.run(), name=f"agent of node {self.name}")
 
     async def stop(self, *, is_machine: bool = False) -> None:
-        """Silence its agent; with the machine everything that runs on it ends as well."""
+        """Silence its kubelet; with the machine everything that runs on it ends as well."""
         task, self._task, self._agent = self._task, None, None
         if task is not None:
             await cancel_and_wait(task, seconds=_STOP_SECONDS)
@@ -220,7 +220,7 @@ class SimNode:
             self._boots += 1
             self._world.switch_off()
 
-    # What the fleet's watches bring
+    # From the shared watches
 
     def put_pod(self, pod: NodePod) -> None:
         self._pods[pod.uid] = pod
@@ -236,7 +236,7 @@ class SimNode:
         """All its pods were put."""
         self._is_complete = True
         if self._agent is not None:
-            self._agent.core.loop.api_pods.complete()
+            self._agent.core.sync_loop.api_pods.complete()
 
     def put_node(self, node: Object) -> None:
         self.node = node

@@ -1,11 +1,11 @@
-"""Thousands of simulated nodes in one process: one watch for the pods of all, one line to the server, and a scenario.
+"""Thousands of hollow nodes in one process: one watch for the pods of all, one rate limit, and a scenario.
 
-    fleet = Fleet(client, FleetSettings(nodes=1000), SystemClock(), scenario)
-    ... await fleet.run() ...
-    fleet.tally
+    nodes = HollowNodes(client, HollowSettings(nodes=1000), SystemClock(), scenario)
+    ... await nodes.run() ...
+    nodes.tally
 
-Each node is a whole agent of its own; what they share is what would cost each of them a connection. When it is
-cancelled nothing that is on the server is taken away: that is for whoever started it.
+Each node is a whole kubelet; they share what would cost each of them a connection. When `run` is cancelled nothing is
+removed from the server: that is left to the caller.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from podlife.client import NODES, PODS, Client, EventType, Limiter
 from podlife.clock import Clock
 from podlife.events import Recorder
 from podlife.kubelet.node_status import (
-    AgentIdentity,
     ClusterMembership,
+    KubeletIdentity,
     MachineFacts,
     NodeSettings,
     Thresholds,
@@ -30,20 +30,18 @@ from podlife.kubelet.node_status import (
 from podlife.kubelet.pod import NodePod
 
 from .fake_parts import NoEvents
-from .hollow_node import Shared, SimNode
-from .progress import Tally
-from .scenario import Outage, Scenario
-from .shared_watch import Feed
+from .hollow_node import HollowNode, SharedParts
+from .progress import HollowProgress
+from .scenario import NodeOutage, Scenario
+from .shared_watch import SharedWatch
 
-__all__ = ["FLEET_LABEL", "Fleet", "FleetSettings"]
-
-FLEET_LABEL = "sim.podlife.dev/fleet"
+HOLLOW_LABEL = "sim.podlife.dev/fleet"
 _GIB = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
-class FleetSettings:
-    """Nodes are named after the fleet: sim-0, sim-1 …"""
+class HollowSettings:
+    """Nodes are named after `name`: sim-0, sim-1 …"""
 
     nodes: int
     name: str = "sim"
@@ -55,38 +53,38 @@ class FleetSettings:
     tells_events: bool = False
     # Off, a pod that is deleted goes without telling first how it ended: one request less for each.
     tells_ends: bool = True
-    # Where the identity of its agents is kept; without it a new process is another fleet.
+    # Where the identity of its kubelets is kept; without it a new process is another set of nodes.
     data: Path | None = None
 
 
-class Fleet:
+class HollowNodes:
     """`nodes` by name; `tally` of what became of their pods."""
 
     def __init__(
-        self, client: Client, settings: FleetSettings, clock: Clock, scenario: Scenario | None = None
+        self, client: Client, settings: HollowSettings, clock: Clock, scenario: Scenario | None = None
     ) -> None:
-        self.tally = Tally()
+        self.tally = HollowProgress()
         self._settings = settings
         self._recorder = Recorder(client, "kubelet", clock=clock) if settings.tells_events else None
         self._scenario = scenario or Scenario()
         events = self._recorder or NoEvents()
         membership = ClusterMembership(client)
-        shared = Shared(
+        shared = SharedParts(
             client,
             clock,
             Limiter(),
             events,
             self._scenario,
             membership,
-            AgentIdentity(settings.data),
+            KubeletIdentity(settings.data),
             tells_ends=settings.tells_ends,
         )
         made = [_node(shared, settings, number) for number in range(settings.nodes)]
-        self.nodes: dict[str, SimNode] = {each.name: each for each in made}
+        self.nodes: dict[str, HollowNode] = {each.name: each for each in made}
         # A watch of a single node's pods is less than half of the work, for the server and for us.
         only = made[0].name if len(made) == 1 else ""
         selector = f"spec.nodeName={only}" if only else "spec.nodeName!="
-        self._pod_feed = Feed(
+        self._pod_feed = SharedWatch(
             client,
             PODS,
             self._take_pod,
@@ -94,12 +92,12 @@ class Fleet:
             wanted=lambda pod: _node_of(pod) in self.nodes,
             field_selector=selector,
         )
-        self._node_feed = Feed(
+        self._node_feed = SharedWatch(
             client,
             NODES,
             self._take_node,
             confirm=membership.check,
-            label_selector=f"{FLEET_LABEL}={settings.name}",
+            label_selector=f"{HOLLOW_LABEL}={settings.name}",
         )
 
     @property
@@ -112,8 +110,8 @@ class Fleet:
         async with asyncio.TaskGroup() as group:
             if self._recorder is not None:
                 group.create_task(self._recorder.run(), name="events")
-            group.create_task(self._pod_feed.run(), name="pods of the fleet")
-            group.create_task(self._node_feed.run(), name="nodes of the fleet")
+            group.create_task(self._pod_feed.run(), name="pods of hollow nodes")
+            group.create_task(self._node_feed.run(), name="hollow nodes")
             group.create_task(self._complete(), name="first list of pods")
             for node in self.nodes.values():
                 node.start(group)
@@ -125,7 +123,7 @@ class Fleet:
         for node in self.nodes.values():
             node.complete()
 
-    async def _disturb(self, node: SimNode, group: asyncio.TaskGroup) -> None:
+    async def _disturb(self, node: HollowNode, group: asyncio.TaskGroup) -> None:
         began = asyncio.get_running_loop().time()
         for outage in self._scenario.outages(node.name):
             await _until(began + outage.begin)
@@ -136,7 +134,7 @@ class Fleet:
             self.tally.away -= 1
             node.start(group)
 
-    async def _be_away(self, node: SimNode, outage: Outage) -> None:
+    async def _be_away(self, node: HollowNode, outage: NodeOutage) -> None:
         self.tally.away += 1
         self.tally.outages += 1
         await node.stop(is_machine=outage.is_machine)
@@ -163,7 +161,7 @@ class Fleet:
             node.put_node(obj)
 
 
-def _node(shared: Shared, settings: FleetSettings, number: int) -> SimNode:
+def _node(shared: SharedParts, settings: HollowSettings, number: int) -> HollowNode:
     # Each has an address of its own, from a range that is nobody's.
     address = f"100.{64 + (number >> 16)}.{(number >> 8) & 255}.{number & 255}"
     facts = MachineFacts(
@@ -177,14 +175,14 @@ def _node(shared: Shared, settings: FleetSettings, number: int) -> SimNode:
     node = NodeSettings(
         f"{settings.name}-{number}",
         addresses=(address,),
-        labels={**settings.labels, FLEET_LABEL: settings.name},
+        labels={**settings.labels, HOLLOW_LABEL: settings.name},
         taints=settings.taints,
         max_pods=settings.max_pods,
         thresholds=Thresholds(None, None, None, None),
         watches=False,
         register_again=True,
     )
-    return SimNode(shared, node, facts)
+    return HollowNode(shared, node, facts)
 
 
 def _node_of(pod: Object) -> str:

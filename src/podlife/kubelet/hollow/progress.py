@@ -1,4 +1,4 @@
-"""What has become of the pods of a fleet so far: how many are in which phase, and how long they took to run."""
+"""Counts what became of the pods of hollow nodes: how many are in each phase, and how long they took to run."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["Tally", "percentile"]
-
 
 def percentile(values: array[float], part: float) -> float:
     """The value that this part of all does not exceed; 0 where there is none."""
@@ -16,7 +14,7 @@ def percentile(values: array[float], part: float) -> float:
     return ordered[min(len(ordered) - 1, int(len(ordered) * part))] if ordered else 0.0
 
 
-class Tally:
+class HollowProgress:
     """Times are the event loop's. A pod's way to Running is counted once, from when it was asked for where that is
     known, and otherwise from when it was first seen."""
 

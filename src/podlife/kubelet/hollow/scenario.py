@@ -1,7 +1,7 @@
-"""What happens in a simulation, as a scenario says it: how pods behave, what images do, when nodes are away.
+"""A simulation's scenario: how pods behave, what images do, when nodes are away.
 
-Data alone, and what chance makes of it. Chance is the scenario's seed together with the name of whom it is about: the
-same scenario for the same names gives the same story, however many others there are and in whatever order they come.
+Data, and the random choices made from it. The seed of a choice is the scenario's seed with the name of its subject: the
+same scenario for the same names gives the same run, whatever other pods there are and in whatever order they come.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ from fnmatch import fnmatchcase
 from random import Random
 
 from podlife.api.selectors import EVERYTHING, LabelSelector
-
-__all__ = ["Conduct", "Crash", "ImageRule", "NodeRule", "Outage", "PodRule", "Scenario", "Stop", "Wait"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +78,9 @@ class ImageRule:
 
 
 @dataclass(frozen=True, slots=True)
-class Outage:
+class NodeOutage:
     """A node is away from one moment to another, in seconds of the simulation; None is for good. A machine that is
-    off has lost what ran on it; otherwise only its agent is silent."""
+    off has lost what ran on it; otherwise only its kubelet is silent."""
 
     begin: float
     end: float | None
@@ -117,7 +115,7 @@ class Scenario:
     def image(self, name: str) -> ImageRule | None:
         return next((rule for rule in self.images if fnmatchcase(name, rule.name)), None)
 
-    def outages(self, node: str) -> Iterator[Outage]:
+    def outages(self, node: str) -> Iterator[NodeOutage]:
         """When this node is away, one after the other; without end where it goes away again and again."""
         for number, rule in enumerate(self.nodes):
             chance = self.chance("node", number, node)
@@ -127,17 +125,17 @@ class Scenario:
                 return
 
 
-def _outages(rule: NodeRule, chance: Random) -> Iterator[Outage]:
+def _outages(rule: NodeRule, chance: Random) -> Iterator[NodeOutage]:
     if rule.at is not None:
         begin = rule.at.drawn(chance)
         lasts = None if rule.lasts is None else rule.lasts.drawn(chance)
-        yield Outage(begin, None if lasts is None else begin + lasts, rule.is_machine)
+        yield NodeOutage(begin, None if lasts is None else begin + lasts, rule.is_machine)
         return
     now = 0.0
     while rule.every_seconds:
         begin = now + chance.expovariate(1.0 / rule.every_seconds)
         if rule.lasts is None:
-            yield Outage(begin, None, rule.is_machine)
+            yield NodeOutage(begin, None, rule.is_machine)
             return
         now = begin + rule.lasts.drawn(chance)
-        yield Outage(begin, now, rule.is_machine)
+        yield NodeOutage(begin, now, rule.is_machine)

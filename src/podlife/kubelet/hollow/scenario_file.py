@@ -36,13 +36,11 @@ from .scenario import (
 )
 from .yaml_fields import (
     Field,
-    Mistake,
-    Node,
-    Reader,
+    ScenarioMistake,
+    YamlNode,
+    YamlReader,
     compose,
 )
-
-__all__ = ["ANNOTATIONS", "annotated", "load_scenario", "parse_scenario", "scenario_mistakes"]
 
 ANNOTATIONS = "sim.podlife.dev/"
 _MOST_BYTES = 1 << 20
@@ -79,9 +77,9 @@ def parse_scenario(text: str) -> Scenario:
     return scenario
 
 
-def scenario_mistakes(text: str) -> tuple[Scenario, list[Mistake]]:
+def scenario_mistakes(text: str) -> tuple[Scenario, list[ScenarioMistake]]:
     """What could be read, and everything that could not; raises ConfigError for what is no YAML."""
-    reader = Reader()
+    reader = YamlReader()
     node = compose(text)
     if node is None:
         return Scenario(), []
@@ -94,7 +92,7 @@ def annotated(conduct: Conduct, annotations: Mapping[str, str], container: str) 
     own = {key: text for key, text in annotations.items() if key.startswith(ANNOTATIONS)}
     if not own:
         return conduct
-    reader = Reader()
+    reader = YamlReader()
     values: dict[str, Any] = {}
     for key, text in own.items():
         word = key.removeprefix(ANNOTATIONS)
@@ -115,7 +113,7 @@ def annotated(conduct: Conduct, annotations: Mapping[str, str], container: str) 
     return conduct if named and container not in named else replace(conduct, **_python(values))
 
 
-def _told(mistakes: list[Mistake]) -> str:
+def _told(mistakes: list[ScenarioMistake]) -> str:
     more = f"; and {len(mistakes) - _MOST_TOLD} more" if len(mistakes) > _MOST_TOLD else ""
     return "; ".join(map(str, mistakes[:_MOST_TOLD])) + more
 
@@ -127,27 +125,27 @@ def _python(values: Mapping[str, Any]) -> dict[str, Any]:
 # What stands at each key
 
 
-def _text(reader: Reader, node: Node, path: str) -> str | None:
+def _text(reader: YamlReader, node: YamlNode, path: str) -> str | None:
     return reader.text(node, path)
 
 
-def _texts(reader: Reader, node: Node, path: str) -> tuple[str, ...] | None:
+def _texts(reader: YamlReader, node: YamlNode, path: str) -> tuple[str, ...] | None:
     return reader.texts(node, path)
 
 
-def _share(reader: Reader, node: Node, path: str) -> float | None:
+def _share(reader: YamlReader, node: YamlNode, path: str) -> float | None:
     return reader.share(node, path)
 
 
-def _seconds(reader: Reader, node: Node, path: str) -> float | None:
+def _seconds(reader: YamlReader, node: YamlNode, path: str) -> float | None:
     return reader.seconds(node, path)
 
 
-def _truth(reader: Reader, node: Node, path: str) -> bool | None:
+def _truth(reader: YamlReader, node: YamlNode, path: str) -> bool | None:
     return reader.truth(node, path)
 
 
-def _positive(reader: Reader, node: Node, path: str) -> float | None:
+def _positive(reader: YamlReader, node: YamlNode, path: str) -> float | None:
     seconds = reader.seconds(node, path)
     if seconds is not None and seconds <= 0:
         reader.note(node, f"{path} must be longer than nothing")
@@ -155,23 +153,23 @@ def _positive(reader: Reader, node: Node, path: str) -> float | None:
     return seconds
 
 
-def _times(reader: Reader, node: Node, path: str) -> int | None:
+def _times(reader: YamlReader, node: YamlNode, path: str) -> int | None:
     return reader.whole_number(node, path, 0)
 
 
-def _failure(reader: Reader, node: Node, path: str) -> int | None:
+def _failure(reader: YamlReader, node: YamlNode, path: str) -> int | None:
     return reader.whole_number(node, path, 1, 255)
 
 
-def _code(reader: Reader, node: Node, path: str) -> int | None:
+def _code(reader: YamlReader, node: YamlNode, path: str) -> int | None:
     return reader.whole_number(node, path, 0, 255)
 
 
-def _seed(reader: Reader, node: Node, path: str) -> int | None:
+def _seed(reader: YamlReader, node: YamlNode, path: str) -> int | None:
     return reader.whole_number(node, path, 0)
 
 
-def _labels(reader: Reader, node: Node, path: str) -> LabelSelector | None:
+def _labels(reader: YamlReader, node: YamlNode, path: str) -> LabelSelector | None:
     text = reader.text(node, path)
     try:
         return None if text is None else parse_label_selector(text)
@@ -187,7 +185,7 @@ def _wait_of(values: Mapping[str, Any]) -> Wait:
     return Wait(values.get("after", 0.0), values.get("jitter", 0.0))
 
 
-def _wait(reader: Reader, node: Node, path: str) -> Wait | None:
+def _wait(reader: YamlReader, node: YamlNode, path: str) -> Wait | None:
     """`2s`, or `{after: 2s, jitter: 1s}`."""
     if node.id != "scalar":
         return _wait_of(reader.fields(node, path, _WAIT))
@@ -195,7 +193,7 @@ def _wait(reader: Reader, node: Node, path: str) -> Wait | None:
     return None if seconds is None else Wait(seconds)
 
 
-def _crash(reader: Reader, node: Node, path: str) -> Crash | None:
+def _crash(reader: YamlReader, node: YamlNode, path: str) -> Crash | None:
     if node.id == "scalar":
         after = _wait(reader, node, path)
         return None if after is None else Crash(after)
@@ -206,7 +204,7 @@ def _crash(reader: Reader, node: Node, path: str) -> Crash | None:
     return Crash(_wait_of(values), code, values.get("times"), is_out_of_memory)
 
 
-def _stop(reader: Reader, node: Node, path: str) -> Stop | None:
+def _stop(reader: YamlReader, node: YamlNode, path: str) -> Stop | None:
     if node.id == "scalar" and node.value == "never":
         return Stop(after=None)
     if node.id == "scalar":
@@ -234,8 +232,8 @@ _SELECTION: dict[str, Field] = {
 }
 
 
-def _pods(reader: Reader, node: Node, path: str) -> tuple[PodRule, ...]:
-    def rule(each: Node, where: str) -> PodRule:
+def _pods(reader: YamlReader, node: YamlNode, path: str) -> tuple[PodRule, ...]:
+    def rule(each: YamlNode, where: str) -> PodRule:
         values = reader.fields(each, where, {**_SELECTION, **_CONDUCT})
         selection = {key: values.pop(key) for key in _SELECTION if key in values}
         return PodRule(**selection, conduct=Conduct(**_python(values)))
@@ -243,15 +241,15 @@ def _pods(reader: Reader, node: Node, path: str) -> tuple[PodRule, ...]:
     return tuple(reader.items(node, path, rule))
 
 
-def _images(reader: Reader, node: Node, path: str) -> tuple[ImageRule, ...]:
-    def rule(each: Node, where: str) -> ImageRule | None:
+def _images(reader: YamlReader, node: YamlNode, path: str) -> tuple[ImageRule, ...]:
+    def rule(each: YamlNode, where: str) -> ImageRule | None:
         values = reader.fields(each, where, {"name": _text, "pull": _wait, "error": _text}, ("name",))
         return ImageRule(**values) if "name" in values else None
 
     return tuple(reader.items(node, path, rule))
 
 
-def _what(reader: Reader, node: Node, path: str) -> str | None:
+def _what(reader: YamlReader, node: YamlNode, path: str) -> str | None:
     if node.id != "scalar" or node.value not in ("agent", "machine"):
         reader.note(node, f"{path} must be agent (silent) or machine (off)")
         return None
@@ -268,8 +266,8 @@ _NODE: dict[str, Field] = {
 }
 
 
-def _nodes(reader: Reader, node: Node, path: str) -> tuple[NodeRule, ...]:
-    def rule(each: Node, where: str) -> NodeRule | None:
+def _nodes(reader: YamlReader, node: YamlNode, path: str) -> tuple[NodeRule, ...]:
+    def rule(each: YamlNode, where: str) -> NodeRule | None:
         before = len(reader.mistakes)
         values = reader.fields(each, where, _NODE)
         if len(reader.mistakes) == before and ("at" in values) == ("every" in values):

@@ -1,4 +1,4 @@
-"""From a scenario, and from what pods say of themselves, to what each simulated container does."""
+"""Turns a scenario, and the annotations of pods, into what each simulated container does."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from podlife.kubelet.runtimes.sim import Behaviour, Pulling, Script
 
 from .scenario import Conduct, PodRule, Scenario
 from .scenario_file import ANNOTATIONS, annotated
-
-__all__ = ["pulling_of", "script_of"]
 
 _AS_EVER = Conduct()
 _ORDINARY = Behaviour()

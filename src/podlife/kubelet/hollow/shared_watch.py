@@ -1,8 +1,8 @@
-"""One watch for many: follows a resource for as long as the fleet lives, and tells of every object that comes or goes.
+"""One watch of a resource for all hollow nodes: reports every object that is added, changed or deleted.
 
-After an interruption it goes on where it was; where the server no longer knows that place it lists again, and what is
-gone by then is reported as deleted, once it is confirmed that the server is still the same cluster's. It never gives
-up, and says when the first list was whole.
+After an interruption it resumes; where its resourceVersion has expired it lists again, and reports what is gone as
+deleted once the server is confirmed to be the same cluster's. It never gives up, and says when the first list is
+complete.
 """
 
 from __future__ import annotations
@@ -18,14 +18,12 @@ from podlife.api.codec import Object
 from podlife.client import Bookmark, Client, EventType, Ref, WatchOptions
 from podlife.errors import ExpiredError, ForbiddenError, PodlifeError, UnauthorizedError
 
-__all__ = ["Feed"]
-
 log = logging.getLogger(__name__)
 
 _FIRST_DELAY_SECONDS, _MOST_DELAY_SECONDS = 0.5, 30.0
 
 
-class Feed:
+class SharedWatch:
     """`changed` is told of an object with its kind of change, without the record of who manages its fields, which is
     half of it. Of objects that are not `wanted` nothing is kept and nothing told. `confirm` raises `PodlifeError` if
     the server must not be believed."""
@@ -65,7 +63,7 @@ class Feed:
             except ExpiredError:
                 delay = _FIRST_DELAY_SECONDS
             except PodlifeError as error:
-                log.warning("%s cannot be followed, which is tried again: %s", self._ref, error)
+                log.warning("watch of %s failed, retrying: %s", self._ref, error)
                 delay = min(delay * 2, _MOST_DELAY_SECONDS)
             await asyncio.sleep(delay * random.uniform(0.5, 1.0))  # noqa: S311 - spreads load, guards nothing
 

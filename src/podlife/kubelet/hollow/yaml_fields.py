@@ -1,7 +1,7 @@
-"""Values out of YAML that know the line they stand on, so that a mistake is told with its place.
+"""YAML values that know their line, so that an error names its location.
 
-Whatever is wrong is remembered and the rest is read on: one look at a file tells of all its mistakes. What the values
-mean is for the caller.
+Errors are collected and reading goes on: one pass reports all mistakes of a file. What the values mean is left to the
+caller.
 """
 
 from __future__ import annotations
@@ -15,12 +15,10 @@ from typing import Any, Protocol, TypeVar
 
 from podlife.errors import ConfigError
 
-__all__ = ["Field", "Mistake", "Node", "Reader", "compose"]
-
 T = TypeVar("T")
 
 
-class Node(Protocol):
+class YamlNode(Protocol):
     """A node of the YAML: `id` is scalar, sequence or mapping, and says what its value is."""
 
     id: str
@@ -28,7 +26,7 @@ class Node(Protocol):
     start_mark: Any
 
 
-Field = Callable[["Reader", Node, str], Any]
+Field = Callable[["YamlReader", YamlNode, str], Any]
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 _PART = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ms|s|m|h|d)")
@@ -38,7 +36,7 @@ _MOST_SECONDS = 10 * 365 * 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
-class Mistake:
+class ScenarioMistake:
     line: int
     text: str
 
@@ -46,7 +44,7 @@ class Mistake:
         return f"line {self.line}: {self.text}"
 
 
-def compose(text: str) -> Node | None:
+def compose(text: str) -> YamlNode | None:
     """The one document in the text, None where there is nothing; raises ConfigError with its line."""
     import yaml
 
@@ -58,21 +56,21 @@ def compose(text: str) -> Node | None:
         raise ConfigError(f"{line}this is no YAML: {error.problem}") from None
     except (yaml.YAMLError, RecursionError) as error:
         raise ConfigError(f"this is no YAML: {' '.join(str(error).split()) or 'it is too deep'}") from None
-    found: Node | None = node
+    found: YamlNode | None = node
     return found
 
 
-class Reader:
+class YamlReader:
     """Each method gives a value, or None after it has noted what is wrong. `path` is how the value is called."""
 
     def __init__(self) -> None:
-        self.mistakes: list[Mistake] = []
+        self.mistakes: list[ScenarioMistake] = []
 
-    def note(self, node: Node, text: str) -> None:
-        self.mistakes.append(Mistake(node.start_mark.line + 1, text))
+    def note(self, node: YamlNode, text: str) -> None:
+        self.mistakes.append(ScenarioMistake(node.start_mark.line + 1, text))
 
     def fields(
-        self, node: Node, path: str, known: Mapping[str, Field], required: Collection[str] = ()
+        self, node: YamlNode, path: str, known: Mapping[str, Field], required: Collection[str] = ()
     ) -> dict[str, Any]:
         """The values of a mapping by their keys; without those that are wrong."""
         values: dict[str, Any] = {}
@@ -97,7 +95,7 @@ class Reader:
                 self.note(node, f"{path or 'this'} needs {key}")
         return values
 
-    def items(self, node: Node, path: str, read: Callable[[Node, str], T | None]) -> list[T]:
+    def items(self, node: YamlNode, path: str, read: Callable[[YamlNode, str], T | None]) -> list[T]:
         """What `read` makes of each item of a list."""
         if node.id != "sequence":
             self.note(node, f"{path} must be a list")
@@ -105,19 +103,19 @@ class Reader:
         found = [read(each, f"{path}[{number}]") for number, each in enumerate(node.value)]
         return [each for each in found if each is not None]
 
-    def text(self, node: Node, path: str) -> str | None:
+    def text(self, node: YamlNode, path: str) -> str | None:
         if node.id != "scalar":
             self.note(node, f"{path} must be a text")
             return None
         return str(node.value)
 
-    def texts(self, node: Node, path: str) -> tuple[str, ...] | None:
+    def texts(self, node: YamlNode, path: str) -> tuple[str, ...] | None:
         """Several, or one without the brackets."""
         if node.id == "scalar":
             return (str(node.value),)
         return tuple(self.items(node, path, self.text))
 
-    def whole_number(self, node: Node, path: str, least: int, most: int | None = None) -> int | None:
+    def whole_number(self, node: YamlNode, path: str, least: int, most: int | None = None) -> int | None:
         text = node.value if node.id == "scalar" else ""
         digits = text.removeprefix("-")
         # More digits than this are beyond every bound, and slow to read.
@@ -128,7 +126,7 @@ class Reader:
             return None
         return number
 
-    def share(self, node: Node, path: str) -> float | None:
+    def share(self, node: YamlNode, path: str) -> float | None:
         """A part of all: 0.25 or 25%."""
         text = node.value.strip() if node.id == "scalar" else ""
         digits = text.removesuffix("%")
@@ -138,13 +136,13 @@ class Reader:
             return None
         return number
 
-    def truth(self, node: Node, path: str) -> bool | None:
+    def truth(self, node: YamlNode, path: str) -> bool | None:
         if node.id != "scalar" or node.value.lower() not in ("true", "false"):
             self.note(node, f"{path} must be true or false")
             return None
         return bool(node.value.lower() == "true")
 
-    def seconds(self, node: Node, path: str) -> float | None:
+    def seconds(self, node: YamlNode, path: str) -> float | None:
         """A length of time: 40s, 1m30s, 500ms, or a number of seconds."""
         text = node.value.strip() if node.id == "scalar" else ""
         if _NUMBER.fullmatch(text):

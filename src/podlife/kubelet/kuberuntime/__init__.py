@@ -1,0 +1,31 @@
+"""Everything that is done to sandboxes and containers through the runtime, and the decisions behind it.
+
+`compute_pod_actions` decides what a sync has to do and `KubeRuntimeManager` does it; grace periods, restart backoff,
+termination order and the labels from which a restarted kubelet learns are pure modules beside it. `ContainerGC` removes
+what pods leave behind. `handler_runner` runs lifecycle hooks; it is imported by itself, since it brings an HTTP client.
+"""
+
+from __future__ import annotations
+
+from podlife.kubelet.kuberuntime.backoff import Backoff, crash_loop_backoff
+from podlife.kubelet.kuberuntime.container_config import ContainerConfigs
+from podlife.kubelet.kuberuntime.container_gc import ContainerGC
+from podlife.kubelet.kuberuntime.kill_container import PodKillError
+from podlife.kubelet.kuberuntime.log_directory import LogDirectory
+from podlife.kubelet.kuberuntime.manager import KubeRuntimeManager, SandboxError
+from podlife.kubelet.kuberuntime.reason_cache import ReasonCache, StartFailure
+from podlife.kubelet.kuberuntime.start_container import ContainerStartError
+
+__all__ = [
+    "Backoff",
+    "ContainerConfigs",
+    "ContainerGC",
+    "ContainerStartError",
+    "KubeRuntimeManager",
+    "LogDirectory",
+    "PodKillError",
+    "ReasonCache",
+    "SandboxError",
+    "StartFailure",
+    "crash_loop_backoff",
+]

@@ -1,7 +1,7 @@
-"""How long a container that keeps ending has to wait (RB-01 to RB-09): arithmetic over times that are handed in.
+"""Restart backoff of containers that keep ending (RB-01 to RB-09): arithmetic over times that are parameters.
 
-The first restart is immediate and stores a wait, each further one doubles it; whoever was well for ten minutes begins
-anew. Kept in memory only: an agent that starts again has forgotten all waits.
+The first restart is immediate and stores a wait, each further one doubles it; ten minutes without a failure reset it.
+It is kept in memory only: a restarted kubelet begins again.
 """
 
 from __future__ import annotations
@@ -19,19 +19,6 @@ from podlife.kubelet.constants import (
     CRASH_LOOP_RESET_SECONDS,
 )
 from podlife.kubelet.pod_fields import Container, Pod, long_name
-
-__all__ = [
-    "BACK_OFF",
-    "CRASH_LOOP_BACK_OFF",
-    "Backoff",
-    "CrashLoop",
-    "backoff_key",
-    "crash_loop",
-    "crash_loop_backoff",
-    "crash_loop_event",
-    "crash_loop_message",
-    "restart_count",
-]
 
 # The reason of the event, and that of a waiting container.
 BACK_OFF = "BackOff"

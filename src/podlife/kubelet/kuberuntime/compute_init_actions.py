@@ -1,7 +1,7 @@
-"""What is to be done about a pod's init containers and sidecars (RS-13).
+"""What a sync does about a pod's init containers and sidecars (RS-13). Pure.
 
-They run in order, one after the other; a sidecar has done its part once it has started, and is kept running. Looked at
-from the last one: the last that is known says how far the pod has come, and those before it count only as sidecars.
+They run in order; a sidecar is done once it has started, and is kept running. Read from the last one: the last that is
+known says how far the pod has come, and those before it count only as sidecars.
 """
 
 from __future__ import annotations
@@ -18,11 +18,9 @@ from podlife.kubelet.pod_fields import (
     init_containers_of,
     is_sidecar,
 )
-from podlife.kubelet.prober_state import ProbeResult, ProbeType
+from podlife.kubelet.prober.state import ProbeLookup, ProbeResult, ProbeType
 from podlife.kubelet.restart_policy import restarts_on_failure, should_start
 from podlife.kubelet.runtime import ContainerState, ContainerStatus
-
-__all__ = ["InitPlan", "ToKill", "plan_init"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +50,12 @@ class _Step:
 
 
 _NOTHING = _Step()
-Verdicts = Callable[[ProbeType, str], ProbeResult | None]
 HasChanged = Callable[[Container, ContainerStatus], bool]
 
 
-def plan_init(pod: Pod, observed: ObservedPod, verdicts: Verdicts, has_changed: HasChanged) -> InitPlan:
+def compute_init_actions(
+    pod: Pod, observed: ObservedPod, results: ProbeLookup, has_changed: HasChanged
+) -> InitPlan:
     init = init_containers_of(pod)
     if not init:
         return InitPlan(True)
@@ -72,7 +71,7 @@ def plan_init(pod: Pod, observed: ObservedPod, verdicts: Verdicts, has_changed: 
             continue
         if is_past and not is_sidecar(container):
             continue
-        step = _step(pod, container, known, verdicts, has_changed)
+        step = _step(pod, container, known, results, has_changed)
         if step.ends_pod:
             return InitPlan(False, kill_pod=True, kill=tuple(kill))
         if step.is_done and place == len(init) - 1:
@@ -101,7 +100,7 @@ def _has_regular(pod: Pod, observed: ObservedPod) -> bool:
 
 
 def _step(
-    pod: Pod, container: Container, known: ContainerStatus, verdicts: Verdicts, has_changed: HasChanged
+    pod: Pod, container: Container, known: ContainerStatus, results: ProbeLookup, has_changed: HasChanged
 ) -> _Step:
     match known.state:
         case ContainerState.CREATED:
@@ -109,7 +108,7 @@ def _step(
         case ContainerState.RUNNING:
             if not is_sidecar(container):
                 return _NOTHING
-            return _running_sidecar(container, known, verdicts, has_changed)
+            return _running_sidecar(container, known, results, has_changed)
         case ContainerState.EXITED:
             return _exited(pod, container, known)
         case _:
@@ -128,20 +127,20 @@ def _exited(pod: Pod, container: Container, known: ContainerStatus) -> _Step:
 
 
 def _running_sidecar(
-    container: Container, known: ContainerStatus, verdicts: Verdicts, has_changed: HasChanged
+    container: Container, known: ContainerStatus, results: ProbeLookup, has_changed: HasChanged
 ) -> _Step:
     name = container["name"]
     if container.get("startupProbe"):
-        verdict = verdicts(ProbeType.STARTUP, known.id)
-        if verdict is ProbeResult.FAILURE:
+        result = results(ProbeType.STARTUP, known.id)
+        if result is ProbeResult.FAILURE:
             message = f"Init container {name} failed startup probe"
             return _Step(starts=True, kill=ToKill(known.id, name, message, KillReason.STARTUP_PROBE))
-        if verdict is not ProbeResult.SUCCESS:
+        if result is not ProbeResult.SUCCESS:
             return _NOTHING
     if has_changed(container, known):
         message = f"Init container {name} definition changed"
         return _Step(starts=True, is_done=True, kill=ToKill(known.id, name, message))
-    if container.get("livenessProbe") and verdicts(ProbeType.LIVENESS, known.id) is ProbeResult.FAILURE:
+    if container.get("livenessProbe") and results(ProbeType.LIVENESS, known.id) is ProbeResult.FAILURE:
         message = f"Init container {name} failed liveness probe"
         kill = ToKill(known.id, name, message, KillReason.LIVENESS_PROBE)
         return _Step(starts=True, is_done=True, kill=kill)

@@ -1,19 +1,18 @@
-"""What is to be done so that a pod runs as it should (RS-04 to RS-13): the whole decision of a sync, and nothing done.
+"""What a sync has to do so that a pod runs as it should (RS-04 to RS-13). Pure.
 
-Left to others: doing it, in this order: kill the pod or single containers, make a sandbox, start init containers, start
-the others; and waiting where `backoff` says so.
+`KubeRuntimeManager` does it in this order: kill the pod or single containers, create a sandbox, start init containers,
+start the others, waiting where `backoff` says so.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from podlife.kubelet.kuberuntime.compute_init_actions import InitPlan, ToKill, plan_init
+from podlife.kubelet.kuberuntime.compute_init_actions import InitPlan, ToKill, compute_init_actions
 from podlife.kubelet.kuberuntime.grace_period import KillReason
-from podlife.kubelet.kuberuntime.sandbox_changed import sandbox_need
+from podlife.kubelet.kuberuntime.sandbox_changed import sandbox_changed
 from podlife.kubelet.observed_pod import ObservedPod
 from podlife.kubelet.pod_fields import (
     Container,
@@ -21,13 +20,10 @@ from podlife.kubelet.pod_fields import (
     containers_of,
     init_containers_of,
 )
-from podlife.kubelet.prober_state import ProbeResult, ProbeType
+from podlife.kubelet.prober.state import ProbeLookup, ProbeResult, ProbeType
 from podlife.kubelet.restart_policy import matching_action, restarts_on_failure, should_start
 from podlife.kubelet.runtime import ContainerState, ContainerStatus
 
-__all__ = ["PodActions", "ToKill", "Verdicts", "actions_for", "spec_hash"]
-
-Verdicts = Callable[[ProbeType, str], ProbeResult | None]
 """What a probe says of the container with this ID; None when there is nothing yet."""
 
 _HASH = "io.kubernetes.container.hash"
@@ -68,10 +64,10 @@ def has_changed(container: Container, running: ContainerStatus) -> bool:
     return known is not None and known != spec_hash(container)
 
 
-def actions_for(
-    pod: Pod, observed: ObservedPod, verdicts: Verdicts, *, is_restarting_all: bool = False
+def compute_pod_actions(
+    pod: Pod, observed: ObservedPod, results: ProbeLookup, *, is_restarting_all: bool = False
 ) -> PodActions:
-    need = sandbox_need(pod, observed)
+    need = sandbox_changed(pod, observed)
     if is_restarting_all:
         reset = _to_reset(pod, observed)
         return PodActions(need.is_new, need.is_new, need.sandbox_id, need.attempt, reset=reset)
@@ -83,7 +79,7 @@ def actions_for(
         for each in pod["spec"].get("ephemeralContainers") or ()
         if each["name"] not in observed.newest
     )
-    plan = plan_init(pod, observed, verdicts, has_changed)
+    plan = compute_init_actions(pod, observed, results, has_changed)
     if plan.kill_pod or not plan.is_initialized:
         return PodActions(
             plan.kill_pod,
@@ -96,7 +92,7 @@ def actions_for(
     return _with_regular(
         pod,
         observed,
-        verdicts,
+        results,
         plan,
         PodActions(sandbox_id=need.sandbox_id, attempt=need.attempt, start_ephemeral=ephemeral),
     )
@@ -124,13 +120,13 @@ def _is_done(pod: Pod, container: Container, observed: ObservedPod) -> bool:
 
 
 def _with_regular(
-    pod: Pod, observed: ObservedPod, verdicts: Verdicts, plan: InitPlan, base: PodActions
+    pod: Pod, observed: ObservedPod, results: ProbeLookup, plan: InitPlan, base: PodActions
 ) -> PodActions:
     regular = _Regular()
     for container in containers_of(pod):
         newest = observed.newest.get(container["name"])
         if newest is not None and newest.state is ContainerState.RUNNING:
-            _look_at_running(pod, container, newest, verdicts, regular)
+            _look_at_running(pod, container, newest, results, regular)
         elif should_start(pod, container, newest):
             regular.start.append(container["name"])
             if newest is not None and newest.state is ContainerState.UNKNOWN:
@@ -150,16 +146,16 @@ def _with_regular(
 
 
 def _look_at_running(
-    pod: Pod, container: Container, running: ContainerStatus, verdicts: Verdicts, regular: _Regular
+    pod: Pod, container: Container, running: ContainerStatus, results: ProbeLookup, regular: _Regular
 ) -> None:
     name = container["name"]
     restarts, reason = restarts_on_failure(pod, container), KillReason.OTHER
     if has_changed(container, running):
         # Whatever the policy: what runs is not what is asked for (RS-11).
         message, restarts = f"Container {name} definition changed", True
-    elif verdicts(ProbeType.LIVENESS, running.id) is ProbeResult.FAILURE:
+    elif results(ProbeType.LIVENESS, running.id) is ProbeResult.FAILURE:
         message, reason = f"Container {name} failed liveness probe", KillReason.LIVENESS_PROBE
-    elif verdicts(ProbeType.STARTUP, running.id) is ProbeResult.FAILURE:
+    elif results(ProbeType.STARTUP, running.id) is ProbeResult.FAILURE:
         message, reason = f"Container {name} failed startup probe", KillReason.STARTUP_PROBE
     else:
         regular.kept += 1

@@ -1,7 +1,7 @@
-"""What the runtime is told about a container or a sandbox to make: environment, mounts, user, bounds, labels.
+"""The configuration of a sandbox or container for the runtime: environment, mounts, user, limits, labels.
 
-Raises `ContainerConfigError` for a container that cannot be made as its pod says. Left to others: what volumes hold,
-which config maps and secrets there are.
+Raises `ContainerConfigError` for a container that cannot be created as its pod says. The content of volumes, config
+maps and secrets is left to others.
 """
 
 from __future__ import annotations
@@ -14,13 +14,18 @@ from typing import Any
 from podlife.api.codec import Object
 from podlife.api.quantity import parse_nanos
 from podlife.errors import PodlifeError
-from podlife.kubelet.admission.sysctls import sysctls_of
-from podlife.kubelet.envvars.downward_api import ContainerConfigError, Surroundings
-from podlife.kubelet.envvars.environment import Sources, command_and_args, environment
-from podlife.kubelet.interfaces import References, VolumeError, Volumes
+from podlife.kubelet.admission import sysctls_of
+from podlife.kubelet.envvars import (
+    ContainerConfigError,
+    DownwardContext,
+    EnvironmentSources,
+    command_and_args,
+)
+from podlife.kubelet.envvars.environment import environment
+from podlife.kubelet.interfaces import ObjectCache, VolumeError, Volumes
 from podlife.kubelet.kuberuntime.compute_pod_actions import spec_hash
 from podlife.kubelet.kuberuntime.labels import annotations_of, labels_of
-from podlife.kubelet.kuberuntime.log_directory import LogFolders, log_path
+from podlife.kubelet.kuberuntime.log_directory import LogDirectory, log_path
 from podlife.kubelet.pod_fields import (
     Container,
     Pod,
@@ -29,32 +34,30 @@ from podlife.kubelet.pod_fields import (
 )
 from podlife.kubelet.runtime import ContainerConfig, Resources, SandboxConfig, User
 
-__all__ = ["ConfigMaker", "Instance"]
-
 
 @dataclass(frozen=True, slots=True)
-class Instance:
+class ContainerInstance:
     """What is known of a container that is to be made besides its pod: the how-manieth it is, and its image."""
 
     attempt: int
     image_ref: str
-    around: Surroundings
+    context: DownwardContext
 
 
-class ConfigMaker:
+class ContainerConfigs:
     """`default_uid` is whom containers run as that do not say: None where their image decides."""
 
     def __init__(
-        self, volumes: Volumes, references: References, logs: LogFolders, *, default_uid: int | None = None
+        self, volumes: Volumes, objects: ObjectCache, logs: LogDirectory, *, default_uid: int | None = None
     ) -> None:
         self._volumes = volumes
-        self._references = references
-        self._logs = logs
+        self._objects = objects
+        self.log_directory = logs
         self._default_uid = default_uid
 
     def sandbox(self, pod: Pod, attempt: int) -> SandboxConfig:
         metadata, spec = pod["metadata"], pod["spec"]
-        folder = self._logs.of(pod)
+        folder = self.log_directory.of(pod)
         return SandboxConfig(
             pod_uid=metadata["uid"],
             namespace=metadata.get("namespace") or "",
@@ -73,13 +76,13 @@ class ConfigMaker:
             annotations=dict(metadata.get("annotations") or {}),
         )
 
-    async def container(self, pod: Pod, container: Container, instance: Instance) -> ContainerConfig:
-        env = await self._environment(pod, container, instance.around)
+    async def container(self, pod: Pod, container: Container, instance: ContainerInstance) -> ContainerConfig:
+        env = await self._environment(pod, container, instance.context)
         command, args = command_and_args(container, env)
         security = _Security(pod, container, self._default_uid)
         try:
             mounts = self._volumes.mounts(pod, container)
-            hosts = self._volumes.hosts_file(pod, container, instance.around.pod_ips)
+            hosts = self._volumes.hosts_file(pod, container, instance.context.pod_ips)
         except VolumeError as error:
             raise ContainerConfigError(str(error)) from error
         return ContainerConfig(
@@ -104,20 +107,22 @@ class ConfigMaker:
             ),
         )
 
-    async def _environment(self, pod: Pod, container: Container, around: Surroundings) -> dict[str, str]:
+    async def _environment(self, pod: Pod, container: Container, context: DownwardContext) -> dict[str, str]:
         namespace = pod["metadata"].get("namespace") or ""
         config_maps: dict[str, Object | None] = {}
         secrets: dict[str, Object | None] = {}
         try:
             for kind, name in _referred(container):
                 if kind == "configMap":
-                    config_maps[name] = await self._references.config_map(namespace, name)
+                    config_maps[name] = await self._objects.config_map(namespace, name)
                 else:
-                    secrets[name] = await self._references.secret(namespace, name)
-            services = await self._references.service_environment(pod)
+                    secrets[name] = await self._objects.secret(namespace, name)
+            services = await self._objects.service_environment(pod)
         except PodlifeError as error:
             raise ContainerConfigError(str(error)) from error
-        return environment(pod, container, Sources(config_maps.get, secrets.get, services, around))
+        return environment(
+            pod, container, EnvironmentSources(config_maps.get, secrets.get, services, context)
+        )
 
 
 def _referred(container: Container) -> Iterator[tuple[str, str]]:

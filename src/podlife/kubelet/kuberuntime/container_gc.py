@@ -10,19 +10,15 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Iterable
-from dataclasses import dataclass
 
 from podlife.kubelet.constants import HOUSEKEEPING_SECONDS
 from podlife.kubelet.interfaces import Volumes
-from podlife.kubelet.kuberuntime.kill_container import Killer
-from podlife.kubelet.kuberuntime.log_directory import LogFolders
+from podlife.kubelet.kuberuntime.manager import KubeRuntimeManager
 from podlife.kubelet.observed_pod import ObservedPod
-from podlife.kubelet.pleg.pod_cache import PodCache
-from podlife.kubelet.pod_manager import KnownPods
-from podlife.kubelet.podworkers.interfaces import is_stopped
-from podlife.kubelet.runtime import ContainerState, Runtime
-from podlife.kubelet.status.generate import Statuses
-from podlife.kubelet.sync_loop import Workers
+from podlife.kubelet.pleg import PodCache
+from podlife.kubelet.pod_manager import PodManager
+from podlife.kubelet.podworkers import PodWorkers
+from podlife.kubelet.runtime import ContainerState
 
 log = logging.getLogger(__name__)
 
@@ -32,23 +28,21 @@ _COLLECT_SECONDS = 300.0
 _ENDED_KEPT = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Leftovers:
-    """Where pods leave something."""
-
-    known: KnownPods
-    workers: Workers
-    cache: PodCache
-    runtime: Runtime
-    volumes: Volumes
-    killer: Killer
-    statuses: Statuses
-    logs: LogFolders
-
-
 class ContainerGC:
-    def __init__(self, left: Leftovers) -> None:
-        self._left = left
+    def __init__(
+        self,
+        kuberuntime: KubeRuntimeManager,
+        pods: PodManager,
+        workers: PodWorkers,
+        cache: PodCache,
+        volumes: Volumes,
+    ) -> None:
+        self._kuberuntime = kuberuntime
+        self._runtime = kuberuntime.runtime
+        self._pods = pods
+        self._workers = workers
+        self._cache = cache
+        self._volumes = volumes
         self._uids: dict[str, None] = {}
         self._has_logs = False
         self._wakeup = asyncio.Event()
@@ -62,8 +56,9 @@ class ContainerGC:
 
     def add_all(self) -> None:
         """Every pod may have left something."""
+        self._kuberuntime.collect_backoffs()
         self._has_logs = True
-        self.add((*self._left.cache, *self._left.volumes.mounted()))
+        self.add((*self._cache, *self._volumes.mounted()))
 
     async def run(self) -> None:
         """Run until cancelled."""
@@ -81,22 +76,20 @@ class ContainerGC:
 
     def _is_unwanted(self, uid: str) -> bool:
         """Nothing of it is to be kept."""
-        return uid not in self._left.known and self._left.workers.should_content_be_removed(uid)
+        return uid not in self._pods and self._workers.should_content_be_removed(uid)
 
     async def _collect(self, uid: str) -> None:
-        left = self._left
-        observed = left.cache.last_seen(uid)
+        observed = self._cache.last_seen(uid)
         if not self._is_unwanted(uid):
             await self._collect_some(observed)
             return
-        if is_stopped(observed):
+        if observed.is_stopped:
             for sandbox in observed.sandboxes:
-                await left.runtime.remove_sandbox(sandbox.id)
+                await self._runtime.remove_sandbox(sandbox.id)
             for container in observed.containers:
-                await left.runtime.remove_container(container.id)
-            await left.volumes.unmount(uid)
-        left.killer.forget(uid)
-        left.statuses.forget(uid)
+                await self._runtime.remove_container(container.id)
+            await self._volumes.unmount(uid)
+        self._kuberuntime.forget(uid)
 
     async def _collect_some(self, observed: ObservedPod) -> None:
         """Of a pod that is still wanted. The newest sandbox is kept even if it is not ready and empty: its attempt is
@@ -109,18 +102,18 @@ class ContainerGC:
                 continue
             kept[name] = kept.get(name, 0) + 1
             if kept[name] > _ENDED_KEPT:
-                await self._left.runtime.remove_container(container.id)
+                await self._runtime.remove_container(container.id)
                 gone.add(container.id)
         used = {each.sandbox_id for each in observed.containers if each.id not in gone}
         for sandbox in observed.sandboxes[1:]:
             if not sandbox.is_ready and sandbox.id not in used:
-                await self._left.runtime.remove_sandbox(sandbox.id)
+                await self._runtime.remove_sandbox(sandbox.id)
 
     async def _remove_logs(self) -> None:
         has_logs, self._has_logs = self._has_logs, False
-        if not has_logs or not self._left.logs.is_kept:
+        if not has_logs or not self._kuberuntime.log_directory.is_kept:
             return
-        removing = asyncio.to_thread(self._left.logs.remove_if, self._is_unwanted)
+        removing = asyncio.to_thread(self._kuberuntime.log_directory.remove_if, self._is_unwanted)
         if not await self._tried("logs", removing):
             self._has_logs = True
             self._wakeup.set()

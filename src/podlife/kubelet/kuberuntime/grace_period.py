@@ -1,7 +1,7 @@
-"""How long a container gets to end, and what is told about it (KC-03 to KC-12, KC-17).
+"""How long a container has to end, and the events about it (KC-03 to KC-12, KC-17). Pure.
 
-One budget is used up in this order: preStop hook, then the turn in the order of the pod's containers, and the rest is
-the runtime's, but never less than two seconds of it. Left to others: running hooks, waiting, stopping.
+One budget is used up in this order: preStop hook, then waiting for other containers of the pod; the rest goes to the
+runtime, but never less than two seconds.
 """
 
 from __future__ import annotations
@@ -16,17 +16,6 @@ from podlife.kubelet.pod_fields import (
     containers_of,
     init_containers_of,
 )
-
-__all__ = [
-    "FAILED_POST_START_HOOK",
-    "FAILED_PRE_STOP_HOOK",
-    "KILLING",
-    "KillReason",
-    "StopBudget",
-    "container_to_stop",
-    "killing_message",
-    "stop_budget",
-]
 
 # Reasons of events, with what they say.
 KILLING = "Killing"

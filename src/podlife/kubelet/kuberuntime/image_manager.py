@@ -1,6 +1,6 @@
-"""Getting a container's image: by its pull policy, with a wait after each failure that doubles, and its events.
+"""Ensures that a container's image is present: by its pull policy, with backoff after failures, and with its events.
 
-A pull that failed is tried again by whoever asks after the wait; until then it says why it failed.
+A failed pull is tried again by the first caller after the backoff; until then callers get the reason of the failure.
 """
 
 from __future__ import annotations
@@ -11,12 +11,10 @@ from datetime import datetime
 
 from podlife.clock import Clock
 from podlife.kubelet.kuberuntime.backoff import Backoff
-from podlife.kubelet.pod_events import Telling
+from podlife.kubelet.kuberuntime.reason_cache import StartFailure
+from podlife.kubelet.pod_events import PodEvents
 from podlife.kubelet.pod_fields import Container, Pod
 from podlife.kubelet.runtime import ContainerRuntimeError, ImagePullError, Runtime, WithoutImages
-from podlife.kubelet.status.container_statuses import StartFailure
-
-__all__ = ["ImageError", "Images"]
 
 _INITIAL_SECONDS, _MOST_SECONDS = 10.0, 300.0
 
@@ -36,11 +34,11 @@ class ImageError(ContainerRuntimeError):
         self.failure = failure
 
 
-class Images:
-    def __init__(self, runtime: Runtime, clock: Clock, telling: Telling) -> None:
+class ImageManager:
+    def __init__(self, runtime: Runtime, clock: Clock, events: PodEvents) -> None:
         self._runtime = runtime
         self._clock = clock
-        self._telling = telling
+        self._events = events
         self._backoff = Backoff(initial_seconds=_INITIAL_SECONDS, max_seconds=_MOST_SECONDS)
         # Why the last pull failed, and when, by UID and image.
         self._last_failures: dict[str, tuple[str, datetime]] = {}
@@ -58,7 +56,7 @@ class Images:
                 message = (
                     f'Container image "{image}" already present on machine and can be accessed by the pod'
                 )
-                self._telling.container(pod, container, "Pulled", message)
+                self._events.container(pod, container, "Pulled", message)
                 return found
             if policy == "Never":
                 message = f'Container image "{image}" is not present with pull policy of Never'
@@ -95,9 +93,9 @@ class Images:
         key, now = f"{pod['metadata']['uid']}_{image}", self._clock.now()
         if (last := self._last_failures.get(key)) is not None and self._backoff.is_waiting(key, last[1], now):
             message = f'Back-off pulling image "{image}"'
-            self._telling.container(pod, container, "BackOff", message)
+            self._events.container(pod, container, "BackOff", message)
             raise ImageError(StartFailure("ImagePullBackOff", f"{message}: {last[0]}"))
-        self._telling.container(pod, container, "Pulling", f'Pulling image "{image}"')
+        self._events.container(pod, container, "Pulling", f'Pulling image "{image}"')
         loop = asyncio.get_running_loop()
         began = loop.time()
         try:
@@ -112,11 +110,11 @@ class Images:
         self._last_failures.pop(key, None)
         took = f"{int((loop.time() - began) * 1000)}ms"
         message = f'Successfully pulled image "{image}" in {took} ({took} including waiting).'
-        self._telling.container(pod, container, "Pulled", message)
+        self._events.container(pod, container, "Pulled", message)
         return found
 
     def _warn(self, pod: Pod, container: Container, reason: str, message: str) -> None:
-        self._telling.container(pod, container, reason, message, is_warning=True)
+        self._events.container(pod, container, reason, message, is_warning=True)
 
 
 def _default_policy(image: str) -> str:

@@ -1,8 +1,8 @@
-"""Ending containers and whole pods (KC-01 to KC-14): event, preStop hook, turn, stop, and the sandboxes last.
+"""Kills containers and whole pods (KC-01 to KC-14): event, preStop hook, turn, stop, and the sandboxes last.
 
-All containers of a pod are ended together; any failure makes the whole kill fail, after everything was tried (KC-13).
-A kill may be repeated, also with less time: what already ends then ends sooner, and no hook is run twice. A hook that
-takes longer than there is grace is ended; a kubelet lets it run on (KC-09).
+All containers of a pod are ended together; any failure fails the whole kill, after everything was tried (KC-13). A kill
+may be repeated, even with a shorter grace period: what is ending then ends sooner, and no hook runs twice. A hook that
+exceeds the grace period is cancelled; upstream lets it run on (KC-09).
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from podlife.kubelet.kuberuntime.grace_period import (
     stop_budget,
 )
 from podlife.kubelet.kuberuntime.labels import restore
-from podlife.kubelet.kuberuntime.termination_order import TerminationTurns
+from podlife.kubelet.kuberuntime.termination_order import TerminationOrder
 from podlife.kubelet.observed_pod import ObservedPod
-from podlife.kubelet.pod_events import Telling
+from podlife.kubelet.pod_events import PodEvents
 from podlife.kubelet.pod_fields import (
     Container,
     Pod,
@@ -39,8 +39,6 @@ from podlife.kubelet.runtime import (
     Runtime,
 )
 
-__all__ = ["Kill", "Killer", "PodKillError"]
-
 log = logging.getLogger(__name__)
 
 # What can have something that runs: of one that is unknown nobody can say that it has not.
@@ -52,7 +50,7 @@ class PodKillError(ContainerRuntimeError):
 
 
 @dataclass(frozen=True, slots=True)
-class Kill:
+class KillRequest:
     """Why a container is ended, and in what time if not in its own."""
 
     message: str = ""
@@ -61,11 +59,11 @@ class Kill:
     pod_ip: str = ""
 
 
-class Killer:
-    def __init__(self, runtime: Runtime, hooks: Hooks, telling: Telling) -> None:
+class ContainerKiller:
+    def __init__(self, runtime: Runtime, hooks: Hooks, events: PodEvents) -> None:
         self._runtime = runtime
         self._hooks = hooks
-        self._telling = telling
+        self._events = events
         # IDs of the containers whose preStop hook was begun, by UID of their pods.
         self._hooked: dict[str, set[str]] = {}
 
@@ -76,22 +74,26 @@ class Killer:
         alive = [each for each in observed.containers if each.state in _ALIVE]
         turns = None
         if pod is not None and any(is_sidecar(each) for each in init_containers_of(pod)):
-            turns = TerminationTurns(pod, [each.config.name for each in alive])
+            turns = TerminationOrder(pod, [each.config.name for each in alive])
         ips = next((each.ips for each in observed.sandboxes if each.ips), ())
-        kill = Kill(override_seconds=grace_seconds, pod_ip=ips[0] if ips else "")
+        kill = KillRequest(override_seconds=grace_seconds, pod_ip=ips[0] if ips else "")
         failures = await _all(*(self.kill_container(pod, each, kill, turns) for each in alive))
         failures += await _all(*(self._stop_sandbox(each.id) for each in observed.sandboxes))
         if failures:
             raise PodKillError("; ".join(str(each) for each in failures)) from failures[0]
 
     async def kill_container(
-        self, pod: Pod | None, known: ContainerStatus, kill: Kill, turns: TerminationTurns | None = None
+        self,
+        pod: Pod | None,
+        known: ContainerStatus,
+        kill: KillRequest,
+        turns: TerminationOrder | None = None,
     ) -> None:
         """Returns when nothing of it runs any more. One that the runtime does not know has ended (KC-12)."""
         name = known.config.name
         try:
             pod, container = _specs(pod, known)
-            self._telling.container(
+            self._events.container(
                 pod, container, KILLING, killing_message(name, kill.message), container_id=known.id
             )
             budget = stop_budget(pod, container, reason=kill.reason, override_seconds=kill.override_seconds)
@@ -100,7 +102,7 @@ class Killer:
                 budget = budget.without(await turns.wait(name, budget.seconds))
             await self._runtime.stop_container(known.id, grace_seconds=budget.runtime_seconds)
         except NotFoundInRuntimeError:
-            log.debug("container %s is gone already", name)
+            log.debug("container %s is already gone", name)
         finally:
             if turns is not None:
                 turns.ended(name)
@@ -123,18 +125,18 @@ class Killer:
             async with asyncio.timeout(budget.seconds):
                 await self._hooks.run(pod, container, container_id, handler, pod_ip=pod_ip)
         except TimeoutError:
-            log.warning("the preStop hook of container %s took all of its grace", container["name"])
+            log.warning("preStop hook of container %s exceeded the grace period", container["name"])
         except Exception as error:  # noqa: BLE001 - whatever is wrong with the hook, the container has to end
             why = str(error) if isinstance(error, HookError) else repr(error)
             log.warning("preStop hook of container %s failed: %s", container["name"], why)
-            self._telling.container(pod, container, *FAILED_PRE_STOP_HOOK, is_warning=True)
+            self._events.container(pod, container, *FAILED_PRE_STOP_HOOK, is_warning=True)
         return budget.without(loop.time() - began)
 
     async def _stop_sandbox(self, sandbox_id: str) -> None:
         try:
             await self._runtime.stop_sandbox(sandbox_id)
         except NotFoundInRuntimeError:
-            log.debug("sandbox %s is gone already", sandbox_id)
+            log.debug("sandbox %s is already gone", sandbox_id)
 
 
 def _specs(pod: Pod | None, known: ContainerStatus) -> tuple[Pod, Container]:

@@ -1,7 +1,6 @@
-"""What a container is labelled with in the runtime, so that an agent that knows nothing else can end it well (KC-02),
-and knows what it was started with.
+"""Labels and annotations of containers in the runtime: a restarted kubelet can end a container by them (KC-02).
 
-The keys are those that kubelets write, where there are such: tools that look into the runtime know them.
+The keys are those of upstream's kubelet, where it has one: tools that inspect the runtime know them.
 """
 
 from __future__ import annotations
@@ -12,8 +11,6 @@ from typing import Any
 
 from podlife.api.codec import Object
 from podlife.kubelet.pod_fields import Container, Pod
-
-__all__ = ["annotations_of", "labels_of", "resources_at_start", "restore"]
 
 _POD_NAME = "io.kubernetes.pod.name"
 _POD_NAMESPACE = "io.kubernetes.pod.namespace"

@@ -1,4 +1,4 @@
-"""The folders of logs of a node: `<logs>/<namespace>_<name>_<uid>/<container>/<attempt>.log`, in the CRI log format."""
+"""Pod logs on disk: `<logs>/<namespace>_<name>_<uid>/<container>/<attempt>.log`, in the CRI log format."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from pathlib import Path
 from podlife.kubelet.kuberuntime.termination_message import LOG_BYTES, LOG_LINES
 from podlife.kubelet.pod_fields import Pod
 
-__all__ = ["LogFolders", "log_path"]
-
 # Every line of the log begins with a time, a stream and a tag.
 _LINE_OVERHEAD_BYTES = 64
 
@@ -20,7 +18,7 @@ def log_path(container_name: str, attempt: int) -> str:
     return f"{container_name}/{attempt}.log"
 
 
-class LogFolders:
+class LogDirectory:
     """`root` is None on a node that keeps no logs."""
 
     def __init__(self, root: Path | None) -> None:

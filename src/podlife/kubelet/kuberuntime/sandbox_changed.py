@@ -8,8 +8,6 @@ from podlife.kubelet.observed_pod import ObservedPod
 from podlife.kubelet.pod_fields import Pod
 from podlife.kubelet.runtime import SandboxState
 
-__all__ = ["SandboxNeed", "sandbox_need"]
-
 
 @dataclass(frozen=True, slots=True)
 class SandboxNeed:
@@ -20,7 +18,7 @@ class SandboxNeed:
     sandbox_id: str = ""
 
 
-def sandbox_need(pod: Pod, observed: ObservedPod) -> SandboxNeed:
+def sandbox_changed(pod: Pod, observed: ObservedPod) -> SandboxNeed:
     if not observed.sandboxes:
         return SandboxNeed(True)
     newest = observed.sandboxes[0]

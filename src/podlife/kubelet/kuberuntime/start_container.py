@@ -1,7 +1,7 @@
-"""Starting one container: its image, its making, its start and its postStart hook, with what is told of each.
+"""Starts one container: image, create, start and postStart hook, with the events of each.
 
-A container that could not be started is told of as waiting, with the reason (`StartError`). One that was made before
-and never started is started as it is: an agent that died in between does not cost it a restart.
+A container that could not be started waits, with the reason in its status (`ContainerStartError`). One that was created
+and never started is started as it is: a kubelet that died in between does not cost it a restart.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import logging
 from dataclasses import dataclass
 from datetime import datetime
 
+from podlife.aio import finish_despite_cancel
 from podlife.clock import Clock
-from podlife.kubelet.envvars.downward_api import ContainerConfigError, Surroundings
-from podlife.kubelet.finish_despite_cancel import to_its_end
+from podlife.kubelet.envvars import ContainerConfigError, DownwardContext
 from podlife.kubelet.interfaces import HookError, Hooks
 from podlife.kubelet.kuberuntime.backoff import (
     BACK_OFF,
@@ -22,13 +22,13 @@ from podlife.kubelet.kuberuntime.backoff import (
     restart_count,
 )
 from podlife.kubelet.kuberuntime.compute_pod_actions import has_changed
-from podlife.kubelet.kuberuntime.container_config import ConfigMaker, Instance
+from podlife.kubelet.kuberuntime.container_config import ContainerConfigs, ContainerInstance
 from podlife.kubelet.kuberuntime.grace_period import FAILED_POST_START_HOOK
-from podlife.kubelet.kuberuntime.image_manager import ImageError, Images
-from podlife.kubelet.kuberuntime.kill_container import Kill, Killer
-from podlife.kubelet.kuberuntime.log_directory import LogFolders
+from podlife.kubelet.kuberuntime.image_manager import ImageError, ImageManager
+from podlife.kubelet.kuberuntime.kill_container import ContainerKiller, KillRequest
+from podlife.kubelet.kuberuntime.reason_cache import StartFailure
 from podlife.kubelet.observed_pod import ObservedPod
-from podlife.kubelet.pod_events import Telling
+from podlife.kubelet.pod_events import PodEvents
 from podlife.kubelet.pod_fields import Container, Pod
 from podlife.kubelet.runtime import (
     ConflictInRuntimeError,
@@ -37,14 +37,11 @@ from podlife.kubelet.runtime import (
     ContainerStatus,
     Runtime,
 )
-from podlife.kubelet.status.container_statuses import StartFailure
-
-__all__ = ["Place", "StartError", "Starter"]
 
 log = logging.getLogger(__name__)
 
 
-class StartError(ContainerRuntimeError):
+class ContainerStartError(ContainerRuntimeError):
     """A container could not be started; `failure` is what it shows while it waits. With `until` there is no use in
     trying sooner."""
 
@@ -55,126 +52,132 @@ class StartError(ContainerRuntimeError):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SandboxContext:
     """Where a container is started: the sandbox, what was in it before, and what the container may be told of it."""
 
     sandbox_id: str
     observed: ObservedPod
-    around: Surroundings
+    context: DownwardContext
 
     @property
     def pod_ip(self) -> str:
-        return next(iter(self.around.pod_ips), "")
+        return next(iter(self.context.pod_ips), "")
 
 
-@dataclass(frozen=True, slots=True)
-class Tools:
-    """What starting a container takes."""
-
-    runtime: Runtime
-    images: Images
-    configs: ConfigMaker
-    hooks: Hooks
-    killer: Killer
-    telling: Telling
-    logs: LogFolders
-    clock: Clock
-
-
-class Starter:
-    def __init__(self, tools: Tools, backoff: Backoff) -> None:
-        self._tools = tools
+class ContainerStarter:
+    def __init__(  # noqa: PLR0913 - every collaborator is injected by itself: a bag would hide them
+        self,
+        runtime: Runtime,
+        images: ImageManager,
+        configs: ContainerConfigs,
+        hooks: Hooks,
+        killer: ContainerKiller,
+        events: PodEvents,
+        *,
+        clock: Clock,
+        backoff: Backoff,
+    ) -> None:
+        self._runtime = runtime
+        self._images = images
+        self._configs = configs
+        self._hooks = hooks
+        self._killer = killer
+        self._events = events
+        self._clock = clock
         self._backoff = backoff
 
-    async def start(self, pod: Pod, container: Container, place: Place) -> None:
-        """Raises `StartError`."""
-        self._wait_if_it_crashes(pod, container, place.observed)
+    async def start(self, pod: Pod, container: Container, sandbox: SandboxContext) -> None:
+        """Raises `ContainerStartError`."""
+        self._wait_if_it_crashes(pod, container, sandbox.observed)
         name = container["name"]
-        container_id = self._made_before(container, place)
+        container_id = self._made_before(container, sandbox)
         if container_id is None:
-            container_id = await self._make(pod, container, place)
-        runtime = self._tools.runtime
+            container_id = await self._make(pod, container, sandbox)
         try:
-            await to_its_end(runtime.start_container(container_id), f"start {name}")
+            await finish_despite_cancel(self._runtime.start_container(container_id), name=f"start {name}")
         except ConflictInRuntimeError as error:
-            # It was started once, by an agent before: what became of it the next look tells.
-            raise StartError(name, StartFailure("RunContainerError", str(error))) from error
+            # A kubelet before has started it: the next observation shows what became of it.
+            raise ContainerStartError(name, StartFailure("RunContainerError", str(error))) from error
         except (ContainerRuntimeError, OSError) as error:
             self._warn(pod, container, "Failed", f"Error: {error}", container_id)
-            raise StartError(name, StartFailure("RunContainerError", str(error))) from error
-        self._tools.telling.container(pod, container, "Started", "Container started")
-        await self._run_hook(pod, container, container_id, place)
+            raise ContainerStartError(name, StartFailure("RunContainerError", str(error))) from error
+        self._events.container(pod, container, "Started", "Container started")
+        await self._run_hook(pod, container, container_id, sandbox)
 
     def _wait_if_it_crashes(self, pod: Pod, container: Container, observed: ObservedPod) -> None:
-        """RB-04."""
+        """A container that keeps failing waits before it is started again (RB-04)."""
         last = observed.last_exited(container["name"])
         finished_at = None if last is None else last.finished_at
-        loop = crash_loop(self._backoff, pod, container, finished_at, self._tools.clock.now())
+        loop = crash_loop(self._backoff, pod, container, finished_at, self._clock.now())
         if loop is None:
             return
-        self._tools.telling.container(pod, container, BACK_OFF, loop.event, is_warning=True)
-        raise StartError(container["name"], StartFailure(CRASH_LOOP_BACK_OFF, loop.message), loop.until)
+        self._events.container(pod, container, BACK_OFF, loop.event, is_warning=True)
+        raise ContainerStartError(
+            container["name"], StartFailure(CRASH_LOOP_BACK_OFF, loop.message), loop.until
+        )
 
-    def _made_before(self, container: Container, place: Place) -> str | None:
-        newest = place.observed.newest.get(container["name"])
+    def _made_before(self, container: Container, sandbox: SandboxContext) -> str | None:
+        newest = sandbox.observed.newest.get(container["name"])
         if newest is None or newest.state is not ContainerState.CREATED:
             return None
-        is_fit = newest.sandbox_id == place.sandbox_id and not has_changed(container, newest)
+        is_fit = newest.sandbox_id == sandbox.sandbox_id and not has_changed(container, newest)
         return newest.id if is_fit else None
 
-    async def _make(self, pod: Pod, container: Container, place: Place) -> str:
-        tools, name = self._tools, container["name"]
+    async def _make(self, pod: Pod, container: Container, sandbox: SandboxContext) -> str:
+        name = container["name"]
         try:
-            image_ref = await tools.images.ensure(pod, container)
+            image_ref = await self._images.ensure(pod, container)
         except ImageError as error:
             self._warn(pod, container, "Failed", f"Error: {error.failure.reason}")
-            raise StartError(name, error.failure) from error
-        newest = place.observed.newest.get(name)
+            raise ContainerStartError(name, error.failure) from error
+        newest = sandbox.observed.newest.get(name)
         attempt = restart_count(
             None if newest is None else newest.config.attempt,
-            tools.logs.names(pod, name) if newest is None else (),
+            self._configs.log_directory.names(pod, name) if newest is None else (),
         )
         try:
-            config = await tools.configs.container(pod, container, Instance(attempt, image_ref, place.around))
+            config = await self._configs.container(
+                pod, container, ContainerInstance(attempt, image_ref, sandbox.context)
+            )
         except ContainerConfigError as error:
             self._warn(pod, container, "Failed", f"Error: {error}")
-            raise StartError(name, StartFailure(error.reason, str(error))) from error
+            raise ContainerStartError(name, StartFailure(error.reason, str(error))) from error
         try:
-            made = tools.runtime.create_container(place.sandbox_id, config)
-            container_id = await to_its_end(made, f"create {name}")
+            made = self._runtime.create_container(sandbox.sandbox_id, config)
+            container_id = await finish_despite_cancel(made, name=f"create {name}")
         except (ContainerRuntimeError, OSError) as error:
             self._warn(pod, container, "Failed", f"Error: {error}")
-            raise StartError(name, StartFailure("CreateContainerError", str(error))) from error
-        tools.telling.container(pod, container, "Created", "Container created")
+            raise ContainerStartError(name, StartFailure("CreateContainerError", str(error))) from error
+        self._events.container(pod, container, "Created", "Container created")
         return container_id
 
-    async def _run_hook(self, pod: Pod, container: Container, container_id: str, place: Place) -> None:
+    async def _run_hook(
+        self, pod: Pod, container: Container, container_id: str, sandbox: SandboxContext
+    ) -> None:
         """A postStart hook that fails ends the container (KC-17)."""
         handler = (container.get("lifecycle") or {}).get("postStart")
         if not handler:
             return
         try:
-            await self._tools.hooks.run(pod, container, container_id, handler, pod_ip=place.pod_ip)
+            await self._hooks.run(pod, container, container_id, handler, pod_ip=sandbox.pod_ip)
         except Exception as error:
             # Whatever is wrong with the hook, the container must not run on without it.
             why = str(error) if isinstance(error, HookError) else repr(error)
             log.warning("postStart hook of container %s failed: %s", container["name"], why)
             self._warn(pod, container, *FAILED_POST_START_HOOK)
-            await self._kill(pod, container_id, place)
+            await self._kill(pod, container_id, sandbox)
             failure = StartFailure("PostStartHookError", why)
-            raise StartError(container["name"], failure) from error
+            raise ContainerStartError(container["name"], failure) from error
 
-    async def _kill(self, pod: Pod, container_id: str, place: Place) -> None:
+    async def _kill(self, pod: Pod, container_id: str, sandbox: SandboxContext) -> None:
         try:
-            known: ContainerStatus = await self._tools.runtime.container_status(container_id)
-            kill = Kill(FAILED_POST_START_HOOK[0], pod_ip=place.pod_ip)
-            await self._tools.killer.kill_container(pod, known, kill)
+            known: ContainerStatus = await self._runtime.container_status(container_id)
+            kill = KillRequest(FAILED_POST_START_HOOK[0], pod_ip=sandbox.pod_ip)
+            await self._killer.kill_container(pod, known, kill)
         except ContainerRuntimeError as error:
-            log.warning("a container whose postStart hook failed is not ended yet: %s", error)
+            log.warning("container could not be killed after its postStart hook failed: %s", error)
 
     def _warn(
         self, pod: Pod, container: Container, reason: str, message: str, container_id: str = ""
     ) -> None:
-        self._tools.telling.container(
-            pod, container, reason, message, is_warning=True, container_id=container_id
-        )
+        self._events.container(pod, container, reason, message, is_warning=True, container_id=container_id)

@@ -1,14 +1,12 @@
-"""What a container that ended has to say: what it wrote into its file, or the end of its log if it may.
+"""The termination message of a container: what it wrote to its file, or the end of its log if it may. Pure.
 
-Left to others: reading both, no more than the bounds below from the end of each.
+Reading both, up to the limits below, is left to the caller.
 """
 
 from __future__ import annotations
 
 from podlife.kubelet.pod_fields import Container
 from podlife.kubelet.runtime import ContainerStatus
-
-__all__ = ["LOG_BYTES", "LOG_LINES", "MESSAGE_BYTES", "is_log_needed", "terminated_message"]
 
 MESSAGE_BYTES = 4096
 LOG_BYTES = 2048

@@ -1,7 +1,7 @@
-"""In which order the containers of a pod with sidecars end (KO-01 to KO-04).
+"""The order in which the containers of a pod with sidecars end (KO-01 to KO-04).
 
-A sidecar serves the regular containers, and the sidecars before it serve it: so it goes after the regular ones and
-after the sidecar that is listed next. Nobody is waited for longer than there is grace.
+A sidecar serves the regular containers and the sidecars after it: it ends after the regular ones and after the sidecar
+listed next. No container is waited for longer than the grace period.
 """
 
 from __future__ import annotations
@@ -15,8 +15,6 @@ from podlife.kubelet.pod_fields import (
     init_containers_of,
     is_sidecar,
 )
-
-__all__ = ["TerminationTurns", "whom_to_wait_for"]
 
 
 def whom_to_wait_for(pod: Pod, running: Collection[str]) -> Mapping[str, frozenset[str]]:
@@ -32,7 +30,7 @@ def whom_to_wait_for(pod: Pod, running: Collection[str]) -> Mapping[str, frozens
     return waits
 
 
-class TerminationTurns:
+class TerminationOrder:
     """The turns of one pod that is being killed. `ended` has to be told of every container, stopped or failed to."""
 
     def __init__(self, pod: Pod, running: Collection[str]) -> None:

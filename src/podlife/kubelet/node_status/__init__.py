@@ -1,16 +1,20 @@
-"""The node as an object of its cluster: registration, status, lease.
+"""The Node object: registration, status, lease.
 
     reporter = NodeReporter(client, NodeSettings("n1"), clock, machine=HostMachine(data), runtime=runtime)
     ... await reporter.run() ...
     reporter.node()
 
-It guarantees that the lease is renewed whatever the status does, that a status is sent only when it has changed or is
-due, that nothing of the node is touched that belongs to others, that one agent at a time serves a node, and that it
-serves it in the cluster that it has joined. Which pods the node takes is not decided here.
+Guarantees:
+- The lease is renewed even if status updates fail.
+- A status is sent only when it has changed or is due.
+- Fields of the Node that belong to others are never touched.
+- One kubelet at a time serves a node, in the cluster that the node has joined.
+
+Which pods the node takes is left to `admission`.
 """
 
 from podlife.kubelet.node_status.host_machine import HostMachine
-from podlife.kubelet.node_status.kubelet_identity import AgentIdentity
+from podlife.kubelet.node_status.kubelet_identity import KubeletIdentity
 from podlife.kubelet.node_status.lease import NodeLease
 from podlife.kubelet.node_status.lease_hold import NameInUseError
 from podlife.kubelet.node_status.machine import (
@@ -26,11 +30,11 @@ from podlife.kubelet.node_status.settings import KUBELET_VERSION, NodeSettings, 
 __all__ = [
     "CLUSTER_FILE",
     "KUBELET_VERSION",
-    "AgentIdentity",
     "AnotherClusterError",
     "ClusterMembership",
     "FixedMachine",
     "HostMachine",
+    "KubeletIdentity",
     "Machine",
     "MachineFacts",
     "MachineUsage",

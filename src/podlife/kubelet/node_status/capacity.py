@@ -1,4 +1,4 @@
-"""What a node has and what of it pods may take, in the quantities that the API server keeps. Pure."""
+"""Capacity and allocatable of a node, as API quantities. Pure."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from podlife.api.quantity import NANOS, Quantity, parse_quantity
 from podlife.kubelet.node_status.machine import MachineFacts
 from podlife.kubelet.node_status.settings import NodeSettings
-
-__all__ = ["HUGEPAGES", "allocatable", "capacity"]
 
 HUGEPAGES = "hugepages-"
 

@@ -12,8 +12,6 @@ from typing import Any
 
 from podlife.api.codec import Object
 
-__all__ = ["READY", "Pressure", "ready_problem", "with_own_conditions"]
-
 READY = "Ready"
 # Of each condition: when it is true and when it is not, reason, message and event.
 _PRESSURES = {

@@ -1,4 +1,4 @@
-"""This machine, read from /proc, /sys and /etc; `root` is where its files are, for an agent in a container of its own.
+"""This machine, read from /proc, /sys and /etc; `root` is where its files are, for a kubelet in a container of its own.
 
 What cannot be read is left empty, except for what a node cannot be without: memory and the folder of its pods.
 """
@@ -11,8 +11,6 @@ from pathlib import Path
 
 from podlife.errors import ConfigError
 from podlife.kubelet.node_status.machine import MachineFacts, MachineUsage
-
-__all__ = ["HostMachine"]
 
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "i686": "386"}
 _PAGES = "hugepages-"

@@ -1,8 +1,8 @@
-"""Identity of one agent: tells a restart of the same agent from a second agent under the same node name.
+"""Identity of one kubelet: tells a restart of the same kubelet from a second kubelet under the same node name.
 
-It is a random ID, kept in the agent's data folder, together with the ID of the machine: a folder that was copied to
-another machine makes another agent. An agent without a folder keeps nothing between processes, so its identity is that
-of its process.
+It is a random ID, kept in the kubelet's data folder, together with the ID of the machine: a folder that was copied to
+another machine makes another kubelet. A kubelet without a folder keeps nothing between processes, so its identity is
+that of its process.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MOST_CHARACTERS = 256
 _PROCESS = secrets.token_hex(_BYTES)
 
 
-class AgentIdentity:
+class KubeletIdentity:
     """`text` raises `ConfigError` if the folder cannot be read or written."""
 
     def __init__(self, folder: Path | None, machine_id: Callable[[], str] = str) -> None:

@@ -1,11 +1,11 @@
-"""The heartbeat of a node: its Lease in kube-node-lease, renewed every few seconds for as long as the agent lives.
+"""The heartbeat of a node: its Lease in kube-node-lease, renewed every few seconds for as long as the kubelet lives.
 
 A renewal is one request, built on the lease as it was last written. It stands in a line of its own and has a deadline
-shorter than the lease, so neither a busy agent nor a server that has stalled goes unnoticed. What fails is tried again
-soon, then less and less often. Without a node there is no lease: it belongs to the node, and goes with it.
+shorter than the lease, so neither a busy kubelet nor a server that has stalled goes unnoticed. What fails is tried
+again soon, then less and less often. Without a node there is no lease: it belongs to the node, and goes with it.
 
-The lease also says which agent serves the node (an annotation, since a kubelet's holderIdentity is the node's name).
-An agent claims it before it runs anything: a second agent under the name of a live one is refused, and one that was
+The lease also says which kubelet serves the node (an annotation, since a kubelet's holderIdentity is the node's name).
+A kubelet claims it before it runs anything: a second kubelet under the name of a live one is refused, and one that was
 replaced while it could not be reached ends.
 """
 
@@ -20,10 +20,10 @@ from podlife.api.codec import Object, format_micro_time
 from podlife.client import LEASES, NODES, Client
 from podlife.clock import Clock
 from podlife.errors import AlreadyExistsError, ConflictError, NotFoundError, PodlifeError
-from podlife.kubelet.node_status.kubelet_identity import AgentIdentity
+from podlife.kubelet.node_status.kubelet_identity import KubeletIdentity
 from podlife.kubelet.node_status.lease_hold import (
     AGENT,
-    Hold,
+    LeaseHold,
     NameInUseError,
     agent_of,
     hold_of,
@@ -31,8 +31,6 @@ from podlife.kubelet.node_status.lease_hold import (
     owner_uid,
 )
 from podlife.kubelet.node_status.settings import NodeSettings
-
-__all__ = ["NAMESPACE", "NodeLease"]
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +49,7 @@ class NodeLease:
         client: Client,
         settings: NodeSettings,
         clock: Clock,
-        identity: AgentIdentity,
+        identity: KubeletIdentity,
         *,
         node_uid: Callable[[], str],
         confirm: Callable[[], Awaitable[None]],
@@ -71,7 +69,7 @@ class NodeLease:
         self.complaint = ""
 
     async def claim(self) -> None:
-        """Make this agent the one that serves the node. Raises `NameInUseError` if another one does, and what the
+        """Make this kubelet the one that serves the node. Raises `NameInUseError` if another one does, and what the
         client raises."""
         try:
             # Most nodes that come are new, and many may come at once.
@@ -83,14 +81,14 @@ class NodeLease:
             self._latest = await self._write(found, self._node_uid())
 
     async def run(self) -> None:
-        """Renew it until cancelled. Raises `NameInUseError` if another agent has taken it."""
+        """Renew it until cancelled. Raises `NameInUseError` if another kubelet has taken it."""
         while True:
             try:
                 await self._renew()
             except NameInUseError:
                 raise
             except Exception as error:
-                # Whatever happens, the node must not appear dead while its agent lives.
+                # Whatever happens, the node must not appear dead while its kubelet lives.
                 if not isinstance(error, PodlifeError):
                     log.exception("unexpected failure while renewing the lease of node %s", self._name)
                 await asyncio.sleep(self._note_failure(error))
@@ -99,7 +97,7 @@ class NodeLease:
             await asyncio.sleep(self._renew_seconds * (1 + _JITTER * random.random()))  # noqa: S311 - spreads load
 
     async def _is_orphan(self, lease: Object) -> bool:
-        """Its node was deleted: that is an order to let the name go, and its agent does not renew it any more."""
+        """Its node was deleted: that is an order to let the name go, and its kubelet does not renew it any more."""
         uid = owner_uid(lease)
         if not uid:
             return False
@@ -112,9 +110,9 @@ class NodeLease:
     async def _wait_for_release(self, found: Object) -> None:
         """If clocks differ, the time of a renewal proves nothing: the lease is watched for as long as it would last."""
         hold = hold_of(found, self._identity.text, self._clock.now())
-        if hold is not Hold.FREE and await self._is_orphan(found):
+        if hold is not LeaseHold.FREE and await self._is_orphan(found):
             return
-        if hold is Hold.UNCLEAR:
+        if hold is LeaseHold.UNCLEAR:
             seconds = lease_seconds(found)
             log.warning(
                 "node %s: waiting %gs to see whether another agent still renews its lease",
@@ -124,8 +122,8 @@ class NodeLease:
             await asyncio.sleep(seconds)
             again = await self._find()
             is_renewed = again is not None and _version(again) != _version(found)
-            hold = Hold.HELD if is_renewed else Hold.FREE
-        if hold is Hold.HELD:
+            hold = LeaseHold.HELD if is_renewed else LeaseHold.FREE
+        if hold is LeaseHold.HELD:
             raise NameInUseError(self._name, found, self._clock.now())
 
     async def _renew(self) -> None:
@@ -138,7 +136,7 @@ class NodeLease:
                 self._latest = await self._client.update(LEASES, self._renewed(self._latest, uid))
                 return
         except (ConflictError, NotFoundError) as error:
-            log.debug("the lease of node %s is not as it was: %s", self._name, error)
+            log.debug("lease of node %s has changed: %s", self._name, error)
         self._latest = None
         await self._confirm()
         found = await self._find()
@@ -147,7 +145,7 @@ class NodeLease:
         self._latest = await self._write(found, uid)
 
     def _check_replaced(self, found: Object) -> None:
-        if hold_of(found, self._identity.text, self._clock.now()) is not Hold.FREE:
+        if hold_of(found, self._identity.text, self._clock.now()) is not LeaseHold.FREE:
             raise NameInUseError(self._name, found, self._clock.now())
 
     async def _find(self) -> Object | None:
@@ -192,7 +190,7 @@ class NodeLease:
 
     def _note_failure(self, error: Exception) -> float:
         if not self._failures:
-            log.warning("the lease of node %s could not be renewed: %s", self._name, error)
+            log.warning("lease renewal of node %s failed: %s", self._name, error)
         self.complaint = str(error)
         delay = min(_LAST_RETRY_SECONDS, _FIRST_RETRY_SECONDS * 2.0 ** min(self._failures, 10))
         self._failures += 1
@@ -200,7 +198,7 @@ class NodeLease:
 
     def _note_success(self) -> None:
         if self._failures:
-            log.info("the lease of node %s is renewed again", self._name)
+            log.info("lease renewal of node %s recovered", self._name)
         self._failures = 0
         self.complaint = ""
 

@@ -1,7 +1,7 @@
-"""Whether another agent holds the lease of a node, from the lease and the time alone. Pure.
+"""Whether another kubelet holds the lease of a node, from the lease and the time alone. Pure.
 
 A renewal time is written by another machine's clock, so it is believed only where both clocks would have to be far off
-to make a difference. Values that no agent writes (no time, a year 9999, a duration of decades) hold a lease no longer
+to make a difference. Values that no kubelet writes (no time, a year 9999, a duration of decades) hold a lease no longer
 than `_MOST_SECONDS`.
 """
 
@@ -19,7 +19,7 @@ _DEFAULT_SECONDS, _MOST_SECONDS = 40, 3600
 _MOST_SKEW_SECONDS = 600.0
 
 
-class Hold(Enum):
+class LeaseHold(Enum):
     FREE = auto()
     HELD = auto()
     # By its time it is over, or has not begun: it has to be watched.
@@ -27,7 +27,7 @@ class Hold(Enum):
 
 
 class NameInUseError(ConfigError):
-    """Another agent serves the node of this name."""
+    """Another kubelet serves the node of this name."""
 
     def __init__(self, name: str, lease: Object, now: datetime) -> None:
         renewed = _renewed_at(lease)
@@ -53,15 +53,15 @@ def lease_seconds(lease: Object) -> int:
     return min(seconds, _MOST_SECONDS) if isinstance(seconds, int) and seconds > 0 else _DEFAULT_SECONDS
 
 
-def hold_of(lease: Object, agent: str, now: datetime) -> Hold:
-    """As `agent` has to see it."""
+def hold_of(lease: Object, agent: str, now: datetime) -> LeaseHold:
+    """As `kubelet` has to see it."""
     renewed = _renewed_at(lease)
     if agent_of(lease) == agent or renewed is None:
-        return Hold.FREE
+        return LeaseHold.FREE
     age, seconds = _age(renewed, now), lease_seconds(lease)
     if abs(age) <= seconds:
-        return Hold.HELD
-    return Hold.FREE if age > seconds + _MOST_SKEW_SECONDS else Hold.UNCLEAR
+        return LeaseHold.HELD
+    return LeaseHold.FREE if age > seconds + _MOST_SKEW_SECONDS else LeaseHold.UNCLEAR
 
 
 def _age(renewed: datetime, now: datetime) -> float:

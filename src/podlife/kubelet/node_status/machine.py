@@ -1,14 +1,12 @@
 """The machine under a node, as the node tells of it: a seam, since a simulated node has whatever it is said to have.
 
-`facts` are what does not change while the agent runs; `usage` is what is free right now, and costs two small reads.
+`facts` are what does not change while the kubelet runs; `usage` is what is free right now, and costs two small reads.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Protocol
-
-__all__ = ["FixedMachine", "Machine", "MachineFacts", "MachineUsage"]
 
 
 @dataclass(frozen=True, slots=True)

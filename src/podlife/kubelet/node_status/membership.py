@@ -1,7 +1,7 @@
 """The cluster that a node has joined, and the check that the API server is still that cluster's.
 
-An API server whose data was lost or replaced has no pods for this node, and an agent that believed it would end
-everything that runs. So the agent remembers, by UID, objects that identify the cluster, and compares them before it
+An API server whose data was lost or replaced has no pods for this node, and a kubelet that believed it would end
+everything that runs. So the kubelet remembers, by UID, objects that identify the cluster, and compares them before it
 believes a list of pods or registers its node again. The namespace kube-system decides, where it may be read. A node may
 not read it on a kube-apiserver, but may read the service default/kubernetes; that one can be made again, and so can the
 node's own object, but a cluster in which both have other UIDs is another one.

@@ -1,4 +1,4 @@
-"""The newest that is known of the node's own object: what the server answered, and what a watch has brought since."""
+"""The newest known state of the Node object: what the server returned, and what a watch has brought since."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from contextlib import aclosing
 from podlife.api.codec import Object
 from podlife.client import NODES, Bookmark, Client, EventType, WatchOptions
 from podlife.errors import ExpiredError, PodlifeError
-
-__all__ = ["NodeRecord", "follow_node"]
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +53,7 @@ async def follow_node(client: Client, name: str, record: NodeRecord) -> None:
         except ExpiredError:
             delay = _FIRST_RETRY_SECONDS
         except Exception as error:
-            # An agent without this watch still learns of its node from its own requests.
+            # A kubelet without this watch still learns of its node from its own requests.
             is_expected = isinstance(error, PodlifeError)
             level = logging.DEBUG if is_expected else logging.WARNING
             log.log(level, "watch of node %s ended, retrying: %s", name, error, exc_info=not is_expected)

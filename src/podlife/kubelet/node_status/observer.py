@@ -1,4 +1,4 @@
-"""Looks at the machine and the runtime of a node, and says whether the node is ready, with a kubelet's words."""
+"""Observes the machine and the runtime of a node, and decides whether the node is ready, in upstream's words."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from podlife.kubelet.node_status.pressure import PressureGauge
 from podlife.kubelet.node_status.settings import NodeSettings
 from podlife.kubelet.node_status.status import Observation
 from podlife.kubelet.runtime import ContainerRuntimeError
-
-__all__ = ["Observer", "VersionedRuntime"]
 
 _NOT_YET = "container runtime status check may not have completed yet"
 _DOWN = "container runtime is down"

@@ -9,8 +9,6 @@ from podlife.kubelet.node_status.conditions import Pressure
 from podlife.kubelet.node_status.machine import MachineUsage
 from podlife.kubelet.node_status.settings import Thresholds
 
-__all__ = ["PressureGauge"]
-
 
 class PressureGauge:
     """`hold_seconds` is for how long a shortage that is over is still told of."""

@@ -15,11 +15,9 @@ from podlife.errors import AlreadyExistsError, ForbiddenError
 from podlife.kubelet.node_status.machine import MachineFacts
 from podlife.kubelet.node_status.settings import NodeSettings
 
-__all__ = ["corrected_labels", "create_or_get", "initial_node", "required_labels"]
-
 _HOSTNAME = "kubernetes.io/hostname"
 _OS, _ARCH = "kubernetes.io/os", "kubernetes.io/arch"
-# What a kubelet sets anew on a node that it finds, where it has a value for it.
+# What a kubelet sets again on a node that it finds, where it has a value for it.
 _ANSWERED_FOR = (
     _HOSTNAME,
     "topology.kubernetes.io/zone",

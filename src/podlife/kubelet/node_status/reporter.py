@@ -1,9 +1,9 @@
-"""The node's own object, kept true for as long as the agent runs: registered, its status told, its lease renewed.
+"""Maintains the Node object while the kubelet runs: registers it, updates its status, renews its lease.
 
-A status is sent when it has changed, and otherwise every few minutes; whether it has is looked at every few seconds, at
-times that differ from node to node, and costs no request. What the server cannot be told now is told at the next look.
-A node that somebody has deleted stays away, as a kubelet's does, until it is created again or the agent is started
-again, unless the settings say otherwise.
+A status is sent when it has changed, and otherwise every few minutes; the comparison is made every few seconds, at
+times that differ from node to node, and costs no request. An update that fails is sent with the next comparison. As
+upstream, a Node that was deleted stays deleted until it is created again or the kubelet restarts, unless the settings
+say otherwise.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from podlife.api.codec import Object, format_time
 from podlife.client import NODES, Client, Limiter, PatchType
 from podlife.clock import Clock
 from podlife.errors import ConfigError, ConflictError, InvalidError, NotFoundError, PodlifeError
-from podlife.kubelet.node_status.kubelet_identity import AgentIdentity
+from podlife.kubelet.node_status.kubelet_identity import KubeletIdentity
 from podlife.kubelet.node_status.lease import NodeLease
 from podlife.kubelet.node_status.machine import Machine
 from podlife.kubelet.node_status.membership import AnotherClusterError, ClusterMembership
@@ -37,9 +37,7 @@ from podlife.kubelet.node_status.status import (
     node_status,
     status_patch,
 )
-from podlife.kubelet.podworkers.interfaces import EventRecorder
-
-__all__ = ["NodeReporter"]
+from podlife.kubelet.pod_events import EventRecorder
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +51,7 @@ _UNREADY_SECONDS = 1.0
 class NodeReporter:
     """One per node. `problems` tells what keeps the node from being ready, one text each. `limiter` is the line in
     which heartbeats stand; where none is given they have one of their own. `membership` knows the node's cluster, and
-    `identity` this agent; without them both last as long as the process."""
+    `identity` this kubelet; without them both last as long as the process."""
 
     def __init__(  # noqa: PLR0913 - whom to tell, of whom, and the four things that are told of
         self,
@@ -67,7 +65,7 @@ class NodeReporter:
         problems: Callable[[], Iterable[str]] = tuple,
         limiter: Limiter | None = None,
         membership: ClusterMembership | None = None,
-        identity: AgentIdentity | None = None,
+        identity: KubeletIdentity | None = None,
     ) -> None:
         self.registered = asyncio.Event()
         self._api = client
@@ -80,14 +78,14 @@ class NodeReporter:
         self._observer = Observer(settings, machine=machine, runtime=runtime, problems=problems)
         self._record = NodeRecord()
         self._membership = membership or ClusterMembership(client, settings.name)
-        # The node that was found to be of the cluster that this agent has joined.
+        # The node that was found to be of the cluster that this kubelet has joined.
         self._accepted_uid = ""
         self._is_claimed = False
         self.lease = NodeLease(
             self._client,
             settings,
             clock,
-            identity or AgentIdentity(None),
+            identity or KubeletIdentity(None),
             node_uid=lambda: self._record.uid if self._record.uid == self._accepted_uid else "",
             confirm=self._membership.check,
         )
@@ -124,7 +122,7 @@ class NodeReporter:
         self._wake.set()
 
     async def claim(self) -> None:
-        """Become the agent of the node, before any of its pods is touched. Waits for a server that does not answer;
+        """Become the kubelet of the node, before any of its pods is touched. Waits for a server that does not answer;
         raises `NameInUseError` and `AnotherClusterError`."""
         if not self._is_claimed:
             await self._persist("could not be claimed", self._try_claim)
@@ -132,7 +130,7 @@ class NodeReporter:
 
     async def run(self) -> None:
         """Register, then keep the node true until cancelled. Raises `ConfigError` where there is no machine to tell
-        of, or if another agent serves the node."""
+        of, or if another kubelet serves the node."""
         await self.claim()
         self._event("Starting", "Starting kubelet.")
         await self._register()
@@ -189,7 +187,7 @@ class NodeReporter:
         await self._send(seen, corrected_labels(node, self._settings, seen.facts), is_forced=True)
 
     async def _accept(self) -> None:
-        """A node that was made again is this agent's only in the cluster that it has joined."""
+        """A node that was made again is this kubelet's only in the cluster that it has joined."""
         if self._record.uid != self._accepted_uid:
             uid = self._record.uid
             await self._membership.check()
@@ -262,7 +260,7 @@ class NodeReporter:
                 self._record.remove(metadata["uid"])
                 return
             except (ConflictError, InvalidError):
-                # Another node of the same name, or an older state of it: decided anew with what there is.
+                # Another node of the same name, or an older state of it: decided again with what there is.
                 if attempt == _TRIES - 1:
                     raise
                 self._record.node = await self._client.get(NODES, self._settings.name)

@@ -1,4 +1,4 @@
-"""How a node presents itself to its cluster. Defaults are a kubelet's."""
+"""How a node presents itself to its cluster, with upstream's defaults."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from podlife import __version__
-
-__all__ = ["KUBELET_VERSION", "NodeSettings", "Thresholds"]
 
 # The Kubernetes whose behaviour this is, as others compare it, and whose work it is.
 KUBELET_VERSION = f"v1.36.0+podlife.{__version__}"
@@ -27,7 +25,7 @@ class Thresholds:
 
 @dataclass(frozen=True, slots=True)
 class NodeSettings:
-    """`labels`, `taints` and `annotations` are given to a node that this agent creates; of one that is there already
+    """`labels`, `taints` and `annotations` are given to a node that this kubelet creates; of one that is there already
     only those labels are set that a kubelet answers for. `register_again`: a node that somebody has deleted comes
     back by itself; a kubelet's does only when the kubelet is started again. `hostname` is a name that API servers can
     resolve; without it they reach the node by its first address."""
@@ -53,8 +51,8 @@ class NodeSettings:
     report_seconds: float = 300.0
     # For how long a runtime that does not answer is believed to be there.
     runtime_patience_seconds: float = 30.0
-    # Off where somebody else hands in the node as it changes: the informer that many agents share.
+    # Off where somebody else hands in the node as it changes: the informer that many kubelets share.
     watches: bool = True
     register_again: bool = False
-    # Serve the node even if another agent renews its lease; that agent ends.
+    # Serve the node even if another kubelet renews its lease; that kubelet ends.
     takes_over: bool = False

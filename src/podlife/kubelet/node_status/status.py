@@ -1,4 +1,4 @@
-"""The status of a node from what is known of its machine and its runtime, and whether it has to be told again. Pure.
+"""The status of a node from its machine and its runtime, and whether it has to be sent again. Pure.
 
 What others keep in the status (images, attached volumes, devices, foreign conditions) stays as it is.
 """
@@ -16,8 +16,6 @@ from podlife.kubelet.node_status.capacity import HUGEPAGES, allocatable, capacit
 from podlife.kubelet.node_status.conditions import Pressure, with_own_conditions
 from podlife.kubelet.node_status.machine import MachineFacts
 from podlife.kubelet.node_status.settings import NodeSettings
-
-__all__ = ["OWN_CONDITIONS", "Observation", "is_same_status", "node_status", "status_patch"]
 
 OWN_CONDITIONS = frozenset({"MemoryPressure", "DiskPressure", "PIDPressure", "Ready"})
 
@@ -115,8 +113,8 @@ def _without_heartbeats(conditions: Sequence[Mapping[str, Any]]) -> dict[str, Ob
 
 
 def status_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> Object:
-    """A strategic merge patch of what differs, always with the conditions that are this agent's, which carry the time:
-    what another controller has changed meanwhile in anything else is not undone."""
+    """A strategic merge patch of what differs, always with the conditions that are this kubelet's, which carry the
+    time: what another controller has changed meanwhile in anything else is not undone."""
     patch: Object = {
         "conditions": [each for each in new["conditions"] if each["type"] in OWN_CONDITIONS],
     }

@@ -1,4 +1,4 @@
-"""`podlife.kubelet.interfaces.References` over an API server."""
+"""`podlife.kubelet.interfaces.ObjectCache` over an API server."""
 
 from __future__ import annotations
 
@@ -14,14 +14,12 @@ from podlife.client import Client
 from podlife.client.refs import CONFIG_MAPS, SECRETS
 from podlife.clock import Clock
 from podlife.errors import PodlifeError
-from podlife.kubelet.envvars.services import service_variables
-from podlife.kubelet.object_cache.object_store import Key, ObjectCache
+from podlife.kubelet.envvars import service_variables
+from podlife.kubelet.object_cache.object_store import Key, ObjectStore
 from podlife.kubelet.object_cache.referenced_names import named_config_maps, named_secrets
-from podlife.kubelet.object_cache.service_lister import MASTER_NAMESPACE, MASTER_SERVICE, ServiceLists
-from podlife.kubelet.object_cache.token_manager import Tokens
+from podlife.kubelet.object_cache.service_lister import MASTER_NAMESPACE, MASTER_SERVICE, ServiceLister
+from podlife.kubelet.object_cache.token_manager import TokenManager
 from podlife.kubelet.pod_fields import Pod, is_static
-
-__all__ = ["ApiReferences"]
 
 # How long a static pod's start is held up by a server that does not answer.
 _STATIC_SECONDS = 2.0
@@ -37,12 +35,12 @@ class _Registered:
     since: float
 
 
-class ApiReferences:
+class ApiObjectCache:
     def __init__(self, client: Client, clock: Clock, *, jitter: Callable[[], float] = random.random) -> None:
-        self._config_maps = ObjectCache(client, CONFIG_MAPS, jitter=jitter)
-        self._secrets = ObjectCache(client, SECRETS, jitter=jitter)
-        self._tokens = Tokens(client, clock, jitter=jitter)
-        self._services = ServiceLists(client)
+        self._config_maps = ObjectStore(client, CONFIG_MAPS, jitter=jitter)
+        self._secrets = ObjectStore(client, SECRETS, jitter=jitter)
+        self._tokens = TokenManager(client, clock, jitter=jitter)
+        self._services = ServiceLister(client)
         self._pods: dict[str, _Registered] = {}
         self._pods_in: Counter[str] = Counter()
 
@@ -79,7 +77,7 @@ class ApiReferences:
         return service_variables(services.values())
 
     def register(self, pod: Pod) -> None:
-        """What a pod refers to is asked for anew when it comes, and when its labels, annotations or spec change."""
+        """What a pod refers to is asked for again when it comes, and when its labels, annotations or spec change."""
         metadata, uid = pod["metadata"], pod["metadata"]["uid"]
         wish = (metadata.get("labels"), metadata.get("annotations"), pod.get("spec"))
         before = self._pods.get(uid)

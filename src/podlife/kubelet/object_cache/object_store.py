@@ -1,9 +1,9 @@
-"""Config maps, or secrets, as new as the agent cares for.
+"""A cache of config maps, or of secrets.
 
-An object is read again when it has been kept for about a minute, or when a pod came that refers to it; so a change
-arrives within that time and a new pod never starts with old data. Kept is what pods refer to, and of that no more than
-a bound. That there is no such object is never kept: whoever waits for it sees it as soon as it is there. While the
-server does not answer, what is kept goes on to count.
+An object is read again about a minute after it was read, or when a pod that refers to it arrives: a change arrives
+within that time, and a new pod never starts with old data. Only objects that pods refer to are kept, up to a limit. A
+missing object is never cached: a pod that waits for it sees it as soon as it exists. While the server is unreachable,
+cached objects stay valid.
 """
 
 from __future__ import annotations
@@ -20,9 +20,7 @@ from podlife.api.names import check_dns_subdomain
 from podlife.client import Client
 from podlife.client.refs import Ref
 from podlife.errors import NotFoundError, PodlifeError
-from podlife.kubelet.object_cache.single_flight import PATIENCE_SECONDS, SharedCalls
-
-__all__ = ["TTL_SECONDS", "ObjectCache"]
+from podlife.kubelet.object_cache.single_flight import PATIENCE_SECONDS, SingleFlight
 
 TTL_SECONDS = 60.0
 # Objects that came at the same time do not all go at the same time.
@@ -40,7 +38,7 @@ class _Kept:
     fresh_until: float
 
 
-class ObjectCache:
+class ObjectStore:
     """Of one resource, by namespace and name."""
 
     def __init__(self, client: Client, ref: Ref, *, jitter: Callable[[], float] = random.random) -> None:
@@ -53,7 +51,7 @@ class ObjectCache:
         self._next_epoch = itertools.count()
         # The one that was wanted last is at the end.
         self._kept: OrderedDict[Key, _Kept] = OrderedDict()
-        self._calls: SharedCalls[Object | None] = SharedCalls()
+        self._calls: SingleFlight[Object | None] = SingleFlight()
 
     async def get(self, namespace: str, name: str) -> Object | None:
         """None is an object that there is not. Raises the client's error where nothing is kept to answer with."""

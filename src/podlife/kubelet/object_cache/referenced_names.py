@@ -1,4 +1,4 @@
-"""Which config maps and secrets a pod names, wherever it may name them."""
+"""The names of config maps and secrets that a pod refers to, in any of its fields."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from podlife.kubelet.pod_fields import Pod
-
-__all__ = ["named_config_maps", "named_secrets"]
 
 _CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
 

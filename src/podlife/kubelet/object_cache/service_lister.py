@@ -1,7 +1,7 @@
-"""The services of namespaces, read when a pod wants to know of them.
+"""The services of namespaces, listed when a pod needs them.
 
-A pod is told of every service that was there when it came: a list that is older than the pod's registration is read
-again. Apart from that a list is good for as long as any other object is, and longer while the server does not answer.
+A pod sees every service that existed when it arrived: a list older than the pod's registration is read again. Apart
+from that a list is valid as long as any other cached object, and longer while the server is unreachable.
 """
 
 from __future__ import annotations
@@ -14,9 +14,7 @@ from podlife.client import Client
 from podlife.client.refs import SERVICES
 from podlife.errors import NotFoundError, PodlifeError
 from podlife.kubelet.object_cache.object_store import TTL_SECONDS
-from podlife.kubelet.object_cache.single_flight import PATIENCE_SECONDS, SharedCalls
-
-__all__ = ["MASTER_NAMESPACE", "MASTER_SERVICE", "ServiceLists"]
+from podlife.kubelet.object_cache.single_flight import PATIENCE_SECONDS, SingleFlight
 
 MASTER_NAMESPACE = "default"
 MASTER_SERVICE = "kubernetes"
@@ -30,11 +28,11 @@ class _List:
     asked_at: float
 
 
-class ServiceLists:
+class ServiceLister:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._kept: dict[Key, _List] = {}
-        self._calls: SharedCalls[_List] = SharedCalls()
+        self._calls: SingleFlight[_List] = SingleFlight()
 
     async def master(self, *, since: float) -> tuple[Object, ...]:
         """The API server's own service, of which every container is told."""

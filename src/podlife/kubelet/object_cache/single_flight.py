@@ -1,4 +1,4 @@
-"""One call for many who ask at once."""
+"""One call in flight per key, shared by all concurrent callers."""
 
 from __future__ import annotations
 
@@ -8,15 +8,13 @@ from typing import Any, Generic, TypeVar
 
 from podlife.aio import spawn
 
-__all__ = ["PATIENCE_SECONDS", "SharedCalls"]
-
 # How long somebody waits who could do with what there is.
 PATIENCE_SECONDS = 5.0
 
 T = TypeVar("T")
 
 
-class SharedCalls(Generic[T]):
+class SingleFlight(Generic[T]):
     """By key: whoever asks while a call is under way gets its answer, or its failure.
 
     A call goes on when those who wait for it are cancelled: it is bounded by the client's own deadline, and others

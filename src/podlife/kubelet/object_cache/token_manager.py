@@ -1,7 +1,7 @@
 """Tokens of service accounts, each bound to its pod, renewed in time.
 
-A token is asked for with the TokenRequest API and kept in memory alone. It is renewed when 80 % of its life are over,
-or after a day. If that fails, the old one goes on to be used as long as it is valid.
+A token is requested with the TokenRequest API and kept in memory only. It is renewed after 80 % of its lifetime, or
+after a day. If renewal fails, the old one is used while it is valid.
 """
 
 from __future__ import annotations
@@ -18,10 +18,8 @@ from podlife.client import Client
 from podlife.client.refs import SERVICE_ACCOUNTS
 from podlife.clock import Clock
 from podlife.errors import NotFoundError, PodlifeError
-from podlife.kubelet.object_cache.single_flight import PATIENCE_SECONDS, SharedCalls
+from podlife.kubelet.object_cache.single_flight import PATIENCE_SECONDS, SingleFlight
 from podlife.kubelet.pod_fields import Pod
-
-__all__ = ["Tokens"]
 
 log = logging.getLogger(__name__)
 
@@ -50,13 +48,13 @@ class _Token:
         return is_old or now > self.expires - self.life / 5 - jitter
 
 
-class Tokens:
+class TokenManager:
     def __init__(self, client: Client, clock: Clock, *, jitter: Callable[[], float] = random.random) -> None:
         self._client = client
         self._clock = clock
         self._jitter = jitter
         self._kept: dict[_Wish, _Token] = {}
-        self._calls: SharedCalls[_Token] = SharedCalls()
+        self._calls: SingleFlight[_Token] = SingleFlight()
 
     async def get(self, pod: Pod, *, audience: str, expiration_seconds: int) -> str:
         """Raises the client's error where there is no valid one to answer with."""
@@ -77,7 +75,7 @@ class Tokens:
             if kept is None or self._clock.now() > kept.expires:
                 raise
             why = str(error) or "the server has not answered yet"
-            log.warning("a token of %s/%s was not renewed: %s", wish.namespace, account, why)
+            log.warning("renewal of a token for %s/%s failed: %s", wish.namespace, account, why)
             return kept.text
         return token.text
 

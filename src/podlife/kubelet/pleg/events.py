@@ -1,6 +1,6 @@
-"""What changed in a runtime between two looks at all of it (PL-01 to PL-03, PL-08 to PL-10, PL-13).
+"""The events between two observations of the runtime (PL-01 to PL-03, PL-08 to PL-10, PL-13). Pure.
 
-A sandbox counts as a container that runs while it is ready. Left to others: looking, keeping what was seen, telling it.
+A ready sandbox counts as a running container.
 """
 
 from __future__ import annotations
@@ -13,22 +13,11 @@ from dataclasses import dataclass
 from podlife.kubelet.constants import RELIST_UNHEALTHY_SECONDS
 from podlife.kubelet.runtime import ContainerState, ContainerStatus, SandboxState, SandboxStatus
 
-__all__ = [
-    "Change",
-    "ChangeKind",
-    "States",
-    "changes",
-    "ips_after",
-    "is_healthy",
-    "running_pods",
-    "states_of",
-]
-
 States = Mapping[str, Mapping[str, ContainerState]]
 """By UID of the pod and ID of the container or sandbox."""
 
 
-class ChangeKind(enum.Enum):
+class PodLifecycleEventType(enum.Enum):
     STARTED = "ContainerStarted"
     DIED = "ContainerDied"
     REMOVED = "ContainerRemoved"
@@ -38,12 +27,12 @@ class ChangeKind(enum.Enum):
     @property
     def is_sync_due(self) -> bool:
         """Nothing is to be done about what is gone for good (PL-13)."""
-        return self in (ChangeKind.STARTED, ChangeKind.DIED)
+        return self in (PodLifecycleEventType.STARTED, PodLifecycleEventType.DIED)
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    kind: ChangeKind
+class PodLifecycleEvent:
+    kind: PodLifecycleEventType
     pod_uid: str
     container_id: str
 
@@ -59,30 +48,30 @@ def states_of(sandboxes: Iterable[SandboxStatus], containers: Iterable[Container
     return states
 
 
-def changes(old: States, new: States) -> Iterator[Change]:
+def compute_events(old: States, new: States) -> Iterator[PodLifecycleEvent]:
     """In the order of pods and IDs as they are listed, those that are gone last."""
     for uid in dict.fromkeys((*new, *old)):
         before, after = old.get(uid, {}), new.get(uid, {})
         for id_ in dict.fromkeys((*after, *before)):
             for kind in _kinds(before.get(id_), after.get(id_)):
-                yield Change(kind, uid, id_)
+                yield PodLifecycleEvent(kind, uid, id_)
 
 
-def _kinds(before: ContainerState | None, after: ContainerState | None) -> tuple[ChangeKind, ...]:
+def _kinds(before: ContainerState | None, after: ContainerState | None) -> tuple[PodLifecycleEventType, ...]:
     before, after = _seen(before), _seen(after)
     if before is after:
         return ()
     match after:
         case ContainerState.RUNNING:
-            return (ChangeKind.STARTED,)
+            return (PodLifecycleEventType.STARTED,)
         case ContainerState.EXITED:
-            return (ChangeKind.DIED,)
+            return (PodLifecycleEventType.DIED,)
         case None if before is ContainerState.EXITED:
-            return (ChangeKind.REMOVED,)
+            return (PodLifecycleEventType.REMOVED,)
         case None:
-            return (ChangeKind.DIED, ChangeKind.REMOVED)
+            return (PodLifecycleEventType.DIED, PodLifecycleEventType.REMOVED)
         case _:
-            return (ChangeKind.CHANGED,)
+            return (PodLifecycleEventType.CHANGED,)
 
 
 def _seen(state: ContainerState | None) -> ContainerState | None:

@@ -1,10 +1,12 @@
-"""Looks at the runtime, keeps what it sees in the cache and tells what has changed (the PL- rules).
+"""The generic PLEG: observes the runtime, keeps what it sees in the pod cache, and emits events (the PL- rules).
 
-A runtime that tells of its events is asked for the pods that they name, and for everything only now and then; one that
-does not is asked for everything every second. What somebody waits for is read at once, one pod alone; a look at
-everything comes first and answers those who asked before it (PL-11).
-Guaranteed: whoever is told finds the cache up to date, and is told of every change: there is no line that could be full
-(PL-07). What could not be read is read again a second later; until then nothing is told of it (PL-05).
+A runtime that sends events is asked for the pods that they name, and for everything only now and then; one that does
+not is relisted every second. A pod that a reader waits for is read at once, by itself; a relist comes first and answers
+the readers that asked before it (PL-11).
+
+Guarantees:
+- A listener finds the cache up to date, and gets every event: there is no channel that could be full (PL-07).
+- A pod that could not be read is read again a second later; until then it has no events (PL-05).
 """
 
 from __future__ import annotations
@@ -20,9 +22,9 @@ from podlife.errors import PodlifeError
 from podlife.kubelet.constants import RELIST_SECONDS, RELIST_UNHEALTHY_SECONDS
 from podlife.kubelet.observed_pod import ObservedPod
 from podlife.kubelet.pleg.events import (
-    Change,
-    ChangeKind,
-    changes,
+    PodLifecycleEvent,
+    PodLifecycleEventType,
+    compute_events,
     is_healthy,
     running_pods,
     states_of,
@@ -38,8 +40,6 @@ from podlife.kubelet.runtime import (
     SandboxStatus,
 )
 
-__all__ = ["Changes"]
-
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
@@ -53,19 +53,20 @@ _READ_SECONDS = 120.0
 # Pods that are read at the same time.
 _AT_ONCE = 16
 
-Told = Callable[[str, tuple[Change, ...]], None]
+OnEvents = Callable[[str, tuple[PodLifecycleEvent, ...]], None]
 
 
-class Changes:
-    """`told` is called with a pod's UID and what changed of it; with nothing for one whose sync was asked for."""
+class GenericPLEG:
+    """`on_events` is called with a pod's UID and its events; without events for a pod whose sync was asked for.
+    `seconds` is a clock that never answers the same moment twice."""
 
     def __init__(
-        self, runtime: Runtime, cache: PodCache, *, seconds: Callable[[], float], told: Told
+        self, runtime: Runtime, cache: PodCache, *, seconds: Callable[[], float], on_events: OnEvents
     ) -> None:
         self._runtime = runtime
-        self._cache = cache
-        self._seconds = seconds
-        self._told = told
+        self.cache = cache
+        self.seconds = seconds
+        self._on_events = on_events
         self._wanted: dict[str, None] = {}
         # Of those, the ones that are to be told of though nothing changed (PL-06).
         self._to_sync: set[str] = set()
@@ -77,30 +78,39 @@ class Changes:
         self._relisted = asyncio.Event()
         self._complaint = ""
         self._relist_waiters: list[asyncio.Future[None]] = []
-        cache.on_wanted = self.ask
+        cache.on_wanted(self.ask)
 
     @property
     def is_healthy(self) -> bool:
         """PL-09."""
         patience = _EVENTED_PATIENCE_SECONDS if self.is_evented else RELIST_UNHEALTHY_SECONDS
         # Not by the clock: somebody may set it, and a node that sleeps does not look.
-        return is_healthy(self.relisted_at, self._seconds(), patience_seconds=patience)
+        return is_healthy(self.relisted_at, self.seconds(), patience_seconds=patience)
 
     def counts(self) -> tuple[int, Counter[str]]:
         """How many pods run, and how many containers there are in each state (PL-10)."""
-        seen = [self._cache.last_seen(uid) for uid in self._cache]
+        seen = [self.cache.last_seen(uid) for uid in self.cache]
         return running_pods(
             (each for pod in seen for each in pod.sandboxes),
             (each for pod in seen for each in pod.containers),
         )
 
     def ask(self, uid: str) -> None:
-        """Read this pod anew, soon."""
+        """Read this pod again, soon."""
         self._wanted[uid] = None
         self._wakeup.set()
 
+    async def observe(self, uid: str) -> ObservedPod:
+        """What the runtime has of this pod, read after this call."""
+        return await self.cache.read_newer_than(uid, self.seconds())
+
+    def request_reinspect(self, uid: str) -> None:
+        """A step has done something: see it at once. Where the runtime sends events they tell."""
+        if not self.is_evented:
+            self.reinspect(uid)
+
     def reinspect(self, uid: str) -> None:
-        """Read this pod anew, and tell of it even if nothing has changed (PL-06)."""
+        """Read this pod again, and pass it on even if nothing has changed (PL-06)."""
         self._to_sync.add(uid)
         self.ask(uid)
 
@@ -123,7 +133,7 @@ class Changes:
             await wait_until_set(self._relisted, seconds=seconds)
 
     async def run(self) -> None:
-        """Until it is cancelled."""
+        """Run until cancelled."""
         self.ask_all()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._listen_for_ever(), name="runtime events")
@@ -142,7 +152,7 @@ class Changes:
                     async for event in events:
                         self._take(event)
             except ContainerRuntimeError as error:
-                log.debug("the runtime tells of no events: %s", error)
+                log.debug("runtime events unavailable: %s", error)
             except Exception:
                 # A defect of the runtime's client costs its events, not the node: everything is listed every second.
                 log.exception("runtime events failed, reconnecting")
@@ -188,7 +198,7 @@ class Changes:
     # Looking
 
     async def _relist(self) -> None:
-        at = self._seconds()
+        at = self.seconds()
         waiters, self._relist_waiters = self._relist_waiters, []
         try:
             sandboxes = await _bounded(self._runtime.list_sandboxes())
@@ -201,11 +211,11 @@ class Changes:
                     waiter.set_exception(error)
             return
         seen = _by_pod(sandboxes, containers)
-        for uid in dict.fromkeys((*seen, *self._cache)):
+        for uid in dict.fromkeys((*seen, *self.cache)):
             # What was read meanwhile is newer.
-            if not self._cache.is_newer_than(uid, at):
+            if not self.cache.is_newer_than(uid, at):
                 self._see(uid, seen.get(uid, ObservedPod()), at)
-        self._cache.put_all_at(at)
+        self.cache.put_all_at(at)
         self._complaint = ""
         self.relisted_at = at
         self._relisted.set()
@@ -220,35 +230,35 @@ class Changes:
         self._complaint = text
 
     async def _read(self, uid: str) -> None:
-        at = self._seconds()
+        at = self.seconds()
         try:
             sandboxes = await _bounded(self._runtime.list_sandboxes(pod_uid=uid))
             containers = await _bounded(self._runtime.list_containers(pod_uid=uid))
         except Exception as error:  # noqa: BLE001 - as above
-            self._cache.put_error(uid, error, at)
+            self.cache.put_error(uid, error, at)
             asyncio.get_running_loop().call_later(RELIST_SECONDS, self.ask, uid)
             return
         self._see(uid, ObservedPod.of(sandboxes, containers), at)
 
     def _see(self, uid: str, observed: ObservedPod, at: float) -> None:
-        before = self._cache.last_seen(uid)
-        self._cache.put(uid, observed, at)
+        before = self.cache.last_seen(uid)
+        self.cache.put(uid, observed, at)
         found = [
             each
-            for each in changes(
+            for each in compute_events(
                 states_of(before.sandboxes, before.containers),
                 states_of(observed.sandboxes, observed.containers),
             )
-            if each.kind is not ChangeKind.CHANGED
+            if each.kind is not PodLifecycleEventType.CHANGED
         ]
         is_asked_for = uid in self._to_sync
         self._to_sync.discard(uid)
         if found or (is_asked_for and (observed.sandboxes or observed.containers)):
             try:
-                self._told(uid, tuple(found))
+                self._on_events(uid, tuple(found))
             except Exception:
                 # It concerns this pod alone: the others are looked at all the same.
-                log.exception("changes of pod %s could not be handled", uid)
+                log.exception("events of pod %s could not be handled", uid)
 
 
 def _by_pod(

@@ -1,8 +1,8 @@
-"""What the runtime was last seen to have of each pod, and how new that is.
+"""What the runtime was last observed to have of each pod, and how fresh that is.
 
-A reader that needs it newer waits, and is answered by the next look at its pod or at everything (PL-12). A pod of which
-the runtime has nothing is no error: its status is empty (PL-04). One that could not be read raises why (PL-05).
-Left to others: looking (`changes`).
+A reader that needs it fresher waits for the next observation of its pod or of everything (PL-12). A pod of which the
+runtime has nothing has an empty status (PL-04). A pod that could not be read raises the reason (PL-05). Observing is
+left to `GenericPLEG`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ from collections.abc import Awaitable, Callable, Iterator
 import msgspec
 
 from podlife.kubelet.observed_pod import ObservedPod
-
-__all__ = ["PodCache"]
 
 _NOTHING = ObservedPod()
 
@@ -32,13 +30,9 @@ class _Waiter(msgspec.Struct, frozen=True):
     answer: asyncio.Future[ObservedPod]
 
 
-def _ask_nobody(uid: str) -> None: ...
-
-
 class PodCache:
     def __init__(self) -> None:
-        # Told of a pod for which somebody waits.
-        self.on_wanted: Callable[[str], None] = _ask_nobody
+        self._readers: list[Callable[[str], None]] = []
         self._entries: dict[str, _Entry] = {}
         self._waiters: dict[str, list[_Waiter]] = {}
         # Everything is at least as new as this.
@@ -47,6 +41,10 @@ class PodCache:
     def __iter__(self) -> Iterator[str]:
         """UIDs of which the runtime has something."""
         return iter(self._entries)
+
+    def on_wanted(self, read: Callable[[str], None]) -> None:
+        """Call `read` with each pod for which a reader waits: whoever fills the cache registers here."""
+        self._readers.append(read)
 
     def get(self, uid: str) -> ObservedPod:
         entry = self._entries.get(uid)
@@ -101,7 +99,8 @@ class PodCache:
     async def _wait(self, uid: str, seconds: float) -> ObservedPod:
         waiter = _Waiter(seconds, asyncio.get_running_loop().create_future())
         self._waiters.setdefault(uid, []).append(waiter)
-        self.on_wanted(uid)
+        for read in self._readers:
+            read(uid)
         try:
             return await waiter.answer
         finally:

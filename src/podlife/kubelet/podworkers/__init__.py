@@ -5,31 +5,26 @@
     await kill_pod_now(workers, recorder, pod, grace_seconds=5)
     known = workers.sync_known_pods({pod.metadata.uid})
 
-`run` runs the steps that are handed in (`Steps`): sync while the pod is wanted, then terminating until nothing of it
-runs, then terminated. What a step failed at is due again in `retries`; whoever has the node's configuration takes it
-from there and sends a sync. The decisions are pure (`accepting`, `stepping`, `housekeeping`) and follow the PW- rules.
+`run` runs the injected steps (`PodSteps`): sync while the pod is wanted, then terminating until nothing of it runs,
+then terminated. A failed step is due again in `retries`; the sync loop takes it from there and sends a sync. The
+decisions are pure (`update_transitions`, `step_transitions`, `sync_known_pods`) and follow the PW- rules.
 """
 
 from podlife.kubelet.podworkers.delays import BackoffError, Delays
 from podlife.kubelet.podworkers.interfaces import (
-    EventRecorder,
-    RuntimeStatus,
+    PodSteps,
     StatusCache,
-    Steps,
-    Synced,
+    SyncResult,
 )
 from podlife.kubelet.podworkers.kill_pod import KillError, kill_pod_now
-from podlife.kubelet.podworkers.metrics import CONTAINERS_PER_POD, WORKER_SECONDS, Metrics
-from podlife.kubelet.podworkers.retry_queue import RetryQueue
+from podlife.kubelet.podworkers.metrics import CONTAINERS_PER_POD, WORKER_SECONDS, WorkerMetrics
 from podlife.kubelet.podworkers.state import PodState, Stage
 from podlife.kubelet.podworkers.static_names import StaticNames
 from podlife.kubelet.podworkers.sync_known_pods import KnownPod
 from podlife.kubelet.podworkers.updates import (
     KillOptions,
     KillOutcome,
-    Pod,
     PodUpdate,
-    RunningPod,
     StatusOverride,
     UpdateType,
     Waiter,
@@ -43,27 +38,22 @@ __all__ = [
     "WORKER_SECONDS",
     "BackoffError",
     "Delays",
-    "EventRecorder",
     "KillError",
     "KillOptions",
     "KillOutcome",
     "KnownPod",
-    "Metrics",
-    "Pod",
     "PodState",
+    "PodSteps",
     "PodUpdate",
     "PodWorkers",
-    "RetryQueue",
-    "RunningPod",
-    "RuntimeStatus",
     "Stage",
     "StaticNames",
     "StatusCache",
     "StatusOverride",
-    "Steps",
-    "Synced",
+    "SyncResult",
     "UpdateType",
     "Waiter",
+    "WorkerMetrics",
     "full_name",
     "is_static",
     "kill_pod_now",

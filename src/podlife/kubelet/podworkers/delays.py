@@ -1,6 +1,6 @@
-"""When a pod is looked at again after a step: pure arithmetic over what came of it.
+"""When a pod is synced again after a step. Pure.
 
-Every delay lies between its base and half as much again, so that pods which failed together do not come back
+Every delay lies between its base and one and a half times that, so that pods which failed together do not return
 together.
 """
 
@@ -11,8 +11,6 @@ from collections.abc import Iterator
 import msgspec
 
 from podlife.errors import PodlifeError
-
-__all__ = ["NETWORK_NOT_READY", "BackoffError", "Delays", "delay_after", "retry_delay"]
 
 NETWORK_NOT_READY = "network is not ready"
 _JITTER = 0.5

@@ -1,18 +1,16 @@
-"""How long a pod has to end: the arithmetic, and nothing else.
+"""The effective grace period of a pod. Pure.
 
-A grace that was given once only ever becomes shorter, and is never less than a second.
+Once set it only shrinks, and it is never less than a second.
 """
 
 from __future__ import annotations
-
-__all__ = ["effective_grace"]
 
 
 def effective_grace(
     stored: int, *, deletion: int | None = None, override: int | None = None, spec: int | None = None
 ) -> int:
     """`stored` is what the pod has by now, 0 when nothing; `deletion` is what the API server set, `override` what the
-    agent asks for, `spec` what the pod asked for itself (PW-40)."""
+    kubelet asks for, `spec` what the pod asked for itself (PW-40)."""
     grace, is_given = stored, False
     if deletion is not None and (grace == 0 or deletion < grace):
         grace, is_given = deletion, True

@@ -1,24 +1,21 @@
-"""Kill a pod and wait until it has stopped: for eviction, preemption and the shutdown of the node."""
+"""Kill a pod and wait until it has stopped: for eviction, preemption and node shutdown."""
 
 from __future__ import annotations
 
 import asyncio
 
 from podlife.errors import PodlifeError
-from podlife.kubelet.podworkers.interfaces import EventRecorder, S
+from podlife.kubelet.object_reference import pod_reference
+from podlife.kubelet.pod import NodePod
+from podlife.kubelet.pod_events import EventRecorder
 from podlife.kubelet.podworkers.updates import (
     KillOptions,
     KillOutcome,
-    P,
     PodUpdate,
-    R,
     StatusOverride,
     UpdateType,
-    reference,
 )
 from podlife.kubelet.podworkers.workers import PodWorkers
-
-__all__ = ["KillError", "kill_pod_now", "wait_limit_seconds"]
 
 _LEAST_WAIT_SECONDS = 10
 
@@ -27,16 +24,16 @@ class KillError(PodlifeError):
     """The pod was not seen to stop. The kill itself goes on."""
 
 
-def wait_limit_seconds(pod: P, grace_seconds: int | None) -> int:
+def wait_limit_seconds(pod: NodePod, grace_seconds: int | None) -> int:
     """Half as much again as the pod has to end, but time enough for the runtime to kill it (PW-180)."""
     base = pod.spec.termination_grace_period_seconds or 0 if grace_seconds is None else grace_seconds
     return max(base + base // 2, _LEAST_WAIT_SECONDS)
 
 
 async def kill_pod_now(
-    workers: PodWorkers[P, S, R],
+    workers: PodWorkers,
     recorder: EventRecorder,
-    pod: P,
+    pod: NodePod,
     *,
     evict: bool = False,
     grace_seconds: int | None = None,
@@ -58,7 +55,7 @@ async def kill_pod_now(
             outcome = await answered
     except TimeoutError:
         message = "Container runtime did not kill the pod within specified grace period."
-        recorder.event(reference(pod), "Warning", "ExceededGracePeriod", message)
+        recorder.event(pod_reference(pod), "Warning", "ExceededGracePeriod", message)
         raise KillError("timeout waiting to kill pod") from None
     if outcome is not KillOutcome.STOPPED:
         raise KillError(f"the pod workers ended before pod {pod.metadata.name} was seen to stop")

@@ -1,10 +1,8 @@
-"""What the workers count about themselves: plain numbers that an exporter reads when it is asked."""
+"""Metrics of the pod workers: plain numbers that an exporter reads."""
 
 from __future__ import annotations
 
 from podlife.workqueue import Distribution
-
-__all__ = ["CONTAINERS_PER_POD", "WORKER_SECONDS", "Metrics"]
 
 WORKER_SECONDS = "kubelet_pod_worker_duration_seconds"
 CONTAINERS_PER_POD = "kubelet_containers_per_pod_count"
@@ -14,9 +12,9 @@ _BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _OPERATIONS = ("create", "update", "sync", "kill", "terminated")
 
 
-class Metrics:
+class WorkerMetrics:
     def __init__(self) -> None:
-        # From the moment a change arrived at the agent to the end of the step that saw it, by operation (PW-190).
+        # From the moment a change arrived at the kubelet to the end of the step that saw it, by operation (PW-190).
         self.worker_seconds = {operation: Distribution(_BOUNDS) for operation in _OPERATIONS}
         # Of every pod, when it is first let run (PW-73).
         self.containers_per_pod = Distribution(_BOUNDS)

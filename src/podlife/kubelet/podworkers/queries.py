@@ -1,26 +1,22 @@
-"""What other parts of the agent ask about a pod, by its UID.
+"""What other parts of the kubelet ask about a pod, by UID.
 
-The answers about a UID that nobody knows turn when the configuration has been compared for the first time: before that
-it may be a pod which has not been told of yet, after it there is no such pod.
+The answers about an unknown UID change once the node's configuration has been compared for the first time: before that
+the pod may not have arrived yet, after it there is no such pod.
 """
 
 from __future__ import annotations
 
 from collections.abc import Container, Iterator
-from typing import Generic
 
 from podlife.kubelet.podworkers.state import PodState
 from podlife.kubelet.podworkers.static_names import StaticNames
 from podlife.kubelet.podworkers.sync_known_pods import KnownPod, known_pod
-from podlife.kubelet.podworkers.updates import P, R
-from podlife.kubelet.podworkers.worker import Worker
-
-__all__ = ["Queries"]
+from podlife.kubelet.podworkers.worker import PodWorker
 
 
-class Queries(Generic[P, R]):
+class Queries:
     def __init__(self) -> None:
-        self._workers: dict[str, Worker[P, R]] = {}
+        self._workers: dict[str, PodWorker] = {}
         self._names = StaticNames()
         self._has_synced = False
 
@@ -36,7 +32,7 @@ class Queries(Generic[P, R]):
         """Who holds which name, and who waits for it; for reading."""
         return self._names
 
-    def state(self, uid: str) -> PodState[P, R] | None:
+    def state(self, uid: str) -> PodState | None:
         """All that is remembered of the pod; nothing if it is not known."""
         worker = self._workers.get(uid)
         return None if worker is None else worker.state

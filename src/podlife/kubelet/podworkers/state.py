@@ -1,33 +1,17 @@
-"""What is remembered of a pod, and what it says about it.
+"""The state of a pod in the workers.
 
-A state is never changed: each event makes another (`accepting`, `stepping`, `housekeeping`) and says what is to be done
-for it (`Action`). Nothing here waits, acts or asks for the time.
+A state is immutable: each event makes another (`update_transitions`, `step_transitions`, `sync_known_pods`) and returns
+the actions that follow (`Action`). Nothing here waits, acts or reads the time.
 """
 
 from __future__ import annotations
 
 import enum
-from typing import Generic
 
 import msgspec
 
-from podlife.kubelet.podworkers.updates import KillOutcome, P, PodUpdate, R, StatusOverride, Waiter
-
-__all__ = [
-    "CANCEL_STEP",
-    "LINE_UP",
-    "NOTHING",
-    "RELEASE_NAME",
-    "SYNC",
-    "TERMINATED",
-    "TERMINATING",
-    "WAKE",
-    "Act",
-    "Action",
-    "Answer",
-    "PodState",
-    "Stage",
-]
+from podlife.kubelet.pod import NodePod
+from podlife.kubelet.podworkers.updates import KillOutcome, PodUpdate, StatusOverride, Waiter
 
 
 class Stage(enum.Enum):
@@ -43,7 +27,7 @@ class Stage(enum.Enum):
 SYNC, TERMINATING, TERMINATED = Stage
 
 
-class Act(enum.Enum):
+class WorkerAction(enum.Enum):
     """What is to be done for a pod."""
 
     # Run a step as soon as none is running.
@@ -56,21 +40,21 @@ class Act(enum.Enum):
     RELEASE_NAME = "release name"
 
 
-WAKE, CANCEL_STEP, LINE_UP, RELEASE_NAME = Act
+WAKE, CANCEL_STEP, LINE_UP, RELEASE_NAME = WorkerAction
 
 
-class Answer(msgspec.Struct, frozen=True):
+class KillAnswer(msgspec.Struct, frozen=True):
     """Tell those who wait."""
 
     waiters: tuple[Waiter, ...]
     outcome: KillOutcome
 
 
-Action = Act | Answer
+Action = WorkerAction | KillAnswer
 NOTHING: tuple[Action, ...] = ()
 
 
-class PodState(msgspec.Struct, Generic[P, R], frozen=True):
+class PodState(msgspec.Struct, frozen=True):
     """Times are the workers' own; None is never. They only go forward: synced, started, terminating, terminated,
     finished."""
 
@@ -95,9 +79,9 @@ class PodState(msgspec.Struct, Generic[P, R], frozen=True):
     is_restart_requested: bool = False
     is_seen_in_runtime: bool = False
     # What the next step is to see; the newest wins.
-    pending: PodUpdate[P, R] | None = None
+    pending: PodUpdate | None = None
     # What the last step saw: a pod that may not start yet has none.
-    active: PodUpdate[P, R] | None = None
+    active: PodUpdate | None = None
 
     @property
     def stage(self) -> Stage:
@@ -114,7 +98,7 @@ class PodState(msgspec.Struct, Generic[P, R], frozen=True):
         return self.terminated_at is not None
 
     @property
-    def config(self) -> P | None:
+    def config(self) -> NodePod | None:
         """The pod that a step sees, or will see first."""
         update = self.active or self.pending
         return None if update is None else update.pod

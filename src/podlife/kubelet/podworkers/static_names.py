@@ -1,6 +1,6 @@
-"""Static pods with one full name: one of them runs at a time, and they start in the order they came.
+"""Static pods with the same full name: one runs at a time, and they start in the order they came.
 
-A static pod that is changed on disk is another pod with the same name; it has to wait until the one before has ended.
+A static pod whose manifest is changed is another pod with the same name; it waits until the one before has ended.
 Nothing starts by itself when a name becomes free: the first in line is admitted when it asks again (PW-134).
 """
 
@@ -9,16 +9,14 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Sequence
 
-__all__ = ["LATER", "NEVER", "NOW", "Admission", "StaticNames"]
 
-
-class Admission(enum.Enum):
+class StaticAdmission(enum.Enum):
     NOW = "now"
     LATER = "later"
     NEVER = "never"
 
 
-NOW, LATER, NEVER = Admission
+NOW, LATER, NEVER = StaticAdmission
 
 
 class StaticNames:
@@ -42,7 +40,7 @@ class StaticNames:
         self._waiting.setdefault(name, []).append(uid)
         self._names[uid] = name
 
-    def admit(self, name: str, uid: str, is_alive: Callable[[str], bool]) -> Admission:
+    def admit(self, name: str, uid: str, is_alive: Callable[[str], bool]) -> StaticAdmission:
         """Whether the pod may start; if so it holds the name. `is_alive` says of a UID that it is known and not asked
         to end."""
         if not is_alive(uid):

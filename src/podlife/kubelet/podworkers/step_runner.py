@@ -1,7 +1,7 @@
-"""Runs one step of a pod, and tells when it has ended.
+"""Runs one step of a pod, and reports its end.
 
-A step that answers at once is done at once. One that has to be waited for, or for whose status the runtime has to be
-waited for, gets a task of its own, which ends with it: nothing of one step can reach another.
+A step that returns at once needs no task. One that is awaited, or whose status is awaited, gets a task of its own that
+ends with it: nothing of one step can reach another.
 """
 
 from __future__ import annotations
@@ -9,24 +9,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from types import CoroutineType
-from typing import Any, Generic, NoReturn, TypeAlias, TypeGuard
+from typing import Any, NoReturn, TypeAlias, TypeGuard
 
 from podlife.errors import PodlifeError
+from podlife.kubelet.observed_pod import ObservedPod
 from podlife.kubelet.podworkers.interfaces import (
-    S,
+    PodSteps,
     StatusCache,
-    Steps,
-    Synced,
+    SyncResult,
 )
 from podlife.kubelet.podworkers.state import TERMINATED, TERMINATING
-from podlife.kubelet.podworkers.step_transitions import Work, acknowledge
-from podlife.kubelet.podworkers.updates import P, R
-from podlife.kubelet.podworkers.worker import Worker
+from podlife.kubelet.podworkers.step_transitions import StepWork, acknowledge
+from podlife.kubelet.podworkers.worker import PodWorker
 
-__all__ = ["StatusError", "StepRunner"]
-
-Result: TypeAlias = Synced | None
-Ended: TypeAlias = Callable[[Worker[P, R], Result, BaseException | None], None]
+Result: TypeAlias = SyncResult | None
+Ended: TypeAlias = Callable[[PodWorker, Result, BaseException | None], None]
 
 
 class StatusError(PodlifeError):
@@ -34,7 +31,7 @@ class StatusError(PodlifeError):
 
 
 # Types that nobody can wait for: to find out costs more than a plain step does.
-_PLAIN: set[type] = {Synced, type(None)}
+_PLAIN: set[type] = {SyncResult, type(None)}
 
 
 def _is_awaitable(value: object) -> TypeGuard[Awaitable[Any]]:
@@ -47,16 +44,16 @@ def _is_awaitable(value: object) -> TypeGuard[Awaitable[Any]]:
     return False
 
 
-class StepRunner(Generic[P, S, R]):
+class StepRunner:
     """`ended` is called when a step is over, with what it answered or what it raised; it is the last thing that
     happens to the step."""
 
-    def __init__(self, steps: Steps[P, S, R], cache: StatusCache[S], ended: Ended[P, R]) -> None:
+    def __init__(self, steps: PodSteps, cache: StatusCache, ended: Ended) -> None:
         self._steps = steps
         self._cache = cache
         self._ended = ended
 
-    def start(self, worker: Worker[P, R], work: Work[P, R], group: asyncio.TaskGroup) -> None:
+    def start(self, worker: PodWorker, work: StepWork, group: asyncio.TaskGroup) -> None:
         worker.work = work
         is_status = False
         try:
@@ -76,7 +73,7 @@ class StepRunner(Generic[P, S, R]):
         else:
             self._ended(worker, coming, None)
 
-    def cancel(self, worker: Worker[P, R]) -> None:
+    def cancel(self, worker: PodWorker) -> None:
         """The step's work is overtaken. It is told once: it may take its time to clean up. A task that has not begun is
         not cancelled, it would end without anybody knowing: it looks for itself."""
         if worker.work is not None and not worker.is_cancelled:
@@ -84,7 +81,9 @@ class StepRunner(Generic[P, S, R]):
             if worker.task is not None:
                 worker.task.cancel()
 
-    def _call(self, worker: Worker[P, R], work: Work[P, R], status: S | None) -> Result | Awaitable[Result]:
+    def _call(
+        self, worker: PodWorker, work: StepWork, status: ObservedPod | None
+    ) -> Result | Awaitable[Result]:
         """The stage decides (PW-82)."""
         worker.has_stepped = True
         update = work.update
@@ -102,7 +101,7 @@ class StepRunner(Generic[P, S, R]):
             return self._steps.sync_terminated_pod(update.pod, status)
         return self._steps.sync_pod(update.type, update.pod, update.mirror, status)
 
-    async def _wait(self, worker: Worker[P, R], work: Work[P, R], coming: Any, *, is_status: bool) -> None:
+    async def _wait(self, worker: PodWorker, work: StepWork, coming: Any, *, is_status: bool) -> None:
         task = worker.task = asyncio.current_task()
         assert task is not None
         result: Result = None
@@ -126,7 +125,7 @@ class StepRunner(Generic[P, S, R]):
         self._ended(worker, result, failure)
 
 
-async def _coming_status(coming: Awaitable[S]) -> S:
+async def _coming_status(coming: Awaitable[ObservedPod]) -> ObservedPod:
     try:
         return await coming
     except Exception as error:

@@ -1,12 +1,10 @@
-"""A step of a pod begins and ends: what becomes of its state, and what is to be done.
+"""A step of a pod begins or ends: the next state, and the actions that follow. Pure.
 
-A step is chosen by the stage the pod has reached when it begins, and moves it on when it succeeds. What failed changes
+The step is chosen by the stage of the pod when it begins, and moves the pod on when it succeeds. A failed step changes
 nothing: it is tried again.
 """
 
 from __future__ import annotations
-
-from typing import Generic
 
 import msgspec
 from msgspec.structs import replace
@@ -17,41 +15,37 @@ from podlife.kubelet.podworkers.state import (
     TERMINATED,
     TERMINATING,
     Action,
-    Answer,
+    KillAnswer,
     PodState,
     Stage,
 )
-from podlife.kubelet.podworkers.updates import KillOutcome, P, PodUpdate, R, UpdateType, Waiter
-
-__all__ = ["Work", "acknowledge", "begin", "end_before_start", "needs_admission", "succeed"]
+from podlife.kubelet.podworkers.updates import KillOutcome, PodUpdate, UpdateType, Waiter
 
 _SYNC = UpdateType.SYNC
 _RELEASE: tuple[Action, ...] = (RELEASE_NAME,)
 
 
-class Work(msgspec.Struct, Generic[P, R], frozen=True):
+class StepWork(msgspec.Struct, frozen=True):
     """What one step does."""
 
     stage: Stage
-    update: PodUpdate[P, R]
+    update: PodUpdate
 
 
-def needs_admission(state: PodState[P, R], update: PodUpdate[P, R]) -> bool:
+def needs_admission(state: PodState, update: PodUpdate) -> bool:
     """Whether the pod has yet to be let run; what is only known from the runtime runs already (PW-72)."""
     return state.started_at is None and update.running is None
 
 
-def begin(
-    state: PodState[P, R], update: PodUpdate[P, R], now: float, *, is_start: bool
-) -> tuple[PodState[P, R], Work[P, R]]:
-    """The pending update becomes the active one; with `is_start` the pod counts as started from now on, also if this
+def begin(state: PodState, update: PodUpdate, now: float, *, is_start: bool) -> tuple[PodState, StepWork]:
+    """The pending update becomes the active one; with `is_start` the pod counts as started from now on, even if this
     step only ends it (PW-71)."""
     started_at = now if is_start else state.started_at
     after = replace(state, pending=None, active=_merged(state.active, update), started_at=started_at)
-    return after, Work(state.stage, update)
+    return after, StepWork(state.stage, update)
 
 
-def end_before_start(state: PodState[P, R], now: float) -> tuple[PodState[P, R], tuple[Action, ...]]:
+def end_before_start(state: PodState, now: float) -> tuple[PodState, tuple[Action, ...]]:
     """It was asked to end before it could start: there is nothing to stop (PW-70)."""
     after = replace(
         state, pending=None, terminated_at=now, is_finished=True, waiters=(), status_override=None
@@ -59,14 +53,14 @@ def end_before_start(state: PodState[P, R], now: float) -> tuple[PodState[P, R],
     return after, _RELEASE + _answers(state.waiters)
 
 
-def acknowledge(state: PodState[P, R]) -> PodState[P, R]:
+def acknowledge(state: PodState) -> PodState:
     """The terminating step begins: no container is started from now on (PW-83)."""
     return state if state.is_acknowledged else replace(state, is_acknowledged=True)
 
 
 def succeed(
-    state: PodState[P, R], work: Work[P, R], now: float, *, is_terminal: bool = False
-) -> tuple[PodState[P, R] | None, tuple[Action, ...]]:
+    state: PodState, work: StepWork, now: float, *, is_terminal: bool = False
+) -> tuple[PodState | None, tuple[Action, ...]]:
     """The step has done what it should. The state is None when there is nothing more to know about the pod. When the
     pod moves on, the next step sees what this one saw, unless something newer waits already."""
     if work.stage is TERMINATED:
@@ -86,7 +80,7 @@ def succeed(
     return replace(state, terminating_at=terminating_at, is_acknowledged=True, pending=pending), NOTHING
 
 
-def _merged(known: PodUpdate[P, R] | None, update: PodUpdate[P, R]) -> PodUpdate[P, R]:
+def _merged(known: PodUpdate | None, update: PodUpdate) -> PodUpdate:
     """What is remembered of an update, for who asks and for a replay (PW-89)."""
     pod, mirror, kill = update.pod, update.mirror, update.kill
     if known is not None:
@@ -97,4 +91,4 @@ def _merged(known: PodUpdate[P, R] | None, update: PodUpdate[P, R]) -> PodUpdate
 
 
 def _answers(waiters: tuple[Waiter, ...]) -> tuple[Action, ...]:
-    return (Answer(waiters, KillOutcome.STOPPED),) if waiters else NOTHING
+    return (KillAnswer(waiters, KillOutcome.STOPPED),) if waiters else NOTHING

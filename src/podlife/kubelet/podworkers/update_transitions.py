@@ -1,8 +1,8 @@
-"""An update arrives: what becomes of the pod's state, and what is to be done.
+"""An update arrives: the next state of the pod, and the actions that follow. Pure.
 
-A pod goes one way. Once it was asked to end, every update is a kill and can only make it end sooner; once it has ended
-nothing is taken for its UID until that is forgotten. Whoever came to wait for a kill is answered in every case,
-also where the update itself is thrown away.
+A pod goes one way. Once it was asked to end, every update is a kill and can only shorten its grace period; once it has
+ended, no update is taken for its UID until that is forgotten. Each kill waiter is notified in every case, even if the
+update itself is dropped.
 """
 
 from __future__ import annotations
@@ -12,20 +12,16 @@ from typing import Any
 from msgspec.structs import replace
 
 from podlife.kubelet.podworkers.grace_period import effective_grace
-from podlife.kubelet.podworkers.state import CANCEL_STEP, LINE_UP, NOTHING, WAKE, Action, Answer, PodState
+from podlife.kubelet.podworkers.state import CANCEL_STEP, LINE_UP, NOTHING, WAKE, Action, KillAnswer, PodState
 from podlife.kubelet.podworkers.updates import (
     CREATE,
     KILL,
     KillOptions,
     KillOutcome,
-    P,
     PodUpdate,
-    R,
     has_ended,
     is_static,
 )
-
-__all__ = ["accept"]
 
 _WAKE: tuple[Action, ...] = (WAKE,)
 _CANCEL_AND_WAKE: tuple[Action, ...] = (WAKE, CANCEL_STEP)
@@ -34,8 +30,8 @@ _NO_KILL = KillOptions()
 
 
 def accept(
-    state: PodState[P, R] | None, update: PodUpdate[P, R], now: float, *, is_stopped: bool = False
-) -> tuple[PodState[P, R] | None, tuple[Action, ...]]:
+    state: PodState | None, update: PodUpdate, now: float, *, is_stopped: bool = False
+) -> tuple[PodState | None, tuple[Action, ...]]:
     """`state` is None for a UID that is not known, and stays so if the update is no reason to know it. `is_stopped`
     says, of a pod that is seen for the first time, that the runtime has nothing of it running."""
     if update.running is not None:
@@ -44,7 +40,7 @@ def accept(
         elif update.type is not KILL:
             return state, _answered(update, KillOutcome.NOT_KILLED)
     if state is None:
-        fresh: PodState[P, R] = _first_seen(update, now, is_stopped)
+        fresh: PodState = _first_seen(update, now, is_stopped)
         taken, actions = _take(fresh, update, now)
         is_in_line = update.pod is not None and is_static(update.pod)
         return taken, _LINE_UP + actions if is_in_line else actions
@@ -53,14 +49,14 @@ def accept(
     return _take(state, update, now)
 
 
-def _first_seen(update: PodUpdate[P, R], now: float, is_stopped: bool) -> PodState[P, R]:
+def _first_seen(update: PodUpdate, now: float, is_stopped: bool) -> PodState:
     if is_stopped and update.pod is not None and has_ended(update.pod):
-        # It ended before this agent was started: only its last step is left (PW-13).
+        # It ended before this kubelet was started: only its last step is left (PW-13).
         return PodState(now, terminating_at=now, terminated_at=now, is_acknowledged=True)
     return PodState(now)
 
 
-def _wished_back(state: PodState[P, R], update: PodUpdate[P, R]) -> tuple[PodState[P, R], tuple[Action, ...]]:
+def _wished_back(state: PodState, update: PodUpdate) -> tuple[PodState, tuple[Action, ...]]:
     """It cannot come back under its UID before it is forgotten: that is remembered, the update is not (PW-16)."""
     state = replace(state, is_restart_requested=True)
     if state.is_terminated:
@@ -70,9 +66,7 @@ def _wished_back(state: PodState[P, R], update: PodUpdate[P, R]) -> tuple[PodSta
     return state, NOTHING
 
 
-def _take(
-    state: PodState[P, R], update: PodUpdate[P, R], now: float
-) -> tuple[PodState[P, R], tuple[Action, ...]]:
+def _take(state: PodState, update: PodUpdate, now: float) -> tuple[PodState, tuple[Action, ...]]:
     changes: dict[str, Any] = {}
     is_runtime_only = update.running is not None
     if is_runtime_only:
@@ -101,7 +95,7 @@ def _take(
     return replace(state, **changes), actions
 
 
-def _with_known_pod(state: PodState[P, R], update: PodUpdate[P, R]) -> PodUpdate[P, R]:
+def _with_known_pod(state: PodState, update: PodUpdate) -> PodUpdate:
     """What the runtime knows is not needed where there is a specification (PW-18)."""
     for known in (state.pending, state.active):
         if known is not None and known.pod is not None:
@@ -109,7 +103,7 @@ def _with_known_pod(state: PodState[P, R], update: PodUpdate[P, R]) -> PodUpdate
     return update
 
 
-def _is_end(update: PodUpdate[P, R], is_runtime_only: bool, changes: dict[str, Any]) -> bool:
+def _is_end(update: PodUpdate, is_runtime_only: bool, changes: dict[str, Any]) -> bool:
     """Whether the pod is to end from now on. Why it does is noted here and never again (PW-24)."""
     pod = update.pod
     if is_runtime_only or (pod is not None and pod.metadata.deletion_timestamp is not None):
@@ -124,7 +118,7 @@ def _is_end(update: PodUpdate[P, R], is_runtime_only: bool, changes: dict[str, A
     return False
 
 
-def _ending(state: PodState[P, R], update: PodUpdate[P, R], changes: dict[str, Any]) -> PodUpdate[P, R]:
+def _ending(state: PodState, update: PodUpdate, changes: dict[str, Any]) -> PodUpdate:
     """Take in what came with the kill; the update says how long the step has."""
     kill, pod = update.kill or _NO_KILL, update.pod
     if kill.waiter is not None:
@@ -142,7 +136,7 @@ def _ending(state: PodState[P, R], update: PodUpdate[P, R], changes: dict[str, A
     return replace(update, kill=KillOptions(evict=kill.evict, grace_seconds=grace_seconds))
 
 
-def _with_older_start(pending: PodUpdate[P, R], update: PodUpdate[P, R]) -> PodUpdate[P, R]:
+def _with_older_start(pending: PodUpdate, update: PodUpdate) -> PodUpdate:
     """The latency that is measured is that of whoever waits longest (PW-03)."""
     if pending.asked_at is None:
         return update
@@ -151,7 +145,7 @@ def _with_older_start(pending: PodUpdate[P, R], update: PodUpdate[P, R]) -> PodU
     return replace(update, asked_at=pending.asked_at)
 
 
-def _answered(update: PodUpdate[P, R], outcome: KillOutcome) -> tuple[Action, ...]:
+def _answered(update: PodUpdate, outcome: KillOutcome) -> tuple[Action, ...]:
     if update.kill is None or update.kill.waiter is None:
         return NOTHING
-    return (Answer((update.kill.waiter,), outcome),)
+    return (KillAnswer((update.kill.waiter,), outcome),)

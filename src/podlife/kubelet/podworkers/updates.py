@@ -1,105 +1,33 @@
-"""What the workers are told about a pod, and what of it they look at.
+"""Updates of pods that the workers take, and the few questions that they ask of a pod.
 
-A pod is any view that has these fields: the workers read them and hand the pod on as it is. One that is only known from
-the runtime has no specification; it can be ended and nothing else.
+A pod that only the runtime knows (`RunningPod`) has no specification; it can be ended and nothing else.
 """
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Mapping, Sized
-from typing import Any, Generic, Protocol, TypeVar
+from collections.abc import Callable
+from typing import Any
 
 import msgspec
 
-__all__ = [
-    "CREATE",
-    "KILL",
-    "KillOptions",
-    "KillOutcome",
-    "P",
-    "Pod",
-    "PodUpdate",
-    "R",
-    "RunningPod",
-    "StatusOverride",
-    "UpdateType",
-    "Waiter",
-    "full_name",
-    "has_ended",
-    "is_static",
-    "reference",
-]
+from podlife.kubelet.pod import NodePod, RunningPod
 
 # Where a pod came from; a mirror on the API server and whoever reads a manifest write it.
 CONFIG_SOURCE = "kubernetes.io/config.source"
 
 
-class PodMetadata(Protocol):
-    @property
-    def name(self) -> str: ...
-    @property
-    def namespace(self) -> str: ...
-    @property
-    def uid(self) -> str: ...
-    @property
-    def annotations(self) -> Mapping[str, str]: ...
-    @property
-    def deletion_timestamp(self) -> object | None: ...
-    @property
-    def deletion_grace_period_seconds(self) -> int | None: ...
-
-
-class PodSpec(Protocol):
-    @property
-    def termination_grace_period_seconds(self) -> int | None: ...
-    @property
-    def containers(self) -> Sized: ...
-
-
-class PodStatus(Protocol):
-    @property
-    def phase(self) -> str: ...
-
-
-class Pod(Protocol):
-    @property
-    def metadata(self) -> PodMetadata: ...
-    @property
-    def spec(self) -> PodSpec: ...
-    @property
-    def status(self) -> PodStatus: ...
-
-
-class RunningPod(Protocol):
-    """A pod as the runtime knows it."""
-
-    @property
-    def uid(self) -> str: ...
-
-
-P = TypeVar("P", bound=Pod)
-R = TypeVar("R", bound=RunningPod)
-
-
-def is_static(pod: Pod) -> bool:
+def is_static(pod: NodePod) -> bool:
     """Whether it came from somewhere else than the API server."""
     return pod.metadata.annotations.get(CONFIG_SOURCE, "api") != "api"
 
 
-def has_ended(pod: Pod) -> bool:
+def has_ended(pod: NodePod) -> bool:
     return pod.status.phase in ("Failed", "Succeeded")
 
 
-def full_name(pod: Pod) -> str:
+def full_name(pod: NodePod) -> str:
     return f"{pod.metadata.name}_{pod.metadata.namespace}"
-
-
-def reference(pod: Pod) -> dict[str, str]:
-    """What an event regards."""
-    metadata = pod.metadata
-    name, namespace = metadata.name, metadata.namespace
-    return {"kind": "Pod", "apiVersion": "v1", "namespace": namespace, "name": name, "uid": metadata.uid}
 
 
 class UpdateType(enum.Enum):
@@ -124,7 +52,7 @@ class KillOutcome(enum.Enum):
 
 
 Waiter = Callable[[KillOutcome], None]
-# Changes the status that the agent is about to report for the pod.
+# Changes the status that the kubelet is about to report for the pod.
 StatusOverride = Callable[[Any], None]
 
 
@@ -137,15 +65,15 @@ class KillOptions(msgspec.Struct, frozen=True):
     grace_seconds: int | None = None
 
 
-class PodUpdate(msgspec.Struct, Generic[P, R], frozen=True):
+class PodUpdate(msgspec.Struct, frozen=True):
     """One of `pod` and `running` is given; with both, only the pod counts (PW-11)."""
 
     type: UpdateType
-    pod: P | None = None
-    running: R | None = None
-    mirror: P | None = None
+    pod: NodePod | None = None
+    running: RunningPod | None = None
+    mirror: NodePod | None = None
     kill: KillOptions | None = None
-    # When the change arrived at the agent, by the workers' own time: the latency that is measured begins there.
+    # When the change arrived at the kubelet, by the workers' own time: the latency that is measured begins there.
     asked_at: float | None = None
 
     @property

@@ -1,27 +1,23 @@
-"""What there is for a UID besides its state: whether it stands in line, and the step that is running."""
+"""What belongs to a UID besides its state: whether it is queued, and the step that is running."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Generic
 
 from podlife.kubelet.podworkers.state import PodState
-from podlife.kubelet.podworkers.step_transitions import Work
-from podlife.kubelet.podworkers.updates import P, R
-
-__all__ = ["Worker"]
+from podlife.kubelet.podworkers.step_transitions import StepWork
 
 
-class Worker(Generic[P, R]):
+class PodWorker:
     __slots__ = ("has_stepped", "is_cancelled", "is_queued", "state", "stepped_at", "task", "uid", "work")
 
-    def __init__(self, uid: str, state: PodState[P, R]) -> None:
+    def __init__(self, uid: str, state: PodState) -> None:
         self.uid = uid
         self.state = state
         # It stands in line for its next step.
         self.is_queued = False
         # The step that is running, if one is; its task, if it is waited for; whether that was cancelled from here.
-        self.work: Work[P, R] | None = None
+        self.work: StepWork | None = None
         self.task: asyncio.Task[None] | None = None
         self.is_cancelled = False
         # The step itself was called: until then only the status for it was waited for.

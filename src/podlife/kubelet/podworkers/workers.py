@@ -1,12 +1,14 @@
-"""The pod workers: who is told everything about the pods of a node, and brings each to where it should be.
+"""The pod workers: take every update about the pods of a node, and run the steps of each pod.
 
-They guarantee that one step at a time runs for a UID, that a pod which was asked to end never starts again, that
-the newest update is always seen, and that whoever waits for a kill is answered. A step that fails is logged and tried
-again later, and stands in nobody's way.
+Guarantees:
+- One step at a time runs for a UID, and it sees the newest update.
+- A pod that was asked to end never starts again.
+- Each kill waiter is notified exactly once.
+- A step that fails is logged, tried again later, and does not delay other pods.
 
-The decisions are made in `accepting`, `stepping` and `housekeeping`; here they are carried out. A pod with nothing to
-do has no task, and a step that answers at once needs none. What the steps do, and asking again for what the retry
-queue says is due, is for the agent.
+The decisions are in `update_transitions`, `step_transitions` and `sync_known_pods`; they are carried out here. An idle
+pod has no task, and a step that returns at once needs none. What the steps do, and sending a sync for the pods that are
+due, is left to the kubelet.
 """
 
 from __future__ import annotations
@@ -16,27 +18,27 @@ import logging
 import random
 from collections import deque
 from collections.abc import Callable, Container
-from typing import Generic, ParamSpec
+from typing import ParamSpec
 
 from msgspec.structs import replace
 
+from podlife.kubelet.due_queue import DueQueue
+from podlife.kubelet.object_reference import pod_reference
+from podlife.kubelet.pod import NodePod
+from podlife.kubelet.pod_events import EventRecorder
 from podlife.kubelet.podworkers.delays import Delays, delay_after, retry_delay
 from podlife.kubelet.podworkers.interfaces import (
-    EventRecorder,
-    S,
+    PodSteps,
     StatusCache,
-    Steps,
-    Synced,
-    is_stopped,
+    SyncResult,
 )
-from podlife.kubelet.podworkers.metrics import Metrics
+from podlife.kubelet.podworkers.metrics import WorkerMetrics
 from podlife.kubelet.podworkers.queries import Queries
-from podlife.kubelet.podworkers.retry_queue import RetryQueue
-from podlife.kubelet.podworkers.state import CANCEL_STEP, LINE_UP, TERMINATING, WAKE, Action, Answer
-from podlife.kubelet.podworkers.static_names import LATER, NEVER, NOW, Admission
+from podlife.kubelet.podworkers.state import CANCEL_STEP, LINE_UP, TERMINATING, WAKE, Action, KillAnswer
+from podlife.kubelet.podworkers.static_names import LATER, NEVER, NOW, StaticAdmission
 from podlife.kubelet.podworkers.step_runner import StatusError, StepRunner
 from podlife.kubelet.podworkers.step_transitions import (
-    Work,
+    StepWork,
     begin,
     end_before_start,
     needs_admission,
@@ -46,17 +48,12 @@ from podlife.kubelet.podworkers.sync_known_pods import KnownPod, known_pod, revi
 from podlife.kubelet.podworkers.update_transitions import accept
 from podlife.kubelet.podworkers.updates import (
     KillOutcome,
-    P,
     PodUpdate,
-    R,
     full_name,
     has_ended,
     is_static,
-    reference,
 )
-from podlife.kubelet.podworkers.worker import Worker
-
-__all__ = ["PodWorkers"]
+from podlife.kubelet.podworkers.worker import PodWorker
 
 log = logging.getLogger(__name__)
 
@@ -69,15 +66,15 @@ _BATCH = 100
 def _ignore(uid: str) -> None: ...
 
 
-class PodWorkers(Queries[P, R], Generic[P, S, R]):
+class PodWorkers(Queries):
     """`seconds` tells the workers' own time, the event loop's unless given; `chance` a number between 0 and 1.
     `failed` is called with the UID of each pod whose step failed: nobody else retries one that left the node's
     configuration (PW-101)."""
 
     def __init__(
         self,
-        steps: Steps[P, S, R],
-        cache: StatusCache[S],
+        steps: PodSteps,
+        cache: StatusCache,
         recorder: EventRecorder,
         *,
         delays: Delays | None = None,
@@ -86,9 +83,9 @@ class PodWorkers(Queries[P, R], Generic[P, S, R]):
         failed: Callable[[str], None] = _ignore,
     ) -> None:
         super().__init__()
-        self.metrics = Metrics()
-        # What is to be looked at again, and when: the agent takes it and sends a sync for the pods it still has.
-        self.retries = RetryQueue()
+        self.metrics = WorkerMetrics()
+        # What is to be looked at again, and when: the kubelet takes it and sends a sync for the pods it still has.
+        self.retries = DueQueue()
         self._cache = cache
         self._runner = StepRunner(steps, cache, self._ended)
         self._recorder = recorder
@@ -96,18 +93,18 @@ class PodWorkers(Queries[P, R], Generic[P, S, R]):
         self._seconds = seconds or self._first_seconds
         self._chance = chance
         self._failed = failed
-        self._ready: deque[Worker[P, R]] = deque()
+        self._ready: deque[PodWorker] = deque()
         self._wakeup = asyncio.Event()
         self._is_closed = False
 
-    def update_pod(self, update: PodUpdate[P, R]) -> None:
+    def update_pod(self, update: PodUpdate) -> None:
         """Take in what is new about a pod. Never waits, and runs no step itself. Raises ValueError for an update that
         is about no pod."""
         uid = update.uid
         worker = self._workers.get(uid)
         if self._is_closed:
             if update.kill is not None and update.kill.waiter is not None:
-                _answer(Answer((update.kill.waiter,), KillOutcome.CLOSED))
+                _answer(KillAnswer((update.kill.waiter,), KillOutcome.CLOSED))
             return
         if worker is not None:
             state, actions = accept(worker.state, update, self._seconds())
@@ -116,7 +113,7 @@ class PodWorkers(Queries[P, R], Generic[P, S, R]):
         else:
             state, actions = accept(None, update, self._seconds(), is_stopped=self._has_stopped(update))
             if state is not None:
-                worker = self._workers[uid] = Worker(uid, state)
+                worker = self._workers[uid] = PodWorker(uid, state)
         self._do(worker, actions)
 
     def sync_known_pods(self, desired: Container[str]) -> dict[str, KnownPod]:
@@ -160,7 +157,7 @@ class PodWorkers(Queries[P, R], Generic[P, S, R]):
         for worker in list(self._workers.values()):
             waiters = worker.state.waiters
             worker.state = replace(worker.state, waiters=())
-            _answer(Answer(waiters, KillOutcome.CLOSED))
+            _answer(KillAnswer(waiters, KillOutcome.CLOSED))
 
     def _begin_some(self, group: asyncio.TaskGroup) -> None:
         for _ in range(min(len(self._ready), _BATCH)):
@@ -170,7 +167,7 @@ class PodWorkers(Queries[P, R], Generic[P, S, R]):
             if self._workers.get(worker.uid) is worker:
                 self._begin(worker, group)
 
-    def _begin(self, worker: Worker[P, R], group: asyncio.TaskGroup) -> None:
+    def _begin(self, worker: PodWorker, group: asyncio.TaskGroup) -> None:
         state, update = worker.state, worker.state.pending
         if update is None:
             return
@@ -191,7 +188,7 @@ class PodWorkers(Queries[P, R], Generic[P, S, R]):
         worker.state, work = begin(state, update, now, is_start=is_start)
         self._runner.start(worker, work, group)
 
-    def _admission(self, worker: Worker[P, R], pod: P) -> Admission:
+    def _admission(self, worker: PodWorker, pod: NodePod) -> StaticAdmission:
         # What the runtime was seen to have has to be stopped, whoever started it.
         if worker.state.is_seen_in_runtime or not is_static(pod):
             return NOW
@@ -206,7 +203,7 @@ class PodWorkers(Queries[P, R], Generic[P, S, R]):
         state = self.state(uid)
         return state is not None and not state.is_termination_requested
 
-    def _ended(self, worker: Worker[P, R], synced: Synced | None, error: BaseException | None) -> None:
+    def _ended(self, worker: PodWorker, synced: SyncResult | None, error: BaseException | None) -> None:
         """A step is over: move on, or try again later."""
         work, now = worker.work, self._seconds()
         assert work is not None
@@ -217,7 +214,7 @@ class PodWorkers(Queries[P, R], Generic[P, S, R]):
         worker.work, worker.is_cancelled, worker.has_stepped = None, False, False
         is_terminal = False
         # A step may answer what it should not: that is no reason to end all the others.
-        if isinstance(synced, Synced):
+        if isinstance(synced, SyncResult):
             is_terminal = synced.is_terminal
             if synced.after is not None:
                 _call_safely(synced.after)
@@ -233,7 +230,7 @@ class PodWorkers(Queries[P, R], Generic[P, S, R]):
         if worker.state.pending is not None:
             self._wake(worker)
 
-    def _move_on(self, worker: Worker[P, R], work: Work[P, R], now: float, *, is_terminal: bool) -> bool:
+    def _move_on(self, worker: PodWorker, work: StepWork, now: float, *, is_terminal: bool) -> bool:
         """The step succeeded; says whether it was the pod's last one."""
         state, actions = succeed(worker.state, work, now, is_terminal=is_terminal)
         if state is None:
@@ -247,27 +244,27 @@ class PodWorkers(Queries[P, R], Generic[P, S, R]):
             self._do(worker, actions)
         return state is None or state.is_finished
 
-    def _note_failure(self, worker: Worker[P, R], work: Work[P, R], error: BaseException) -> None:
+    def _note_failure(self, worker: PodWorker, work: StepWork, error: BaseException) -> None:
         if isinstance(error, asyncio.CancelledError):
-            log.debug("%s: the %s step was cancelled", worker.uid, work.stage.value)
+            log.debug("pod %s: %s step cancelled", worker.uid, work.stage.value)
             return
         self.metrics.failures += 1
-        log.error("%s: the %s step failed and is tried again: %r", worker.uid, work.stage.value, error)
+        log.error("pod %s: %s step failed, will retry: %r", worker.uid, work.stage.value, error)
         _call_safely(self._failed, worker.uid)
 
-    def _tell_failed_status(self, work: Work[P, R], error: StatusError) -> None:
+    def _tell_failed_status(self, work: StepWork, error: StatusError) -> None:
         if work.update.pod is not None:
-            regarding = reference(work.update.pod)
+            regarding = pod_reference(work.update.pod)
             _call_safely(self._recorder.event, regarding, "Warning", "FailedSync", str(error))
 
-    def _measure(self, operation: str, update: PodUpdate[P, R], now: float) -> None:
+    def _measure(self, operation: str, update: PodUpdate, now: float) -> None:
         if update.asked_at is not None:
             self.metrics.worker_seconds[operation].observe(now - update.asked_at)
 
-    def _do(self, worker: Worker[P, R] | None, actions: tuple[Action, ...]) -> None:
+    def _do(self, worker: PodWorker | None, actions: tuple[Action, ...]) -> None:
         """Carry out what was decided. The state has been set before: whoever is told something may ask at once."""
         for action in actions:
-            if isinstance(action, Answer):
+            if isinstance(action, KillAnswer):
                 _answer(action)
                 continue
             assert worker is not None
@@ -281,7 +278,7 @@ class PodWorkers(Queries[P, R], Generic[P, S, R]):
                 self._names.release(worker.uid)
                 self.retries.forget(worker.uid)
 
-    def _wake(self, worker: Worker[P, R]) -> None:
+    def _wake(self, worker: PodWorker) -> None:
         """While a step is running nothing is to be done: what is pending is looked for when it ends (PW-01)."""
         if worker.work is None and not worker.is_queued:
             worker.is_queued = True
@@ -289,30 +286,30 @@ class PodWorkers(Queries[P, R], Generic[P, S, R]):
                 self._wakeup.set()
             self._ready.append(worker)
 
-    def _line_up(self, worker: Worker[P, R]) -> None:
+    def _line_up(self, worker: PodWorker) -> None:
         update = worker.state.pending
         assert update is not None
         assert update.pod is not None
         self._names.line_up(full_name(update.pod), worker.uid)
 
-    def _forget(self, worker: Worker[P, R]) -> None:
+    def _forget(self, worker: PodWorker) -> None:
         del self._workers[worker.uid]
         self._names.forget(worker.uid)
         self.retries.forget(worker.uid)
 
-    def _has_stopped(self, update: PodUpdate[P, R]) -> bool:
+    def _has_stopped(self, update: PodUpdate) -> bool:
         """Asked of a pod that is seen for the first time and has ended: an answer that cannot be had counts as no
         (PW-14)."""
         if update.pod is None or not has_ended(update.pod):
             return False
         try:
-            return is_stopped(self._cache.get(update.pod.metadata.uid))
+            return self._cache.get(update.pod.metadata.uid).is_stopped
         except Exception as error:  # noqa: BLE001 - then the pod is stopped the long way
-            log.debug("%s: what the runtime has of it is not known: %r", update.uid, error)
+            log.debug("pod %s: runtime status unavailable: %r", update.uid, error)
             return False
 
 
-def _answer(answer: Answer) -> None:
+def _answer(answer: KillAnswer) -> None:
     for waiter in answer.waiters:
         _call_safely(waiter, answer.outcome)
 

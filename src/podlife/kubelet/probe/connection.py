@@ -1,7 +1,7 @@
-"""A connection of one question: plain, or with TLS that trusts everybody.
+"""A connection for one request: plain, or TLS without verification.
 
-TLS is done over memory, not by the event loop, so that it can be told apart whether the other side speaks plain HTTP
-or no TLS that we understand: a hook is tried again over HTTP only in the first case.
+TLS runs over memory buffers, not in the event loop, to tell a server that speaks plain HTTP from one whose TLS is not
+understood: a hook is retried over HTTP only in the first case.
 """
 
 from __future__ import annotations
@@ -13,15 +13,13 @@ from contextlib import asynccontextmanager, suppress
 from functools import cache
 from typing import Protocol
 
-from podlife.kubelet.probe.resolver import addresses_of
-from podlife.kubelet.probe.target import NoAnswerError, dial_error, host_port
-
-__all__ = ["PlainAnswerError", "Stream", "connected", "tcp_knock"]
+from podlife.kubelet.probe.resolver import resolve
+from podlife.kubelet.probe.target import NoResponseError, dial_error, host_port
 
 _CHUNK_BYTES = 16 * 1024
 
 
-class PlainAnswerError(NoAnswerError):
+class PlainResponseError(NoResponseError):
     """Asked with TLS, the other side answered with plain HTTP."""
 
 
@@ -33,13 +31,13 @@ class Stream(Protocol):
         ...
 
 
-async def tcp_knock(host: str, port: int, *, seconds: float) -> None:
-    """Open a connection and close it. Raises `NoAnswerError` and `AskError`."""
+async def tcp_connect(host: str, port: int, *, seconds: float) -> None:
+    """Open a connection and close it. Raises `NoResponseError` and `ProbeError`."""
     try:
         async with asyncio.timeout(seconds), connected(host, port):
             return
     except TimeoutError:
-        raise NoAnswerError(f"dial tcp {host_port(host, port)}: i/o timeout") from None
+        raise NoResponseError(f"dial tcp {host_port(host, port)}: i/o timeout") from None
 
 
 @asynccontextmanager
@@ -50,7 +48,7 @@ async def connected(host: str, port: int, *, is_tls: bool = False) -> AsyncItera
     except OSError as error:
         raise dial_error(error, host, port) from None
     except (ValueError, UnicodeError):
-        raise NoAnswerError(f"dial tcp: lookup {host!r}: no such host") from None
+        raise NoResponseError(f"dial tcp: lookup {host!r}: no such host") from None
     try:
         plain = _Plain(reader, writer)
         if not is_tls:
@@ -66,7 +64,7 @@ async def connected(host: str, port: int, *, is_tls: bool = False) -> AsyncItera
 
 async def _dialled(host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """By each of the host's addresses, until one answers."""
-    *others, last = await addresses_of(host)
+    *others, last = await resolve(host)
     for address in others:
         with suppress(OSError):
             return await asyncio.open_connection(address, port)
@@ -83,13 +81,13 @@ class _Plain:
             self._writer.write(data)
             await self._writer.drain()
         except OSError as error:
-            raise NoAnswerError(_text(error, "write")) from None
+            raise NoResponseError(_text(error, "write")) from None
 
     async def receive(self) -> bytes:
         try:
             return await self._reader.read(_CHUNK_BYTES)
         except OSError as error:
-            raise NoAnswerError(_text(error, "read")) from None
+            raise NoResponseError(_text(error, "read")) from None
 
 
 @cache
@@ -115,9 +113,9 @@ class _Tls:
             except ssl.SSLWantReadError:
                 await self._flush()
                 if not await self._feed():
-                    raise NoAnswerError("EOF") from None
+                    raise NoResponseError("EOF") from None
             except ssl.SSLError as error:
-                raise NoAnswerError(f"tls: {error.reason or error}") from None
+                raise NoResponseError(f"tls: {error.reason or error}") from None
             else:
                 return await self._flush()
 
@@ -137,7 +135,7 @@ class _Tls:
             except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
                 return b""
             except ssl.SSLError as error:
-                raise NoAnswerError(f"tls: {error.reason or error}") from None
+                raise NoResponseError(f"tls: {error.reason or error}") from None
 
     async def _flush(self) -> None:
         if data := self._outgoing.read():
@@ -146,7 +144,7 @@ class _Tls:
     async def _feed(self) -> bool:
         data = await self._plain.receive()
         if self._is_first and data.startswith(b"HTTP/"):
-            raise PlainAnswerError("http: server gave HTTP response to HTTPS client")
+            raise PlainResponseError("http: server gave HTTP response to HTTPS client")
         self._is_first = False
         self._incoming.write(data)
         return bool(data)

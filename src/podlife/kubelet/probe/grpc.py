@@ -1,4 +1,4 @@
-"""The gRPC health check (grpc.health.v1.Health/Check), with the words that a kubelet has for its outcomes."""
+"""The gRPC health check (grpc.health.v1.Health/Check), with upstream's messages for its outcomes."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ from urllib.parse import unquote
 
 from podlife.api.durations import format_go_duration
 from podlife.kubelet.probe.connection import connected
-from podlife.kubelet.probe.http2 import CallAnswer, Connection, RefusedError
-from podlife.kubelet.probe.target import NoAnswerError, host_port
-
-__all__ = ["grpc_health"]
+from podlife.kubelet.probe.http2 import CallRefusedError, CallResponse, Connection
+from podlife.kubelet.probe.target import NoResponseError, host_port
 
 _USER_AGENT = "kube-probe/1.36"
 _SERVING = 1
@@ -50,7 +48,7 @@ _CODES_OF_HTTP = {
 
 
 async def grpc_health(host: str, port: int, service: str, *, seconds: float) -> None:
-    """Returns if the service says that it serves. Raises `NoAnswerError` with the reason why it counts as ill."""
+    """Returns if the service says that it serves. Raises `NoResponseError` with the reason why it counts as ill."""
     address = host_port(host, port)
     is_open = False
     try:
@@ -62,14 +60,14 @@ async def grpc_health(host: str, port: int, service: str, *, seconds: float) -> 
     except TimeoutError:
         limit = format_go_duration(seconds)
         if is_open:
-            raise NoAnswerError(f"timeout: health rpc did not complete within {limit}") from None
+            raise NoResponseError(f"timeout: health rpc did not complete within {limit}") from None
         text = f'timeout: failed to connect service "{address}" within {limit}: context deadline exceeded'
-        raise NoAnswerError(text) from None
-    except NoAnswerError as error:
+        raise NoResponseError(text) from None
+    except NoResponseError as error:
         if is_open:
-            code = "Canceled" if isinstance(error, RefusedError) else "Unavailable"
+            code = "Canceled" if isinstance(error, CallRefusedError) else "Unavailable"
             raise _failed(code, str(error)) from None
-        raise NoAnswerError(f'error: failed to connect service at "{address}": {error}') from None
+        raise NoResponseError(f'error: failed to connect service at "{address}": {error}') from None
     _check(answer)
 
 
@@ -101,22 +99,22 @@ def _varint(value: int) -> bytes:
     return bytes(out)
 
 
-def _check(answer: CallAnswer) -> None:
+def _check(answer: CallResponse) -> None:
     code, message = _status(answer)
     if code == "Unimplemented":
         what = "this server does not implement the grpc health protocol (grpc.health.v1.Health)"
-        raise NoAnswerError(f"error: {what}: {message}")
+        raise NoResponseError(f"error: {what}: {message}")
     if code == "DeadlineExceeded":
-        raise NoAnswerError("timeout: health rpc did not complete in time")
+        raise NoResponseError("timeout: health rpc did not complete in time")
     if code != "OK":
         raise _failed(code, message)
     status = _health(bytes(answer.data))
     if status != _SERVING:
         shown = _STATUSES[status] if status < len(_STATUSES) else str(status)
-        raise NoAnswerError(f'service unhealthy (responded with "{shown}")')
+        raise NoResponseError(f'service unhealthy (responded with "{shown}")')
 
 
-def _status(answer: CallAnswer) -> tuple[str, str]:
+def _status(answer: CallResponse) -> tuple[str, str]:
     """The name of the code and the message."""
     code = answer.headers.get("grpc-status")
     if code is not None:
@@ -134,8 +132,8 @@ def _status(answer: CallAnswer) -> tuple[str, str]:
     return _CODES_OF_HTTP.get(number, "Unknown"), text
 
 
-def _failed(code: str, message: str) -> NoAnswerError:
-    return NoAnswerError(f"error: health rpc probe failed: rpc error: code = {code} desc = {message}")
+def _failed(code: str, message: str) -> NoResponseError:
+    return NoResponseError(f"error: health rpc probe failed: rpc error: code = {code} desc = {message}")
 
 
 def _health(data: bytes) -> int:

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator
 
-__all__ = ["Decoder", "HpackError", "encode"]
-
 _TABLE_BYTES = 4096
 # What an entry of the table costs beside its letters.
 _ENTRY_BYTES = 32

@@ -1,4 +1,4 @@
-"""Asking over HTTP/1.1: redirects to the same host are followed, ten kilobytes of a body are read."""
+"""HTTP/1.1 requests of probes and hooks: redirects to the same host are followed, ten kilobytes of a body are read."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ from dataclasses import dataclass
 
 import httptools
 
-from podlife.kubelet.probe.connection import PlainAnswerError, Stream, connected
+from podlife.kubelet.probe.connection import Stream, connected
 from podlife.kubelet.probe.http_request import HttpRequest, redirected
-from podlife.kubelet.probe.target import AskError, NoAnswerError
-
-__all__ = ["HttpAnswer", "PlainAnswerError", "http_get"]
+from podlife.kubelet.probe.target import NoResponseError, ProbeError
 
 MOST_BODY_BYTES = 10 * 1024
 _MOST_HEAD_BYTES = 256 * 1024
@@ -22,15 +20,15 @@ _REDIRECTS = {301, 302, 303, 307, 308}
 
 
 @dataclass(frozen=True, slots=True)
-class HttpAnswer:
+class HttpResponse:
     code: int
     # No more than ten kilobytes of it.
     body: bytes
 
 
-async def http_get(request: HttpRequest, *, seconds: float | None, wants_body: bool = True) -> HttpAnswer:
-    """The last answer: a redirect to another host is not followed. Raises `NoAnswerError` (`PlainAnswerError` where
-    HTTPS was answered by HTTP), and `AskError` where a body breaks off. Without `seconds` the caller bounds it."""
+async def http_get(request: HttpRequest, *, seconds: float | None, wants_body: bool = True) -> HttpResponse:
+    """The last answer: a redirect to another host is not followed. Raises `NoResponseError` (`PlainResponseError` where
+    HTTPS was answered by HTTP), and `ProbeError` where a body breaks off. Without `seconds` the caller bounds it."""
     asking = _Asking(request, wants_body=wants_body)
     try:
         async with asyncio.timeout(seconds):
@@ -38,10 +36,10 @@ async def http_get(request: HttpRequest, *, seconds: float | None, wants_body: b
     except TimeoutError:
         if asking.is_in_body:
             why = "Client.Timeout or context cancellation while reading body"
-            raise AskError(f"context deadline exceeded ({why})") from None
+            raise ProbeError(f"context deadline exceeded ({why})") from None
         why = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
-        raise NoAnswerError(f'Get "{asking.request.url}": {why}') from None
-    except NoAnswerError as error:
+        raise NoResponseError(f'Get "{asking.request.url}": {why}') from None
+    except NoResponseError as error:
         raise type(error)(f'Get "{asking.request.url}": {error}') from None
 
 
@@ -54,23 +52,23 @@ class _Asking:
         self._wants_body = wants_body
         self._host = request.host
 
-    async def run(self) -> HttpAnswer:
+    async def run(self) -> HttpResponse:
         for _ in range(_MOST_REQUESTS):
             async with _answered(self.request) as reading:
                 location = reading.location if reading.code in _REDIRECTS else ""
                 following = redirected(self.request, location) if location else None
                 if following is None or following.host.lower() != self._host.lower():
                     self.is_in_body = True
-                    return HttpAnswer(reading.code, await reading.body() if self._wants_body else b"")
+                    return HttpResponse(reading.code, await reading.body() if self._wants_body else b"")
             self.request = following
-        raise NoAnswerError("stopped after 10 redirects")
+        raise NoResponseError("stopped after 10 redirects")
 
 
 @asynccontextmanager
 async def _answered(request: HttpRequest) -> AsyncIterator[_Reading]:
     """An answer whose head has come."""
     if request.scheme not in ("http", "https"):
-        raise NoAnswerError(f'unsupported protocol scheme "{request.scheme[:20]}"')
+        raise NoResponseError(f'unsupported protocol scheme "{request.scheme[:20]}"')
     encoded = request.encode()
     async with connected(request.host, request.port, is_tls=request.scheme == "https") as stream:
         await stream.send(encoded)
@@ -97,33 +95,33 @@ class _Reading:
         received = 0
         while not self._has_head:
             if received > _MOST_HEAD_BYTES:
-                raise NoAnswerError(
+                raise NoResponseError(
                     f"net/http: server response headers exceeded {_MOST_HEAD_BYTES} bytes; aborted"
                 )
             data = await self._stream.receive()
             if not data:
-                raise NoAnswerError("unexpected EOF" if received else "EOF")
+                raise NoResponseError("unexpected EOF" if received else "EOF")
             received += len(data)
             self._start = self._start or data[:60]
             if not self._parse(data):
                 line = self._start.split(b"\n")[0].decode("latin-1").strip()
-                raise NoAnswerError(
+                raise NoResponseError(
                     f'net/http: HTTP/1.x transport connection broken: malformed HTTP response "{line}"'
                 )
 
     async def body(self) -> bytes:
-        """Raises `AskError` if it breaks off."""
+        """Raises `ProbeError` if it breaks off."""
         try:
             while not self._is_complete and len(self._body) < MOST_BODY_BYTES:
                 data = await self._stream.receive()
                 if not data and self._has_end_mark:
-                    raise AskError("unexpected EOF")
+                    raise ProbeError("unexpected EOF")
                 if not data:
                     break
                 if not self._parse(data):
-                    raise AskError("malformed body of an HTTP response")
-        except NoAnswerError as error:
-            raise AskError(str(error)) from None
+                    raise ProbeError("malformed body of an HTTP response")
+        except NoResponseError as error:
+            raise ProbeError(str(error)) from None
         return bytes(self._body[:MOST_BODY_BYTES])
 
     def _parse(self, data: bytes) -> bool:

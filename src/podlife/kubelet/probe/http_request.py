@@ -1,7 +1,7 @@
-"""The request of an `httpGet` action, as a kubelet makes it.
+"""The request of an `httpGet` action, as upstream builds it.
 
-Whatever stands in the action, what is sent is one request: the path is quoted, and a header that would break out of
-its line is refused.
+Whatever the action contains, exactly one request is sent: the path is quoted, and a header that would break out of its
+line is rejected.
 """
 
 from __future__ import annotations
@@ -14,13 +14,11 @@ from urllib.parse import quote, urljoin, urlsplit
 
 from podlife.kubelet.pod_fields import Container
 from podlife.kubelet.probe.target import (
-    NoAnswerError,
+    NoResponseError,
     container_port,
     host_port,
     target_host,
 )
-
-__all__ = ["HttpRequest", "http_request", "redirected"]
 
 # The version whose behaviour this is; servers tell probes from visitors by it.
 _VERSION = "1.36"
@@ -56,13 +54,13 @@ class HttpRequest:
         return replace(self, headers=tuple(each for each in self.headers if each[0].lower() != name))
 
     def encode(self) -> bytes:
-        """Raises `NoAnswerError` for headers that cannot be sent."""
+        """Raises `NoResponseError` for headers that cannot be sent."""
         lines = [f"GET {self.target} HTTP/1.1"]
         for name, value in (("Host", self.named_host or self.address), *self.headers):
             if not _NAME.fullmatch(name):
-                raise NoAnswerError(f"net/http: invalid header field name {name[:100]!r}")
+                raise NoResponseError(f"net/http: invalid header field name {name[:100]!r}")
             if _BAD_VALUE.search(value):
-                raise NoAnswerError(f'net/http: invalid header field value for "{name}"')
+                raise NoResponseError(f'net/http: invalid header field value for "{name}"')
             lines.append(f"{name}: {value.strip()}")
         lines.append("Connection: close\r\n\r\n")
         return "\r\n".join(lines).encode("utf-8", "surrogateescape")
@@ -71,7 +69,7 @@ class HttpRequest:
 def http_request(
     action: Mapping[str, Any], container: Container, pod_ip: str, *, purpose: str
 ) -> HttpRequest:
-    """`purpose` is the middle of the user agent, `probe` or `lifecycle`. Raises `AskError`."""
+    """`purpose` is the middle of the user agent, `probe` or `lifecycle`. Raises `ProbeError`."""
     given = [(each["name"], each.get("value") or "") for each in action.get("httpHeaders") or ()]
     return HttpRequest(
         scheme=(action.get("scheme") or "http").lower(),
@@ -84,14 +82,14 @@ def http_request(
 
 
 def redirected(request: HttpRequest, location: str) -> HttpRequest:
-    """Raises `NoAnswerError` for a location that is none."""
+    """Raises `NoResponseError` for a location that is none."""
     try:
         parts = urlsplit(urljoin(request.url, location))
         port = parts.port
     except ValueError:
-        raise NoAnswerError(f'failed to parse Location header "{location[:200]}"') from None
+        raise NoResponseError(f'failed to parse Location header "{location[:200]}"') from None
     if parts.scheme not in _DEFAULT_PORTS or not parts.hostname:
-        raise NoAnswerError(f'unsupported protocol scheme "{parts.scheme[:20]}"')
+        raise NoResponseError(f'unsupported protocol scheme "{parts.scheme[:20]}"')
     headers = request.without("referer").headers
     if not (request.scheme == "https" and parts.scheme == "http"):
         headers = (*headers, ("Referer", request.url))

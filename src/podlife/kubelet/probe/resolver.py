@@ -1,8 +1,8 @@
-"""Names of hosts to addresses, in threads that nothing else waits for.
+"""Resolves host names in threads of its own.
 
-Pods choose the names, and a name server that says nothing holds a thread for as long as the system's patience lasts,
-long after the question was given up. In the threads that everybody shares a few such names would keep the node from
-setting up a volume or removing a container; here there are so many at most, and they keep no process from ending.
+Pods choose the names, and a name server that does not respond blocks a thread long after the request was given up. In
+the shared threads a few such names would keep the node from setting up a volume or removing a container; here their
+number is bounded, and they do not keep the process from exiting.
 """
 
 from __future__ import annotations
@@ -13,20 +13,18 @@ import socket
 import threading
 from ipaddress import ip_address
 
-from podlife.kubelet.probe.target import AskError
-
-__all__ = ["addresses_of"]
+from podlife.kubelet.probe.target import ProbeError
 
 _MOST_AT_ONCE = 16
 _free = threading.BoundedSemaphore(_MOST_AT_ONCE)
 
 
-async def addresses_of(host: str) -> list[str]:
-    """One at least. Raises OSError and UnicodeError for a name that has none, `AskError` when too many wait."""
+async def resolve(host: str) -> list[str]:
+    """One at least. Raises OSError and UnicodeError for a name that has none, `ProbeError` when too many wait."""
     with contextlib.suppress(ValueError):
         return [str(ip_address(host))]
     if not _free.acquire(blocking=False):
-        raise AskError(f"lookup {host}: the node waits for {_MOST_AT_ONCE} other names already")
+        raise ProbeError(f"lookup {host}: the node waits for {_MOST_AT_ONCE} other names already")
     loop = asyncio.get_running_loop()
     found: asyncio.Future[list[str]] = loop.create_future()
     thread = threading.Thread(target=_look_up, args=(host, found, loop), name=f"look up {host}", daemon=True)
@@ -34,7 +32,7 @@ async def addresses_of(host: str) -> list[str]:
         thread.start()
     except RuntimeError as error:
         _free.release()
-        raise AskError(f"lookup {host}: {error}") from None
+        raise ProbeError(f"lookup {host}: {error}") from None
     return await found
 
 

@@ -1,4 +1,4 @@
-"""Where to ask, and how it is said that nobody answered."""
+"""Hosts, ports and errors of requests to containers."""
 
 from __future__ import annotations
 
@@ -9,29 +9,20 @@ import socket
 from podlife.errors import PodlifeError
 from podlife.kubelet.pod_fields import Container
 
-__all__ = [
-    "AskError",
-    "NoAnswerError",
-    "container_port",
-    "dial_error",
-    "host_port",
-    "target_host",
-]
-
 # The node has run out of something: that says nothing about the container.
 _OWN_SHORTAGES = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EADDRNOTAVAIL, errno.EAGAIN}
 
 
-class AskError(PodlifeError):
+class ProbeError(PodlifeError):
     """The question could not be put, or its answer broke off: it says nothing about the container."""
 
 
-class NoAnswerError(PodlifeError):
+class NoResponseError(PodlifeError):
     """The question was put, and no answer came in time, or none that could be understood."""
 
 
 def container_port(port: int | str, container: Container) -> int:
-    """A number, the name of one of the container's ports, or a number in quotes. Raises `AskError`."""
+    """A number, the name of one of the container's ports, or a number in quotes. Raises `ProbeError`."""
     number = port
     if isinstance(port, str):
         named = (each for each in container.get("ports") or () if each.get("name") == port)
@@ -41,17 +32,19 @@ def container_port(port: int | str, container: Container) -> int:
         elif port.isascii() and port.isdigit() and len(port) < 10:
             number = int(port)
         else:
-            raise AskError(f"port {port[:100]} not found among the ports of container {container['name']!r}")
+            raise ProbeError(
+                f"port {port[:100]} not found among the ports of container {container['name']!r}"
+            )
     if not isinstance(number, int) or not 0 < number < 65536:
-        raise AskError(f"invalid port number: {number}")
+        raise ProbeError(f"invalid port number: {number}")
     return number
 
 
 def target_host(given: str | None, pod_ip: str) -> str:
-    """Raises `AskError` where there is none: an empty host would be the node itself."""
+    """Raises `ProbeError` where there is none: an empty host would be the node itself."""
     host = given or pod_ip
     if not host:
-        raise AskError("the pod has no IP address yet")
+        raise ProbeError("the pod has no IP address yet")
     return host
 
 
@@ -59,11 +52,11 @@ def host_port(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def dial_error(error: OSError, host: str, port: int) -> AskError | NoAnswerError:
+def dial_error(error: OSError, host: str, port: int) -> ProbeError | NoResponseError:
     """What a failed connection means, in the words of a kubelet."""
     if isinstance(error, socket.gaierror):
-        return NoAnswerError(f"dial tcp: lookup {host}: no such host")
+        return NoResponseError(f"dial tcp: lookup {host}: no such host")
     if error.errno in _OWN_SHORTAGES:
-        return AskError(f"dial tcp {host_port(host, port)}: {os.strerror(error.errno).lower()}")
+        return ProbeError(f"dial tcp {host_port(host, port)}: {os.strerror(error.errno).lower()}")
     text = os.strerror(error.errno).lower() if error.errno else str(error)
-    return NoAnswerError(f"dial tcp {host_port(host, port)}: connect: {text}")
+    return NoResponseError(f"dial tcp {host_port(host, port)}: connect: {text}")

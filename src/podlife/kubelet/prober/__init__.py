@@ -1,15 +1,6 @@
-"""The probes of a node's pods: asked when they are due, and what they found.
+"""The prober manager: runs the probes of a node's pods when they are due, and keeps their results.
 
-`ProbeManager` is the `Probes` of `podlife.kubelet.interfaces`. When a probe runs and what its results mean is decided
-in `podlife.kubelet.prober_state`; how it is asked over the network stands in `podlife.kubelet.probe`.
+`manager.ProberManager` is the `Probes` of `podlife.kubelet.interfaces`. `state` decides when a probe runs and what its
+results mean; `prober` runs one, over the network with `podlife.kubelet.probe`. Nothing is imported here, so that the
+enumerations in `state` cost no more than themselves.
 """
-
-from podlife.kubelet.prober.manager import ProbeManager, Statuses
-from podlife.kubelet.prober.metrics import (
-    PROBE_SECONDS,
-    PROBE_TOTAL,
-    ProbeLabels,
-    ProbeMetrics,
-)
-
-__all__ = ["PROBE_SECONDS", "PROBE_TOTAL", "ProbeLabels", "ProbeManager", "ProbeMetrics", "Statuses"]

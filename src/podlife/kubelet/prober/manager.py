@@ -1,8 +1,8 @@
 """All probers of a node (PR-16 to PR-20): one per container and type, from the first sync of a pod until it is removed.
 
-Nothing is started by making one; a prober between two looks is a timer, and a question under way is a task that
-`remove` and `close` break off. Otherwise than upstream a pod that is added again gets every prober that it lacks
-(PR-20), and the probers of sidecars stop with the others (PR-19).
+Constructing one starts nothing; an idle prober is a timer, and a probe in flight is a task that `remove` and `close`
+cancel. Unlike upstream, a pod that is added again gets every prober that it lacks (PR-20), and the probers of sidecars
+stop with the others (PR-19).
 """
 
 from __future__ import annotations
@@ -14,55 +14,52 @@ from typing import Any, Protocol
 
 from podlife.aio import cancel_and_wait
 from podlife.clock import Clock
-from podlife.kubelet.interfaces import VerdictChanged
+from podlife.kubelet.pod_events import EventRecorder
 from podlife.kubelet.pod_fields import Pod
-from podlife.kubelet.podworkers.interfaces import EventRecorder
 from podlife.kubelet.prober.metrics import ProbeMetrics
 from podlife.kubelet.prober.outcome import first_delay_seconds, probers_of, probers_that_stop
-from podlife.kubelet.prober.results import Verdicts
-from podlife.kubelet.prober.worker import Surroundings, Worker
-from podlife.kubelet.prober_state import ProbeResult, ProbeType
+from podlife.kubelet.prober.results import ProbeResults, ResultChanged
+from podlife.kubelet.prober.state import ProbeResult, ProbeType
+from podlife.kubelet.prober.worker import ProberContext, ProberWorker
 from podlife.kubelet.runtime import Runtime
-
-__all__ = ["ProbeManager", "Statuses"]
 
 _Name = tuple[str, ProbeType]
 
 
-class Statuses(Protocol):
+class PodStatuses(Protocol):
     """The status manager: what is known of a pod, for its addresses and the IDs of its containers."""
 
     def status(self, uid: str) -> dict[str, Any] | None: ...
 
 
-class ProbeManager:
+class ProberManager:
     """`on_change` is called in the middle of a look: it takes note and returns. `random` spreads first looks."""
 
     def __init__(
         self,
         runtime: Runtime,
-        statuses: Statuses,
+        statuses: PodStatuses,
         clock: Clock,
         recorder: EventRecorder,
-        on_change: VerdictChanged,
+        on_change: ResultChanged,
         agent_started: datetime,
         *,
         random: Callable[[], float] = random.random,
     ) -> None:
         self.metrics = ProbeMetrics()
-        self._verdicts = Verdicts(on_change)
-        self._around = Surroundings(
-            runtime, statuses.status, self._verdicts, self.metrics, clock, recorder, agent_started
+        self._results = ProbeResults(on_change)
+        self._context = ProberContext(
+            runtime, statuses.status, self._results, self.metrics, clock, recorder, agent_started
         )
         self._random = random
-        self._workers: dict[str, dict[_Name, Worker]] = {}
+        self._workers: dict[str, dict[_Name, ProberWorker]] = {}
         self._ending: set[str] = set()
 
-    def verdict(self, type_: ProbeType, container_id: str) -> ProbeResult | None:
-        return self._verdicts.get(type_, container_id)
+    def result(self, type_: ProbeType, container_id: str) -> ProbeResult | None:
+        return self._results.get(type_, container_id)
 
-    def set_verdict(self, type_: ProbeType, container_id: str, uid: str, result: ProbeResult) -> None:
-        self._verdicts.set(type_, container_id, uid, result)
+    def set_result(self, type_: ProbeType, container_id: str, uid: str, result: ProbeResult) -> None:
+        self._results.set(type_, container_id, uid, result)
 
     def add(self, pod: Pod) -> None:
         uid = pod["metadata"]["uid"]
@@ -73,7 +70,7 @@ class ProbeManager:
         for container, type_ in probers_of(pod):
             name = (container["name"], type_)
             if name not in workers and name not in stopped:
-                self._start(Worker(self._around, pod, container, type_, self._ended))
+                self._start(ProberWorker(self._context, pod, container, type_, self._ended))
 
     def status_changed(self, uid: str) -> None:
         """The pod's status was set: a readiness that is not given yet is asked for now, not after its period."""
@@ -95,10 +92,10 @@ class ProbeManager:
         self._ending.discard(uid)
         for worker in list(self._workers.get(uid, {}).values()):
             self._ended(worker)
-        self._verdicts.drop_pod(uid)
+        self._results.drop_pod(uid)
 
     def keep_only(self, uids: Collection[str]) -> None:
-        for uid in {*self._workers, *self._ending, *self._verdicts.pods()}.difference(uids):
+        for uid in {*self._workers, *self._ending, *self._results.pods()}.difference(uids):
             self.remove(uid)
 
     async def close(self) -> None:
@@ -108,12 +105,12 @@ class ProbeManager:
         self.keep_only(())
         await cancel_and_wait(*tasks)
 
-    def _start(self, worker: Worker) -> None:
+    def _start(self, worker: ProberWorker) -> None:
         self._workers.setdefault(worker.uid, {})[worker.container["name"], worker.type] = worker
-        age = (self._around.clock.now() - self._around.agent_started).total_seconds()
+        age = (self._context.clock.now() - self._context.agent_started).total_seconds()
         worker.start(first_delay_seconds(worker.period_seconds, age, self._random()))
 
-    def _ended(self, worker: Worker) -> None:
+    def _ended(self, worker: ProberWorker) -> None:
         worker.stop()
         workers = self._workers.get(worker.uid, {})
         workers.pop((worker.container["name"], worker.type), None)

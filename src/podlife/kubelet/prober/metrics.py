@@ -1,16 +1,14 @@
-"""What is counted about probes (PR-21): plain numbers that an exporter reads when it is asked.
+"""Metrics of probes (PR-21): plain numbers that an exporter reads.
 
-The numbers of a prober are forgotten when it ends, so that they grow with the pods of the node and not with its age.
+The numbers of a prober are dropped when it ends, so that they grow with the pods of the node and not with its age.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from podlife.kubelet.prober_state import ProbeResult
+from podlife.kubelet.prober.state import ProbeResult
 from podlife.workqueue import Distribution
-
-__all__ = ["PROBE_SECONDS", "PROBE_TOTAL", "RESULTS", "ProbeLabels", "ProbeMetrics"]
 
 PROBE_TOTAL = "prober_probe_total"
 PROBE_SECONDS = "prober_probe_duration_seconds"

@@ -1,6 +1,6 @@
-"""What the outcome of a probe means, and what is told about it (PR-11 to PR-14), and which probers a pod has (PR-16).
+"""What the outcome of a probe means, its event (PR-11 to PR-14), and which probers a pod has (PR-16). Pure.
 
-Left to others: asking. An outcome is what was found, a result is what counts.
+An outcome is what one probe found, a result is what counts.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import enum
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from podlife.kubelet.envvars.expansion import expand
+from podlife.kubelet.envvars import expand
 from podlife.kubelet.pod_fields import (
     Container,
     Pod,
@@ -17,21 +17,7 @@ from podlife.kubelet.pod_fields import (
     init_containers_of,
     is_sidecar,
 )
-from podlife.kubelet.prober_state import ProbeResult, ProbeType
-
-__all__ = [
-    "MAX_TRIES",
-    "Outcome",
-    "Told",
-    "exec_command",
-    "exec_outcome",
-    "first_delay_seconds",
-    "http_outcome",
-    "probers_of",
-    "probers_that_stop",
-    "result_of",
-    "what_is_told",
-]
+from podlife.kubelet.prober.state import ProbeResult, ProbeType
 
 # A probe that could not be carried out is tried so often in all (PR-12).
 MAX_TRIES = 3
@@ -39,7 +25,7 @@ MAX_TRIES = 3
 _TITLES = {ProbeType.LIVENESS: "Liveness", ProbeType.READINESS: "Readiness", ProbeType.STARTUP: "Startup"}
 
 
-class Outcome(enum.Enum):
+class ProbeOutcome(enum.Enum):
     SUCCESS = "success"
     WARNING = "warning"
     FAILURE = "failure"
@@ -47,43 +33,49 @@ class Outcome(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ProbeEvent:
     """An event about the container; all are warnings."""
 
     reason: str
     message: str
 
 
-def result_of(outcome: Outcome) -> ProbeResult:
+def result_of(outcome: ProbeOutcome) -> ProbeResult:
     """Of a probe that was carried out; the result of one that was not is thrown away."""
-    return ProbeResult.SUCCESS if outcome in (Outcome.SUCCESS, Outcome.WARNING) else ProbeResult.FAILURE
+    return (
+        ProbeResult.SUCCESS
+        if outcome in (ProbeOutcome.SUCCESS, ProbeOutcome.WARNING)
+        else ProbeResult.FAILURE
+    )
 
 
-def what_is_told(type_: ProbeType, outcome: Outcome, output: str, error: str = "") -> Told | None:
+def probe_event(type_: ProbeType, outcome: ProbeOutcome, output: str, error: str = "") -> ProbeEvent | None:
     title = _TITLES[type_]
     if error:
-        return Told("Unhealthy", f"{title} probe errored and resulted in {outcome.value} state: {error}")
+        return ProbeEvent(
+            "Unhealthy", f"{title} probe errored and resulted in {outcome.value} state: {error}"
+        )
     match outcome:
-        case Outcome.SUCCESS:
+        case ProbeOutcome.SUCCESS:
             return None
-        case Outcome.WARNING:
-            return Told("ProbeWarning", f"{title} probe warning: {output}")
+        case ProbeOutcome.WARNING:
+            return ProbeEvent("ProbeWarning", f"{title} probe warning: {output}")
         case _:
-            return Told("Unhealthy", f"{title} probe failed: {output}")
+            return ProbeEvent("Unhealthy", f"{title} probe failed: {output}")
 
 
-def http_outcome(code: int) -> tuple[Outcome, str]:
+def http_outcome(code: int) -> tuple[ProbeOutcome, str]:
     """A redirect that is not followed is a warning; what a failed answer says is not shown (PR-13)."""
     if 200 <= code < 300:
-        return Outcome.SUCCESS, ""
+        return ProbeOutcome.SUCCESS, ""
     if 300 <= code < 400:
-        return Outcome.WARNING, "Probe terminated redirects"
-    return Outcome.FAILURE, f"HTTP probe failed with statuscode: {code}"
+        return ProbeOutcome.WARNING, "Probe terminated redirects"
+    return ProbeOutcome.FAILURE, f"HTTP probe failed with statuscode: {code}"
 
 
-def exec_outcome(exit_code: int | None) -> Outcome:
+def exec_outcome(exit_code: int | None) -> ProbeOutcome:
     """None is a command that took too long."""
-    return Outcome.SUCCESS if exit_code == 0 else Outcome.FAILURE
+    return ProbeOutcome.SUCCESS if exit_code == 0 else ProbeOutcome.FAILURE
 
 
 def exec_command(container: Container, command: Sequence[str]) -> list[str]:
@@ -113,6 +105,6 @@ def probers_that_stop(pod: Pod) -> Iterator[tuple[str, ProbeType]]:
 
 
 def first_delay_seconds(period_seconds: float, agent_age_seconds: float, random: float) -> float:
-    """An agent that was just started has all its probes to begin at once: each waits a part of its period (PR-18).
+    """A kubelet that was just started has all its probes to begin at once: each waits a part of its period (PR-18).
     `random` is between 0 and 1."""
     return random * period_seconds if period_seconds > agent_age_seconds else 0.0

@@ -1,7 +1,6 @@
-"""Putting the question of a probe to its container, once (PR-12, PR-13).
+"""Runs a probe against its container, once (PR-12, PR-13).
 
-Whatever the container does, an answer comes within the probe's time limit, and what is kept of the container's own
-words is ten kilobytes.
+Whatever the container does, a reply comes within the probe's timeout, and at most ten kilobytes of output are kept.
 """
 
 from __future__ import annotations
@@ -14,35 +13,33 @@ from typing import Any
 from podlife.api.durations import format_go_duration
 from podlife.kubelet.pod_fields import Container, Pod, long_name
 from podlife.kubelet.probe import (
-    AskError,
-    NoAnswerError,
+    NoResponseError,
+    ProbeError,
     container_port,
     grpc_health,
     http_get,
     http_request,
-    tcp_knock,
+    tcp_connect,
 )
 from podlife.kubelet.probe.target import target_host
 from podlife.kubelet.prober.outcome import (
     MAX_TRIES,
-    Outcome,
+    ProbeOutcome,
     exec_command,
     exec_outcome,
     http_outcome,
 )
 from podlife.kubelet.runtime import ContainerRuntimeError, ExecTimeoutError, Runtime
 
-__all__ = ["Answer", "Question", "ask"]
-
 _MOST_OUTPUT_BYTES = 10 * 1024
 # A runtime ends a command that takes too long, and needs a moment for it; one that does not answer is not waited for.
 _RUNTIME_SECONDS = 10.0
-# An answer that is late by so much was not waited for in time: the agent itself was held up.
+# An answer that is late by so much was not waited for in time: the kubelet itself was held up.
 _HELD_UP_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class ProbeRequest:
     spec: Mapping[str, Any]
     pod: Pod
     container: Container
@@ -52,15 +49,15 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ProbeReply:
     """With an `error` the probe could not be carried out."""
 
-    outcome: Outcome
+    outcome: ProbeOutcome
     output: str = ""
     error: str = ""
 
 
-async def ask(runtime: Runtime, question: Question) -> Answer:
+async def run_probe(runtime: Runtime, question: ProbeRequest) -> ProbeReply:
     """Tried again, up to three times in all, while it cannot be carried out."""
     loop = asyncio.get_running_loop()
     error = ""
@@ -68,18 +65,18 @@ async def ask(runtime: Runtime, question: Question) -> Answer:
         began = loop.time()
         try:
             return await _ask_once(runtime, question)
-        except NoAnswerError as failure:
+        except NoResponseError as failure:
             late = loop.time() - began - question.seconds
             if late < _HELD_UP_SECONDS:
-                return Answer(Outcome.FAILURE, str(failure))
+                return ProbeReply(ProbeOutcome.FAILURE, str(failure))
             # No container is restarted because the node was busy.
             error = f"the node was held up for {late:.1f} s while it waited for the answer: {failure}"
-        except (AskError, ContainerRuntimeError) as failure:
+        except (ProbeError, ContainerRuntimeError) as failure:
             error = str(failure) or type(failure).__name__
-    return Answer(Outcome.UNKNOWN, error=error)
+    return ProbeReply(ProbeOutcome.UNKNOWN, error=error)
 
 
-async def _ask_once(runtime: Runtime, question: Question) -> Answer:
+async def _ask_once(runtime: Runtime, question: ProbeRequest) -> ProbeReply:
     spec, seconds = question.spec, question.seconds
     if (action := spec.get("exec")) is not None:
         return await _run(runtime, question, action)
@@ -87,17 +84,17 @@ async def _ask_once(runtime: Runtime, question: Question) -> Answer:
         return await _get(question, action)
     if (action := spec.get("tcpSocket")) is not None:
         host = target_host(action.get("host"), question.pod_ip)
-        await tcp_knock(host, container_port(action.get("port", 0), question.container), seconds=seconds)
-        return Answer(Outcome.SUCCESS)
+        await tcp_connect(host, container_port(action.get("port", 0), question.container), seconds=seconds)
+        return ProbeReply(ProbeOutcome.SUCCESS)
     if (action := spec.get("grpc")) is not None:
         port = container_port(action.get("port", 0), question.container)
         service = action.get("service") or ""
         await grpc_health(target_host(None, question.pod_ip), port, service, seconds=seconds)
-        return Answer(Outcome.SUCCESS, "service healthy")
-    raise AskError(f"missing probe handler for {long_name(question.pod)}:{question.container['name']}")
+        return ProbeReply(ProbeOutcome.SUCCESS, "service healthy")
+    raise ProbeError(f"missing probe handler for {long_name(question.pod)}:{question.container['name']}")
 
 
-async def _run(runtime: Runtime, question: Question, action: Mapping[str, Any]) -> Answer:
+async def _run(runtime: Runtime, question: ProbeRequest, action: Mapping[str, Any]) -> ProbeReply:
     command = exec_command(question.container, action.get("command") or ())
     try:
         async with asyncio.timeout(question.seconds + _RUNTIME_SECONDS):
@@ -105,17 +102,17 @@ async def _run(runtime: Runtime, question: Question, action: Mapping[str, Any]) 
     except ExecTimeoutError:
         limit = format_go_duration(question.seconds)
         text = f'command timed out: "{" ".join(command)}" timed out after {limit}'
-        return Answer(exec_outcome(None), text[:_MOST_OUTPUT_BYTES])
+        return ProbeReply(exec_outcome(None), text[:_MOST_OUTPUT_BYTES])
     except TimeoutError:
-        raise AskError("the runtime did not answer in time") from None
+        raise ProbeError("the runtime did not answer in time") from None
     output = (result.stdout + result.stderr)[:_MOST_OUTPUT_BYTES]
-    return Answer(exec_outcome(result.exit_code), output.decode("utf-8", "replace"))
+    return ProbeReply(exec_outcome(result.exit_code), output.decode("utf-8", "replace"))
 
 
-async def _get(question: Question, action: Mapping[str, Any]) -> Answer:
+async def _get(question: ProbeRequest, action: Mapping[str, Any]) -> ProbeReply:
     request = http_request(action, question.container, question.pod_ip, purpose="probe")
     answer = await http_get(request, seconds=question.seconds)
     outcome, output = http_outcome(answer.code)
-    if outcome is Outcome.WARNING:
+    if outcome is ProbeOutcome.WARNING:
         output = f"{output}, Response body: {answer.body.decode('utf-8', 'replace')}"
-    return Answer(outcome, output)
+    return ProbeReply(outcome, output)

@@ -1,21 +1,24 @@
-"""What probes found last, by type and container, and whoever wants to know of a change.
+"""The last result of each probe, by type and container, and the listener for changes.
 
-A verdict stays when its prober ends, until its pod is removed: a container that is about to end is not shown as one
-that never started, and a prober that is made again for a container that has ended finds nothing new.
+A result is kept when its prober ends, until its pod is removed: a container that is about to end is not shown as one
+that never started, and a prober that is created again for a container that has ended finds nothing new.
 """
 
 from __future__ import annotations
 
-from podlife.kubelet.interfaces import VerdictChanged
-from podlife.kubelet.prober_state import ProbeResult, ProbeType
+from typing import Protocol
 
-__all__ = ["Verdicts"]
+from podlife.kubelet.prober.state import ProbeResult, ProbeType
 
 _Key = tuple[ProbeType, str]
 
 
-class Verdicts:
-    def __init__(self, on_change: VerdictChanged) -> None:
+class ResultChanged(Protocol):
+    def __call__(self, uid: str, container_id: str, type_: ProbeType, result: ProbeResult) -> None: ...
+
+
+class ProbeResults:
+    def __init__(self, on_change: ResultChanged) -> None:
         self._on_change = on_change
         self._results: dict[_Key, ProbeResult] = {}
         self._of_pods: dict[str, set[_Key]] = {}

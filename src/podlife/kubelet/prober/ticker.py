@@ -1,6 +1,6 @@
-"""When a prober looks next: at every period, and at once after a look that took longer than one.
+"""When a prober runs next: every period, and at once after a probe that took longer than one.
 
-Between two looks there is one timer of the event loop, and no task.
+Between two probes there is one timer of the event loop, and no task.
 """
 
 from __future__ import annotations
@@ -8,10 +8,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-__all__ = ["Rhythm"]
 
-
-class Rhythm:
+class Ticker:
     def __init__(self, period_seconds: float, look: Callable[[], None]) -> None:
         self._period = period_seconds
         self._look = look

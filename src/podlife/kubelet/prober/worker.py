@@ -1,5 +1,7 @@
-"""One prober at work: it looks at the pod's status when it is time, asks the container if it should, and keeps what
-came of it. A look that asks nothing costs no task."""
+"""One prober at work: reads the pod's status when it is due, probes the container if it should, and keeps the result.
+
+A tick that probes nothing costs no task.
+"""
 
 from __future__ import annotations
 
@@ -13,64 +15,62 @@ from typing import Any
 from podlife.aio import spawn
 from podlife.clock import Clock
 from podlife.kubelet.object_reference import container_reference
+from podlife.kubelet.pod_events import EventRecorder
 from podlife.kubelet.pod_fields import Container, Pod
-from podlife.kubelet.podworkers.interfaces import EventRecorder
 from podlife.kubelet.prober.metrics import ProbeLabels, ProbeMetrics
-from podlife.kubelet.prober.outcome import result_of, what_is_told
-from podlife.kubelet.prober.prober import Question, ask
-from podlife.kubelet.prober.results import Verdicts
-from podlife.kubelet.prober.ticker import Rhythm
-from podlife.kubelet.prober_state import (
-    Decision,
+from podlife.kubelet.prober.outcome import probe_event, result_of
+from podlife.kubelet.prober.prober import ProbeRequest, run_probe
+from podlife.kubelet.prober.results import ProbeResults
+from podlife.kubelet.prober.state import (
     Next,
+    ProbeDecision,
     Prober,
     ProbeResult,
     ProberState,
     ProbeType,
     probe_spec,
 )
+from podlife.kubelet.prober.ticker import Ticker
 from podlife.kubelet.runtime import Runtime
 
 log = logging.getLogger(__name__)
 
-__all__ = ["Surroundings", "Worker"]
-
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class ProberContext:
     """What all workers of a node share."""
 
     runtime: Runtime
     status: Callable[[str], dict[str, Any] | None]
-    verdicts: Verdicts
+    results: ProbeResults
     metrics: ProbeMetrics
     clock: Clock
     recorder: EventRecorder
     agent_started: datetime
 
 
-class Worker:
+class ProberWorker:
     """`pod` may be replaced by a newer one; probe and container stay those it was made with."""
 
     def __init__(
         self,
-        around: Surroundings,
+        context: ProberContext,
         pod: Pod,
         container: Container,
         type_: ProbeType,
-        on_end: Callable[[Worker], None],
+        on_end: Callable[[ProberWorker], None],
     ) -> None:
         self.pod = pod
         self.uid: str = pod["metadata"]["uid"]
         self.container = container
         self.type = type_
         self.task: asyncio.Task[None] | None = None
-        self._around = around
+        self._context = context
         self._on_end = on_end
-        self._prober = Prober(pod, container, type_, around.agent_started)
+        self._prober = Prober(pod, container, type_, context.agent_started)
         self._state = ProberState()
         self._spec = probe_spec(container, type_)
-        self._rhythm = Rhythm(self._spec["periodSeconds"], self._look)
+        self._ticker = Ticker(self._spec["periodSeconds"], self._look)
         self._is_stopped = False
         self._is_due_again = False
         metadata = pod["metadata"]
@@ -82,30 +82,30 @@ class Worker:
     @property
     def is_content(self) -> bool:
         """It has found the container well, and nothing else since."""
-        verdict = self._around.verdicts.get(self.type, self._state.container_id)
-        return verdict is ProbeResult.SUCCESS
+        result = self._context.results.get(self.type, self._state.container_id)
+        return result is ProbeResult.SUCCESS
 
     @property
     def period_seconds(self) -> int:
         return self._spec["periodSeconds"]
 
     def start(self, delay_seconds: float) -> None:
-        self._rhythm.start(delay_seconds)
+        self._ticker.start(delay_seconds)
 
     def look_now(self) -> None:
         """While a question is under way: as soon as it is answered, for it may have been of a container before."""
         if self.task is not None:
             self._is_due_again = True
         elif not self._is_stopped:
-            self._rhythm.restart()
+            self._ticker.restart()
 
     def stop(self) -> None:
         """A question under way is broken off."""
         self._is_stopped = True
-        self._rhythm.stop()
+        self._ticker.stop()
         if self.task is not None:
             self.task.cancel()
-        self._around.metrics.forget(self._labels)
+        self._context.metrics.forget(self._labels)
 
     def _look(self) -> None:
         if self.task is not None:
@@ -114,13 +114,13 @@ class Worker:
             self._decide()
         except Exception:
             # A prober that ends leaves its container unwatched, and says nothing.
-            log.exception("probe %s of %s cannot be decided", self.type.value, self._name)
-            self._rhythm.go_on()
+            log.exception("%s of %s failed", self.type.value, self._name)
+            self._ticker.go_on()
 
     def _decide(self) -> None:
-        around = self._around
-        status = around.status(self.uid)
-        decision = self._prober.decide(self._state, self.pod, status, around.clock.now())
+        context = self._context
+        status = context.status(self.uid)
+        decision = self._prober.decide(self._state, self.pod, status, context.clock.now())
         self._apply(decision)
         if self._is_stopped:
             # Whoever was told of the verdict has ended this prober.
@@ -134,25 +134,25 @@ class Worker:
             )
             self.task.add_done_callback(self._asked)
         else:
-            self._rhythm.go_on()
+            self._ticker.go_on()
 
     async def _ask(self, pod_ip: str) -> None:
         began = asyncio.get_running_loop().time()
         spec = self.container[self.type.value]
         container_id = self._state.container_id
         seconds = self._spec["timeoutSeconds"]
-        question = Question(spec, self.pod, self.container, container_id, pod_ip, seconds)
-        answer = await ask(self._around.runtime, question)
-        told = what_is_told(self.type, answer.outcome, answer.output, answer.error)
+        question = ProbeRequest(spec, self.pod, self.container, container_id, pod_ip, seconds)
+        answer = await run_probe(self._context.runtime, question)
+        told = probe_event(self.type, answer.outcome, answer.output, answer.error)
         if told is not None:
             regarding = container_reference(self.pod, self.container)
             message = told.message.replace(container_id, self.container["name"])
-            self._around.recorder.event(regarding, "Warning", told.reason, message)
+            self._context.recorder.event(regarding, "Warning", told.reason, message)
         if answer.error:
             return
         result = result_of(answer.outcome)
         took = asyncio.get_running_loop().time() - began
-        self._around.metrics.count(self._labels, result, took)
+        self._context.metrics.count(self._labels, result, took)
         self._apply(self._prober.take(self._state, result))
 
     def _asked(self, task: asyncio.Task[None]) -> None:
@@ -161,17 +161,17 @@ class Worker:
             return
         if self._is_due_again:
             self._is_due_again = False
-            self._rhythm.restart()
+            self._ticker.restart()
         else:
-            self._rhythm.go_on()
+            self._ticker.go_on()
 
-    def _apply(self, decision: Decision) -> None:
+    def _apply(self, decision: ProbeDecision) -> None:
         self._state = decision.state
-        verdicts = self._around.verdicts
+        results = self._context.results
         if decision.forget:
-            verdicts.drop(self.type, decision.forget, self.uid)
-        if decision.verdict is not None:
-            verdicts.set(self.type, decision.state.container_id, self.uid, decision.verdict)
+            results.drop(self.type, decision.forget, self.uid)
+        if decision.result is not None:
+            results.set(self.type, decision.state.container_id, self.uid, decision.result)
 
     def _failed(self, failure: BaseException) -> None:
         log.error("probe %s of %s: %r", self.type.value, self._name, failure, exc_info=failure)

@@ -1,4 +1,4 @@
-"""Running a command in a container to its end, over any runtime's `exec`."""
+"""Runs a command in a container to its end, over any runtime's `exec`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from podlife.aio import cancel_and_wait, spawn
 from podlife.kubelet.runtime import ExecResult, ExecSession, ExecTimeoutError
 
 log = logging.getLogger(__name__)
-
-__all__ = ["run_to_end"]
 
 _OUTPUT_BYTES = 1024 * 1024
 _CHUNK_BYTES = 256 * 1024

@@ -6,8 +6,6 @@ from pathlib import Path, PurePosixPath
 
 from podlife.kubelet.runtime import ContainerConfig, InvalidContainerError, SandboxConfig
 
-__all__ = ["log_path_of"]
-
 
 def log_path_of(sandbox: SandboxConfig, config: ContainerConfig) -> Path | None:
     """Never outside of the sandbox's folder of logs: the names in it come from users."""

@@ -1,5 +1,6 @@
-"""What every runtime refuses, in the same words: ids that nobody knows, attempts that were made before, commands for
-containers that do not run. Pure; a runtime says what it has, and what comes back raised is what its caller sees."""
+"""Preconditions that every runtime checks, with the same messages: unknown IDs, repeated attempts, commands for
+containers that do not run. Pure.
+"""
 
 from __future__ import annotations
 
@@ -16,16 +17,6 @@ from podlife.kubelet.runtime import (
     SandboxConfig,
     SandboxState,
 )
-
-__all__ = [
-    "check_exec",
-    "check_new_container",
-    "check_new_sandbox",
-    "check_ready",
-    "find_container",
-    "find_sandbox",
-    "started_before",
-]
 
 X = TypeVar("X")
 

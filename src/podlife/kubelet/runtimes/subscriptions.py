@@ -1,7 +1,6 @@
-"""Events of a runtime to whoever asked for them.
+"""Delivers the events of a runtime to its subscribers.
 
-A subscriber that does not keep up is told so: what waits for it is dropped and one `RELIST` stands in its place.
-Publishing never waits.
+A subscriber that does not keep up loses its queued events and gets one `RELIST` instead. Publishing never waits.
 """
 
 from __future__ import annotations
@@ -12,8 +11,6 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
 from podlife.kubelet.runtime import EventKind, RuntimeEvent
-
-__all__ = ["Subscriptions"]
 
 _MAX_WAITING = 1000
 

@@ -1,13 +1,13 @@
-"""The node's own HTTPS endpoint, as a kubelet has one: logs, exec, pods, health, metrics.
+"""The kubelet's HTTPS server: logs, exec, pods, health, metrics.
 
     access = ApiAccess(client, "n1")
-    node = Node("n1", pods, runtime, clock, registry)
+    node = ServedNode("n1", pods, runtime, clock, registry)
     certificate = CertificateSettings("n1", folder, names=addresses, client_authority=connection.certificate_authority)
-    endpoint = NodeEndpoint(node, access, EndpointSettings(certificate), signing=ClusterSigning(client), clock=clock)
-    group.create_task(endpoint.run())
-    await endpoint.ready.wait()  # then endpoint.port goes into the node's status
+    server = KubeletServer(node, access, ServerSettings(certificate), signing=ClusterSigner(client), clock=clock)
+    group.create_task(server.run())
+    await server.ready.wait()  # then server.port goes into the node's status
 
-What the endpoint asks of the agent is `KnownPods`; everything else it takes from the runtime and the API server.
+The server asks the kubelet for its pods (`ServedPods`), and takes everything else from the runtime and the API server.
 """
 
 from __future__ import annotations
@@ -16,14 +16,13 @@ from podlife.pki.csr import CertificateSigner, ClusterSigner
 
 from .auth.access import ApiAccess
 from .auth.authentication import Caller
-from .http_error import RefusedError
-from .pod_lookup import KnownPods
-from .served_node import Node
+from .request import HttpError
+from .served_node import ServedNode, ServedPods
 from .server import (
     DECLARED_FEATURES,
     Access,
-    EndpointSettings,
-    NodeEndpoint,
+    KubeletServer,
+    ServerSettings,
 )
 from .serving_certificate import CertificateSettings
 
@@ -35,9 +34,9 @@ __all__ = [
     "CertificateSettings",
     "CertificateSigner",
     "ClusterSigner",
-    "EndpointSettings",
-    "KnownPods",
-    "Node",
-    "NodeEndpoint",
-    "RefusedError",
+    "HttpError",
+    "KubeletServer",
+    "ServedNode",
+    "ServedPods",
+    "ServerSettings",
 ]

@@ -1,4 +1,4 @@
-"""The connections of the endpoint: so many at most, and none that is held open without a request."""
+"""Limits the connections of the server: so many at most, and none held open without a request."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from aiohttp import web
 
 from podlife.aio import wait_until_set
 from podlife.bounded_connection import BoundedConnection
-
-__all__ = ["BoundedServer"]
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +35,7 @@ class _Connection(BoundedConnection):
         self._transport = transport
         self._manager.opened(transport)
         if self._manager.is_full:
-            log.warning("refused a connection: there are %d already", len(self._manager.connections) - 1)
+            log.warning("connection refused: %d are open already", len(self._manager.connections) - 1)
             self.force_close()
 
     def connection_lost(self, exc: BaseException | None) -> None:
@@ -55,7 +53,7 @@ class _Connection(BoundedConnection):
         """What is no request was sent by anybody: a line for those who look for it, and no lesson in parsing."""
         if status >= 500:
             return super().handle_error(request, status, exc, message)
-        log.debug("what %s has sent is no request: %s", request.remote, exc)
+        log.debug("invalid request from %s: %s", request.remote, exc)
         response = web.Response(status=status, text=f"{status}: this is no HTTP request")
         response.force_close()
         return response

@@ -1,5 +1,4 @@
-"""Which container a request means, by the status of its pod: no log without a container, no command in one that is not
-there. The lines that say so are the kubelet's."""
+"""Finds the container that a request for logs or exec means, by its pod's status, with upstream's error messages."""
 
 from __future__ import annotations
 
@@ -8,10 +7,8 @@ from typing import Any
 
 from podlife.kubelet.pod_fields import Pod, state_of, status_by_name
 
-from .http_error import RefusedError
-from .pod_lookup import KnownPods
-
-__all__ = ["container_to_exec", "container_to_log", "pod_to_exec", "pod_to_log"]
+from .request import HttpError
+from .served_node import ServedPods
 
 _IN_SPEC = ("containers", "initContainers", "ephemeralContainers")
 _IN_STATUS = ("ephemeralContainerStatuses", "initContainerStatuses", "containerStatuses")
@@ -21,21 +18,21 @@ _PULLING = {
 }
 
 
-def pod_to_log(pods: KnownPods, namespace: str, name: str, container: str) -> Pod:
+def pod_to_log(pods: ServedPods, namespace: str, name: str, container: str) -> Pod:
     pod = pods.find_pod(namespace, name)
     if pod is None:
-        raise RefusedError(404, f'pod "{name}" does not exist')
+        raise HttpError(404, f'pod "{name}" does not exist')
     if not _has_container(pod, container):
-        raise RefusedError(404, f'container "{container}" not found in pod "{name}"')
+        raise HttpError(404, f'container "{container}" not found in pod "{name}"')
     return pod
 
 
-def pod_to_exec(pods: KnownPods, namespace: str, name: str, uid: str) -> Pod:
+def pod_to_exec(pods: ServedPods, namespace: str, name: str, uid: str) -> Pod:
     pod = pods.find_pod(namespace, name)
     if pod is None:
-        raise RefusedError(404, "pod does not exist")
+        raise HttpError(404, "pod does not exist")
     if uid and pod["metadata"].get("uid") != uid:
-        raise RefusedError(404, "pod not found")
+        raise HttpError(404, "pod not found")
     return pod
 
 
@@ -44,13 +41,13 @@ def container_to_log(pod: Pod, container: str, *, previous: bool) -> str:
     which = f'container "{container}" in pod "{pod["metadata"]["name"]}"'
     status = _statuses(pod).get(container)
     if status is None:
-        raise RefusedError(400, f"{which} is not available")
+        raise HttpError(400, f"{which} is not available")
     kind, state = state_of(status)
     last_kind, last = state_of(status, "lastState")
     last_id = str(last.get("containerID") or "") if last_kind == "terminated" else ""
     if previous:
         if not last_id:
-            raise RefusedError(400, f"previous terminated {which} not found")
+            raise HttpError(400, f"previous terminated {which} not found")
         return last_id
     if kind == "running":
         return str(status.get("containerID") or "")
@@ -59,18 +56,18 @@ def container_to_log(pod: Pod, container: str, *, previous: bool) -> str:
     if last_id:
         return last_id
     if kind == "terminated" or last_kind == "terminated":
-        raise RefusedError(400, f"{which} is terminated")
+        raise HttpError(400, f"{which} is terminated")
     if kind == "waiting":
         reason = str(state.get("reason") or "")
-        raise RefusedError(400, f"{which} is waiting to start: {_PULLING.get(reason, reason)}")
-    raise RefusedError(400, f"{which} is waiting to start - no logs yet")
+        raise HttpError(400, f"{which} is waiting to start: {_PULLING.get(reason, reason)}")
+    raise HttpError(400, f"{which} is waiting to start - no logs yet")
 
 
 def container_to_exec(pod: Pod, container: str) -> str:
     """The ID, as in its status, of the container that runs; upstream answers the same line where none does."""
     status = _statuses(pod).get(container)
     if status is None or state_of(status)[0] != "running" or not status.get("containerID"):
-        raise RefusedError(404, f'container not found ("{container}")')
+        raise HttpError(404, f'container not found ("{container}")')
     return str(status["containerID"])
 
 

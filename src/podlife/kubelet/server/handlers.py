@@ -1,4 +1,4 @@
-"""What the node tells of itself: its pods, its health, its numbers."""
+"""`/pods`, `/runningpods`, `/healthz`, `/metrics` and `/stats/summary`."""
 
 from __future__ import annotations
 
@@ -11,18 +11,15 @@ from podlife.api.codec import Object, encode, format_time
 from podlife.kubelet.pod_fields import Pod
 from podlife.kubelet.runtime import ContainerState, ContainerStatus, SandboxState, SandboxStatus
 
-from .http_error import RefusedError
-from .request_path import Asked
-from .served_node import Node
-
-__all__ = ["answer_health", "answer_metrics", "answer_pods", "answer_running_pods", "answer_summary"]
+from .request import HttpError, KubeletRequest
+from .served_node import ServedNode
 
 
-async def answer_pods(node: Node, asked: Asked) -> web.StreamResponse:
+async def serve_pods(node: ServedNode, asked: KubeletRequest) -> web.StreamResponse:
     return _json(_list(node.pods.pods()))
 
 
-async def answer_running_pods(node: Node, asked: Asked) -> web.StreamResponse:
+async def serve_running_pods(node: ServedNode, asked: KubeletRequest) -> web.StreamResponse:
     """As the runtime knows them, whatever the API server says of them."""
     containers: dict[str, list[ContainerStatus]] = {}
     for container in await node.runtime.list_containers():
@@ -37,17 +34,17 @@ async def answer_running_pods(node: Node, asked: Asked) -> web.StreamResponse:
     return _json(_list(running))
 
 
-async def answer_health(node: Node, asked: Asked) -> web.StreamResponse:
+async def serve_health(node: ServedNode, asked: KubeletRequest) -> web.StreamResponse:
     if trouble := node.trouble():
-        raise RefusedError(500, trouble)
+        raise HttpError(500, trouble)
     return web.Response(text="ok")
 
 
-async def answer_metrics(node: Node, asked: Asked) -> web.StreamResponse:
+async def serve_metrics(node: ServedNode, asked: KubeletRequest) -> web.StreamResponse:
     return web.Response(body=generate_latest(node.registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
 
-async def answer_summary(node: Node, asked: Asked) -> web.StreamResponse:
+async def serve_summary(node: ServedNode, asked: KubeletRequest) -> web.StreamResponse:
     """Which pods there are and since when; how much they use is not measured, and no number is made up."""
     pods = [
         {

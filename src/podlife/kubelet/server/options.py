@@ -1,4 +1,4 @@
-"""What a request asks for, read from its query. Whatever makes no sense is refused in upstream's words."""
+"""Options of a request, parsed from its query. Invalid ones are rejected in upstream's words."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ from datetime import datetime
 
 from podlife.wire import Query
 
-from .http_error import RefusedError
 from .logs.cri_format import LogOptions, nanoseconds_of
-
-__all__ = ["ExecOptions", "exec_options", "log_options"]
+from .request import HttpError
 
 _STREAMS = ("All", "Stdout", "Stderr")
 _MOST_DIGITS = 18
@@ -31,10 +29,10 @@ def exec_options(query: Query) -> ExecOptions:
     # A terminal has one way out.
     stderr = asked["error"] and not asked["tty"]
     if not (asked["input"] or asked["output"] or stderr):
-        raise RefusedError(400, "you must specify at least 1 of stdin, stdout, stderr")
+        raise HttpError(400, "you must specify at least 1 of stdin, stdout, stderr")
     command = tuple(query.all("command"))
     if not command or not command[0]:
-        raise RefusedError(400, "you must specify at least one command for the container")
+        raise HttpError(400, "you must specify at least one command for the container")
     return ExecOptions(command, asked["input"], asked["output"], stderr, asked["tty"])
 
 
@@ -49,7 +47,7 @@ def log_options(query: Query, now: datetime) -> LogOptions:
     stream = query.get("stream") or "All"
     since = _since(query.get("sinceTime"), numbers["sinceSeconds"], now)
     if not _is_sensible(numbers) or stream not in _STREAMS:
-        raise RefusedError(422, '{"message": "Invalid request."}')
+        raise HttpError(422, '{"message": "Invalid request."}')
     return LogOptions(
         **flags,
         tail_lines=numbers["tailLines"],
@@ -70,7 +68,7 @@ def _since(time: str, seconds: int | None, now: datetime) -> int | None:
         if moment is None:
             raise _unreadable()
         if seconds is not None:
-            raise RefusedError(422, '{"message": "Invalid request."}')
+            raise HttpError(422, '{"message": "Invalid request."}')
         return moment
     if seconds is None:
         return None
@@ -90,5 +88,5 @@ def _number(text: str) -> int | None:
     return int(text)
 
 
-def _unreadable() -> RefusedError:
-    return RefusedError(400, '{"message": "Unable to decode query."}')
+def _unreadable() -> HttpError:
+    return HttpError(400, '{"message": "Unable to decode query."}')

@@ -1,18 +1,24 @@
-"""What the endpoint shows: the node it speaks for."""
+"""The node that the kubelet's server speaks for, and what it asks of the kubelet."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from prometheus_client import CollectorRegistry
 
 from podlife.clock import Clock
+from podlife.kubelet.pod_fields import Pod
 from podlife.kubelet.runtime import Runtime
 
-from .pod_lookup import KnownPods
 
-__all__ = ["Node"]
+class ServedPods(Protocol):
+    """The pods of the node as the kubelet knows them, each with the newest status that it has."""
+
+    def find_pod(self, namespace: str, name: str) -> Pod | None: ...
+
+    def pods(self) -> Iterable[Pod]: ...
 
 
 def _healthy() -> str:
@@ -20,11 +26,11 @@ def _healthy() -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
-    """`trouble` says what is wrong with the agent, nothing when it is well. `registry` is what `/metrics` shows."""
+class ServedNode:
+    """`trouble` says what is wrong with the kubelet; empty when it is healthy. `registry` is what `/metrics` shows."""
 
     name: str
-    pods: KnownPods
+    pods: ServedPods
     runtime: Runtime
     clock: Clock
     registry: CollectorRegistry = field(default_factory=CollectorRegistry)

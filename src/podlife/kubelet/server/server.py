@@ -1,8 +1,8 @@
-"""The node's own HTTPS endpoint: what an API server, or somebody it trusts, asks of a node.
+"""The kubelet's HTTPS server, for the API server and callers that it trusts.
 
-`run` binds, serves until it is cancelled and closes what is open, within a bound. Every request is authenticated and
-authorized first, as a kubelet does it; there is no path without. Which certificate is shown, and when it is renewed, is
-left to `certificates`; how many callers there may be, to `connections`.
+`run` binds, serves until cancelled and closes what is open, within a bound. Every request is authenticated and
+authorized first, as upstream; no path is exempt. Which certificate is served is left to `serving_certificate`, the
+number of callers to `connections`.
 """
 
 from __future__ import annotations
@@ -27,20 +27,17 @@ from podlife.pki.csr import CertificateSigner
 from .auth.authentication import Caller
 from .connections import BoundedServer
 from .handlers import (
-    answer_health,
-    answer_metrics,
-    answer_pods,
-    answer_running_pods,
-    answer_summary,
+    serve_health,
+    serve_metrics,
+    serve_pods,
+    serve_running_pods,
+    serve_summary,
 )
-from .http_error import RefusedError
-from .logs.handler import answer_logs
-from .request_path import Asked, asked_of
-from .served_node import Node
+from .logs.handler import serve_logs
+from .request import HttpError, KubeletRequest, parse_request
+from .served_node import ServedNode
 from .serving_certificate import CertificateSettings, ServingCertificate
-from .streaming.exec_handler import answer_exec
-
-__all__ = ["DECLARED_FEATURES", "Access", "EndpointSettings", "NodeEndpoint"]
+from .streaming.exec_handler import serve_exec
 
 log = logging.getLogger(__name__)
 
@@ -50,11 +47,11 @@ DECLARED_FEATURES = ("ExtendWebSocketsToKubelet",)
 _STOP_SECONDS = 1.0
 _HANDSHAKE_SECONDS = 15.0
 
-Handler = Callable[[Node, Asked], Awaitable[web.StreamResponse]]
+Handler = Callable[[ServedNode, KubeletRequest], Awaitable[web.StreamResponse]]
 
 
 @dataclass(frozen=True, slots=True)
-class EndpointSettings:
+class ServerSettings:
     """`port` 0 is any free one."""
 
     certificate: CertificateSettings
@@ -81,17 +78,17 @@ class Access(Protocol):
     ) -> Caller | None: ...
 
     async def authorize(self, caller: Caller, method: str, path: str) -> None:
-        """Raises RefusedError."""
+        """Raises HttpError."""
 
 
-class NodeEndpoint:
+class KubeletServer:
     """One endpoint. Once it listens `port` is known and `ready` is set."""
 
     def __init__(
         self,
-        node: Node,
+        node: ServedNode,
         access: Access,
-        settings: EndpointSettings,
+        settings: ServerSettings,
         *,
         signing: CertificateSigner,
         clock: Clock,
@@ -128,7 +125,7 @@ class NodeEndpoint:
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         try:
             return await self._admitted(request)
-        except RefusedError as refusal:
+        except HttpError as refusal:
             response = web.Response(status=refusal.code, text=str(refusal))
             if refusal.code == 401:
                 # A connection is one of few, and a stranger's is not kept.
@@ -143,47 +140,47 @@ class NodeEndpoint:
             return web.Response(status=500, text=str(failure))
 
     async def _admitted(self, request: web.BaseRequest) -> web.StreamResponse:
-        asked = asked_of(request)
+        asked = parse_request(request)
         transport = request.transport
         certificate = transport.get_extra_info("peercert") if transport is not None else None
         caller = await self._access.authenticate(certificate, request.headers.get("Authorization", ""))
         if caller is None:
-            raise RefusedError(401, "Unauthorized")
+            raise HttpError(401, "Unauthorized")
         await self._access.authorize(caller, request.method, asked.path)
         return await _handler(asked)(self._node, asked)
 
 
-def _handler(asked: Asked) -> Handler:
-    """Who answers this path; raises RefusedError where nobody does."""
+def _handler(asked: KubeletRequest) -> Handler:
+    """Who answers this path; raises HttpError where nobody does."""
     methods, counts, handler = _ROUTES.get(asked.root, ((), (), None))
     if (
         handler is None
         or len(asked.parts) not in counts
         or (asked.root == "stats" and asked.parts != ("summary",))
     ):
-        raise RefusedError(404, "404 page not found")
+        raise HttpError(404, "404 page not found")
     if asked.request.method not in methods:
-        raise RefusedError(405, f"405: {asked.request.method} is not allowed here")
+        raise HttpError(405, f"405: {asked.request.method} is not allowed here")
     return handler
 
 
-async def _not_offered(node: Node, asked: Asked) -> web.StreamResponse:
-    raise RefusedError(501, f"{asked.root} is not offered by this node: only logs and exec are")
+async def _not_offered(node: ServedNode, asked: KubeletRequest) -> web.StreamResponse:
+    raise HttpError(501, f"{asked.root} is not offered by this node: only logs and exec are")
 
 
 _READ = ("GET", "HEAD")
 _CONNECT = ("GET", "POST")
 _ROUTES: Mapping[str, tuple[tuple[str, ...], tuple[int, ...], Handler | None]] = {
-    "containerLogs": (("GET",), (3,), answer_logs),
-    "exec": (_CONNECT, (3, 4), answer_exec),
+    "containerLogs": (("GET",), (3,), serve_logs),
+    "exec": (_CONNECT, (3, 4), serve_exec),
     "attach": (_CONNECT, (3, 4), _not_offered),
     "portForward": (_CONNECT, (2, 3), _not_offered),
     "run": (("POST",), (3, 4), _not_offered),
-    "pods": (_READ, (0,), answer_pods),
-    "runningpods": (_READ, (0,), answer_running_pods),
-    "healthz": (_READ, (0, 1), answer_health),
-    "metrics": (_READ, (0,), answer_metrics),
-    "stats": (_READ, (1,), answer_summary),
+    "pods": (_READ, (0,), serve_pods),
+    "runningpods": (_READ, (0,), serve_running_pods),
+    "healthz": (_READ, (0, 1), serve_health),
+    "metrics": (_READ, (0,), serve_metrics),
+    "stats": (_READ, (1,), serve_summary),
 }
 
 

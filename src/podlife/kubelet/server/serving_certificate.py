@@ -1,9 +1,9 @@
-"""The certificate with which the node serves: given by the user, signed by the cluster, or by the node itself.
+"""The serving certificate: given by the user, signed by the cluster, or self-signed.
 
-Without a given one the node begins with what it has: the last one the cluster signed, or one of its own, so that it
-can be reached at once. Meanwhile it asks the cluster, by a CertificateSigningRequest (`kubernetes.io/kubelet-serving`),
-and changes over when it is signed; where nobody approves the request, the node goes on with its own. Well before a
-certificate ends it is renewed. Keys are for their owner only, and never leave the node.
+Without a given one the server starts with what it has, the last one that the cluster signed or a self-signed one, so
+that it is reachable at once. Meanwhile it requests one with a CertificateSigningRequest
+(`kubernetes.io/kubelet-serving`) and changes over when it is signed; while the request is not approved it keeps its
+own. A certificate is renewed well before it expires. Keys are readable by their owner only, and never leave the node.
 """
 
 from __future__ import annotations
@@ -20,8 +20,6 @@ from podlife.clock import Clock
 from podlife.errors import ApiError, ConfigError, PodlifeError, UnreachableError
 from podlife.pki import write_private
 from podlife.pki.csr import CertificateSigner, NotSignedError
-
-__all__ = ["CertificateSettings", "ServingCertificate"]
 
 log = logging.getLogger(__name__)
 
@@ -127,7 +125,7 @@ class ServingCertificate:
             return await self._renew_if_due()
         except Exception as error:
             defect = None if isinstance(error, (PodlifeError, OSError, ValueError)) else error
-            log.warning("the certificate of this node could not be renewed: %s", error, exc_info=defect)
+            log.warning("renewal of the serving certificate failed: %s", error, exc_info=defect)
             return _RETRY_SECONDS
 
     async def _renew_if_due(self) -> float:
@@ -144,7 +142,7 @@ class ServingCertificate:
         self._write(_SIGNED, self._cluster + key + certificate)
         if not self._load_kept(_SIGNED):
             raise NotSignedError("what the cluster has signed cannot be used")
-        log.info("serving with a certificate that the cluster has signed")
+        log.info("serving with a certificate signed by the cluster")
         return _LOOK_SECONDS
 
     def _explain(self, error: Exception) -> float:
@@ -175,7 +173,7 @@ class ServingCertificate:
         try:
             self._context.load_cert_chain(self._path(name))
         except (OSError, ssl.SSLError) as error:
-            log.warning("the certificate that was kept in %s cannot be used: %s", self._path(name), error)
+            log.warning("stored certificate %s cannot be used: %s", self._path(name), error)
             self._path(name).unlink(missing_ok=True)
             return False
         return True

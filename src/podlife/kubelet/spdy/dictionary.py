@@ -5,8 +5,6 @@ A constant of the protocol: names, each after its length in four bytes, then a r
 
 from __future__ import annotations
 
-__all__ = ["DICTIONARY"]
-
 _NAMES = (
     "options head post put delete trace accept accept-charset accept-encoding accept-language accept-ranges age "
     "allow authorization cache-control connection content-base content-encoding content-language content-length "

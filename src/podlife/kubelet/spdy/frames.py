@@ -1,6 +1,6 @@
-"""SPDY/3.1 frames, without I/O: bytes in and frames out, and the other way round.
+"""SPDY/3.1 frames, without I/O: bytes in and frames out, and the other way round, for servers and clients.
 
-Only what a remote command needs: streams opened by the other side, data both ways, pings, resets, the end. Everything
+Only what a remote command needs: streams opened, data both ways, pings, resets, the end. Everything
 the other side can make us hold is bounded: a control frame is collected whole and small, data passes through as it
 comes, headers are unpacked up to a limit. What is not of the protocol raises `SpdyError`, after which nothing more can
 be read. Windows are neither kept nor asked for: no client of Kubernetes does, the connection itself holds back.
@@ -8,6 +8,7 @@ be read. Windows are neither kept nor asked for: no client of Kubernetes does, t
 
 from __future__ import annotations
 
+import itertools
 import struct
 import zlib
 from collections.abc import Iterator, Mapping
@@ -16,8 +17,6 @@ from dataclasses import dataclass
 from podlife.errors import PodlifeError
 
 from .dictionary import DICTIONARY
-
-__all__ = ["Data", "Frame", "FrameReader", "FrameWriter", "Opened", "Ping", "Reset", "SpdyError", "WentAway"]
 
 _CONTROL, _VERSION = 0x80000000, 3
 _SYN_STREAM, _SYN_REPLY, _RST_STREAM, _SETTINGS, _PING, _GOAWAY, _HEADERS, _WINDOW_UPDATE = (
@@ -44,14 +43,14 @@ class SpdyError(PodlifeError):
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class StreamOpened:
     stream_id: int
     headers: Mapping[str, str]
     is_last: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Data:
+class StreamData:
     """A piece of a stream, of any length; a frame may come in several. `is_last` ends the stream."""
 
     stream_id: int
@@ -60,7 +59,7 @@ class Data:
 
 
 @dataclass(frozen=True, slots=True)
-class Reset:
+class StreamReset:
     stream_id: int
 
 
@@ -70,15 +69,16 @@ class Ping:
 
 
 @dataclass(frozen=True, slots=True)
-class WentAway:
+class GoAway:
     """The other side opens no more streams."""
 
 
-Frame = Opened | Data | Reset | Ping | WentAway
+Frame = StreamOpened | StreamData | StreamReset | Ping | GoAway
 
 
 class FrameReader:
-    def __init__(self) -> None:
+    def __init__(self, *, max_data_bytes: int = _MOST_DATA) -> None:
+        self._max_data_bytes = max_data_bytes
         self._buffer = bytearray()
         self._unpack = zlib.decompressobj(zdict=DICTIONARY)
         # Of the data frame that is being read: its stream, the bytes still to come, whether it is the last.
@@ -102,6 +102,8 @@ class FrameReader:
             del self._buffer[:8]
             if first == 0:
                 raise SpdyError("data of no stream")
+            if length > self._max_data_bytes:
+                raise SpdyError(f"a data frame of {length} bytes")
             self._data = (first, length, bool(flags & _FIN))
             return _NOTHING
         if first >> 16 & 0x7FFF != _VERSION:
@@ -114,31 +116,31 @@ class FrameReader:
         del self._buffer[: 8 + length]
         return self._control(first & 0xFFFF, flags, body)
 
-    def _next_data(self, stream_id: int, left: int, is_last: bool) -> Data | None:
+    def _next_data(self, stream_id: int, left: int, is_last: bool) -> StreamData | None:
         piece = bytes(self._buffer[:left])
         if left and not piece:
             return None
         del self._buffer[: len(piece)]
         left -= len(piece)
         self._data = (stream_id, left, is_last) if left else None
-        return Data(stream_id, piece, is_last and not left)
+        return StreamData(stream_id, piece, is_last and not left)
 
     def _control(self, kind: int, flags: int, body: bytes) -> Frame | _Nothing:
         if kind == _SYN_STREAM:
             stream_id = _number(body, 0) & _STREAM_MASK
             if stream_id == 0:
                 raise SpdyError("a stream without a number")
-            return Opened(stream_id, self._headers(body[10:]), bool(flags & _FIN))
+            return StreamOpened(stream_id, self._headers(body[10:]), bool(flags & _FIN))
         if kind in (_SYN_REPLY, _HEADERS):
             # Not expected; but headers are packed over all frames, so these are unpacked too.
             self._headers(body[4:])
             return _NOTHING
         if kind == _RST_STREAM:
-            return Reset(_number(body, 0) & _STREAM_MASK)
+            return StreamReset(_number(body, 0) & _STREAM_MASK)
         if kind == _PING:
             return Ping(_number(body, 0))
         if kind == _GOAWAY:
-            return WentAway()
+            return GoAway()
         if kind in (_SETTINGS, _WINDOW_UPDATE):
             return _NOTHING
         raise SpdyError(f"a control frame of kind {kind}")
@@ -165,9 +167,11 @@ class FrameWriter:
     def __init__(self) -> None:
         self._pack = zlib.compressobj(zdict=DICTIONARY)
 
+    def open(self, stream_id: int, headers: Mapping[str, str]) -> bytes:
+        return _control(_SYN_STREAM, struct.pack(">IIBB", stream_id, 0, 0, 0) + self._headers(headers))
+
     def reply(self, stream_id: int) -> bytes:
-        packed = self._pack.compress(bytes(4)) + self._pack.flush(zlib.Z_SYNC_FLUSH)
-        return _control(_SYN_REPLY, struct.pack(">I", stream_id) + packed)
+        return _control(_SYN_REPLY, struct.pack(">I", stream_id) + self._headers({}))
 
     def data(self, stream_id: int, data: bytes, *, is_last: bool = False) -> bytes:
         assert len(data) <= _MOST_DATA
@@ -181,6 +185,13 @@ class FrameWriter:
 
     def go_away(self, last_stream_id: int) -> bytes:
         return _control(_GOAWAY, struct.pack(">II", last_stream_id, 0))
+
+    def _headers(self, headers: Mapping[str, str]) -> bytes:
+        """All headers of a connection are one compressed stream, flushed after each frame."""
+        block = struct.pack(">I", len(headers))
+        for text in itertools.chain.from_iterable(headers.items()):
+            block += struct.pack(">I", len(text.encode())) + text.encode()
+        return self._pack.compress(block) + self._pack.flush(zlib.Z_SYNC_FLUSH)
 
 
 class _Nothing:

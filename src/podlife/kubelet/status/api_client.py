@@ -1,4 +1,4 @@
-"""What the status manager asks of the API server, over the project's own client."""
+"""Reads, patches and deletes pods for the status manager, with podlife's own client."""
 
 from __future__ import annotations
 
@@ -7,10 +7,8 @@ from podlife.client import Client
 from podlife.client.options import DeleteOptions, PatchType
 from podlife.client.refs import PODS
 
-__all__ = ["ApiPodStatusClient"]
 
-
-class ApiPodStatusClient:
+class ApiStatusClient:
     """A `PodStatusClient`."""
 
     def __init__(self, client: Client) -> None:

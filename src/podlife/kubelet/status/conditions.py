@@ -1,6 +1,6 @@
-"""The conditions that a node writes into a pod's status (SM-60 to SM-62), without their times.
+"""The conditions that a node writes into a pod's status (SM-60 to SM-62), without their times. Pure.
 
-Left to others: `lastTransitionTime` (`status_times`), conditions of others, which are never touched.
+`lastTransitionTime` is left to `normalize`; conditions of others are never touched.
 """
 
 from __future__ import annotations
@@ -18,20 +18,6 @@ from podlife.kubelet.pod_fields import (
     state_of,
     status_by_name,
 )
-
-__all__ = [
-    "DISRUPTION_TARGET",
-    "all_containers_restarting",
-    "containers_ready",
-    "initialized",
-    "is_owned_by_kubelet",
-    "not_ready_any_more",
-    "pod_scheduled",
-    "ready",
-    "ready_to_start_containers",
-    "resize_pending",
-    "with_condition",
-]
 
 DISRUPTION_TARGET = "DisruptionTarget"
 _OWNED = frozenset(

@@ -1,7 +1,7 @@
-"""The statuses of a pod's containers, from what the runtime knows and what was told before (CS-01 to CS-08).
+"""The statuses of a pod's containers, from what the runtime has and what was reported before (CS-01 to CS-08). Pure.
 
-What the runtime has forgotten is not told as if it had never been: a container that ran and is gone shows that it
-ended, and no restart count becomes less. Left to others: `ready` and `started` (`readiness`).
+What the runtime has forgotten is not reported as if it had never been: a container that ran and is gone shows that it
+ended, and no restart count decreases. `ready` and `started` are left to `readiness`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from podlife.api.codec import Object, format_time
+from podlife.kubelet.kuberuntime import StartFailure
 from podlife.kubelet.kuberuntime.labels import resources_at_start
 from podlife.kubelet.kuberuntime.termination_message import terminated_message
 from podlife.kubelet.observed_pod import ObservedPod
@@ -29,8 +30,6 @@ from podlife.kubelet.restart_policy import RESTARTING_ALL, should_start
 from podlife.kubelet.runtime import ContainerState, ContainerStatus
 from podlife.kubelet.status.terminated import STATUS_UNKNOWN, lost_state
 
-__all__ = ["Seen", "StartFailure", "container_statuses"]
-
 CREATING = "ContainerCreating"
 INITIALIZING = "PodInitializing"
 
@@ -42,16 +41,8 @@ _TAKEN_AS_DONE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class StartFailure:
-    """Why a container could not be started the last time, as a waiting container shows it."""
-
-    reason: str
-    message: str = ""
-
-
 @dataclass(frozen=True)
-class Seen:
+class PodObservation:
     """What there is to make statuses from. `runtime` is its name in container IDs; `logs` are the ends of the logs
     of containers that failed, by ID."""
 
@@ -64,7 +55,7 @@ class Seen:
 
 
 def container_statuses(
-    seen: Seen,
+    seen: PodObservation,
     containers: Iterable[Container],
     old: Iterable[Mapping[str, Any]] | None,
     *,
@@ -75,7 +66,9 @@ def container_statuses(
     return [_status(seen, each, before.get(each["name"]), is_init=is_init) for each in containers]
 
 
-def _status(seen: Seen, container: Container, old: Mapping[str, Any] | None, *, is_init: bool) -> Object:
+def _status(
+    seen: PodObservation, container: Container, old: Mapping[str, Any] | None, *, is_init: bool
+) -> Object:
     instances = seen.observed.instances(container["name"])
     if instances:
         status = _told(seen, container, instances[0], old)
@@ -89,7 +82,7 @@ def _status(seen: Seen, container: Container, old: Mapping[str, Any] | None, *, 
     return _with_start_failure(seen, container, status)
 
 
-def _missing(seen: Seen, container: Container, old: Mapping[str, Any] | None) -> Object:
+def _missing(seen: PodObservation, container: Container, old: Mapping[str, Any] | None) -> Object:
     """Of one that the runtime knows nothing of."""
     reason = INITIALIZING if init_containers_of(seen.pod) else CREATING
     status: Object = {
@@ -120,7 +113,9 @@ def _missing(seen: Seen, container: Container, old: Mapping[str, Any] | None) ->
     return status
 
 
-def _told(seen: Seen, container: Container, known: ContainerStatus, old: Mapping[str, Any] | None) -> Object:
+def _told(
+    seen: PodObservation, container: Container, known: ContainerStatus, old: Mapping[str, Any] | None
+) -> Object:
     """Of one instance that the runtime knows."""
     container_id = f"{seen.runtime}://{known.id}"
     old = old or {}
@@ -167,7 +162,7 @@ def _resources(container: Container, known: ContainerStatus) -> Object:
     return {"resources": resources, **({"allocatedResources": allocated} if allocated else {})}
 
 
-def _state(seen: Seen, container: Container, known: ContainerStatus, container_id: str) -> Object:
+def _state(seen: PodObservation, container: Container, known: ContainerStatus, container_id: str) -> Object:
     match known.state:
         case ContainerState.RUNNING:
             return {"running": _times(startedAt=known.started_at)}
@@ -189,7 +184,9 @@ def _times(**moments: datetime | None) -> Object:
     return {key: format_time(moment) for key, moment in moments.items() if moment is not None}
 
 
-def _is_over(seen: Seen, container: Container, status: Object, instances: list[ContainerStatus]) -> bool:
+def _is_over(
+    seen: PodObservation, container: Container, status: Object, instances: list[ContainerStatus]
+) -> bool:
     """Whether an init container has done its part and is not started again. One that is missing is taken to have, if
     what comes after it is there (CS-04)."""
     if instances:
@@ -202,7 +199,7 @@ def _is_over(seen: Seen, container: Container, status: Object, instances: list[C
     return False
 
 
-def _with_start_failure(seen: Seen, container: Container, status: Object) -> Object:
+def _with_start_failure(seen: PodObservation, container: Container, status: Object) -> Object:
     """One that is to start and could not shows why it waits; how it ended is told as what was before (CS-07)."""
     failure = seen.start_failures.get(container["name"])
     newest = seen.observed.newest.get(container["name"])

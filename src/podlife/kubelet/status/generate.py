@@ -1,4 +1,4 @@
-"""The status of a pod from what the runtime has and what is remembered: failed starts, ends of logs, its deadline."""
+"""Generates the status of a pod from what the runtime has, why starts failed, the ends of logs and its deadline."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 from podlife.api.codec import Object, parse_time
 from podlife.clock import Clock, add_seconds
 from podlife.kubelet.interfaces import Probes
-from podlife.kubelet.kuberuntime.log_directory import LogFolders
+from podlife.kubelet.kuberuntime import LogDirectory, ReasonCache
 from podlife.kubelet.kuberuntime.termination_message import is_log_needed
 from podlife.kubelet.observed_pod import ObservedPod
-from podlife.kubelet.pod_events import Telling
+from podlife.kubelet.pod_events import PodEvents
 from podlife.kubelet.pod_fields import (
     Pod,
     containers_of,
@@ -21,11 +21,9 @@ from podlife.kubelet.pod_fields import (
 )
 from podlife.kubelet.restart_policy import could_restart_all, should_restart_all
 from podlife.kubelet.status.conditions import all_containers_restarting, with_condition
-from podlife.kubelet.status.container_statuses import Seen, StartFailure
+from podlife.kubelet.status.container_statuses import PodObservation
 from podlife.kubelet.status.manager import StatusManager
 from podlife.kubelet.status.pod_status import NodeFacts, pod_status
-
-__all__ = ["Statuses", "is_restart_under_way"]
 
 DEADLINE_EXCEEDED = "DeadlineExceeded"
 _DEADLINE_MESSAGE = "Pod was active on the node longer than the specified deadline"
@@ -44,43 +42,28 @@ def _has_any_container(pod: Pod, observed: ObservedPod) -> bool:
     return any(each["name"] in observed.newest for each in (*containers_of(pod), *init_containers_of(pod)))
 
 
-class Statuses:
+class StatusGenerator:
     def __init__(
         self,
         manager: StatusManager,
-        probes: Probes,
-        telling: Telling,
+        prober: Probes,
+        events: PodEvents,
         clock: Clock,
-        *,
+        reasons: ReasonCache,
         runtime_name: str,
         host_ips: tuple[str, ...],
     ) -> None:
-        self._manager = manager
-        self._probes = probes
-        self._telling = telling
+        self.manager = manager
+        self._prober = prober
+        self._events = events
         self._clock = clock
         self._runtime_name = runtime_name
         self._node = NodeFacts(clock.now(), host_ips)
-        self._failures: dict[str, dict[str, StartFailure]] = {}
-
-    # What is remembered
-
-    def note_failure(self, uid: str, container_name: str, failure: StartFailure) -> None:
-        self._failures.setdefault(uid, {})[container_name] = failure
-
-    def note_start(self, uid: str, container_name: str) -> None:
-        failures = self._failures.get(uid)
-        if failures is not None:
-            failures.pop(container_name, None)
-            if not failures:
-                del self._failures[uid]
-
-    def forget(self, uid: str) -> None:
-        self._failures.pop(uid, None)
+        self._reasons = reasons
 
     def known(self, pod: Pod) -> Mapping[str, Any]:
         """The newest status: what was found here, or what the pod came with."""
-        return self._manager.status(pod["metadata"]["uid"]) or pod.get("status") or {}
+        return self.manager.status(pod["metadata"]["uid"]) or pod.get("status") or {}
 
     def is_over(self, pod: Pod) -> bool:
         """It has ended, or was refused, as far as anybody here or at the API server knows."""
@@ -88,32 +71,30 @@ class Statuses:
             (pod.get("status") or {}).get("phase")
         )
 
-    # What is made of it
-
-    def make(self, pod: Pod, observed: ObservedPod, *, is_terminal: bool = False) -> Object:
+    def generate(self, pod: Pod, observed: ObservedPod, *, is_terminal: bool = False) -> Object:
         old = self.known(pod)
         is_restarting = could_restart_all(pod) and should_restart_all(pod, old, observed.newest)
-        seen = Seen(
+        seen = PodObservation(
             pod,
             observed,
             self._runtime_name,
-            self._failures.get(pod["metadata"]["uid"], {}),
+            self._reasons.get(pod["metadata"]["uid"]),
             is_restarting,
             _ends_of_logs(pod, observed),
         )
-        status = pod_status(seen, old, self._probes.verdict, self._node, is_terminal=is_terminal)
+        status = pod_status(seen, old, self._prober.result, self._node, is_terminal=is_terminal)
         if is_restarting and not _has_any_container(pod, observed):
             # All that was to go has gone: from here on the pod starts as any other.
             condition = all_containers_restarting(pod, status["phase"], is_restarting=False)
             status["conditions"] = with_condition(status["conditions"], condition)
         if not is_terminal and not is_terminal_phase(status["phase"]) and self._is_past_deadline(pod, old):
-            self._telling.pod(pod, DEADLINE_EXCEEDED, _DEADLINE_MESSAGE)
+            self._events.pod(pod, DEADLINE_EXCEEDED, _DEADLINE_MESSAGE)
             status.update(phase="Failed", reason=DEADLINE_EXCEEDED, message=_DEADLINE_MESSAGE)
         return status
 
-    def tell(self, pod: Pod, status: Mapping[str, Any]) -> None:
-        if self._manager.set_status(pod, status):
-            self._probes.status_changed(pod["metadata"]["uid"])
+    def report(self, pod: Pod, status: Mapping[str, Any]) -> None:
+        if self.manager.set_status(pod, status):
+            self._prober.status_changed(pod["metadata"]["uid"])
 
     def deadline(self, pod: Pod) -> datetime | None:
         """When the pod will have been active for longer than it may."""
@@ -139,7 +120,7 @@ def _ends_of_logs(pod: Pod, observed: ObservedPod) -> dict[str, str]:
     """Of containers that failed, said nothing, and let their logs speak for them."""
     specs = {each["name"]: each for each in (*containers_of(pod), *init_containers_of(pod))}
     return {
-        each.id: LogFolders.tail(each.log_path)
+        each.id: LogDirectory.tail(each.log_path)
         for each in observed.containers
         if each.config.name in specs and is_log_needed(specs[each.config.name], each)
     }

@@ -1,9 +1,14 @@
-"""What the API server is told of the pods of a node, and when (SM-01 to SM-51).
+"""The status manager: what the API server is told of the pods of a node, and when (SM-01 to SM-51).
 
-A status is kept here as soon as it is known and sent as soon as it may be: several changes become one patch, a terminal
-phase waits until nothing of the pod can run any more, and only the last step of a pod lets it be deleted for good.
-Guaranteed: a pod of the same name with another UID is never written to nor deleted; conditions of others stay; what
-fails is tried again with the next look at all pods. Left to others: what the status is (`lifecycle`).
+A status is sent as soon as it may be: several changes become one patch, a terminal phase waits until nothing of the pod
+can run any more, and only the last step of a pod lets it be deleted for good.
+
+Guarantees:
+- A pod of the same name with another UID is neither written nor deleted.
+- Conditions of others stay.
+- What fails is retried with the next pass over all pods.
+
+What the status is, is left to `generate`.
 """
 
 from __future__ import annotations
@@ -34,8 +39,6 @@ from podlife.kubelet.status.patch import status_patch
 from podlife.kubelet.status.terminated import terminated_status
 from podlife.kubelet.status.transitions import illegal_transition, newly_terminated
 
-__all__ = ["KnownPods", "PodStatusClient", "StatusManager"]
-
 log = logging.getLogger(__name__)
 
 # Pods that are written at the same time.
@@ -55,8 +58,8 @@ class PodStatusClient(Protocol):
         """At once (grace 0), and only the pod with this UID."""
 
 
-class KnownPods(Protocol):
-    """What the agent knows of its pods."""
+class PodLookup(Protocol):
+    """What the kubelet knows of its pods."""
 
     def pod(self, uid: str) -> Pod | None: ...
 
@@ -82,7 +85,7 @@ class StatusManager:
     def __init__(
         self,
         client: PodStatusClient,
-        pods: KnownPods,
+        pods: PodLookup,
         clock: Clock,
         *,
         on_terminated: Callable[[str, int, str], None] = _ignore,
@@ -160,7 +163,7 @@ class StatusManager:
             self._note_change(uid)
 
     def forget_all_but(self, uids: Collection[str]) -> None:
-        """Pods that the agent no longer has leave no status behind."""
+        """Pods that the kubelet no longer has leave no status behind."""
         for uid in [uid for uid in self._entries if uid not in uids]:
             self.forget(uid)
 
@@ -177,7 +180,7 @@ class StatusManager:
         entry = self._entries.get(uid)
         old = self._old_status(pod, entry)
         if error := illegal_transition(pod, old, status):
-            log.error("The status of pod %s is not taken: %s", _key(pod), error)
+            log.error("status of pod %s rejected: %s", _key(pod), error)
             return False
         status = normalized(pod, self._with_times(status, old))
         for ended in newly_terminated(old, status):
@@ -333,7 +336,7 @@ class StatusManager:
                 await self._client.delete(entry.namespace, entry.name, uid=target)
                 self.forget(uid)
         except NotFoundError:
-            log.debug("Pod %s/%s is gone already", entry.namespace, entry.name)
+            log.debug("pod %s/%s is already gone", entry.namespace, entry.name)
         except PodlifeError as error:
             log.warning(
                 "status update for pod %s/%s failed, will retry: %s", entry.namespace, entry.name, error

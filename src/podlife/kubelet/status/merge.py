@@ -1,7 +1,7 @@
-"""What of a node's status goes to the API server, given what stands there (SM-20 to SM-26).
+"""What of a node's status goes to the API server, given what is there (SM-20 to SM-26). Pure.
 
-An end is withheld while something of the pod could still run: whoever sees a terminal phase may rely on it that all has
-stopped. What others write stays as they wrote it.
+A terminal phase is withheld while something of the pod could still run: a reader of the phase may rely on everything
+having stopped. What others write stays as they wrote it.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ from podlife.kubelet.status.conditions import (
     with_condition,
 )
 from podlife.kubelet.status.normalize import FOREIGN, KEPT, with_transition_times
-
-__all__ = ["merged_status"]
 
 _OF_THE_PHASE = ("phase", "reason", "message")
 

@@ -1,7 +1,7 @@
-"""The one form in which statuses are kept and compared (SM-03 to SM-05).
+"""The normal form in which statuses are kept and compared (SM-03 to SM-05). Pure.
 
-Times have whole seconds, statuses of containers a fixed order, termination messages a bound. Two statuses are the same
-when they differ only in what the node does not write, or in how they say nothing.
+Times have whole seconds, container statuses a fixed order, termination messages a limit. Two statuses are equal when
+they differ only in what the node does not write, or in how they express absence.
 """
 
 from __future__ import annotations
@@ -19,16 +19,6 @@ from podlife.kubelet.pod_fields import (
     init_containers_of,
 )
 from podlife.kubelet.status.conditions import DISRUPTION_TARGET, is_owned_by_kubelet
-
-__all__ = [
-    "FOREIGN",
-    "KEPT",
-    "cut_message",
-    "has_same_meaning",
-    "is_same_by_kubelet",
-    "normalized",
-    "with_transition_times",
-]
 
 _TIMED = (
     "ContainersReady",

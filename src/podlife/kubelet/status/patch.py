@@ -1,5 +1,4 @@
-"""The patch that brings a status to the API server (SM-15): only what changed, and with the UID of the pod that it is
-about, so that another pod of the same name refuses it."""
+"""The patch of a status for the API server (SM-15): only what changed, with its pod's UID as precondition. Pure."""
 
 from __future__ import annotations
 
@@ -9,8 +8,6 @@ from typing import Any
 from podlife.api.codec import Object
 from podlife.api.patch import create_two_way_merge_patch
 from podlife.kubelet.status.normalize import has_same_meaning
-
-__all__ = ["status_patch"]
 
 
 def status_patch(uid: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Object | None:

@@ -19,8 +19,6 @@ from podlife.kubelet.pod_fields import (
 )
 from podlife.kubelet.restart_policy import RESTARTING_ALL, is_restartable
 
-__all__ = ["phase_of"]
-
 Statuses = Mapping[str, Mapping[str, Any]]
 
 

@@ -1,6 +1,6 @@
-"""The whole status of a pod on a node: containers, phase, conditions, addresses (PH-20 to PH-24).
+"""The whole status of a pod on a node: containers, phase, conditions, addresses (PH-20 to PH-24). Pure.
 
-A terminal phase, once told or known, is never left. Conditions of others are carried along as they are.
+A terminal phase, once reported or known, is never left. Conditions of others are carried over.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from podlife.api.codec import Object
 from podlife.kubelet.kuberuntime.labels import resources_at_start
-from podlife.kubelet.kuberuntime.sandbox_changed import sandbox_need
+from podlife.kubelet.kuberuntime.sandbox_changed import sandbox_changed
 from podlife.kubelet.pod_fields import (
     Pod,
     condition_of,
@@ -20,18 +20,17 @@ from podlife.kubelet.pod_fields import (
     init_containers_of,
     is_terminal_phase,
 )
+from podlife.kubelet.prober.state import ProbeLookup
 from podlife.kubelet.restart_policy import could_restart_all
 from podlife.kubelet.status import conditions
-from podlife.kubelet.status.container_statuses import Seen, container_statuses
+from podlife.kubelet.status.container_statuses import PodObservation, container_statuses
 from podlife.kubelet.status.phase import phase_of
-from podlife.kubelet.status.readiness import Verdicts, with_flags
-
-__all__ = ["NodeFacts", "pod_status"]
+from podlife.kubelet.status.readiness import with_flags
 
 
 @dataclass(frozen=True, slots=True)
 class NodeFacts:
-    """What a status needs of the node: its addresses, the first of which is the main one, and since when the agent
+    """What a status needs of the node: its addresses, the first of which is the main one, and since when the kubelet
     runs."""
 
     agent_started: datetime
@@ -39,9 +38,9 @@ class NodeFacts:
 
 
 def pod_status(
-    seen: Seen,
+    seen: PodObservation,
     old: Mapping[str, Any],
-    verdicts: Verdicts,
+    results: ProbeLookup,
     node: NodeFacts,
     *,
     is_terminal: bool = False,
@@ -58,20 +57,20 @@ def pod_status(
     )
     found = phase_of(pod, statuses, is_terminal=is_terminal, is_initialized=is_initialized)
     status.update(_phase(pod, old, found))
-    status = with_flags(pod, status, verdicts, node.agent_started)
+    status = with_flags(pod, status, results, node.agent_started)
     status["conditions"] = _conditions(seen, old, status)
     status.update(_addresses(seen, old, node))
     return {key: value for key, value in status.items() if value}
 
 
-def _never_began(seen: Seen, old: Mapping[str, Any]) -> bool:
+def _never_began(seen: PodObservation, old: Mapping[str, Any]) -> bool:
     """It ended without any container, as a pod does that is refused: no end is invented for containers that never were,
     which a Job's failure policy could take for theirs."""
     told = (*(old.get("containerStatuses") or ()), *(old.get("initContainerStatuses") or ()))
     return is_terminal_phase(old.get("phase")) and not told and not seen.observed.containers
 
 
-def _containers(seen: Seen, old: Mapping[str, Any]) -> Object:
+def _containers(seen: PodObservation, old: Mapping[str, Any]) -> Object:
     if _never_began(seen, old):
         return {"containerStatuses": [], "initContainerStatuses": [], "ephemeralContainerStatuses": []}
     spec = seen.pod["spec"]
@@ -102,7 +101,7 @@ def _phase(pod: Pod, old: Mapping[str, Any], found: str) -> Object:
     return told
 
 
-def _conditions(seen: Seen, old: Mapping[str, Any], status: Mapping[str, Any]) -> list[Object]:
+def _conditions(seen: PodObservation, old: Mapping[str, Any], status: Mapping[str, Any]) -> list[Object]:
     pod, phase = seen.pod, status["phase"]
     statuses: Sequence[Mapping[str, Any]] = [
         *(status.get("initContainerStatuses") or ()),
@@ -112,7 +111,7 @@ def _conditions(seen: Seen, old: Mapping[str, Any], status: Mapping[str, Any]) -
     found = [dict(each) for each in shown if not conditions.is_owned_by_kubelet(each["type"])]
     if disruption := condition_of(old, conditions.DISRUPTION_TARGET):
         found = conditions.with_condition(found, disruption)
-    has_sandbox = not sandbox_need(pod, seen.observed).is_new
+    has_sandbox = not sandbox_changed(pod, seen.observed).is_new
     found += [
         conditions.ready_to_start_containers(pod, has_sandbox=has_sandbox),
         conditions.initialized(pod, old, statuses, phase),
@@ -127,7 +126,7 @@ def _conditions(seen: Seen, old: Mapping[str, Any], status: Mapping[str, Any]) -
     return found
 
 
-def _resized(seen: Seen) -> list[str]:
+def _resized(seen: PodObservation) -> list[str]:
     """Containers that run with other resources than their pod asks for by now."""
     return [
         each["name"]
@@ -138,7 +137,7 @@ def _resized(seen: Seen) -> list[str]:
     ]
 
 
-def _addresses(seen: Seen, old: Mapping[str, Any], node: NodeFacts) -> Object:
+def _addresses(seen: PodObservation, old: Mapping[str, Any], node: NodeFacts) -> Object:
     ready = seen.observed.ready_sandboxes
     ips: Sequence[str] = ready[0].ips if ready else ()
     if not ips:

@@ -1,8 +1,8 @@
-"""Whether a container has started and is ready (PR-15): the two flags of its status, from what its probes say."""
+"""Whether a container has started and is ready (PR-15): the two flags of its status, from its probe results. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -18,18 +18,15 @@ from podlife.kubelet.pod_fields import (
     state_of,
     status_by_name,
 )
-from podlife.kubelet.prober_state import ProbeResult, ProbeType
+from podlife.kubelet.prober.state import ProbeLookup, ProbeResult, ProbeType
 
-__all__ = ["with_flags"]
-
-Verdicts = Callable[[ProbeType, str], ProbeResult | None]
 _RESTART_GRACE = timedelta(seconds=10)
 
 
-def with_flags(pod: Pod, status: Mapping[str, Any], verdicts: Verdicts, agent_started: datetime) -> Object:
-    """The status with `started` and `ready` of each container. `verdicts` are asked with IDs of the
+def with_flags(pod: Pod, status: Mapping[str, Any], results: ProbeLookup, agent_started: datetime) -> Object:
+    """The status with `started` and `ready` of each container. `results` are asked with IDs of the
     runtime."""
-    flags = _Flags(pod, verdicts, agent_started - _RESTART_GRACE)
+    flags = _Flags(pod, results, agent_started - _RESTART_GRACE)
     result = dict(status)
     for key, containers, is_init in (
         ("containerStatuses", containers_of(pod), False),
@@ -45,8 +42,8 @@ def with_flags(pod: Pod, status: Mapping[str, Any], verdicts: Verdicts, agent_st
 
 
 class _Flags:
-    def __init__(self, pod: Pod, verdicts: Verdicts, old: datetime) -> None:
-        self._verdicts = verdicts
+    def __init__(self, pod: Pod, results: ProbeLookup, old: datetime) -> None:
+        self._results = results
         self._old = old
         shown = pod.get("status") or {}
         self._shown = status_by_name(shown.get("initContainerStatuses"), shown.get("containerStatuses"))
@@ -63,23 +60,23 @@ class _Flags:
     def _is_started(self, container: Container, status: Mapping[str, Any]) -> bool:
         if state_of(status)[0] != "running":
             return False
-        verdict = self._verdicts(ProbeType.STARTUP, bare_id(status.get("containerID") or ""))
-        if verdict is not None:
-            return verdict is ProbeResult.SUCCESS
+        result = self._results(ProbeType.STARTUP, bare_id(status.get("containerID") or ""))
+        if result is not None:
+            return result is ProbeResult.SUCCESS
         return bool(status.get("started")) or not container.get(ProbeType.STARTUP.value)
 
     def _is_ready(self, container: Container, status: Mapping[str, Any]) -> bool:
         """Of one that has started, and so runs."""
         container_id = status.get("containerID") or ""
-        verdict = self._verdicts(ProbeType.READINESS, bare_id(container_id))
-        if verdict is ProbeResult.SUCCESS or not container.get(ProbeType.READINESS.value):
+        result = self._results(ProbeType.READINESS, bare_id(container_id))
+        if result is ProbeResult.SUCCESS or not container.get(ProbeType.READINESS.value):
             return True
-        # The agent was started again and has not asked yet: what it said before goes on.
+        # The kubelet was started again and has not asked yet: what it said before goes on.
         shown = self._shown.get(container["name"], {})
         began = state_of(status)[1].get("startedAt")
         is_of_before = began is not None and parse_time(began) < self._old
         return (
-            verdict is None
+            result is None
             and is_of_before
             and bool(shown.get("ready"))
             and (shown.get("containerID") == container_id)

@@ -1,4 +1,4 @@
-"""The last status of a pod: whatever is not known to have ended well is told as a failure (SM-40 to SM-45)."""
+"""The last status of a pod: what is not known to have succeeded is reported as a failure (SM-40 to SM-45). Pure."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from podlife.kubelet.pod_fields import (
     is_terminal_phase,
     state_of,
 )
-
-__all__ = ["STATUS_UNKNOWN", "lost_state", "terminated_status"]
 
 STATUS_UNKNOWN = "ContainerStatusUnknown"
 Status = Mapping[str, Any]

@@ -1,4 +1,4 @@
-"""Which steps a container's status may take: one that has ended comes back only if it may be restarted (SM-06)."""
+"""Which transitions a container status may make: an ended container returns only if it may restart (SM-06). Pure."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ from podlife.kubelet.pod_fields import (
     status_by_name,
 )
 from podlife.kubelet.restart_policy import could_restart_all, is_restartable
-
-__all__ = ["illegal_transition", "newly_terminated"]
 
 Status = Mapping[str, Any]
 

@@ -23,8 +23,6 @@ from podlife.kubelet.volumemanager.layout import SetUpError
 from podlife.kubelet.volumemanager.ownership import give_to_user
 from podlife.kubelet.volumemanager.removal import remove_tree
 
-__all__ = ["File", "Payload", "write"]
-
 _DATA = "..data"
 _NEW_DATA = "..data_tmp"
 
@@ -84,7 +82,7 @@ def _current(folder: Path) -> str | None:
 
 
 def _written(version: Path) -> dict[str, bytes | None]:
-    """None for a file that its own mode keeps from being read: it is written anew."""
+    """None for a file that its own mode keeps from being read: it is written again."""
     found: dict[str, bytes | None] = {}
     for top, _, names in os.walk(version, followlinks=False):
         for name in names:

@@ -22,8 +22,6 @@ from podlife.kubelet.pod_fields import Pod
 from podlife.kubelet.volumemanager.host_path import check_host_path
 from podlife.kubelet.volumemanager.layout import SetUpError
 
-__all__ = ["Claimed", "Claims"]
-
 _PROTECTION = "kubernetes.io/pvc-protection"
 # What a persistent volume says beside its kind.
 _COMMON = {

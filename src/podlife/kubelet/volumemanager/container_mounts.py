@@ -1,4 +1,4 @@
-"""What a container is shown of the volumes of its pod."""
+"""The mounts of a container: the volumes of its pod, and parts of them."""
 
 from __future__ import annotations
 
@@ -8,21 +8,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from podlife.kubelet.envvars.downward_api import ContainerConfigError
-from podlife.kubelet.envvars.expansion import expand
+from podlife.kubelet.envvars import ContainerConfigError, expand
 from podlife.kubelet.pod_fields import Container
 from podlife.kubelet.runtime import Mount
 from podlife.kubelet.volumemanager.layout import Layout, SetUpError
 from podlife.kubelet.volumemanager.mount_paths import container_path
 from podlife.kubelet.volumemanager.subpath import mount_sub_path, opened_beneath
 
-__all__ = ["Shown", "container_mounts", "has_expressions"]
-
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class MountSource:
     """A volume that is ready: where it is on the node, and whether nobody may write to it."""
 
     path: str
@@ -34,14 +31,14 @@ def has_expressions(container: Container) -> bool:
 
 
 def container_mounts(
-    layout: Layout, uid: str, container: Container, shown: Mapping[str, Shown], env: Mapping[str, str]
+    layout: Layout, uid: str, container: Container, shown: Mapping[str, MountSource], env: Mapping[str, str]
 ) -> tuple[Mount, ...]:
     """`env` is the container's own, for the paths that are made of it. Raises `ContainerConfigError`."""
     return tuple(_mounts(layout, uid, container, shown, env))
 
 
 def _mounts(
-    layout: Layout, uid: str, container: Container, shown: Mapping[str, Shown], env: Mapping[str, str]
+    layout: Layout, uid: str, container: Container, shown: Mapping[str, MountSource], env: Mapping[str, str]
 ) -> Iterator[Mount]:
     for index, mount in enumerate(container.get("volumeMounts") or ()):
         name = mount["name"]
@@ -96,7 +93,7 @@ def _show_part(
     uid: str,
     container: Container,
     mount: Mapping[str, Any],
-    volume: Shown,
+    volume: MountSource,
     sub_path: str,
     index: int,
 ) -> str:

@@ -1,4 +1,4 @@
-"""Folders that begin empty and live as long as their pod."""
+"""emptyDir volumes: directories that start empty and live as long as their pod."""
 
 from __future__ import annotations
 
@@ -7,15 +7,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from podlife.kubelet.envvars.downward_api import Surroundings
+from podlife.api.pod_requests import amount
+from podlife.kubelet.envvars import DownwardContext
 from podlife.kubelet.pod_fields import Pod, containers_of
-from podlife.kubelet.pod_requests import amount
 from podlife.kubelet.volumemanager import mount as kernel
 from podlife.kubelet.volumemanager.layout import SetUpError
 from podlife.kubelet.volumemanager.ownership import give_to_group
 from podlife.kubelet.volumemanager.removal import remove_tree
-
-__all__ = ["make_folder", "make_in_memory", "memory_size"]
 
 log = logging.getLogger(__name__)
 
@@ -24,7 +22,7 @@ def make_folder(path: Path, group: int | None) -> None:
     """For everybody to write to; once it is there, what its containers made of it stays."""
     if path.is_dir():
         return
-    # Made aside: a folder that is there is ready, whenever the agent ended.
+    # Made aside: a folder that is there is ready, whenever the kubelet ended.
     new = path.with_name(f"..{path.name}.new"[:255])
     remove_tree(new)
     new.mkdir()
@@ -35,7 +33,7 @@ def make_folder(path: Path, group: int | None) -> None:
 
 
 def make_in_memory(path: Path, group: int | None, size_bytes: int | None) -> None:
-    """On the disk where the agent may not mount."""
+    """On the disk where the kubelet may not mount."""
     if path.is_dir() and (path.is_mount() or any(path.iterdir())):
         return
     path.mkdir(exist_ok=True)
@@ -43,14 +41,14 @@ def make_in_memory(path: Path, group: int | None, size_bytes: int | None) -> Non
     try:
         kernel.mount_memory(path, mode=mode, group=group, size_bytes=size_bytes)
     except PermissionError:
-        log.warning("%s is on the disk, not in memory: only root can mount", path)
+        log.warning("%s is on disk, not in memory: mounting a tmpfs requires root", path)
         path.rmdir()
         make_folder(path, group)
 
 
-def memory_size(source: Mapping[str, Any], pod: Pod, around: Surroundings) -> int | None:
+def memory_size(source: Mapping[str, Any], pod: Pod, context: DownwardContext) -> int | None:
     """The least of what the volume, the pod and the node allow; None is the kernel's own bound."""
-    bounds = [source.get("sizeLimit"), around.allocatable.get("memory")]
+    bounds = [source.get("sizeLimit"), context.allocatable.get("memory")]
     try:
         sizes = [amount("memory", str(each)) for each in bounds if each is not None]
         sizes += [] if (limit := _pod_memory_limit(pod)) is None else [limit]

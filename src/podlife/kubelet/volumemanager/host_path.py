@@ -1,4 +1,4 @@
-"""Files and folders of the node itself. They are checked, made where the pod asks for it, and never removed."""
+"""hostPath volumes: checked, created where the pod asks for it, and never removed."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from podlife.kubelet.volumemanager.layout import SetUpError
-
-__all__ = ["check_host_path"]
 
 _IS: dict[str, tuple[Callable[[int], bool], str]] = {
     "Directory": (stat.S_ISDIR, "a directory"),

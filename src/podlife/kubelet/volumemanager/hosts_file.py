@@ -1,6 +1,6 @@
-"""The hosts file that a pod's containers see at /etc/hosts, in a kubelet's own words. Pure.
+"""The /etc/hosts file of a pod's containers, in upstream's format. Pure.
 
-A pod with a network of its own always has one. A pod in the node's network sees the node's file, and needs another only
+A pod with a network of its own always has one. A pod in the host's network sees the host's file, and needs another only
 for its hostAliases.
 """
 

@@ -1,7 +1,7 @@
 """Where the volumes of pods are: `<root>/pods/<uid>/volumes/<plugin>/<name>`, as on any other node.
 
 Names come from users: one that could lead elsewhere is refused. Every folder between the root and a volume belongs to
-the agent alone (0700): what a volume shows, it shows only to those it is mounted for.
+the kubelet alone (0700): what a volume shows, it shows only to those it is mounted for.
 """
 
 from __future__ import annotations
@@ -15,9 +15,7 @@ from pathlib import Path
 from podlife.errors import PodlifeError
 from podlife.kubelet.volumemanager import mount as kernel
 from podlife.kubelet.volumemanager.removal import remove_empty, remove_tree
-from podlife.kubelet.volumemanager.tmpfs import Memory
-
-__all__ = ["Layout", "SetUpError"]
+from podlife.kubelet.volumemanager.tmpfs import Tmpfs
 
 
 class SetUpError(PodlifeError):
@@ -29,7 +27,7 @@ class Layout:
         # Links in the way to the root are the user's own; below it there are none.
         self.root = Path(os.path.realpath(root))
         self._pods = self.root / "pods"
-        self._memory = Memory(self.root / "memory")
+        self._memory = Tmpfs(self.root / "memory")
 
     def volume(self, uid: str, plugin: str, name: str) -> Path:
         return self._pod(uid) / "volumes" / plugin / _checked(name, "volume")
@@ -39,7 +37,7 @@ class Layout:
         return self._pod(uid).joinpath("volume-subpaths", *parts, str(index))
 
     def make_place(self, uid: str, path: Path, *, is_secret: bool) -> Path:
-        """Everything above a volume, and the folder that it is to be: in memory for a secret, where the agent may
+        """Everything above a volume, and the folder that it is to be: in memory for a secret, where the kubelet may
         mount; the volume's own path then leads there. The folder itself is left to be made."""
         self.make_parents(path)
         if not is_secret or (path.is_dir() and not path.is_symlink()):

@@ -1,4 +1,4 @@
-"""What Python does not offer of Linux for volumes: mounts, and which there are."""
+"""Linux mount calls that Python does not offer, and the list of mount points."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ import errno
 import os
 import re
 from pathlib import Path
-
-__all__ = ["bind", "mount_memory", "mount_points", "unmount"]
 
 _MS_NOSUID, _MS_NODEV, _MS_BIND = 0x2, 0x4, 0x1000
 # Lazily, since somebody may still look at it; and never what a link points to.

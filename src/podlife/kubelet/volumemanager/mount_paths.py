@@ -7,8 +7,6 @@ from collections.abc import Iterator
 
 from podlife.kubelet.pod_fields import Container, Pod
 
-__all__ = ["all_containers", "container_path", "mounted_inside", "used_volumes"]
-
 
 def all_containers(pod: Pod) -> Iterator[Container]:
     for field in ("initContainers", "containers", "ephemeralContainers"):

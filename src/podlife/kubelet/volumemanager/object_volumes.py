@@ -1,6 +1,6 @@
-"""What is to be in the volumes that show objects: config maps, secrets, the pod itself, tokens.
+"""The content of configMap, secret, downwardAPI and projected volumes.
 
-Everything that is asked of the API server for a volume is asked here, before anything is written.
+Everything that a volume needs of the API server is read here, before anything is written.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from typing import Any
 
 from podlife.api.codec import Object
 from podlife.errors import PodlifeError
-from podlife.kubelet.envvars.downward_api import Surroundings
-from podlife.kubelet.interfaces import References
+from podlife.kubelet.envvars import DownwardContext
+from podlife.kubelet.interfaces import ObjectCache
 from podlife.kubelet.pod_fields import Pod
 from podlife.kubelet.volumemanager.atomic_writer import File, Payload
 from podlife.kubelet.volumemanager.layout import SetUpError
@@ -25,8 +25,6 @@ from podlife.kubelet.volumemanager.payloads import (
     together,
 )
 
-__all__ = ["SHOWS_OBJECTS", "files_of"]
-
 _TOKEN_SECONDS = 3600
 # By kind of volume: the folder that its volumes are in.
 SHOWS_OBJECTS = {
@@ -38,22 +36,22 @@ SHOWS_OBJECTS = {
 
 
 async def files_of(
-    kind: str, source: Mapping[str, Any], pod: Pod, references: References, around: Surroundings
+    kind: str, source: Mapping[str, Any], pod: Pod, objects: ObjectCache, context: DownwardContext
 ) -> Payload:
     """Raises `SetUpError`."""
     mode = source.get("defaultMode")
-    collecting = _Collecting(pod, references, around, DEFAULT_MODE if mode is None else int(mode))
+    collecting = _Collecting(pod, objects, context, DEFAULT_MODE if mode is None else int(mode))
     if kind == "projected":
         return await collecting.all(source)
     return await collecting.one(kind, source)
 
 
 class _Collecting:
-    def __init__(self, pod: Pod, references: References, around: Surroundings, default_mode: int) -> None:
+    def __init__(self, pod: Pod, objects: ObjectCache, context: DownwardContext, default_mode: int) -> None:
         self._pod = pod
         self._namespace = str(pod["metadata"]["namespace"])
-        self._references = references
-        self._around = around
+        self._objects = objects
+        self._context = context
         self._mode = default_mode
 
     async def all(self, source: Mapping[str, Any]) -> Files:
@@ -73,13 +71,13 @@ class _Collecting:
     async def one(self, kind: str, source: Mapping[str, Any]) -> Files:
         match kind:
             case "configMap":
-                found = await self._object("configmap", self._references.config_map, source)
+                found = await self._object("configmap", self._objects.config_map, source)
                 return config_map_files(source, found, self._mode)
             case "secret":
-                found = await self._object("secret", self._references.secret, source)
+                found = await self._object("secret", self._objects.secret, source)
                 return secret_files(source, found, self._mode)
             case "downwardAPI":
-                return downward_files(source.get("items"), self._pod, self._around, self._mode)
+                return downward_files(source.get("items"), self._pod, self._context, self._mode)
             case "serviceAccountToken":
                 return {str(source["path"]): await self._token(source)}
         raise SetUpError(f'this node does not support "{kind}" in a projected volume')
@@ -100,7 +98,7 @@ class _Collecting:
         seconds = int(source.get("expirationSeconds") or _TOKEN_SECONDS)
         audience = str(source.get("audience") or "")
         try:
-            token = await self._references.token(self._pod, audience=audience, expiration_seconds=seconds)
+            token = await self._objects.token(self._pod, audience=audience, expiration_seconds=seconds)
         except PodlifeError as error:
             raise SetUpError(f"failed to fetch token: {error}") from None
         user = fs_user_of(self._pod)

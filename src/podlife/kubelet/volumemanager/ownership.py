@@ -1,4 +1,4 @@
-"""Whom the files of a volume belong to: a pod's fsGroup, where the agent may give files away.
+"""Whom the files of a volume belong to: a pod's fsGroup, where the kubelet may give files away.
 
 Each file is changed by its descriptor: a container that puts a link in its place meanwhile changes nothing of the
 node's. What may not be changed stays as it is.
@@ -15,8 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from podlife.kubelet.pod_fields import Pod
-
-__all__ = ["fs_group_of", "fs_user_of", "give_to_group", "give_to_user"]
 
 _READ_WRITE, _READ, _ENTER = 0o660, 0o440, 0o110
 _HERE = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC

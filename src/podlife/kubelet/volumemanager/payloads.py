@@ -1,4 +1,4 @@
-"""The files that config maps, secrets and the pod itself become in a volume. Pure."""
+"""The files of config maps, secrets and the downward API in a volume. Pure."""
 
 from __future__ import annotations
 
@@ -8,17 +8,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from podlife.api.codec import Object
-from podlife.kubelet.envvars.downward_api import (
-    ContainerConfigError,
-    Surroundings,
-    field_value,
-    resource_value,
-)
+from podlife.kubelet.envvars import ContainerConfigError, DownwardContext, field_value, resource_value
 from podlife.kubelet.pod_fields import Pod
 from podlife.kubelet.volumemanager.atomic_writer import File
 from podlife.kubelet.volumemanager.layout import SetUpError
-
-__all__ = ["DEFAULT_MODE", "config_map_files", "downward_files", "secret_files"]
 
 DEFAULT_MODE = 0o644
 
@@ -37,13 +30,13 @@ def secret_files(source: Mapping[str, Any], found: Object | None, default_mode: 
     return _chosen(source, _decoded(found, "data"), default_mode, "references non-existent secret key: {}")
 
 
-def downward_files(items: Items, pod: Pod, around: Surroundings, default_mode: int) -> Files:
+def downward_files(items: Items, pod: Pod, context: DownwardContext, default_mode: int) -> Files:
     """What a file may tell of its pod is less than what a variable may: nothing that changes while it runs but
     labels and annotations."""
     files, problems = {}, []
     for item in items or ():
         try:
-            text = _downward(item, pod, around)
+            text = _downward(item, pod, context)
         except ContainerConfigError as error:
             problems.append(str(error))
         else:
@@ -59,16 +52,16 @@ def together(problems: Sequence[str]) -> str:
     return different[0] if len(different) == 1 else f"[{', '.join(different)}]"
 
 
-def _downward(item: Mapping[str, Any], pod: Pod, around: Surroundings) -> str:
+def _downward(item: Mapping[str, Any], pod: Pod, context: DownwardContext) -> str:
     if (field := item.get("fieldRef")) is not None:
         path = str(field.get("fieldPath") or "")
         if not path.startswith("metadata."):
             raise ContainerConfigError(f"unsupported fieldPath: {path}")
-        return field_value(pod, path, around)
+        return field_value(pod, path, context)
     if (resource := item.get("resourceFieldRef")) is not None:
         if not resource.get("containerName"):
             raise ContainerConfigError('container "" not found')
-        return resource_value(pod, {}, resource, around)
+        return resource_value(pod, {}, resource, context)
     return ""
 
 

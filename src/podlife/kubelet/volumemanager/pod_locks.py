@@ -1,4 +1,4 @@
-"""One at a time for each pod, also when somebody stops waiting for work that cannot be stopped."""
+"""One operation at a time per pod, even if a caller stops waiting for work that cannot be cancelled."""
 
 from __future__ import annotations
 
@@ -7,12 +7,10 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
-__all__ = ["Turn", "Turns"]
-
 T = TypeVar("T")
 
 
-class Turn:
+class PodLock:
     def __init__(self, *, in_threads: bool) -> None:
         self._in_threads = in_threads
         self.work: asyncio.Future[object] | None = None
@@ -27,17 +25,17 @@ class Turn:
         return await asyncio.shield(future)
 
 
-class Turns:
+class PodLocks:
     def __init__(self, *, in_threads: bool) -> None:
         self._in_threads = in_threads
         self._busy: dict[str, asyncio.Future[None]] = {}
 
     @asynccontextmanager
-    async def take(self, key: str) -> AsyncIterator[Turn]:
+    async def take(self, key: str) -> AsyncIterator[PodLock]:
         while (busy := self._busy.get(key)) is not None:
             await asyncio.wait([busy])
         mine = self._busy[key] = asyncio.get_running_loop().create_future()
-        turn = Turn(in_threads=self._in_threads)
+        turn = PodLock(in_threads=self._in_threads)
 
         def ended(work: asyncio.Future[object] | None) -> None:
             del self._busy[key]

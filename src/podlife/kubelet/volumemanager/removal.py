@@ -1,8 +1,8 @@
-"""Removing folders that containers have written to.
+"""Removes directories that containers have written to.
 
-Whatever a container left there: no link is followed, no mount is entered, depth costs neither stack nor descriptors
-(a deep folder is taken out to the top and removed from there), and a folder that forbids its own removal is made to
-allow it. Containers that could still write are gone by then; if one is not, the removal fails and may be repeated.
+Whatever a container left there: no link is followed, no mount is entered, depth costs neither stack nor descriptors (a
+deep directory is moved to the top and removed from there), and a directory that forbids its removal is made to allow
+it. Containers that could still write are gone by then; if one is not, the removal fails and may be repeated.
 """
 
 from __future__ import annotations
@@ -15,8 +15,6 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-
-__all__ = ["remove_empty", "remove_tree"]
 
 _AT_ONCE = 1000
 _MOST_DEPTH = 50

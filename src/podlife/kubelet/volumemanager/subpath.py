@@ -19,8 +19,6 @@ from pathlib import Path
 from podlife.kubelet.volumemanager import mount as kernel
 from podlife.kubelet.volumemanager.removal import remove_empty
 
-__all__ = ["mount_sub_path", "opened_beneath"]
-
 _MOST_LINKS = 40
 _MOST_DEPTH = 255
 _HERE = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -103,7 +101,7 @@ class _Walk:
             # Somebody was faster; what they made is looked at like anything else.
             return os.open(step, _HERE, dir_fd=self._open[-1])
         made = os.open(step, _HERE | os.O_DIRECTORY, dir_fd=self._open[-1])
-        # Whatever the agent's umask is.
+        # Whatever the kubelet's umask is.
         os.chmod(f"/proc/self/fd/{made}", self._mode)  # noqa: PTH101 - by descriptor
         return made
 

@@ -12,17 +12,15 @@ from pathlib import Path
 from podlife.kubelet.volumemanager import mount as kernel
 from podlife.kubelet.volumemanager.removal import remove_tree
 
-__all__ = ["Memory"]
 
-
-class Memory:
+class Tmpfs:
     def __init__(self, path: Path) -> None:
         self._path = path
         # Pods are set up and removed in different threads: nobody may unmount what somebody is about to use.
         self._lock = threading.Lock()
 
     def folder(self, uid: str) -> Path | None:
-        """A private folder for a pod; None where the agent may not mount."""
+        """A private folder for a pod; None where the kubelet may not mount."""
         with self._lock:
             self._path.mkdir(mode=0o700, exist_ok=True)
             if not self._path.is_mount():

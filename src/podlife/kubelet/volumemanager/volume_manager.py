@@ -1,8 +1,8 @@
 """`podlife.kubelet.interfaces.Volumes` on the disk of a node.
 
-First everything is asked of the API server, then everything is written, each volume for itself: one that fails keeps no
-other from being ready. A pod has one turn at a time, so nothing is written to what is being removed. A volume that was
-ready stays ready when a later look at what it shows fails: its readers keep what they have.
+First everything is read from the API server, then each volume is written by itself: one that fails does not keep others
+from being ready. Operations on a pod are serialized, so nothing is written to what is being removed. A volume that was
+ready stays ready when a later update fails: its readers keep what they have.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from podlife.api.codec import Object
 from podlife.client import Client
 from podlife.clock import Clock
 from podlife.errors import PodlifeError
-from podlife.kubelet.envvars.downward_api import Surroundings
-from podlife.kubelet.envvars.environment import Sources, environment
-from podlife.kubelet.interfaces import References, VolumeError
+from podlife.kubelet.envvars import DownwardContext, EnvironmentSources
+from podlife.kubelet.envvars.environment import environment
+from podlife.kubelet.interfaces import ObjectCache, VolumeError
 from podlife.kubelet.object_cache.referenced_names import named_config_maps, named_secrets
 from podlife.kubelet.pod_fields import (
     Container,
@@ -30,15 +30,13 @@ from podlife.kubelet.pod_fields import (
 )
 from podlife.kubelet.runtime import Mount
 from podlife.kubelet.volumemanager.claims import Claims
-from podlife.kubelet.volumemanager.container_mounts import Shown, container_mounts, has_expressions
+from podlife.kubelet.volumemanager.container_mounts import MountSource, container_mounts, has_expressions
 from podlife.kubelet.volumemanager.hosts_file import PATH as HOSTS_PATH
 from podlife.kubelet.volumemanager.hosts_file import has_own_file, node_hosts_file, own_hosts_file
 from podlife.kubelet.volumemanager.layout import Layout, SetUpError
 from podlife.kubelet.volumemanager.mount_paths import all_containers, used_volumes
-from podlife.kubelet.volumemanager.pod_locks import Turns
-from podlife.kubelet.volumemanager.volume_setup import Step, Steps, Volume
-
-__all__ = ["NodeVolumes", "VolumeSettings", "surroundings_of_status"]
+from podlife.kubelet.volumemanager.pod_locks import PodLocks
+from podlife.kubelet.volumemanager.volume_setup import Volume, VolumeSetup, VolumeSetups
 
 log = logging.getLogger(__name__)
 
@@ -50,11 +48,11 @@ _HOSTS_PLUGIN = "podlife.dev~hosts"
 _MALFORMED = (AttributeError, KeyError, TypeError, ValueError)
 
 
-def surroundings_of_status(pod: Pod) -> Surroundings:
+def context_of_status(pod: Pod) -> DownwardContext:
     """What a pod's status says; of the node nothing."""
     status = pod.get("status") or {}
     ips, host_ips = ([each["ip"] for each in status.get(name) or ()] for name in ("podIPs", "hostIPs"))
-    return Surroundings(host_ips=tuple(host_ips), pod_ips=tuple(ips))
+    return DownwardContext(host_ips=tuple(host_ips), pod_ips=tuple(ips))
 
 
 def _log(pod: Pod, text: str) -> None:
@@ -63,10 +61,10 @@ def _log(pod: Pod, text: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class VolumeSettings:
-    """What the agent tells its volumes: what a pod does not say itself, the Node as it is known, and whom to tell of a
-    volume that is ready and could not be brought up to date (a FailedMount event)."""
+    """What the kubelet tells its volumes: what a pod does not say itself, the Node as it is known, and whom to tell
+    of a volume that is ready and could not be brought up to date (a FailedMount event)."""
 
-    around: Callable[[Pod], Surroundings] = surroundings_of_status
+    context: Callable[[Pod], DownwardContext] = context_of_status
     node: Callable[[], Object | None] = lambda: None
     report: Callable[[Pod, str], None] = _log
     # A thread would not keep virtual time from passing.
@@ -77,26 +75,26 @@ class VolumeSettings:
 
 @dataclass(slots=True)
 class _Mounted:
-    shown: dict[str, Shown] = field(default_factory=dict)
+    shown: dict[str, MountSource] = field(default_factory=dict)
     # What environments are made of, for the containers whose paths are.
-    sources: Sources = field(default_factory=Sources)
+    sources: EnvironmentSources = field(default_factory=EnvironmentSources)
 
 
-class NodeVolumes:
+class VolumeManager:
     def __init__(
         self,
         client: Client,
-        references: References,
+        objects: ObjectCache,
         clock: Clock,
         root: Path,
         settings: VolumeSettings | None = None,
     ) -> None:
         self._settings = settings = settings or VolumeSettings()
-        self._references = references
+        self._objects = objects
         self._layout = Layout(root)
         claims = Claims(client, settings.node)
-        self._steps = Steps(self._layout, claims, references, clock, settings.around)
-        self._turns = Turns(in_threads=settings.in_threads)
+        self._steps = VolumeSetups(self._layout, claims, objects, clock, settings.context)
+        self._turns = PodLocks(in_threads=settings.in_threads)
         self._pods: dict[str, _Mounted] = {}
 
     async def mount(self, pod: Pod) -> None:
@@ -125,8 +123,10 @@ class NodeVolumes:
         mounted = self._pods.get(uid) or _Mounted()
         env: Mapping[str, str] = {}
         if has_expressions(container):
-            known, around = mounted.sources, self._settings.around(pod)
-            env = environment(pod, container, Sources(known.config_map, known.secret, known.services, around))
+            known, context = mounted.sources, self._settings.context(pod)
+            env = environment(
+                pod, container, EnvironmentSources(known.config_map, known.secret, known.services, context)
+            )
         return container_mounts(self._layout, uid, container, mounted.shown, env)
 
     def hosts_file(self, pod: Pod, container: Container, ips: Sequence[str]) -> Mount | None:
@@ -168,7 +168,7 @@ class NodeVolumes:
 
     async def _prepare(
         self, pod: Pod, volumes: Sequence[Volume], mounted: _Mounted
-    ) -> tuple[list[Step], dict[str, str]]:
+    ) -> tuple[list[VolumeSetup], dict[str, str]]:
         """Also answers what is wrong, by name of the volume."""
         steps, failures = [], {}
         for volume in volumes:
@@ -183,13 +183,13 @@ class NodeVolumes:
                 failures[name] = _failed(name, f"the volume cannot be understood: {error!r}")
         return steps, failures
 
-    async def _sources(self, pod: Pod) -> Sources:
+    async def _sources(self, pod: Pod) -> EnvironmentSources:
         """Read ahead, for containers that make paths of their environment: nobody can wait while one is created."""
         containers = [each for each in all_containers(pod) if has_expressions(each)]
         if not containers:
-            return Sources()
+            return EnvironmentSources()
         only_these: Pod = {"spec": {"containers": containers}}
-        namespace, read = str(pod["metadata"]["namespace"]), self._references
+        namespace, read = str(pod["metadata"]["namespace"]), self._objects
         try:
             config_maps = {
                 name: await read.config_map(namespace, name) for name in named_config_maps(only_these)
@@ -198,7 +198,7 @@ class NodeVolumes:
             services = await read.service_environment(pod)
         except PodlifeError as error:
             raise VolumeError(f"the environment that paths of volumes are made of: {error}") from None
-        return Sources(config_maps.get, secrets.get, services)
+        return EnvironmentSources(config_maps.get, secrets.get, services)
 
     def _tell(self, pod: Pod, mounted: _Mounted, failures: Mapping[str, str]) -> None:
         for name, text in failures.items():
@@ -208,7 +208,7 @@ class NodeVolumes:
             raise VolumeError("; ".join(missing))
 
 
-def _set_up(steps: Sequence[Step]) -> dict[str, str]:
+def _set_up(steps: Sequence[VolumeSetup]) -> dict[str, str]:
     failures = {}
     for step in steps:
         try:

@@ -1,4 +1,4 @@
-"""From a volume as a pod names it to what is left to be done on the disk: a file per kind of volume knows the rest."""
+"""Prepares the setup of each volume of a pod: what is left to do on disk, by volume type."""
 
 from __future__ import annotations
 
@@ -9,20 +9,18 @@ from pathlib import Path
 from typing import Any
 
 from podlife.clock import Clock
-from podlife.kubelet.envvars.downward_api import Surroundings
-from podlife.kubelet.interfaces import References, VolumeError
+from podlife.kubelet.envvars import DownwardContext
+from podlife.kubelet.interfaces import ObjectCache, VolumeError
 from podlife.kubelet.pod_fields import Pod
 from podlife.kubelet.volumemanager import atomic_writer
 from podlife.kubelet.volumemanager.claims import Claims
-from podlife.kubelet.volumemanager.container_mounts import Shown
+from podlife.kubelet.volumemanager.container_mounts import MountSource
 from podlife.kubelet.volumemanager.empty_dir import make_folder, make_in_memory, memory_size
 from podlife.kubelet.volumemanager.host_path import check_host_path
 from podlife.kubelet.volumemanager.layout import Layout, SetUpError
 from podlife.kubelet.volumemanager.mount_paths import mounted_inside
 from podlife.kubelet.volumemanager.object_volumes import SHOWS_OBJECTS, files_of
 from podlife.kubelet.volumemanager.ownership import fs_group_of, give_to_group
-
-__all__ = ["Step", "Steps", "Volume"]
 
 _EMPTY_DIR = "kubernetes.io~empty-dir"
 _MAY_BE_SECRET = ("secret", "projected")
@@ -31,24 +29,24 @@ Volume = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class VolumeSetup:
     """What is left to do for a volume: nothing of it asks the API server any more. `set_up` may be repeated; it raises
     `SetUpError` and OSError."""
 
     name: str
-    shown: Shown
+    shown: MountSource
     set_up: Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
+class VolumeSetups:
     layout: Layout
     claims: Claims
-    references: References
+    objects: ObjectCache
     clock: Clock
-    around: Callable[[Pod], Surroundings]
+    context: Callable[[Pod], DownwardContext]
 
-    async def prepare(self, pod: Pod, volume: Volume, *, is_ready: bool) -> Step:
+    async def prepare(self, pod: Pod, volume: Volume, *, is_ready: bool) -> VolumeSetup:
         """`is_ready` is a volume that was set up before: what is the node's is not checked again. Raises
         `SetUpError`, and `VolumeError` where the message is complete."""
         name = str(volume["name"])
@@ -60,7 +58,7 @@ class Steps:
             return self._empty_dir(pod, name, source)
         if kind == "hostPath":
             check = _nothing if is_ready else partial(check_host_path, source)
-            return Step(name, Shown(str(source.get("path") or ""), readonly=False), check)
+            return VolumeSetup(name, MountSource(str(source.get("path") or ""), readonly=False), check)
         if kind in ("persistentVolumeClaim", "ephemeral"):
             return await self._claimed(pod, volume, is_ready=is_ready)
         raise VolumeError(
@@ -68,8 +66,8 @@ class Steps:
             f'this node does not support volumes of type "{kind}"'
         )
 
-    async def _shows_objects(self, pod: Pod, name: str, kind: str, source: Mapping[str, Any]) -> Step:
-        payload = await files_of(kind, source, pod, self.references, self.around(pod))
+    async def _shows_objects(self, pod: Pod, name: str, kind: str, source: Mapping[str, Any]) -> VolumeSetup:
+        payload = await files_of(kind, source, pod, self.objects, self.context(pod))
         uid = str(pod["metadata"]["uid"])
         path = self.layout.volume(uid, SHOWS_OBJECTS[kind], name)
         group, inside, now = fs_group_of(pod), mounted_inside(pod, name), self.clock.now()
@@ -81,14 +79,14 @@ class Steps:
                 (place / each).mkdir(mode=0o755, parents=True, exist_ok=True)
             atomic_writer.write(place, payload, now, partial(_give, place, group))
 
-        return Step(name, Shown(str(path), readonly=True), set_up)
+        return VolumeSetup(name, MountSource(str(path), readonly=True), set_up)
 
-    def _empty_dir(self, pod: Pod, name: str, source: Mapping[str, Any]) -> Step:
+    def _empty_dir(self, pod: Pod, name: str, source: Mapping[str, Any]) -> VolumeSetup:
         path = self.layout.volume(str(pod["metadata"]["uid"]), _EMPTY_DIR, name)
         medium, group = str(source.get("medium") or ""), fs_group_of(pod)
         if medium not in ("", "Memory"):
             raise SetUpError(f'unknown storage medium "{medium}": this node has "" and "Memory"')
-        size = memory_size(source, pod, self.around(pod)) if medium else None
+        size = memory_size(source, pod, self.context(pod)) if medium else None
 
         def set_up() -> None:
             self.layout.make_parents(path)
@@ -97,9 +95,9 @@ class Steps:
             else:
                 make_folder(path, group)
 
-        return Step(name, Shown(str(path), readonly=False), set_up)
+        return VolumeSetup(name, MountSource(str(path), readonly=False), set_up)
 
-    async def _claimed(self, pod: Pod, volume: Volume, *, is_ready: bool) -> Step:
+    async def _claimed(self, pod: Pod, volume: Volume, *, is_ready: bool) -> VolumeSetup:
         found = await self.claims.resolve(pod, volume)
         group = fs_group_of(pod)
         policy = (pod["spec"].get("securityContext") or {}).get("fsGroupChangePolicy")
@@ -113,7 +111,7 @@ class Steps:
                 only_on_mismatch = policy == "OnRootMismatch"
                 give_to_group(Path(found.path), group, readonly=False, only_on_mismatch=only_on_mismatch)
 
-        return Step(str(volume["name"]), Shown(found.path, readonly=found.readonly), set_up)
+        return VolumeSetup(str(volume["name"]), MountSource(found.path, readonly=found.readonly), set_up)
 
 
 def _give(place: Path, group: int | None) -> None:

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from podlife.kubelet.admission.predicates import Refusal, refusal
-from podlife.kubelet.pod_requests import pod_requests
+from podlife.kubelet.admission.predicates import AdmissionFailure, admission_failure, pod_requests
 from tests.conformance.kubelet.kit import (
     Object,
     container,
@@ -31,7 +30,9 @@ def asking(name: str = "a", /, **requests: str) -> Object:
 
 
 def test_a_pod_that_fits_is_taken() -> None:
-    assert refusal(pod(asking(cpu="1500m", memory="1Gi")), node(), [pod(asking(cpu="500m"))]) is None
+    assert (
+        admission_failure(pod(asking(cpu="1500m", memory="1Gi")), node(), [pod(asking(cpu="500m"))]) is None
+    )
 
 
 @pytest.mark.parametrize(
@@ -56,18 +57,20 @@ def test_a_full_node_says_of_what(
 ) -> None:
     resource, numbers = expected
     message = f"Node didn't have enough resource: {resource}, {numbers}"
-    assert refusal(pod(asking(**requests)), node(), others) == Refusal(f"OutOf{resource}", message)
+    assert admission_failure(pod(asking(**requests)), node(), others) == AdmissionFailure(
+        f"OutOf{resource}", message
+    )
 
 
 def test_pods_that_have_ended_take_nothing() -> None:
     ended = [pod(asking(cpu="2"), status={"phase": "Succeeded"}) for _ in range(5)]
-    assert refusal(pod(asking(cpu="2")), node(), ended) is None
+    assert admission_failure(pod(asking(cpu="2")), node(), ended) is None
 
 
 def test_a_resource_of_a_plugin_is_asked_only_of_a_node_that_has_it() -> None:
     wanting = pod(asking(**{"example.com/gpu": "2"}))
-    assert refusal(wanting, node(), []) is None
-    found = refusal(wanting, node(allocatable={"example.com/gpu": "1"}), [])
+    assert admission_failure(wanting, node(), []) is None
+    found = admission_failure(wanting, node(allocatable={"example.com/gpu": "1"}), [])
     assert found is not None
     assert found.reason == "OutOfexample.com/gpu"
 
@@ -105,16 +108,18 @@ def expression(key: str, operator: str, *values: str) -> Object:
     ],
 )
 def test_a_node_that_the_pod_does_not_ask_for_refuses_it(of_pod: Object, is_wanted: bool) -> None:
-    expected = Refusal(
+    expected = AdmissionFailure(
         "NodeAffinity", "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector"
     )
-    assert refusal(of_pod, node(), []) == (None if is_wanted else expected)
+    assert admission_failure(of_pod, node(), []) == (None if is_wanted else expected)
 
 
 def test_a_pod_of_another_node_is_refused() -> None:
-    expected = Refusal("NodeName", "Predicate NodeName failed: node(s) didn't match the requested node name")
-    assert refusal(pod(nodeName="m"), node(), []) == expected
-    assert refusal(pod(nodeName="n"), node(), []) is None
+    expected = AdmissionFailure(
+        "NodeName", "Predicate NodeName failed: node(s) didn't match the requested node name"
+    )
+    assert admission_failure(pod(nodeName="m"), node(), []) == expected
+    assert admission_failure(pod(nodeName="n"), node(), []) is None
 
 
 def on_port(port: int, **fields: str) -> Object:
@@ -131,7 +136,7 @@ def on_port(port: int, **fields: str) -> Object:
     ],
 )
 def test_a_port_of_the_node_is_given_once(mine: Object, is_free: bool) -> None:
-    found = refusal(mine, node(), [on_port(80)])
+    found = admission_failure(mine, node(), [on_port(80)])
     assert (found is None) is is_free
     if found is not None:
         assert found.reason == "NodePorts"
@@ -151,21 +156,21 @@ GONE = {"key": "gone", "value": "yes", "effect": "NoExecute"}
     ],
 )
 def test_a_taint_that_the_pod_does_not_bear_keeps_it_away(tolerations: list[Object], is_borne: bool) -> None:
-    expected = Refusal(
+    expected = AdmissionFailure(
         "TaintToleration",
         "Predicate TaintToleration failed: node(s) had taints that the pod didn't tolerate",
     )
     of_pod = pod(tolerations=tolerations)
-    assert refusal(of_pod, node(taints=[GONE]), []) == (None if is_borne else expected)
-    assert refusal(of_pod, node(taints=[{**GONE, "effect": "NoSchedule"}]), []) is None
-    assert refusal(static(of_pod), node(taints=[GONE]), []) is None
+    assert admission_failure(of_pod, node(taints=[GONE]), []) == (None if is_borne else expected)
+    assert admission_failure(of_pod, node(taints=[{**GONE, "effect": "NoSchedule"}]), []) is None
+    assert admission_failure(static(of_pod), node(taints=[GONE]), []) is None
 
 
 def test_a_pod_of_another_system_is_refused() -> None:
-    label = refusal(pod(metadata={"labels": {"kubernetes.io/os": "windows"}}), node(), [])
+    label = admission_failure(pod(metadata={"labels": {"kubernetes.io/os": "windows"}}), node(), [])
     assert label is not None
     assert label.reason == "PodOSSelectorNodeLabelDoesNotMatch"
-    assert refusal(pod(os={"name": "windows"}), node(), []) == Refusal(
+    assert admission_failure(pod(os={"name": "windows"}), node(), []) == AdmissionFailure(
         "PodOSNotSupported", "Failed to admit pod as the OS field doesn't match node OS"
     )
 
@@ -191,5 +196,10 @@ def test_requests_of_the_pod_as_a_whole_count_instead() -> None:
 
 def test_an_address_that_stands_for_all_clashes_with_each() -> None:
     for everywhere in ("0.0.0.0", "", "::"):
-        assert refusal(on_port(80, hostIP=everywhere), node(), [on_port(80, hostIP="192.0.2.1")]) is not None
-    assert refusal(on_port(80, hostIP="192.0.2.2"), node(), [on_port(80, hostIP="192.0.2.1")]) is None
+        assert (
+            admission_failure(on_port(80, hostIP=everywhere), node(), [on_port(80, hostIP="192.0.2.1")])
+            is not None
+        )
+    assert (
+        admission_failure(on_port(80, hostIP="192.0.2.2"), node(), [on_port(80, hostIP="192.0.2.1")]) is None
+    )

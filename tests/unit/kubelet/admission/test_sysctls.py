@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from podlife.kubelet.admission.predicates import Refusal, refusal
+from podlife.kubelet.admission.predicates import AdmissionFailure, admission_failure
 from podlife.kubelet.admission.sysctls import sysctls_of
 
 NODE = {"metadata": {"name": "n"}, "status": {}}
@@ -20,7 +20,7 @@ def a_pod(name: str, **spec: Any) -> dict[str, Any]:
 def test_a_safe_one_is_taken_however_it_is_written() -> None:
     for name in ("kernel.shm_rmid_forced", "kernel/shm_rmid_forced"):
         pod = a_pod(name)
-        assert refusal(pod, NODE, []) is None
+        assert admission_failure(pod, NODE, []) is None
         assert sysctls_of(pod) == {"kernel.shm_rmid_forced": "1"}
 
 
@@ -47,4 +47,6 @@ def test_a_dot_within_a_part_is_no_separator() -> None:
 def test_one_that_is_not_the_pod_s_own_is_refused_in_a_kubelet_s_words(
     name: str, spec: dict[str, Any], said: str
 ) -> None:
-    assert refusal(a_pod(name, **spec), NODE, []) == Refusal("SysctlForbidden", f"forbidden sysctl: {said}")
+    assert admission_failure(a_pod(name, **spec), NODE, []) == AdmissionFailure(
+        "SysctlForbidden", f"forbidden sysctl: {said}"
+    )

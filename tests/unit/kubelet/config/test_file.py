@@ -12,7 +12,7 @@ import pytest
 from podlife.aio import cancel_and_wait, spawn
 from podlife.api.codec import Object
 from podlife.clock import ManualClock
-from podlife.kubelet.config import SEEN, StaticPods
+from podlife.kubelet.config import SEEN, FileSource
 from podlife.kubelet.config import manifest_directory as folder
 from podlife.kubelet.config.manifest import Manifest
 from tests.virtual_time import virtual_time
@@ -47,7 +47,7 @@ async def told_of(folder: Path, told: Told | None = None) -> AsyncIterator[Told]
     def check(pod: Object) -> list[str]:
         return ["no luck", "at all"] if pod["metadata"]["name"].startswith("unlucky") else []
 
-    static = StaticPods(folder, "n", told.clock, check=check, report=told.problems.append)
+    static = FileSource(folder, "n", told.clock, check=check, report=told.problems.append)
     failures: list[BaseException] = []
     task = spawn(static.run(told.pods.append), name="static", on_failure=failures.append)
     await asyncio.sleep(0.01)

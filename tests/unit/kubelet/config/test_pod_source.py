@@ -9,7 +9,7 @@ import pytest
 
 from podlife.kubelet.config.pod_source import PodSource
 from podlife.kubelet.pod import NodePod
-from podlife.kubelet.pod_manager import KnownPods
+from podlife.kubelet.pod_manager import PodManager
 
 Object = dict[str, Any]
 
@@ -79,7 +79,7 @@ def test_a_pod_is_read_by_its_keys_and_by_the_attributes_that_the_workers_know()
 
 
 def test_of_two_pods_of_a_name_the_one_that_stays_is_found() -> None:
-    known = KnownPods()
+    known = PodManager(lambda uid: True)
     known.put(NodePod(pod("old", name="web", deletionTimestamp="2030-01-01T00:01:00Z")))
     known.put(NodePod(pod("new", name="web")))
     found = known.by_name("ns", "web")
@@ -89,7 +89,7 @@ def test_of_two_pods_of_a_name_the_one_that_stays_is_found() -> None:
 
 
 def test_a_static_pod_and_its_mirror_know_each_other_by_name() -> None:
-    known = KnownPods()
+    known = PodManager(lambda uid: True)
     static = NodePod(pod("s", name="web", annotations={"kubernetes.io/config.source": "file"}))
     mirror = NodePod(
         pod(

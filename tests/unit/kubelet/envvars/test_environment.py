@@ -9,15 +9,15 @@ import pytest
 
 from podlife.kubelet.envvars.downward_api import (
     ContainerConfigError,
-    Surroundings,
+    DownwardContext,
     field_value,
     resource_value,
 )
-from podlife.kubelet.envvars.environment import Sources, command_and_args, environment
+from podlife.kubelet.envvars.environment import EnvironmentSources, command_and_args, environment
 from podlife.kubelet.envvars.expansion import expand
 from tests.conformance.kubelet.kit import Object, container, pod
 
-AROUND = Surroundings(("192.0.2.1", "2001:db8::1"), ("10.0.0.1", "fd00::1"), {"cpu": "4", "memory": "8Gi"})
+AROUND = DownwardContext(("192.0.2.1", "2001:db8::1"), ("10.0.0.1", "fd00::1"), {"cpu": "4", "memory": "8Gi"})
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_resources_of_nobody_are_an_error() -> None:
 
 
 SECRET = {"data": {"password": base64.b64encode(b"s3cret").decode()}}
-SOURCES = Sources(
+SOURCES = EnvironmentSources(
     {"settings": {"data": {"color": "red", "size": "L"}}}.get,
     {"keys": SECRET}.get,
     {"SVC_HOST": "10.0.0.10", "color": "of a service"},
@@ -188,7 +188,7 @@ def test_what_is_not_there_keeps_the_container_unless_it_is_optional(
 def test_a_secret_that_is_not_base64_is_an_error() -> None:
     one = container(envFrom=[{"secretRef": {"name": "odd"}}])
     with pytest.raises(ContainerConfigError, match="not base64"):
-        environment(pod(one), one, Sources(secret={"odd": {"data": {"k": "x"}}}.get))
+        environment(pod(one), one, EnvironmentSources(secret={"odd": {"data": {"k": "x"}}}.get))
 
 
 def test_command_and_arguments_are_expanded() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from typing import Any
 
-from podlife.kubelet.hollow.progress import Tally, percentile
+from podlife.kubelet.hollow.progress import HollowProgress, percentile
 
 
 def pod(name: str, phase: str = "Pending", *, restarts: int = 0) -> dict[str, Any]:
@@ -14,7 +14,7 @@ def pod(name: str, phase: str = "Pending", *, restarts: int = 0) -> dict[str, An
 
 
 def test_a_pod_is_counted_in_one_phase_at_a_time_and_not_when_it_is_gone() -> None:
-    tally = Tally()
+    tally = HollowProgress()
     tally.put(pod("a"), 1.0)
     tally.put(pod("b", "Running"), 1.0)
     tally.put(pod("a", "Running"), 2.0)
@@ -25,7 +25,7 @@ def test_a_pod_is_counted_in_one_phase_at_a_time_and_not_when_it_is_gone() -> No
 
 
 def test_the_way_to_running_begins_when_a_pod_was_asked_for_or_else_first_seen() -> None:
-    tally = Tally()
+    tally = HollowProgress()
     tally.ask("d", "asked", 10.0)
     tally.put(pod("asked"), 12.0)
     tally.put(pod("seen"), 12.0)
@@ -38,7 +38,7 @@ def test_the_way_to_running_begins_when_a_pod_was_asked_for_or_else_first_seen()
 def test_a_pod_that_ran_when_it_was_first_seen_says_nothing_of_how_long_it_took_unless_it_was_asked_for() -> (
     None
 ):
-    tally = Tally()
+    tally = HollowProgress()
     tally.put(pod("old", "Running"), 5.0)
     assert list(tally.start_seconds) == []
     tally.ask("d", "quick", 5.0)
@@ -47,7 +47,7 @@ def test_a_pod_that_ran_when_it_was_first_seen_says_nothing_of_how_long_it_took_
 
 
 def test_restarts_from_before_are_not_counted() -> None:
-    tally = Tally()
+    tally = HollowProgress()
     tally.put(pod("a", "Running", restarts=7), 1.0)
     tally.put(pod("a", "Running", restarts=9), 2.0)
     assert tally.restarts == 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import islice
 
-from podlife.kubelet.hollow.scenario import Outage
+from podlife.kubelet.hollow.scenario import NodeOutage
 from podlife.kubelet.hollow.scenario_file import parse_scenario
 from podlife.kubelet.hollow.script import pulling_of, script_of
 from podlife.kubelet.runtime import ContainerConfig, SandboxConfig
@@ -73,8 +73,8 @@ def test_an_image_does_what_the_first_pattern_says_with_or_without_its_tag() -> 
 
 def test_a_node_is_away_once_or_for_good_or_not_at_all() -> None:
     scenario = parse_scenario("nodes: [{names: a, at: 10s, for: 5s}, {names: b, at: 1s, what: machine}]")
-    assert list(scenario.outages("a")) == [Outage(10, 15)]
-    assert list(scenario.outages("b")) == [Outage(1, None, is_machine=True)]
+    assert list(scenario.outages("a")) == [NodeOutage(10, 15)]
+    assert list(scenario.outages("b")) == [NodeOutage(1, None, is_machine=True)]
     assert list(scenario.outages("c")) == []
 
 

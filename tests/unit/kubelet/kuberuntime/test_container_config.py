@@ -7,24 +7,24 @@ from typing import Any
 
 import pytest
 
-from podlife.kubelet.absent_parts import NoVolumes
-from podlife.kubelet.envvars.downward_api import ContainerConfigError, Surroundings
-from podlife.kubelet.hollow.fake_parts import NoReferences
+from podlife.kubelet.envvars.downward_api import ContainerConfigError, DownwardContext
+from podlife.kubelet.hollow.fake_parts import NoObjects
 from podlife.kubelet.kuberuntime.compute_pod_actions import spec_hash
-from podlife.kubelet.kuberuntime.container_config import ConfigMaker, Instance
-from podlife.kubelet.kuberuntime.log_directory import LogFolders
+from podlife.kubelet.kuberuntime.container_config import ContainerConfigs, ContainerInstance
+from podlife.kubelet.kuberuntime.log_directory import LogDirectory
+from podlife.kubelet.no_volumes import NoVolumes
 from podlife.kubelet.runtime import ContainerConfig, Resources, User
 from tests.conformance.kubelet.kit import container, pod
 
 Object = dict[str, Any]
 
 
-def maker(default_uid: int | None = None) -> ConfigMaker:
-    return ConfigMaker(NoVolumes(), NoReferences(), LogFolders(Path("/logs")), default_uid=default_uid)
+def maker(default_uid: int | None = None) -> ContainerConfigs:
+    return ContainerConfigs(NoVolumes(), NoObjects(), LogDirectory(Path("/logs")), default_uid=default_uid)
 
 
 async def made(of_container: Object, default_uid: int | None = None, **spec: Any) -> ContainerConfig:
-    instance = Instance(2, "ref", Surroundings(("192.0.2.1",), ("10.0.0.7",), {"cpu": "4"}))
+    instance = ContainerInstance(2, "ref", DownwardContext(("192.0.2.1",), ("10.0.0.7",), {"cpu": "4"}))
     return await maker(default_uid).container(pod(of_container, **spec), of_container, instance)
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
-from podlife.kubelet.object_cache.single_flight import SharedCalls
+from podlife.kubelet.object_cache.single_flight import SingleFlight
 
 
 async def test_who_asks_again_as_soon_as_a_call_has_ended_has_a_new_one() -> None:
     """Not its old answer again and again, for as long as nobody else gets a turn to take note of its end."""
-    calls: SharedCalls[int] = SharedCalls()
+    calls: SingleFlight[int] = SingleFlight()
     made = 0
 
     async def call() -> int:

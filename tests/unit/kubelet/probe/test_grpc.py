@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from podlife.kubelet.probe import (
-    AskError,
-    NoAnswerError,
+    NoResponseError,
+    ProbeError,
     grpc_health,
-    tcp_knock,
+    tcp_connect,
 )
 from podlife.kubelet.probe.hpack import Decoder, HpackError, encode
 from tests.moved_time import heard, pass_time
@@ -77,7 +77,7 @@ async def check(script: Script, service: str = "", seconds: float = 60) -> str:
     async with serving(script) as port:
         try:
             await grpc_health("127.0.0.1", port, service, seconds=seconds)
-        except NoAnswerError as error:
+        except NoResponseError as error:
             return str(error).replace(str(port), "PORT")
     return ""
 
@@ -164,7 +164,7 @@ async def test_who_does_not_speak_the_protocol_was_never_connected_to() -> None:
     assert (await check(answering(b"HTTP/1.1 400 Bad Request\r\n\r\n"))).startswith(failed)
     assert (await check(answering(b""))).startswith(failed)
     assert (await check(speaking(hello=frame(PING, b"12345678", stream=0)))).startswith(failed)
-    with pytest.raises(NoAnswerError, match="connection refused"):
+    with pytest.raises(NoResponseError, match="connection refused"):
         await grpc_health("127.0.0.1", free_port(), "", seconds=60)
 
 
@@ -251,24 +251,24 @@ def test_whatever_a_server_says_the_check_ends(frames: list[bytes]) -> None:
 
 async def test_tcp_is_well_when_somebody_listens_and_ill_when_nobody_does() -> None:
     async with serving(hanging) as port:
-        await tcp_knock("127.0.0.1", port, seconds=60)
+        await tcp_connect("127.0.0.1", port, seconds=60)
     port = free_port()
-    with pytest.raises(NoAnswerError) as raised:
-        await tcp_knock("127.0.0.1", port, seconds=60)
+    with pytest.raises(NoResponseError) as raised:
+        await tcp_connect("127.0.0.1", port, seconds=60)
     assert str(raised.value) == f"dial tcp 127.0.0.1:{port}: connect: connection refused"
 
 
 async def test_a_name_nobody_knows_is_ill(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("a\0b", "x" * 300 + ".invalid"):
-        with pytest.raises(NoAnswerError, match="lookup"):
-            await tcp_knock(name, 80, seconds=60)
+        with pytest.raises(NoResponseError, match="lookup"):
+            await tcp_connect(name, 80, seconds=60)
 
     async def unknown(*_: object) -> None:
         raise socket.gaierror(-2, "Name or service not known")
 
     monkeypatch.setattr(asyncio, "open_connection", unknown)
-    with pytest.raises(NoAnswerError, match="lookup nobody"):
-        await tcp_knock("nobody.invalid", 80, seconds=60)
+    with pytest.raises(NoResponseError, match="lookup nobody"):
+        await tcp_connect("nobody.invalid", 80, seconds=60)
 
 
 async def test_a_shortage_of_the_node_says_nothing_about_the_container(
@@ -278,5 +278,5 @@ async def test_a_shortage_of_the_node_says_nothing_about_the_container(
         raise OSError(24, "Too many open files")
 
     monkeypatch.setattr(asyncio, "open_connection", no_more_files)
-    with pytest.raises(AskError, match="too many open files"):
-        await tcp_knock("127.0.0.1", 80, seconds=60)
+    with pytest.raises(ProbeError, match="too many open files"):
+        await tcp_connect("127.0.0.1", 80, seconds=60)

@@ -10,10 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from podlife.kubelet.probe import (
-    AskError,
-    HttpAnswer,
-    NoAnswerError,
-    PlainAnswerError,
+    HttpResponse,
+    NoResponseError,
+    PlainResponseError,
+    ProbeError,
     container_port,
     http_get,
     http_request,
@@ -35,7 +35,7 @@ def request_for(port: int | str, **action: Any) -> Any:
     return http_request({"port": port, **action}, CONTAINER, "127.0.0.1", purpose="probe")
 
 
-async def get(port: int, seconds: float = 60, **action: Any) -> HttpAnswer:
+async def get(port: int, seconds: float = 60, **action: Any) -> HttpResponse:
     return await http_get(request_for(port, **action), seconds=seconds)
 
 
@@ -94,7 +94,7 @@ async def test_headers_of_the_user_replace_ours_and_an_empty_one_takes_ours_away
 @pytest.mark.parametrize("header", [("X", "a\r\nY: b"), ("X: 1\r\nY", "b"), ("Host", "a\nb")])
 async def test_a_header_that_breaks_out_of_its_line_is_never_sent(header: tuple[str, str]) -> None:
     async with serving(answering(ok())) as port:
-        with pytest.raises(NoAnswerError, match="invalid header field"):
+        with pytest.raises(NoResponseError, match="invalid header field"):
             await get(port, httpHeaders=[{"name": header[0], "value": header[1]}])
 
 
@@ -105,18 +105,18 @@ def test_a_port_is_a_number_or_a_name(port: int | str, number: int) -> None:
 
 @pytest.mark.parametrize("port", [0, 65536, "other", "", "0", "-1", "9" * 40])
 def test_a_port_that_there_is_not_cannot_be_asked(port: int | str) -> None:
-    with pytest.raises(AskError, match="port"):
+    with pytest.raises(ProbeError, match="port"):
         container_port(port, CONTAINER)
 
 
 def test_a_pod_without_an_address_is_not_asked_on_the_node_itself() -> None:
-    with pytest.raises(AskError, match="no IP"):
+    with pytest.raises(ProbeError, match="no IP"):
         http_request({"port": 80}, CONTAINER, "", purpose="probe")
 
 
 async def test_https_takes_any_certificate() -> None:
     async with serving(answering(ok(b"secret")), own_certificate()) as port:
-        assert await get(port, scheme="HTTPS") == HttpAnswer(200, b"secret")
+        assert await get(port, scheme="HTTPS") == HttpResponse(200, b"secret")
 
 
 async def test_https_answered_by_plain_http_is_told_apart() -> None:
@@ -125,12 +125,12 @@ async def test_https_answered_by_plain_http_is_told_apart() -> None:
         writer.write(b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request\n")
 
     async with serving(plain) as port:
-        with pytest.raises(PlainAnswerError, match="server gave HTTP response to HTTPS client"):
+        with pytest.raises(PlainResponseError, match="server gave HTTP response to HTTPS client"):
             await get(port, scheme="HTTPS")
     async with serving(answering(b"\x00" * 64)) as port:
-        with pytest.raises(NoAnswerError) as raised:
+        with pytest.raises(NoResponseError) as raised:
             await get(port, scheme="HTTPS", seconds=0.3)
-        assert not isinstance(raised.value, PlainAnswerError)
+        assert not isinstance(raised.value, PlainResponseError)
 
 
 async def test_redirects_on_the_same_host_are_followed_with_the_headers() -> None:
@@ -143,7 +143,7 @@ async def test_redirects_on_the_same_host_are_followed_with_the_headers() -> Non
 
     async with serving(script) as port:
         headers = [{"name": "Host", "value": "example.com"}, {"name": "X-A", "value": "1"}]
-        assert await get(port, path="/here", httpHeaders=headers) == HttpAnswer(200, b"done")
+        assert await get(port, path="/here", httpHeaders=headers) == HttpResponse(200, b"done")
     assert b"Host: example.com" in seen[1]
     assert b"X-A: 1" in seen[1]
     assert f"Referer: http://127.0.0.1:{port}/here".encode() in seen[1]
@@ -151,18 +151,18 @@ async def test_redirects_on_the_same_host_are_followed_with_the_headers() -> Non
 
 async def test_a_redirect_to_another_host_is_not_followed() -> None:
     async with serving(answering(b"HTTP/1.1 301 M\r\nLocation: http://localhost:1/\r\n\r\ngo there")) as port:
-        assert await get(port) == HttpAnswer(301, b"go there")
+        assert await get(port) == HttpResponse(301, b"go there")
 
 
 async def test_a_redirect_without_a_location_is_the_answer() -> None:
     async with serving(answering(b"HTTP/1.1 307 T\r\nContent-Length: 0\r\n\r\n")) as port:
-        assert await get(port) == HttpAnswer(307, b"")
+        assert await get(port) == HttpResponse(307, b"")
 
 
 async def test_ten_requests_in_a_circle_are_enough() -> None:
     seen: list[bytes] = []
     async with serving(answering(b"HTTP/1.1 302 F\r\nLocation: /\r\n\r\n", seen)) as port:
-        with pytest.raises(NoAnswerError, match="stopped after 10 redirects"):
+        with pytest.raises(NoResponseError, match="stopped after 10 redirects"):
             await get(port)
     assert len(seen) == 10
 
@@ -171,7 +171,7 @@ async def test_ten_requests_in_a_circle_are_enough() -> None:
 async def test_a_location_that_is_none_is_no_answer(location: str) -> None:
     answer = f"HTTP/1.1 302 F\r\nLocation: {location}\r\n\r\n".encode()
     async with serving(answering(answer)) as port:
-        with pytest.raises(NoAnswerError, match=r"Location header|unsupported protocol"):
+        with pytest.raises(NoResponseError, match=r"Location header|unsupported protocol"):
             await get(port)
 
 
@@ -183,7 +183,7 @@ async def test_a_body_of_any_length_is_read_up_to_ten_kilobytes() -> None:
             await writer.drain()
 
     async with serving(flood) as port:
-        assert await get(port) == HttpAnswer(200, b"x" * 10240)
+        assert await get(port) == HttpResponse(200, b"x" * 10240)
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ async def test_a_body_of_any_length_is_read_up_to_ten_kilobytes() -> None:
 )
 async def test_answers_in_every_form(answer: bytes, body: bytes) -> None:
     async with serving(answering(answer)) as port:
-        assert await get(port) == HttpAnswer(200, body)
+        assert await get(port) == HttpResponse(200, body)
 
 
 async def test_a_protocol_switched_unasked_is_an_answer_like_others() -> None:
@@ -207,7 +207,7 @@ async def test_a_protocol_switched_unasked_is_an_answer_like_others() -> None:
 
 async def test_nobody_there_is_no_answer() -> None:
     port = free_port()
-    with pytest.raises(NoAnswerError) as raised:
+    with pytest.raises(NoResponseError) as raised:
         await get(port, path="/x")
     url = f"http://127.0.0.1:{port}/x"
     assert str(raised.value) == f'Get "{url}": dial tcp 127.0.0.1:{port}: connect: connection refused'
@@ -221,9 +221,9 @@ async def test_a_server_that_hangs_is_waited_for_no_longer_than_allowed() -> Non
         await asyncio.Event().wait()
 
     async with serving(listen_only) as port:
-        with pytest.raises(NoAnswerError, match=r"context deadline exceeded .*awaiting headers"):
+        with pytest.raises(NoResponseError, match=r"context deadline exceeded .*awaiting headers"):
             await get(port, seconds=60)
-        with pytest.raises(NoAnswerError, match="context deadline exceeded"):
+        with pytest.raises(NoResponseError, match="context deadline exceeded"):
             await get(port, seconds=60, scheme="HTTPS")
 
 
@@ -235,10 +235,10 @@ async def test_a_body_that_does_not_come_says_nothing_about_the_container() -> N
         await asyncio.Event().wait()
 
     async with serving(stall) as port:
-        with pytest.raises(AskError, match="while reading body"):
+        with pytest.raises(ProbeError, match="while reading body"):
             await get(port, seconds=60)
     async with serving(answering(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhi")) as port:
-        with pytest.raises(AskError, match="unexpected EOF"):
+        with pytest.raises(ProbeError, match="unexpected EOF"):
             await get(port)
 
 
@@ -253,7 +253,7 @@ async def test_a_body_that_does_not_come_says_nothing_about_the_container() -> N
 )
 async def test_what_is_no_answer_is_told_in_one_line(answer: bytes, says: str) -> None:
     async with serving(answering(answer)) as port:
-        with pytest.raises(NoAnswerError) as raised:
+        with pytest.raises(NoResponseError) as raised:
             await get(port)
     assert says in str(raised.value)
     assert "\n" not in str(raised.value)
@@ -280,7 +280,7 @@ def test_whatever_a_server_says_there_is_an_answer_or_one_of_two_errors(
         ) as port:
             try:
                 answer = await get(port, seconds=1, scheme=scheme)
-            except (AskError, NoAnswerError):
+            except (ProbeError, NoResponseError):
                 return
             assert 100 <= answer.code <= 999
 

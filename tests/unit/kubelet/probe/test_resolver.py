@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from podlife.kubelet.probe import AskError, NoAnswerError, tcp_knock
-from podlife.kubelet.probe.resolver import addresses_of
+from podlife.kubelet.probe import NoResponseError, ProbeError, tcp_connect
+from podlife.kubelet.probe.resolver import resolve
 
 from .servers import serving
 
@@ -33,9 +33,9 @@ def silent_name_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 async def test_names_that_nobody_knows_take_no_thread_from_the_node(silent_name_server: None) -> None:
-    asked = [tcp_knock("silent.example", 80, seconds=0.1) for _ in range(50)]
+    asked = [tcp_connect("silent.example", 80, seconds=0.1) for _ in range(50)]
     answers = await asyncio.gather(*asked, return_exceptions=True)
-    assert {type(each) for each in answers} == {NoAnswerError, AskError}
+    assert {type(each) for each in answers} == {NoResponseError, ProbeError}
     async with asyncio.timeout(60):
         assert await asyncio.to_thread(int, "7") == 7
 
@@ -45,18 +45,18 @@ async def test_one_name_too_many_says_nothing_about_its_container(silent_name_se
         for _ in range(16):
             group.create_task(_given_up("silent.example"))
         await asyncio.sleep(0)
-        with pytest.raises(AskError, match="waits for 16 other names"):
-            await tcp_knock("other.example", 80, seconds=0.1)
+        with pytest.raises(ProbeError, match="waits for 16 other names"):
+            await tcp_connect("other.example", 80, seconds=0.1)
 
 
 async def _given_up(host: str) -> None:
-    with pytest.raises(NoAnswerError):
-        await tcp_knock(host, 80, seconds=0.5)
+    with pytest.raises(NoResponseError):
+        await tcp_connect(host, 80, seconds=0.5)
 
 
 async def test_addresses_are_looked_up_by_nobody(silent_name_server: None) -> None:
-    assert await addresses_of("127.0.0.1") == ["127.0.0.1"]
-    assert await addresses_of("::1") == ["::1"]
+    assert await resolve("127.0.0.1") == ["127.0.0.1"]
+    assert await resolve("::1") == ["::1"]
 
 
 async def test_a_host_with_several_addresses_is_asked_at_the_one_that_answers(
@@ -67,7 +67,7 @@ async def test_a_host_with_several_addresses_is_asked_at_the_one_that_answers(
 
     async with serving(lambda *_: asyncio.sleep(0)) as port:
         monkeypatch.setattr(socket, "getaddrinfo", look_up)
-        await tcp_knock("twice.example", port, seconds=60)
+        await tcp_connect("twice.example", port, seconds=60)
 
 
 async def test_a_name_that_there_is_not_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,5 +75,5 @@ async def test_a_name_that_there_is_not_is_said(monkeypatch: pytest.MonkeyPatch)
         raise socket.gaierror(socket.EAI_NONAME, "not known")
 
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
-    with pytest.raises(NoAnswerError, match=r"lookup none\.example: no such host"):
-        await tcp_knock("none.example", 80, seconds=60)
+    with pytest.raises(NoResponseError, match=r"lookup none\.example: no such host"):
+        await tcp_connect("none.example", 80, seconds=60)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from podlife.kubelet.server.containers import container_to_exec, container_to_log
-from podlife.kubelet.server.http_error import RefusedError
+from podlife.kubelet.server.request import HttpError
 
 ENDED = {"terminated": {"containerID": "c://old"}}
 NEVER_WAS = {"terminated": {"exitCode": 137}}
@@ -74,18 +74,18 @@ def test_containers_of_every_sort_are_found(field: str) -> None:
 def test_why_there_is_no_log_is_said_in_the_kubelets_words(
     state: dict[str, Any] | None, last: dict[str, Any] | None, previous: bool, line: str
 ) -> None:
-    with pytest.raises(RefusedError) as refused:
+    with pytest.raises(HttpError) as refused:
         container_to_log(pod(state, last), "main", previous=previous)
     assert (refused.value.code, str(refused.value)) == (400, line)
 
 
 def test_a_container_without_a_status_is_not_available() -> None:
-    with pytest.raises(RefusedError, match='container "other" in pod "web" is not available'):
+    with pytest.raises(HttpError, match='container "other" in pod "web" is not available'):
         container_to_log(pod({"running": {}}), "other", previous=False)
 
 
 def test_a_command_is_run_only_in_a_container_that_runs() -> None:
     assert container_to_exec(pod({"running": {}}), "main") == "c://now"
     for state in ({"waiting": {}}, ENDED, None):
-        with pytest.raises(RefusedError, match=r'container not found \("main"\)'):
+        with pytest.raises(HttpError, match=r'container not found \("main"\)'):
             container_to_exec(pod(state), "main")

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from podlife.kubelet.server.http_error import RefusedError
 from podlife.kubelet.server.logs.cri_format import LogOptions
 from podlife.kubelet.server.options import ExecOptions, exec_options, log_options
+from podlife.kubelet.server.request import HttpError
 from podlife.wire import Query
 
 NOW = datetime(2030, 1, 1, 0, 0, 10, 500_000, tzinfo=UTC)
@@ -49,7 +49,7 @@ def test_options_of_a_log(query: str, options: LogOptions) -> None:
     ],
 )
 def test_options_of_a_log_that_make_no_sense(query: str, code: int) -> None:
-    with pytest.raises(RefusedError) as refused:
+    with pytest.raises(HttpError) as refused:
         log_options(Query(query), NOW)
     assert refused.value.code == code
 
@@ -61,5 +61,5 @@ def test_a_terminal_has_no_stream_of_errors() -> None:
 
 @pytest.mark.parametrize("query", ["command=a", "command=a&error=1&tty=1", "output=1", "output=1&command="])
 def test_options_of_a_command_that_make_no_sense(query: str) -> None:
-    with pytest.raises(RefusedError, match="you must specify"):
+    with pytest.raises(HttpError, match="you must specify"):
         exec_options(Query(query))

@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 
 from podlife.kubelet.spdy.dictionary import DICTIONARY
 from podlife.kubelet.spdy.frames import (
-    Data,
     Frame,
     FrameReader,
     FrameWriter,
-    Opened,
+    GoAway,
     Ping,
-    Reset,
     SpdyError,
-    WentAway,
+    StreamData,
+    StreamOpened,
+    StreamReset,
 )
 
 
@@ -74,8 +74,12 @@ def joined(frames: list[Frame]) -> list[Frame]:
     whole: list[Frame] = []
     for frame in frames:
         last = whole[-1] if whole else None
-        if isinstance(frame, Data) and isinstance(last, Data) and last.stream_id == frame.stream_id:
-            whole[-1] = Data(frame.stream_id, last.data + frame.data, frame.is_last)
+        if (
+            isinstance(frame, StreamData)
+            and isinstance(last, StreamData)
+            and last.stream_id == frame.stream_id
+        ):
+            whole[-1] = StreamData(frame.stream_id, last.data + frame.data, frame.is_last)
         else:
             whole.append(frame)
     return whole
@@ -84,13 +88,13 @@ def joined(frames: list[Frame]) -> list[Frame]:
 @given(st.integers(1, 300))
 def test_a_conversation_is_read_wherever_it_is_cut(step: int) -> None:
     assert joined(read(conversation(), step)) == [
-        Opened(1, {"streamtype": "error"}),
-        Opened(3, {"streamtype": "stdin"}, is_last=True),
-        Data(3, b"hello", is_last=True),
+        StreamOpened(1, {"streamtype": "error"}),
+        StreamOpened(3, {"streamtype": "stdin"}, is_last=True),
+        StreamData(3, b"hello", is_last=True),
         Ping(7),
-        Reset(3),
-        Opened(5, {"streamtype": "stdout"}),
-        WentAway(),
+        StreamReset(3),
+        StreamOpened(5, {"streamtype": "stdout"}),
+        GoAway(),
     ]
 
 
@@ -102,7 +106,7 @@ def test_the_words_known_beforehand_are_those_of_the_protocol() -> None:
 def test_a_frame_of_data_of_any_length_is_not_collected() -> None:
     reader = FrameReader()
     assert list(reader.feed(struct.pack(">II", 1, 0xFFFFFF))) == []
-    assert list(reader.feed(b"x" * 1000)) == [Data(1, b"x" * 1000)]
+    assert list(reader.feed(b"x" * 1000)) == [StreamData(1, b"x" * 1000)]
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ import pytest
 
 from podlife.client import Client
 from podlife.clock import SystemClock
-from podlife.kubelet.hollow.fake_parts import NoReferences
-from podlife.kubelet.volumemanager import NodeVolumes, VolumeSettings
+from podlife.kubelet.hollow.fake_parts import NoObjects
+from podlife.kubelet.volumemanager import VolumeManager, VolumeSettings
 from tests.component.embedded import connect, start
 
 Object = dict[str, Any]
@@ -51,7 +51,7 @@ def shown(
     client: Client, folder: Path, pod: Object, ips: tuple[str, ...] = ("10.0.0.7",), *, is_own: bool = True
 ) -> str | None:
     settings = VolumeSettings(is_network_own=is_own)
-    volumes = NodeVolumes(client, NoReferences(), SystemClock(), folder, settings)
+    volumes = VolumeManager(client, NoObjects(), SystemClock(), folder, settings)
     mount = volumes.hosts_file(pod, pod["spec"]["containers"][0], ips)
     if mount is None:
         return None
@@ -94,7 +94,7 @@ async def test_a_container_that_mounts_a_file_there_keeps_it(client: Client, tmp
 
 async def test_the_file_goes_with_the_pod_s_volumes(client: Client, tmp_path: Path) -> None:
     settings = VolumeSettings(is_network_own=True)
-    volumes = NodeVolumes(client, NoReferences(), SystemClock(), tmp_path, settings)
+    volumes = VolumeManager(client, NoObjects(), SystemClock(), tmp_path, settings)
     pod = a_pod()
     assert volumes.hosts_file(pod, pod["spec"]["containers"][0], ("10.0.0.7",)) is not None
     assert list(volumes.mounted()) == ["u"]

@@ -5,11 +5,11 @@ import threading
 
 import pytest
 
-from podlife.kubelet.volumemanager.pod_locks import Turns
+from podlife.kubelet.volumemanager.pod_locks import PodLocks
 
 
 async def test_who_stops_waiting_keeps_the_turn_until_the_work_has_ended() -> None:
-    turns = Turns(in_threads=True)
+    turns = PodLocks(in_threads=True)
     started, may_end = threading.Event(), threading.Event()
     done: list[str] = []
 
@@ -36,7 +36,7 @@ async def test_who_stops_waiting_keeps_the_turn_until_the_work_has_ended() -> No
 
 
 async def test_a_failure_is_told_and_the_turn_goes_on() -> None:
-    turns = Turns(in_threads=True)
+    turns = PodLocks(in_threads=True)
 
     def fail() -> None:
         raise OSError("full")
@@ -49,6 +49,6 @@ async def test_a_failure_is_told_and_the_turn_goes_on() -> None:
 
 
 async def test_different_pods_do_not_wait_for_each_other() -> None:
-    turns = Turns(in_threads=False)
+    turns = PodLocks(in_threads=False)
     async with turns.take("one"), turns.take("two") as turn:
         assert await turn.run(lambda: 1) == 1

@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 from podlife.api.durations import format_duration
 from podlife.kubelet.hollow import (
-    Fleet,
+    HollowNodes,
+    HollowProgress,
     Scenario,
-    Tally,
     percentile,
 )
 
@@ -46,7 +46,7 @@ async def show_progress(describe: Callable[[], str]) -> None:
             sys.stderr.flush()
 
 
-def state_of(fleet: Fleet) -> str:
+def state_of(fleet: HollowNodes) -> str:
     tally = fleet.tally
     parts = [f"nodes: {fleet.ready} of {len(fleet.nodes)} ready"]
     if tally.away:
@@ -60,7 +60,7 @@ def state_of(fleet: Fleet) -> str:
     return "; ".join(parts)
 
 
-def summary_of(tally: Tally, nodes: int, created: int, seconds: float) -> str:
+def summary_of(tally: HollowProgress, nodes: int, created: int, seconds: float) -> str:
     lines = [f"{counted(nodes, 'node')} for {format_duration(seconds)}; {counted(created, 'pod')} created"]
     started = tally.start_seconds
     if len(started):

@@ -21,8 +21,6 @@ from podlife.kubelet.runtime import (
 
 from .messages import message
 
-__all__ = ["CALL_SECONDS", "CriClient", "NotOfferedError"]
-
 # As long as a kubelet waits for its runtime.
 CALL_SECONDS = 120.0
 # What containerd itself takes and gives at most.

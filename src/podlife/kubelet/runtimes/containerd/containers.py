@@ -22,14 +22,12 @@ from podlife.kubelet.runtimes.logs import log_path_of
 from podlife.kubelet.runtimes.preconditions import started_before
 
 from .client import CriClient
-from .reader import Reading
+from .reader import StateReader
 from .requests import ContainerNote, container_request, sandbox_request
 from .settings import ContainerdSettings
-from .state_diff import Mirror, SeenContainer
+from .state_diff import SeenContainer, StateDiff
 from .statuses import termination_file
 from .termination_files import make_file
-
-__all__ = ["Containers", "make_private"]
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +41,7 @@ _PASSING_STATES = ("removing state", "starting state")
 
 class Containers:
     def __init__(
-        self, client: CriClient, mirror: Mirror, reading: Reading, settings: ContainerdSettings
+        self, client: CriClient, mirror: StateDiff, reading: StateReader, settings: ContainerdSettings
     ) -> None:
         self._client = client
         self._mirror = mirror
@@ -142,7 +140,7 @@ class Containers:
         except RuntimeUnavailableError:
             raise
         except ContainerRuntimeError as error:
-            # Somebody else removes it, or an agent before us had it started: that passes, here or there.
+            # Somebody else removes it, or a kubelet before us had it started: that passes, here or there.
             if not any(state in str(error) for state in _PASSING_STATES):
                 raise
             return False

@@ -1,8 +1,8 @@
-"""What is left of a streamed command when its caller leaves is ended here.
+"""Ends what is left of a streamed command when its caller leaves.
 
-CRI has no word for it: a command outlives its streams. containerd's own API tells which processes of a container are
-commands, and the kernel when each began and what belongs to it. A command is taken for that of the session that began
-last before it; where that is not certain nothing is ended. With another daemon than containerd nothing happens.
+CRI has no call for it: a command outlives its streams. containerd's own API says which processes of a container are
+commands, the kernel when each started and what belongs to it. A command belongs to the session that began last before
+it; where that is ambiguous nothing is killed. With daemons other than containerd nothing happens.
 """
 
 from __future__ import annotations
@@ -21,8 +21,6 @@ from podlife.kubelet.runtime import ContainerRuntimeError
 
 from .client import CriClient
 
-__all__ = ["Session", "Sessions"]
-
 log = logging.getLogger(__name__)
 
 _SECONDS = 5.0
@@ -32,28 +30,28 @@ _STAT_SESSION, _STAT_BEGAN = 3, 19
 
 
 @dataclass(frozen=True, eq=False)
-class Session:
+class ExecProcess:
     """A streamed command of a container, from before it was asked for."""
 
     container_id: str
     began_ticks: int
 
 
-class Sessions:
+class ExecProcesses:
     def __init__(self, client: CriClient) -> None:
         self._client = client
-        self._open: set[Session] = set()
+        self._open: set[ExecProcess] = set()
 
     @contextmanager
-    def begun(self, container_id: str) -> Iterator[Session]:
-        session = Session(container_id, int(time.clock_gettime(time.CLOCK_BOOTTIME) * _TICKS))
+    def begun(self, container_id: str) -> Iterator[ExecProcess]:
+        session = ExecProcess(container_id, int(time.clock_gettime(time.CLOCK_BOOTTIME) * _TICKS))
         self._open.add(session)
         try:
             yield session
         finally:
             self._open.discard(session)
 
-    async def end_leftovers(self, session: Session) -> None:
+    async def end_leftovers(self, session: ExecProcess) -> None:
         """Kill what runs of a command whose end was not told. Never raises: nobody could do anything about it."""
         try:
             async with asyncio.timeout(_SECONDS):
@@ -67,7 +65,7 @@ class Sessions:
             for pid, _ in processes:
                 _kill_in_session(pid, leader)
 
-    def _owner(self, pid: int, session: Session) -> Session | None:
+    def _owner(self, pid: int, session: ExecProcess) -> ExecProcess | None:
         began = _stat(pid, _STAT_BEGAN)
         if began is None:
             return None

@@ -1,6 +1,7 @@
-"""Commands in a container: to their end in one call of CRI, or with streams through the daemon's streaming server.
+"""Commands in a container: to their end in one CRI call, or with streams through the daemon's streaming server.
 
-A command in one call that takes too long is killed by the daemon, a streamed one whose caller leaves by `leftovers`.
+A command in one call that takes too long is killed by the daemon, a streamed one whose caller leaves by
+`exec_sessions`.
 """
 
 from __future__ import annotations
@@ -25,11 +26,10 @@ from podlife.kubelet.runtime import (
     RuntimeUnavailableError,
 )
 from podlife.kubelet.runtimes.preconditions import check_exec
+from podlife.kubelet.spdy import SpdyError
 
 from .client import CriClient
-from .spdy import SpdyConnection, SpdyError, upgraded
-
-__all__ = ["executing", "run_command"]
+from .spdy import SpdyConnection, upgraded
 
 log = logging.getLogger(__name__)
 

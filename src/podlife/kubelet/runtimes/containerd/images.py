@@ -15,8 +15,6 @@ from podlife.kubelet.runtime import (
 from .client import CriClient
 from .messages import message
 
-__all__ = ["find_image", "pull_image"]
-
 # A registry may be slow; one that has not given an image after this long will not.
 _PULL_SECONDS = 3600.0
 _MOST_NAME = 255

@@ -10,8 +10,6 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-__all__ = ["message"]
-
 # One message per line: a field is name=number, of text where nothing else is said; * is a list, % a map of texts.
 _CRI = """
 VersionRequest version=1

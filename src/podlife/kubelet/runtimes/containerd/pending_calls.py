@@ -1,6 +1,6 @@
-"""Orders on their way to the daemon. Whoever gave one may stop waiting; the order goes on, and what came of it is seen.
+"""Calls in flight to the daemon. A caller may stop waiting; the call continues, and its effect is observed.
 
-Orders within one sandbox can be waited for: nothing may be created or started in a sandbox after it was stopped.
+Calls within one sandbox can be awaited: nothing may be created or started in a sandbox after it was stopped.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ from typing import Any, TypeVar
 
 from podlife.aio import cancel_and_wait, spawn
 
-__all__ = ["Orders"]
-
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
@@ -21,7 +19,7 @@ T = TypeVar("T")
 _CLOSE_SECONDS = 2.0
 
 
-class Orders:
+class PendingCalls:
     def __init__(self) -> None:
         self._tasks: dict[asyncio.Task[Any], str] = {}
 

@@ -1,8 +1,8 @@
-"""What there is in the daemon, read: one, or many. Everything that is read goes into the mirror.
+"""Reads sandboxes and containers from the daemon, one or many, and passes all of it to `state_diff`.
 
-A listing of CRI tells less than the status of each. What cannot change any more is asked for once and kept: how a
-container ended, when one that runs began, the addresses of a sandbox. So a listing where nothing has changed is one
-call, however many containers there are.
+A CRI list returns less than the status of each. What cannot change any more is read once and kept: how a container
+ended, when a running one started, the addresses of a sandbox. So a list in which nothing has changed is one call,
+however many containers there are.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .client import CriClient
 from .messages import message
 from .requests import selector
 from .settings import ContainerdSettings
-from .state_diff import Mirror
+from .state_diff import StateDiff
 from .statuses import (
     container_state,
     container_status,
@@ -32,11 +32,9 @@ from .statuses import (
     termination_file,
 )
 
-__all__ = ["Reading"]
 
-
-class Reading:
-    def __init__(self, client: CriClient, mirror: Mirror, settings: ContainerdSettings) -> None:
+class StateReader:
+    def __init__(self, client: CriClient, mirror: StateDiff, settings: ContainerdSettings) -> None:
         self._client = client
         self._mirror = mirror
         self._settings = settings

@@ -1,7 +1,7 @@
-"""What the agent wants, in CRI's words; and the note that goes with it.
+"""What the kubelet wants, in CRI's words; and the note that goes with it.
 
 CRI gives back of a container only what it needs itself. The whole configuration is therefore noted in an annotation of
-the container, and of the sandbox, so that an agent that has just started knows as much as the one before it.
+the container, and of the sandbox, so that a kubelet that has just started knows as much as the one before it.
 """
 
 from __future__ import annotations
@@ -17,17 +17,6 @@ from podlife.kubelet.runtime import ContainerConfig, InvalidContainerError, Reso
 
 from .messages import message
 from .settings import ContainerdSettings
-
-__all__ = [
-    "NOTE",
-    "POD_UID",
-    "SANDBOX_ID",
-    "ContainerNote",
-    "container_request",
-    "owner_of",
-    "sandbox_request",
-    "selector",
-]
 
 NOTE = "podlife.dev/config"
 SANDBOX_ID = "podlife.dev/sandbox"
@@ -104,12 +93,12 @@ class ContainerNote(msgspec.Struct, frozen=True):
 
 
 def owner_of(settings: ContainerdSettings) -> str:
-    """Which agent a pod belongs to: the one that keeps its files in this folder."""
+    """Which kubelet a pod belongs to: the one that keeps its files in this folder."""
     return hashlib.sha256(str(settings.root.absolute()).encode()).hexdigest()[:16]
 
 
 def selector(settings: ContainerdSettings, pod_uid: str | None = None) -> dict[str, str]:
-    """The labels of what is ours, and never of what another agent runs with the same daemon."""
+    """The labels of what is ours, and never of what another kubelet runs with the same daemon."""
     return {_OWNER: owner_of(settings)} | ({} if pod_uid is None else {POD_UID: pod_uid})
 
 

@@ -2,7 +2,7 @@
 
 All state is in the daemon: this side keeps only what it saw last. What was asked for goes on when whoever asked stops
 waiting. While the daemon is away every call raises `RuntimeUnavailableError`, containers run on, and once it is back
-their exit codes are there. Only what carries this agent's label is seen or touched.
+their exit codes are there. Only what carries this kubelet's label is seen or touched.
 """
 
 from __future__ import annotations
@@ -34,17 +34,15 @@ from podlife.kubelet.runtimes.subscriptions import Subscriptions
 from . import images
 from .client import CriClient
 from .containers import Containers
-from .exec_sessions import Sessions
+from .exec_sessions import ExecProcesses
 from .execution import executing, run_command
-from .pending_calls import Orders
-from .reader import Reading
+from .pending_calls import PendingCalls
+from .reader import StateReader
 from .sandboxes import Sandboxes
 from .settings import ContainerdSettings
-from .state_diff import Mirror
+from .state_diff import StateDiff
 from .termination_files import remove_others
-from .watch import Watch
-
-__all__ = ["ContainerdRuntime"]
+from .watch import DaemonWatch
 
 log = logging.getLogger(__name__)
 
@@ -52,8 +50,8 @@ _OPEN_SECONDS = 5.0
 
 
 class ContainerdRuntime:
-    """The runtime `containerd`. One agent at a time per folder; opening it while another one has it raises ConfigError,
-    as it does where grpc is not installed. A daemon that does not answer is no reason not to open it."""
+    """The runtime `containerd`. One kubelet at a time per folder; opening it while another one has it raises
+    ConfigError, as it does where grpc is not installed. A daemon that does not answer is no reason not to open it."""
 
     name = "containerd"
     network_is_own = True
@@ -62,13 +60,13 @@ class ContainerdRuntime:
         self._settings = settings
         self._client = CriClient(settings.socket)
         self._subscriptions = Subscriptions()
-        self._mirror = Mirror(self._subscriptions.publish)
-        self._reading = Reading(self._client, self._mirror, settings)
-        self._watch = Watch(self._client, self._reading, settings)
+        self._mirror = StateDiff(self._subscriptions.publish)
+        self._reading = StateReader(self._client, self._mirror, settings)
+        self._watch = DaemonWatch(self._client, self._reading, settings)
         self._sandboxes = Sandboxes(self._client, self._mirror, self._reading, settings)
         self._containers = Containers(self._client, self._mirror, self._reading, settings)
-        self._orders = Orders()
-        self._sessions = Sessions(self._client)
+        self._orders = PendingCalls()
+        self._sessions = ExecProcesses(self._client)
         self._watching: asyncio.Task[None] | None = None
         self._agent_lock = -1
         self._starting: set[str] = set()
@@ -179,7 +177,7 @@ class ContainerdRuntime:
                 await self._reading.relist()
                 kept = await self._reading.termination_files()
         except (RuntimeUnavailableError, TimeoutError) as error:
-            log.warning("containerd does not answer yet: %s", error)
+            log.warning("containerd unreachable, waiting: %s", error)
             return
         remove_others(self._settings.termination_folder, kept)
 
@@ -219,4 +217,4 @@ def _lock_for_one(path: Path) -> int:
 
 
 def _report(failure: BaseException) -> Any:
-    log.error("containerd is not watched any more: %s", failure, exc_info=failure)
+    log.error("containerd watch ended: %s", failure, exc_info=failure)

@@ -15,12 +15,10 @@ from podlife.kubelet.runtime import (
 
 from .client import CALL_SECONDS, CriClient
 from .containers import Containers, make_private
-from .reader import Reading
+from .reader import StateReader
 from .requests import sandbox_request
 from .settings import ContainerdSettings
-from .state_diff import Mirror, SeenSandbox
-
-__all__ = ["Sandboxes"]
+from .state_diff import SeenSandbox, StateDiff
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +28,7 @@ _SANDBOX_SECONDS = 2 * CALL_SECONDS
 
 class Sandboxes:
     def __init__(
-        self, client: CriClient, mirror: Mirror, reading: Reading, settings: ContainerdSettings
+        self, client: CriClient, mirror: StateDiff, reading: StateReader, settings: ContainerdSettings
     ) -> None:
         self._client = client
         self._mirror = mirror

@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["ContainerdSettings"]
-
 
 @dataclass(frozen=True, slots=True)
 class ContainerdSettings:
     """`root` holds what containerd does not keep: the files of termination messages. It also tells whose a pod is, so
-    that several agents, or a kubelet, may use one daemon. `cgroup_parent` is in the words of the daemon's driver."""
+    that several kubelets, or a kubelet, may use one daemon. `cgroup_parent` is in the words of the daemon's driver."""
 
     root: Path
     socket: Path = Path("/run/containerd/containerd.sock")

@@ -1,8 +1,8 @@
-"""What was last seen of the daemon, and the events that follow from it.
+"""The last observed state of the daemon, and the events between two observations.
 
-What changes is heard of in several ways: from our own calls, from the daemon's events, from a listing. All of them end
-here, so every step is told once and in order, whoever saw it first. States only move forward, and what is gone does
-not come back: an ID is never used again, so an old listing that arrives late changes nothing.
+Changes are observed in several ways: by the runtime's own calls, by the daemon's events, by a list. All of them arrive
+here, so every event is emitted once and in order. States only move forward, and what is gone does not come back: an ID
+is never reused, so a late list changes nothing.
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from podlife.kubelet.runtime import ContainerState, EventKind, RuntimeEvent, SandboxState
-
-__all__ = ["Mirror", "SeenContainer", "SeenSandbox"]
 
 # Far more than can be removed while one listing is on its way.
 _MAX_GONE = 10_000
@@ -38,7 +36,7 @@ class SeenContainer:
     state: ContainerState
 
 
-class Mirror:
+class StateDiff:
     def __init__(self, publish: Callable[[RuntimeEvent], None]) -> None:
         self._publish = publish
         self._sandboxes: dict[str, SeenSandbox] = {}

@@ -21,15 +21,6 @@ from .requests import NOTE, POD_UID, SANDBOX_ID, ContainerNote
 from .state_diff import SeenContainer, SeenSandbox
 from .termination_files import read_message
 
-__all__ = [
-    "container_state",
-    "container_status",
-    "sandbox_status",
-    "seen_container",
-    "seen_sandbox",
-    "termination_file",
-]
-
 log = logging.getLogger(__name__)
 
 _CONTAINER_STATES = [

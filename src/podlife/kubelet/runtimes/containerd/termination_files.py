@@ -1,7 +1,7 @@
-"""The files that containers write their termination messages to, each shown in its container as a mount of its own.
+"""The files of termination messages, each mounted into its container.
 
-A container cannot put anything else in the file's place: it is a mount there. So what is read here is always the file
-that was made here. Whoever runs in the container may write to it; on the node nobody else comes near it.
+A container cannot replace the file, since it is a mount: what is read here is always the file that was created here.
+Processes in the container may write to it; on the node no one else can.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ import os
 import secrets
 from collections.abc import Iterable
 from pathlib import Path
-
-__all__ = ["make_file", "read_message", "remove_others"]
 
 # The most that a kubelet takes of one container.
 _MOST_BYTES = 4096

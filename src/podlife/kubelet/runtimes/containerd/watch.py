@@ -1,8 +1,8 @@
-"""How the runtime hears of what happened in the daemon without being asked.
+"""Watches the daemon for changes.
 
-Best by CRI's own events; by containerd's where the daemon is older; and by a listing, often where there is neither and
-now and then where there is one, since no stream of events is ever known to be whole. A daemon that goes away is waited
-for. A listing that fails says nothing: what was seen last stays so.
+By CRI's own events; by containerd's where the daemon is older; and by lists, frequent where there are no events and
+occasional where there are, since no event stream is known to be complete. An unreachable daemon is waited for. A list
+that fails changes nothing.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ from podlife.kubelet.runtime import ContainerRuntimeError, RuntimeUnavailableErr
 from .client import CriClient, NotOfferedError
 from .settings import ContainerdSettings
 
-__all__ = ["Looks", "Watch"]
-
 log = logging.getLogger(__name__)
 
 _RECONNECT_SECONDS = 0.2
@@ -30,7 +28,7 @@ _LOOKS = 40
 _LOOK_SECONDS = 0.025
 
 
-class Looks(Protocol):
+class DaemonReader(Protocol):
     """Ways to see what there is; both take what they see into the mirror."""
 
     async def relist(self) -> None: ...
@@ -40,8 +38,8 @@ class Looks(Protocol):
         ...
 
 
-class Watch:
-    def __init__(self, client: CriClient, looks: Looks, settings: ContainerdSettings) -> None:
+class DaemonWatch:
+    def __init__(self, client: CriClient, looks: DaemonReader, settings: ContainerdSettings) -> None:
         self._client = client
         self._looks = looks
         self._settings = settings
@@ -52,7 +50,7 @@ class Watch:
         self._has_suspects = asyncio.Event()
 
     async def run(self) -> None:
-        """Until it is cancelled."""
+        """Run until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._listen(), name="containerd events")
             tasks.create_task(self._list(), name="containerd relist")

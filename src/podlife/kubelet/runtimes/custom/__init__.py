@@ -1,8 +1,8 @@
-"""A runtime out of compute of your own: write the six methods of `Compute`, and `OwnRuntime` makes a runtime of it.
+"""A runtime out of compute of your own: write the six methods of `Compute`, and `CustomRuntime` makes a runtime of it.
 
-    async with OwnRuntime(MyCompute(), Path("/var/lib/my-node"), SystemClock()) as runtime: ...
+    async with CustomRuntime(MyCompute(), Path("/var/lib/my-node"), SystemClock()) as runtime: ...
 
-What the agent needs and your compute does not know (sandboxes, attempts, grace periods, who was told what) is kept
+What the kubelet needs and your compute does not know (sandboxes, attempts, grace periods, who was told what) is kept
 here. `docs/own-compute.md` shows a whole one.
 """
 
@@ -14,15 +14,15 @@ from podlife.kubelet.runtimes.custom.compute import (
     Resuming,
     Work,
 )
-from podlife.kubelet.runtimes.custom.runtime import OwnRuntime
+from podlife.kubelet.runtimes.custom.runtime import CustomRuntime
 
 __all__ = [
     "Compute",
     "ComputeError",
     "ContainerConfig",
+    "CustomRuntime",
     "End",
     "ExecResult",
-    "OwnRuntime",
     "Resuming",
     "SandboxConfig",
     "Work",

@@ -2,7 +2,7 @@
 
 What you may rely on: `start` is called at most once for an ID, whatever crashes; all other calls may be repeated, and
 may come in any order for different IDs, at the same time. What you owe: `runs` tells the truth, also about what was
-started by an agent before this one, and an end stays known until `remove`. Raise whatever you like: an exception of
+started by a kubelet before this one, and an end stays known until `remove`. Raise whatever you like: an exception of
 `start` is shown to users as the reason why the container could not be started, any other is tried again.
 """
 
@@ -15,8 +15,6 @@ from typing import Protocol, runtime_checkable
 from podlife.errors import PodlifeError
 from podlife.kubelet.runtime import ContainerConfig, ExecResult, SandboxConfig
 from podlife.kubelet.runtimes.process.supervisor.logfile import LogFile
-
-__all__ = ["Compute", "ComputeError", "End", "Resuming", "Work"]
 
 
 class ComputeError(PodlifeError):
@@ -73,7 +71,7 @@ class Compute(Protocol):
 
 @runtime_checkable
 class Resuming(Protocol):
-    """What compute may do besides, if its work goes on without the agent."""
+    """What compute may do besides, if its work goes on without the kubelet."""
 
     async def resume(self, work: Work) -> None:
-        """An agent has begun and found this running: from now on its output goes to this one's log."""
+        """A kubelet has begun and found this running: from now on its output goes to this one's log."""

@@ -33,8 +33,6 @@ from podlife.kubelet.runtimes.subscriptions import Subscriptions
 
 log = logging.getLogger(__name__)
 
-__all__ = ["Driver"]
-
 _START_SECONDS = 300.0
 _CALL_SECONDS = 60.0
 _RETRY_SECONDS = 1.0

@@ -7,10 +7,8 @@ from collections.abc import Awaitable, Callable
 
 from podlife.kubelet.runtime import ContainerRuntimeError, ExecError, ExecResult
 
-__all__ = ["OwnExec"]
 
-
-class OwnExec:
+class CustomExec:
     def __init__(self, *, tty: bool) -> None:
         self.stdout = asyncio.StreamReader()
         self.stderr = asyncio.StreamReader()

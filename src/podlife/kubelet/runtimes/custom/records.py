@@ -1,6 +1,6 @@
 """What is known of sandboxes and containers, in memory and on the disk: one small file each, replaced as a whole.
 
-A restarted agent finds them again. They are not synced to the disk at each change: after the machine itself went down
+A restarted kubelet finds them again. They are not synced to the disk at each change: after the machine itself went down
 your compute says what runs, and what nobody knows of any more is shown as unknown.
 """
 
@@ -29,8 +29,6 @@ from podlife.kubelet.runtime import (
 from podlife.kubelet.runtimes.custom.compute import End
 
 log = logging.getLogger(__name__)
-
-__all__ = ["Container", "Records", "Sandbox"]
 
 
 class StoredSandbox(msgspec.Struct):
@@ -123,7 +121,7 @@ class Records:
         self._lock = -1
 
     def open(self) -> None:
-        """Read what an agent before has left. Raises `ConfigError` while another one is at work here."""
+        """Read what a kubelet before has left. Raises `ConfigError` while another one is at work here."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._lock = os.open(self._folder / "agent.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:

@@ -28,7 +28,7 @@ from podlife.kubelet.runtime import (
 from podlife.kubelet.runtimes.commands import run_to_end
 from podlife.kubelet.runtimes.custom.compute import Compute
 from podlife.kubelet.runtimes.custom.driver import Driver
-from podlife.kubelet.runtimes.custom.execution import OwnExec
+from podlife.kubelet.runtimes.custom.execution import CustomExec
 from podlife.kubelet.runtimes.custom.records import (
     Container,
     Records,
@@ -47,11 +47,9 @@ from podlife.kubelet.runtimes.preconditions import (
     started_before,
 )
 
-__all__ = ["OwnRuntime"]
 
-
-class OwnRuntime:
-    """`folder` is where it remembers its sandboxes and containers, one agent's alone. `ips` is what every pod has for
+class CustomRuntime:
+    """`folder` is where it remembers its sandboxes and containers, one kubelet's alone. `ips` is what every pod has for
     its address: probes and hooks ask there."""
 
     image_is_name_only = True
@@ -181,7 +179,7 @@ class OwnRuntime:
     ) -> AsyncIterator[ExecSession]:
         container = self._container(container_id)
         check_exec(command, container.stored.config.name, container.state)
-        session = OwnExec(tty=tty)
+        session = CustomExec(tty=tty)
         running = spawn(
             session.run(lambda: self._compute.exec(container_id, command)),
             name="exec",

@@ -1,8 +1,8 @@
 """Where this node lets us make control groups, version 1 or 2, and what to write into them for a container's limits.
 
-Groups are made below the agent's own, so that whatever bounds the agent bounds its pods too. In version 2 a group that
-has processes cannot have groups with limits below it; then the top is tried. Where neither may be written there are no
-groups: `discover` answers none, and limits are what `setrlimit` can do.
+Groups are made below the kubelet's own, so that whatever bounds the kubelet bounds its pods too. In version 2 a group
+that has processes cannot have groups with limits below it; then the top is tried. Where neither may be written there
+are no groups: `discover` answers none, and limits are what `setrlimit` can do.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from podlife.kubelet.runtime import Resources
-
-__all__ = ["Cgroups", "discover"]
 
 _CONTROLLERS = ("cpu", "memory", "pids")
 _PERIOD_MICROSECONDS = 100_000
@@ -95,7 +93,7 @@ def _made_v1(mount: tuple[Path, str], group: str) -> Path | None:
         folder.mkdir(exist_ok=True)
     except OSError:
         return None
-    # It may be there from an agent with more rights.
+    # It may be there from a kubelet with more rights.
     return folder if os.access(folder, os.W_OK) else None
 
 

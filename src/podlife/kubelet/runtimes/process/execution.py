@@ -1,7 +1,7 @@
 """A command in a container: pipes or a terminal made here, their other ends given to the supervisor, which forks.
 
 When the connection to the supervisor closes, what runs of the command is killed; so nothing is left of a command
-whose caller, or whose agent, has gone.
+whose caller, or whose kubelet, has gone.
 """
 
 from __future__ import annotations
@@ -18,9 +18,7 @@ from pathlib import Path
 
 from podlife.kubelet.runtime import ExecError, RuntimeUnavailableError
 
-from .supervisor_connection import Connection, connected
-
-__all__ = ["ProcessExec", "executing"]
+from .supervisor_connection import SupervisorConnection, connected
 
 
 class _Reader(asyncio.StreamReaderProtocol):
@@ -86,7 +84,7 @@ class _Terminal:
 class ProcessExec:
     """A command on its way. Made by `executing`."""
 
-    def __init__(self, connection: Connection, terminal: int | None) -> None:
+    def __init__(self, connection: SupervisorConnection, terminal: int | None) -> None:
         self.stdout = asyncio.StreamReader()
         self.stderr = asyncio.StreamReader()
         self._connection = connection
@@ -170,7 +168,7 @@ def _why_not(command: Sequence[str], failure: OSError) -> str:
     return f"cannot run {command[0]!r} in the container: {failure.strerror}"
 
 
-async def _until_started(connection: Connection, command: Sequence[str]) -> None:
+async def _until_started(connection: SupervisorConnection, command: Sequence[str]) -> None:
     answer = await connection.receive()
     if answer is None:
         raise ExecError("the container ended before the command began")
@@ -182,7 +180,11 @@ async def _until_started(connection: Connection, command: Sequence[str]) -> None
 
 
 async def _with_pipes(
-    connection: Connection, ours: AsyncExitStack, theirs: ExitStack, command: Sequence[str], stdin: bool
+    connection: SupervisorConnection,
+    ours: AsyncExitStack,
+    theirs: ExitStack,
+    command: Sequence[str],
+    stdin: bool,
 ) -> ProcessExec:
     session = ProcessExec(connection, None)
     ours.callback(session.close)
@@ -204,7 +206,11 @@ async def _with_pipes(
 
 
 async def _with_terminal(
-    connection: Connection, ours: AsyncExitStack, theirs: ExitStack, command: Sequence[str], stdin: bool
+    connection: SupervisorConnection,
+    ours: AsyncExitStack,
+    theirs: ExitStack,
+    command: Sequence[str],
+    stdin: bool,
 ) -> ProcessExec:
     our_side, terminal = pty.openpty()
     theirs.callback(os.close, terminal)

@@ -1,8 +1,8 @@
-"""How the agent learns that a container has ended, and what it does for one whose supervisor could not say so.
+"""Learns that containers have ended, and ends those whose supervisor was killed.
 
-The kernel tells when a supervisor is gone; its record on the disk tells how the container ended. Without a record the
-supervisor was killed: what is left of the container is ended too, and the record written in its place. Every end is
-told once, and whoever waits for it is answered.
+The kernel reports that a supervisor is gone; its record on disk says how the container ended. Without a record the
+supervisor was killed: what is left of the container is killed too, and the record is written in its place. Every exit
+is reported once, and every waiter is notified.
 """
 
 from __future__ import annotations
@@ -21,8 +21,6 @@ from podlife.linux.inotify import CloseWatch
 from .leftover_processes import kill_survivors, signal_survivors
 from .records import ContainerRecord, ExitRecord, Records
 
-__all__ = ["Ends"]
-
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
@@ -30,12 +28,12 @@ T = TypeVar("T")
 # The kernel tells of a supervisor's end a moment before it lets go of its lock; on a machine that is very busy that
 # moment is long, and an end that nobody looks for any more would never be told.
 _LOOK_AGAIN_SECONDS = (*[0.01] * 100, *[1.0] * 60)
-# How long until one is looked at again that could not be: the agent has run out of descriptors, say.
+# How long until one is looked at again that could not be: the kubelet has run out of descriptors, say.
 _BLIND_SECONDS = 1.0
 _CLOSE_SECONDS = 60.0
 
 
-class Ends:
+class ExitWatcher:
     """`told` is called with every container that has ended, and with None when ends may have been missed."""
 
     def __init__(
@@ -95,9 +93,9 @@ class Ends:
             record.waiters.remove(waiter)
 
     async def end_unheard(self, record: ContainerRecord, grace_seconds: float) -> None:
-        """End one whose supervisor cannot be told to: its socket is gone, as a container with the agent's rights can
+        """End one whose supervisor cannot be told to: its socket is gone, as a container with the kubelet's rights can
         remove it. Its processes are found without; the supervisor sees them end and records it as ever."""
-        log.warning("container %s takes no orders and is ended without", record.id)
+        log.warning("supervisor of container %s does not respond, killing its processes", record.id)
         groups = self._records.control_groups(record.id)
         if grace_seconds > 0:
             number = signal.Signals[record.config.stop_signal]
@@ -107,7 +105,7 @@ class Ends:
                     await self.wait_for(record)
                 return
             except TimeoutError:
-                log.debug("container %s has used up its grace", record.id)
+                log.debug("grace period of container %s exceeded", record.id)
         await asyncio.to_thread(kill_survivors, {record.id: groups})
 
     def is_unseen(self, record: ContainerRecord) -> bool:
@@ -130,7 +128,7 @@ class Ends:
         """Nobody tells of an end twice: one that was not seen would never be."""
         if not self._is_open or record.id in self._unseen:
             return
-        log.warning("container %s cannot be looked at, which is tried again: %s", record.id, failure)
+        log.warning("container %s cannot be inspected, will retry: %s", record.id, failure)
         self._unseen.add(record.id)
         self.spawn(self._look_when_possible(record), f"look at {record.config.name} later")
 
@@ -182,7 +180,7 @@ class Ends:
         try:
             self._records.save_exit(record, ended)
         except OSError as failure:
-            # On a full disk it is known to this agent only; the next one comes to the same conclusion.
+            # On a full disk it is known to this kubelet only; the next one comes to the same conclusion.
             log.warning("the end of container %s cannot be recorded: %s", record.id, failure)
         record.exit, record.state = ended, ContainerState.EXITED
 

@@ -24,8 +24,6 @@ from podlife.kubelet.runtime import (
 from .cgroups import Cgroups
 from .settings import ProcessSettings
 
-__all__ = ["Place", "can_mount", "launch_of", "make_default_termination_message_path"]
-
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _CAP_SYS_ADMIN = 21
 _DEFAULT_TERMINATION_MESSAGE_PATH = "/dev/termination-log"
@@ -34,7 +32,7 @@ CONTAINER_ID_VARIABLE = "PODLIFE_CONTAINER_ID"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class LaunchContext:
     """Where a container will be."""
 
     container_id: str
@@ -45,7 +43,7 @@ class Place:
 def launch_of(
     sandbox: SandboxConfig,
     config: ContainerConfig,
-    place: Place,
+    place: LaunchContext,
     settings: ProcessSettings,
     cgroups: Cgroups | None,
 ) -> dict[str, Any]:
@@ -85,7 +83,7 @@ def _argv(config: ContainerConfig) -> list[str]:
     return argv
 
 
-def _environment(sandbox: SandboxConfig, config: ContainerConfig, place: Place) -> dict[str, str]:
+def _environment(sandbox: SandboxConfig, config: ContainerConfig, place: LaunchContext) -> dict[str, str]:
     env = {"PATH": _PATH, "HOME": _home(config.user), "HOSTNAME": sandbox.hostname or sandbox.name}
     if config.tty:
         env["TERM"] = "xterm"
@@ -108,7 +106,7 @@ def _home(user: User | None) -> str:
         return "/"
 
 
-def _working_dir(config: ContainerConfig, place: Place) -> str:
+def _working_dir(config: ContainerConfig, place: LaunchContext) -> str:
     if not config.working_dir:
         return str(place.folder / "work")
     if not config.working_dir.startswith("/") or "\0" in config.working_dir:
@@ -141,7 +139,7 @@ def _group_of(user: User) -> int:
         return 0
 
 
-def _mounts(config: ContainerConfig, place: Place) -> list[dict[str, Any]]:
+def _mounts(config: ContainerConfig, place: LaunchContext) -> list[dict[str, Any]]:
     if config.mounts and not can_mount():
         raise InvalidContainerError(
             f"container {config.name!r} mounts {config.mounts[0].container_path}: "

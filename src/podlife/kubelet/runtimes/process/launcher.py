@@ -1,4 +1,4 @@
-"""The agent's side of the launcher: started with the first container, started again should it be gone."""
+"""The kubelet's side of the launcher: started with the first container, started again should it be gone."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ import msgspec
 
 from podlife.kubelet.runtime import RuntimeUnavailableError, StartContainerError
 from podlife.kubelet.runtimes.preconditions import started_before
-
-__all__ = ["Launcher"]
 
 _BOOT = "import sys; sys.path.insert(0, sys.argv.pop()); from supervisor.launcher import main; main()"
 _CODE = str(Path(__file__).parent)
@@ -51,7 +49,7 @@ class Launcher:
         self._turns = asyncio.Semaphore(_MAX_STARTING)
 
     async def wait_for_the_last_one(self, *, seconds: float = 10.0) -> None:
-        """Return when no start that an earlier agent asked for is still on its way."""
+        """Return when no start that an earlier kubelet asked for is still on its way."""
         fd = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             async with asyncio.timeout(seconds):

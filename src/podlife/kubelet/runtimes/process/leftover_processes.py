@@ -1,7 +1,7 @@
-"""What is left of a container whose supervisor was killed: found by the mark in its environment, or in its control
-groups where it has some, and killed.
+"""Kills what is left of a container whose supervisor was killed, found by a marker in its environment or by its
+cgroups.
 
-The main process dies with its supervisor; what it had started does not.
+The main process dies with its supervisor; its children do not.
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from .launch import CONTAINER_ID_VARIABLE
-
-__all__ = ["kill_survivors", "signal_survivors"]
 
 _PATIENCE_SECONDS = 10.0
 

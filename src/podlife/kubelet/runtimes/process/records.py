@@ -1,10 +1,10 @@
 """What the process runtime keeps on the disk, and how a container's state is read from it.
 
-    agent.lock, starting.lock      one agent at a time; no start left on its way by the last one
+    agent.lock, starting.lock      one kubelet at a time; no start left on its way by the last one
     sandboxes/<id>.json            a sandbox, replaced as a whole when it changes
     containers/<id>/               config.json, then claimed, started.json and exit.json as its supervisor gets to them
     locks/<id>                     held by the supervisor for as long as it lives
-    making/, leaving/              what is not yet there and what is no longer: both emptied once an agent has begun
+    making/, leaving/              what is not yet there and what is no longer: both emptied once a kubelet has begun
 
 A folder appears and disappears by one rename. Everything is the owner's alone (0700 and 0600). IDs are random and names
 that come from users are never part of a path.
@@ -28,8 +28,6 @@ from podlife.kubelet.runtime import ContainerConfig, ContainerState, SandboxConf
 from podlife.kubelet.volumemanager.removal import remove_tree
 
 log = logging.getLogger(__name__)
-
-__all__ = ["ContainerRecord", "ExitRecord", "Records", "SandboxRecord", "from_nanoseconds", "remove"]
 
 
 class ExitRecord(msgspec.Struct, frozen=True):
@@ -107,8 +105,8 @@ class Records:
         self.starting_lock = root / "starting.lock"
 
     def prepare(self) -> list[Path]:
-        """Make the folders. Answers what a killed agent left half made or half removed, for `remove`: a container may
-        have made more than can be removed before an agent begins."""
+        """Make the folders. Answers what a killed kubelet left half made or half removed, for `remove`: a container may
+        have made more than can be removed before a kubelet begins."""
         for folder in (self._root, self.sandboxes, self.containers, self.locks, self._making, self._leaving):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for lock in self.locks.iterdir():
@@ -176,7 +174,7 @@ class Records:
         write_private(made / "config.json", msgspec.json.encode({"record": stored, "launch": launch}))
 
     def take_away(self, container_id: str) -> Path:
-        """Gone at once, for the next agent too; answers the folder that is left to be removed."""
+        """Gone at once, for the next kubelet too; answers the folder that is left to be removed."""
         leaving = self._leaving / container_id
         with contextlib.suppress(FileNotFoundError):
             self.container(container_id).rename(leaving)
@@ -184,7 +182,7 @@ class Records:
         return leaving
 
     def refresh(self, record: ContainerRecord) -> None:
-        """Read the state anew. One that was claimed and whose supervisor is gone without a word becomes unknown."""
+        """Read the state again. One that was claimed and whose supervisor is gone without a word becomes unknown."""
         folder = self.container(record.id)
         record.exit = _read(folder / "exit.json", ExitRecord)
         if record.exit is not None:
@@ -280,5 +278,5 @@ def remove(path: Path) -> None:
     try:
         remove_tree(path)
     except OSError as failure:
-        # What cannot be removed (a mount, an immutable file) the next agent tries again; it keeps none from starting.
-        log.warning("%s stays: %s", path, failure)
+        # What cannot be removed (a mount, an immutable file) the next kubelet tries again; it keeps none from starting.
+        log.warning("%s could not be removed: %s", path, failure)

@@ -1,8 +1,9 @@
 """Containers as plain processes: nothing to install, nothing to pull, the node's own files and network.
 
-A container is a session of processes under a supervisor of its own, which outlives the agent. All state is on the disk
-(`records.py`); the agent reads it once when it begins and from then on is told by the kernel when a supervisor ends.
-Nothing is polled. What a sandbox is elsewhere is here only a record: it starts nothing and has the node's addresses.
+A container is a session of processes under a supervisor of its own, which outlives the kubelet. All state is on the
+disk (`records.py`); the kubelet reads it once when it begins and from then on is told by the kernel when a supervisor
+ends. Nothing is polled. What a sandbox is elsewhere is here only a record: it starts nothing and has the node's
+addresses.
 """
 
 from __future__ import annotations
@@ -50,14 +51,12 @@ from podlife.kubelet.runtimes.subscriptions import Subscriptions
 
 from .cgroups import Cgroups, discover
 from .execution import executing
-from .exit_watcher import Ends
-from .launch import Place, launch_of, make_default_termination_message_path
+from .exit_watcher import ExitWatcher
+from .launch import LaunchContext, launch_of, make_default_termination_message_path
 from .launcher import Launcher
 from .records import ContainerRecord, Records, SandboxRecord, from_nanoseconds, remove
 from .settings import ProcessSettings
 from .supervisor_connection import connected
-
-__all__ = ["ProcessRuntime"]
 
 # How much longer than its grace a container may take: the kernel, not the container, is at work then.
 _KILL_SECONDS = 60.0
@@ -67,7 +66,8 @@ _TRIES = 100
 
 
 class ProcessRuntime:
-    """The runtime `process`. One agent at a time per folder; opening it while another one has it raises ConfigError."""
+    """The runtime `process`. One kubelet at a time per folder; opening it while another one has it raises
+    ConfigError."""
 
     name = "process"
     image_is_name_only = True
@@ -77,7 +77,7 @@ class ProcessRuntime:
         self._clock = clock
         self._records = Records(settings.root)
         self._launcher = Launcher(self._records.starting_lock)
-        self._ends = Ends(self._records, clock, self._told)
+        self._ends = ExitWatcher(self._records, clock, self._told)
         self._subscriptions = Subscriptions()
         self._cgroups: Cgroups | None = None
         self._agent_lock = -1
@@ -160,7 +160,7 @@ class ProcessRuntime:
         sandbox = self._ready_sandbox(sandbox_id)
         check_new_container(config, ((other.id, other.config) for other in self._in_sandbox(sandbox_id)))
         container_id = secrets.token_hex(32)
-        place = Place(
+        place = LaunchContext(
             container_id, self._records.container(container_id), log_path_of(sandbox.config, config)
         )
         launch = launch_of(sandbox.config, config, place, self._settings, self._cgroups)

@@ -1,11 +1,9 @@
-"""What an agent decides about its process runtime."""
+"""Settings of the process runtime."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-
-__all__ = ["ProcessSettings"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +14,6 @@ class ProcessSettings:
     ips: tuple[str, ...] = ("127.0.0.1",)
     log_max_bytes: int = 10 * 1024 * 1024
     log_max_files: int = 5
-    # How long a container has when not the agent but the machine asks it to end.
+    # How long a container has when not the kubelet but the machine asks it to end.
     shutdown_grace_seconds: float = 10.0
     use_cgroups: bool = True

@@ -1,5 +1,7 @@
-"""Orders to a supervisor, from the agent's side. The socket is found through the folder's descriptor: its name may be
-longer than a socket's may."""
+"""Requests to a supervisor over its control socket.
+
+The socket is opened through its directory's descriptor: its path may be longer than a socket address may be.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +15,10 @@ from typing import Any
 
 import msgspec
 
-__all__ = ["Connection", "connected"]
-
 _MESSAGE_BYTES = 64 * 1024
 
 
-class Connection:
+class SupervisorConnection:
     def __init__(self, link: socket.socket) -> None:
         self._link = link
 
@@ -35,7 +35,7 @@ class Connection:
 
 
 @asynccontextmanager
-async def connected(folder: Path) -> AsyncIterator[Connection]:
+async def connected(folder: Path) -> AsyncIterator[SupervisorConnection]:
     """Raises OSError while nobody listens: not yet, or no longer."""
     link = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with link:
@@ -45,4 +45,4 @@ async def connected(folder: Path) -> AsyncIterator[Connection]:
             link.connect(f"/proc/self/fd/{at}/control")
         finally:
             os.close(at)
-        yield Connection(link)
+        yield SupervisorConnection(link)

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from podlife.kubelet.runtime import ContainerConfig, ExecResult, SandboxConfig
 
-__all__ = ["Behaviour", "Pulling", "Script"]
-
 
 @dataclass(frozen=True, slots=True)
 class Behaviour:

@@ -34,14 +34,36 @@ from podlife.kubelet.runtimes.preconditions import (
     started_before,
 )
 
-from .execution import SimExec
 from .world import SimContainer, SimSandbox, SimWorld
 
-__all__ = ["SimRuntime"]
+
+class SimExec:
+    """A simulated command: it has run already when it begins."""
+
+    def __init__(self, result: ExecResult, *, tty: bool) -> None:
+        self.stdout = asyncio.StreamReader()
+        self.stderr = asyncio.StreamReader()
+        self.stdout.feed_data(result.stdout)
+        (self.stdout if tty else self.stderr).feed_data(result.stderr)
+        self.stdout.feed_eof()
+        self.stderr.feed_eof()
+        self._exit_code = result.exit_code
+
+    async def write_stdin(self, data: bytes) -> None:
+        """Nobody reads it."""
+
+    async def close_stdin(self) -> None:
+        """Nobody reads it."""
+
+    def resize(self, *, columns: int, rows: int) -> None:
+        """Nobody looks at it."""
+
+    async def wait(self) -> int:
+        return self._exit_code
 
 
 class SimRuntime:
-    """The runtime `sim`. Another one over the same world is what an agent finds that was started again."""
+    """The runtime `sim`. Another one over the same world is what a kubelet finds that was started again."""
 
     name = "sim"
 

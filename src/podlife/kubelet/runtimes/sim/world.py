@@ -1,4 +1,4 @@
-"""The machine on which simulated containers run. It goes on when the agent, and the `SimRuntime` it holds, is gone.
+"""The machine on which simulated containers run. It goes on when the kubelet, and the `SimRuntime` it holds, is gone.
 
 Durations are the event loop's: under virtual time a container that runs for an hour ends at once. A container that
 does nothing costs nothing: there is no task per container, and a timer only while something is due.
@@ -26,8 +26,6 @@ from podlife.kubelet.runtime import (
 from podlife.kubelet.runtimes.subscriptions import Subscriptions
 
 from .behaviour import Behaviour, Pulling, Script
-
-__all__ = ["SimContainer", "SimSandbox", "SimWorld"]
 
 
 @dataclass(slots=True)

@@ -1,7 +1,7 @@
-"""Who calls the node and what they may do, both by the word of the API server.
+"""Authentication and authorization of callers by the API server.
 
-Anybody can make the node ask, with any token: these questions stand in a line of their own, in which nothing of the
-node's own work waits.
+Any caller can make the kubelet ask, with any token: these requests have a rate limit of their own, so that they never
+delay the node's own work.
 """
 
 from __future__ import annotations
@@ -13,9 +13,6 @@ from podlife.client import Client, Limiter
 
 from .authentication import Authenticator, Caller
 from .authorization import Authorizer
-
-__all__ = ["ApiAccess"]
-
 
 _ANSWER_SECONDS = 10.0
 

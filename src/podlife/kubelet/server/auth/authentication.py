@@ -1,7 +1,7 @@
-"""Who calls the node: by a client certificate of the cluster's authority, or by a token that the API server knows.
+"""Authenticates callers by a client certificate of the cluster's CA, or by a token that the API server reviews.
 
-The TLS handshake has verified the certificate already. Nobody is anonymous. What the API server said of a token holds
-for two minutes, as with a kubelet; tokens are kept as digests only.
+The TLS handshake has verified the certificate already. No caller is anonymous. A token review is cached for two
+minutes, as upstream; tokens are kept as digests only.
 """
 
 from __future__ import annotations
@@ -16,9 +16,7 @@ from podlife.api.codec import Object, decode_object
 from podlife.client import Client
 from podlife.errors import PodlifeError
 
-from .ttl_cache import KeptAnswers
-
-__all__ = ["Authenticator", "Caller"]
+from .ttl_cache import TtlCache
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +38,7 @@ class Caller:
 class Authenticator:
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._kept: KeptAnswers[bytes, Caller] = KeptAnswers()
+        self._kept: TtlCache[bytes, Caller] = TtlCache()
 
     async def authenticate(self, certificate: Mapping[str, Any] | None, authorization: str) -> Caller | None:
         """Who it is; None where that cannot be told. `certificate` is what the handshake has verified."""
@@ -61,7 +59,7 @@ class Authenticator:
             reply = await self._client.request("POST", _PATH, body=review)
             status = decode_object(reply.body).get("status") or {}
         except (PodlifeError, ValueError) as error:
-            log.warning("cannot ask the API server whose token it is: %s", error)
+            log.warning("token review failed: %s", error)
             return None
         if not status.get("authenticated"):
             return None

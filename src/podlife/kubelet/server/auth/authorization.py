@@ -1,7 +1,7 @@
-"""What a caller may do on the node: the API server is asked whether they may use the part of the node's API.
+"""Authorizes callers: asks the API server whether they may use the part of the node's API.
 
-As with a kubelet a yes holds for five minutes and a no for thirty seconds. Where two parts cover a path, the narrow one
-(`nodes/pods`, `nodes/healthz`) is asked for first and `nodes/proxy`, which is everything, after it.
+As upstream, a yes is cached for five minutes and a no for thirty seconds. Where two subresources cover a path, the
+narrow one (`nodes/pods`, `nodes/healthz`) is checked first and `nodes/proxy`, which is everything, after it.
 """
 
 from __future__ import annotations
@@ -11,12 +11,10 @@ import logging
 from podlife.api.codec import Object, decode_object
 from podlife.client import Client
 from podlife.errors import PodlifeError
-from podlife.kubelet.server.http_error import RefusedError
+from podlife.kubelet.server.request import HttpError
 
 from .authentication import Caller
-from .ttl_cache import KeptAnswers
-
-__all__ = ["Authorizer", "subresources_of"]
+from .ttl_cache import TtlCache
 
 log = logging.getLogger(__name__)
 
@@ -33,10 +31,10 @@ class Authorizer:
     def __init__(self, client: Client, node_name: str) -> None:
         self._client = client
         self._node_name = node_name
-        self._kept: KeptAnswers[_Question, bool] = KeptAnswers()
+        self._kept: TtlCache[_Question, bool] = TtlCache()
 
     async def authorize(self, caller: Caller, method: str, path: str) -> None:
-        """Raises RefusedError: 403 where they may not, 500 where nobody could be asked."""
+        """Raises HttpError: 403 where they may not, 500 where nobody could be asked."""
         verb = _VERBS.get(method, "")
         subresources = subresources_of(path)
         for subresource in subresources:
@@ -44,7 +42,7 @@ class Authorizer:
                 return
         shown = " ".join(subresources)
         line = f"Forbidden (user={caller.name}, verb={verb}, resource=nodes, subresource(s)=[{shown}])\n"
-        raise RefusedError(403, line)
+        raise HttpError(403, line)
 
     async def _may(self, caller: Caller, verb: str, subresource: str) -> bool:
         question = (caller, verb, subresource)
@@ -54,9 +52,9 @@ class Authorizer:
             reply = await self._client.request("POST", _PATH, body=self._review(caller, verb, subresource))
             allowed = (decode_object(reply.body).get("status") or {}).get("allowed") is True
         except (PodlifeError, ValueError) as error:
-            log.warning("cannot ask the API server what %s may do: %s", caller.name, error)
+            log.warning("authorization of %s failed: %s", caller.name, error)
             what = f"user={caller.name}, verb={verb}, resource=nodes, subresource={subresource}"
-            raise RefusedError(500, f"Authorization error ({what})") from None
+            raise HttpError(500, f"Authorization error ({what})") from None
         self._kept.keep(question, allowed, seconds=_YES_SECONDS if allowed else _NO_SECONDS)
         return allowed
 

@@ -1,4 +1,4 @@
-"""Answers of the API server that are kept for a while: so many at most, each until its time is over."""
+"""A bounded cache whose entries expire."""
 
 from __future__ import annotations
 
@@ -7,15 +7,13 @@ from collections import OrderedDict
 from collections.abc import Hashable
 from typing import Generic, TypeVar
 
-__all__ = ["KeptAnswers"]
-
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 _MOST = 2048
 
 
-class KeptAnswers(Generic[K, V]):
+class TtlCache(Generic[K, V]):
     def __init__(self, most: int = _MOST) -> None:
         self._most = most
         self._kept: OrderedDict[K, tuple[V, float]] = OrderedDict()

@@ -11,8 +11,6 @@ from calendar import timegm
 from dataclasses import dataclass
 from datetime import datetime
 
-__all__ = ["LogOptions", "LogText", "nanoseconds_of"]
-
 # Time, stream and tags together are much shorter; what has no header by then is no line of a log.
 _HEADER_BYTES = 512
 _TIME = r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:[.,](\d{1,9}))?(Z|[+-]\d\d:\d\d)"

@@ -20,10 +20,9 @@ from podlife.kubelet.runtime import (
     RuntimeUnavailableError,
 )
 from podlife.kubelet.server.containers import container_to_log, pod_to_log
-from podlife.kubelet.server.http_error import RefusedError
 from podlife.kubelet.server.options import log_options
-from podlife.kubelet.server.request_path import Asked
-from podlife.kubelet.server.served_node import Node
+from podlife.kubelet.server.request import HttpError, KubeletRequest
+from podlife.kubelet.server.served_node import ServedNode
 
 from .cri_format import LogOptions
 from .reader import (
@@ -33,12 +32,10 @@ from .reader import (
     read_log,
 )
 
-__all__ = ["answer_logs"]
-
 log = logging.getLogger(__name__)
 
 
-async def answer_logs(node: Node, asked: Asked) -> web.StreamResponse:
+async def serve_logs(node: ServedNode, asked: KubeletRequest) -> web.StreamResponse:
     namespace, name, container = asked.parts
     options = log_options(asked.query, node.clock.now())
     pod = pod_to_log(node.pods, namespace, name, container)
@@ -62,7 +59,7 @@ async def _status(runtime: Runtime, container_id: str) -> ContainerStatus:
     try:
         return await runtime.container_status(bare_id(container_id))
     except NotFoundInRuntimeError:
-        raise RefusedError(404, f"unable to retrieve container logs for {container_id}") from None
+        raise HttpError(404, f"unable to retrieve container logs for {container_id}") from None
 
 
 async def _send(runtime: Runtime, status: ContainerStatus, options: LogOptions, write: Write) -> None:
@@ -103,7 +100,7 @@ async def _told_of_end(runtime: Runtime, container_id: str, changed: asyncio.Eve
 
     def failed(error: BaseException) -> None:
         # Whoever follows looks again by itself from time to time.
-        log.warning("the runtime tells nothing more of container %s: %s", container_id, error)
+        log.warning("status of container %s unavailable: %s", container_id, error)
         listening.set()
 
     task = spawn(listen(), name=f"follow the log of {container_id}", on_failure=failed)

@@ -1,9 +1,8 @@
-"""A container's log from its file, once or as it grows.
+"""Reads a container's log file, once or as it grows.
 
-Read in pieces of bounded size, in a thread: a slow disk stops nobody else. A log that is followed goes on in the next
-file when the old one was rotated away, and ends when its container has ended and everything was read; a reader who is
-slower than the rotation misses only what was removed. As with the kubelet only the newest file is shown at first; what
-was rotated away before is not.
+It is read in chunks of bounded size, in a thread: a slow disk delays no other request. A followed log continues in the
+next file after a rotation, and ends when its container has ended and everything was read; a reader slower than the
+rotation misses only what was removed. As upstream, only the newest file is shown at first.
 """
 
 from __future__ import annotations
@@ -22,8 +21,6 @@ from podlife.aio import wait_until_set
 from podlife.linux.inotify import WRITTEN, CloseWatch
 
 from .cri_format import LogOptions, LogText
-
-__all__ = ["Growth", "Write", "follow_log", "read_log"]
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +45,7 @@ class Growth:
     changed: asyncio.Event
 
 
-class LogFile:
+class ContainerLogFile:
     """One file of a log, open. A log that is not there yet is an empty one."""
 
     def __init__(self, path: Path) -> None:
@@ -132,7 +129,7 @@ class LogFile:
 
 async def read_log(path: Path, options: LogOptions, write: Write) -> None:
     """Write the log up to where it ended when it was asked for."""
-    file, text = LogFile(path), LogText(options)
+    file, text = ContainerLogFile(path), LogText(options)
     if not file.open():
         return
     try:
@@ -149,7 +146,7 @@ async def read_log(path: Path, options: LogOptions, write: Write) -> None:
 
 async def follow_log(path: Path, options: LogOptions, write: Write, growth: Growth) -> None:
     """Write the log as it grows, until its container does not run any more."""
-    file, text = LogFile(path), LogText(options)
+    file, text = ContainerLogFile(path), LogText(options)
     watch = CloseWatch(path.parent, lambda _: growth.changed.set(), kinds=WRITTEN)
     try:
         seconds = _watched(watch)
@@ -174,12 +171,12 @@ def _watched(watch: CloseWatch) -> float:
         watch.open()
     except OSError as error:
         # The kernel gives a user only so many watches; a log that is looked at every second is better than none.
-        log.warning("a log is followed by looking at it every second: %s", error)
+        log.warning("inotify unavailable, polling the log every second: %s", error)
         return _POLL_SECONDS
     return _LOOK_AGAIN_SECONDS
 
 
-async def _read_through(file: LogFile, text: LogText, write: Write) -> None:
+async def _read_through(file: ContainerLogFile, text: LogText, write: Write) -> None:
     """Read to the end, in each file that has taken the place of the one before."""
     if not (file.is_open or file.open()):
         return

@@ -6,31 +6,28 @@ from aiohttp import web
 
 from podlife.kubelet.pod_fields import bare_id
 from podlife.kubelet.server.containers import container_to_exec, pod_to_exec
-from podlife.kubelet.server.http_error import RefusedError
 from podlife.kubelet.server.options import exec_options
-from podlife.kubelet.server.request_path import Asked
-from podlife.kubelet.server.served_node import Node
+from podlife.kubelet.server.request import HttpError, KubeletRequest
+from podlife.kubelet.server.served_node import ServedNode
 
 from .remote_command import run_command
-from .spdy import answer_spdy
+from .spdy import serve_spdy
 from .websocket import PROTOCOLS, WebSocketStreams, open_websocket
 
-__all__ = ["answer_exec"]
 
-
-async def answer_exec(node: Node, asked: Asked) -> web.StreamResponse:
+async def serve_exec(node: ServedNode, asked: KubeletRequest) -> web.StreamResponse:
     namespace, name, *uid, container = asked.parts
     options = exec_options(asked.query)
     pod = pod_to_exec(node.pods, namespace, name, uid[0] if uid else "")
     container_id = bare_id(container_to_exec(pod, container))
     upgrade = asked.request.headers.get("Upgrade", "").lower()
     if upgrade == "spdy/3.1":
-        return await answer_spdy(node, asked.request, container_id, options)
+        return await serve_spdy(node, asked.request, container_id, options)
     if upgrade != "websocket":
-        raise RefusedError(400, "Upgrade request required")
+        raise HttpError(400, "Upgrade request required")
     socket = await open_websocket(asked.request, options)
     if socket is None:
-        raise RefusedError(
+        raise HttpError(
             400, f"unable to upgrade: none of the protocols is known, only [{' '.join(PROTOCOLS)}]"
         )
     try:

@@ -1,8 +1,8 @@
-"""Runs a command in a container between two ends of streams, and tells how it ended.
+"""Runs a command in a container between two ends of streams, and reports how it ended.
 
-A caller that goes away takes its command along; so does one that says and hears nothing for too long. Everything that a
-command wrote arrives, however slowly its caller reads; but what it left running, and holds its output open, is not
-waited for when nothing more comes.
+A caller that goes away ends its command; so does one that is idle for too long. All output of a command arrives,
+however slowly its caller reads; processes that it left running with its output open are not waited for once nothing
+more comes.
 """
 
 from __future__ import annotations
@@ -20,10 +20,8 @@ from .streams import (
     STDERR,
     STDIN,
     STDOUT,
-    Streams,
+    CommandStreams,
 )
-
-__all__ = ["run_command"]
 
 _PIECE_BYTES = 32 * 1024
 _SIZE_BYTES = 4096
@@ -37,7 +35,7 @@ class _CallerGoneError(Exception):
 
 
 async def run_command(
-    runtime: Runtime, container_id: str, options: ExecOptions, streams: Streams, *, idle_seconds: float
+    runtime: Runtime, container_id: str, options: ExecOptions, streams: CommandStreams, *, idle_seconds: float
 ) -> None:
     """Run the command to its end; the last thing sent is a Status. Raises ConnectionError when the caller has gone."""
     try:
@@ -62,7 +60,7 @@ async def run_command(
 class _Noticed:
     """Streams whose every use is told."""
 
-    def __init__(self, streams: Streams, heard: Callable[[], None]) -> None:
+    def __init__(self, streams: CommandStreams, heard: Callable[[], None]) -> None:
         self._streams = streams
         self._heard = heard
 

@@ -1,7 +1,7 @@
-"""A command over SPDY/3.1: how a kube-apiserver speaks to a node that declares no WebSockets, and an older one to any.
+"""A command over SPDY/3.1: what a kube-apiserver speaks to a node that declares no WebSockets, and an older one to any.
 
 The caller opens a stream for each of error, stdin, stdout, stderr and resize that was asked for; then the command
-begins. What has come and was not read yet is bounded: beyond it the connection is not read.
+starts. Unread input is bounded: beyond the limit the connection is not read.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from collections import deque
 
 from aiohttp import web
 
-from podlife.kubelet.server.http_error import RefusedError
 from podlife.kubelet.server.options import ExecOptions
-from podlife.kubelet.server.served_node import Node
-from podlife.kubelet.spdy.frames import (
-    Data,
+from podlife.kubelet.server.request import HttpError
+from podlife.kubelet.server.served_node import ServedNode
+from podlife.kubelet.spdy import (
     Frame,
     FrameReader,
     FrameWriter,
-    Opened,
+    GoAway,
     Ping,
-    Reset,
     SpdyError,
-    WentAway,
+    StreamData,
+    StreamOpened,
+    StreamReset,
 )
 
 from .remote_command import run_command
@@ -33,10 +33,8 @@ from .streams import (
     STDERR,
     STDIN,
     STDOUT,
-    Said,
+    StreamMessage,
 )
-
-__all__ = ["SpdyStreams", "answer_spdy"]
 
 _PROTOCOL = "v4.channel.k8s.io"
 _ASKED_IN = "X-Stream-Protocol-Version"
@@ -53,12 +51,12 @@ class _Switched(web.StreamResponse):
     _length_check = False
 
 
-async def answer_spdy(
-    node: Node, request: web.BaseRequest, container_id: str, options: ExecOptions
+async def serve_spdy(
+    node: ServedNode, request: web.BaseRequest, container_id: str, options: ExecOptions
 ) -> web.StreamResponse:
     wanted = [part.strip() for line in request.headers.getall(_ASKED_IN, []) for part in line.split(",")]
     if _PROTOCOL not in wanted:
-        raise RefusedError(403, f"unable to upgrade: only {_PROTOCOL} is known, not [{' '.join(wanted)}]")
+        raise HttpError(403, f"unable to upgrade: only {_PROTOCOL} is known, not [{' '.join(wanted)}]")
     headers = {"Connection": "Upgrade", "Upgrade": "SPDY/3.1", _ASKED_IN: _PROTOCOL}
     response = _Switched(status=101, headers=headers)
     streams = SpdyStreams(request, response)
@@ -93,7 +91,7 @@ class SpdyStreams:
         self._reader, self._writer = FrameReader(), FrameWriter()
         self._ids: dict[int, int] = {}
         self._kinds: dict[int, int] = {}
-        self._said: deque[Said] = deque()
+        self._said: deque[StreamMessage] = deque()
         self._waiting_bytes = 0
         self._is_held = False
         self._is_over = False
@@ -117,23 +115,23 @@ class SpdyStreams:
 
     def _take(self, frame: Frame) -> None:
         match frame:
-            case Opened():
+            case StreamOpened():
                 self._open(frame)
-            case Data() if frame.stream_id in self._kinds:
+            case StreamData() if frame.stream_id in self._kinds:
                 kind = self._kinds[frame.stream_id]
                 if frame.data:
-                    self._keep(Said(kind, frame.data))
+                    self._keep(StreamMessage(kind, frame.data))
                 if frame.is_last:
-                    self._keep(Said(kind, None))
-            case Reset() if frame.stream_id in self._kinds:
-                self._keep(Said(self._kinds.pop(frame.stream_id), None))
+                    self._keep(StreamMessage(kind, None))
+            case StreamReset() if frame.stream_id in self._kinds:
+                self._keep(StreamMessage(self._kinds.pop(frame.stream_id), None))
             case Ping():
                 self._reply(self._writer.ping(frame.number))
-            case WentAway():
+            case GoAway():
                 # The streams there are go on; a caller that has really gone closes the connection.
                 pass
 
-    def _open(self, frame: Opened) -> None:
+    def _open(self, frame: StreamOpened) -> None:
         kind = _KINDS.get(frame.headers.get("streamtype", ""))
         if kind is None or kind in self._ids:
             self._reply(self._writer.refuse(frame.stream_id))
@@ -142,9 +140,9 @@ class SpdyStreams:
         self._kinds[frame.stream_id] = kind
         self._reply(self._writer.reply(frame.stream_id))
         if frame.is_last:
-            self._keep(Said(kind, None))
+            self._keep(StreamMessage(kind, None))
 
-    def _keep(self, said: Said) -> None:
+    def _keep(self, said: StreamMessage) -> None:
         if said.stream not in (STDIN, RESIZE):
             return
         self._said.append(said)
@@ -183,7 +181,7 @@ class SpdyStreams:
         if self._is_over:
             raise ConnectionResetError("the caller has gone")
 
-    async def receive(self) -> Said | None:
+    async def receive(self) -> StreamMessage | None:
         while not self._said:
             if self._is_over:
                 return None

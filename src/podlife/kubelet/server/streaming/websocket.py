@@ -1,6 +1,6 @@
 """A command over a WebSocket: every message begins with the number of its channel.
 
-`v5.channel.k8s.io` knows besides `v4` how a caller says that it has nothing more to say on one channel.
+Unlike `v4`, `v5.channel.k8s.io` lets the caller close one channel.
 """
 
 from __future__ import annotations
@@ -15,10 +15,8 @@ from .streams import (
     STDERR,
     STDIN,
     STDOUT,
-    Said,
+    StreamMessage,
 )
-
-__all__ = ["PROTOCOLS", "WebSocketStreams", "open_websocket"]
 
 _V5 = "v5.channel.k8s.io"
 PROTOCOLS = (_V5, "v4.channel.k8s.io")
@@ -30,7 +28,7 @@ class WebSocketStreams:
     def __init__(self, socket: web.WebSocketResponse) -> None:
         self._socket = socket
 
-    async def receive(self) -> Said | None:
+    async def receive(self) -> StreamMessage | None:
         while True:
             message = await self._socket.receive()
             if message.type is WSMsgType.BINARY:
@@ -45,11 +43,11 @@ class WebSocketStreams:
     async def send(self, stream: int, data: bytes) -> None:
         await self._socket.send_bytes(bytes((stream,)) + data)
 
-    def _said(self, message: bytes) -> Said | None:
+    def _said(self, message: bytes) -> StreamMessage | None:
         if len(message) == 2 and message[0] == _CLOSE and self._socket.ws_protocol == _V5:
-            return Said(message[1], None)
+            return StreamMessage(message[1], None)
         if len(message) > 1 and message[0] in (STDIN, RESIZE):
-            return Said(message[0], message[1:])
+            return StreamMessage(message[0], message[1:])
         return None
 
 

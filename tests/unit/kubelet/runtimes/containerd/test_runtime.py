@@ -11,7 +11,7 @@ import pytest
 
 from podlife.errors import ConfigError
 from podlife.kubelet.runtimes.containerd import ContainerdRuntime, ContainerdSettings
-from podlife.kubelet.runtimes.containerd.pending_calls import Orders
+from podlife.kubelet.runtimes.containerd.pending_calls import PendingCalls
 from podlife.kubelet.runtimes.containerd.termination_files import make_file, read_message, remove_others
 
 
@@ -36,7 +36,7 @@ def test_the_runtime_can_be_imported_without_its_libraries() -> None:
 
 
 async def test_an_order_goes_on_when_its_caller_has_left() -> None:
-    orders, done, go = Orders(), [], asyncio.Event()
+    orders, done, go = PendingCalls(), [], asyncio.Event()
 
     async def order() -> None:
         await go.wait()
@@ -51,7 +51,7 @@ async def test_an_order_goes_on_when_its_caller_has_left() -> None:
 
 
 async def test_orders_elsewhere_are_not_waited_for() -> None:
-    orders, go = Orders(), asyncio.Event()
+    orders, go = PendingCalls(), asyncio.Event()
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(orders.give(_until(go), "order", within="a"))
         await asyncio.sleep(0)

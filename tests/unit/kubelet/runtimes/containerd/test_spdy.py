@@ -10,7 +10,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from podlife.kubelet.runtimes.containerd.spdy import SpdyError, upgraded
+from podlife.kubelet.runtimes.containerd.spdy import upgraded
+from podlife.kubelet.spdy import SpdyError
+from podlife.kubelet.spdy.dictionary import DICTIONARY
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 _SWITCHED = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: SPDY/3.1\r\n\r\n"
@@ -46,7 +48,7 @@ async def test_streams_are_opened_with_their_kind_and_data_goes_both_ways() -> N
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         heard.append((await reader.readuntil(b"\r\n\r\n")).decode())
         writer.write(_SWITCHED)
-        inflate = zlib.decompressobj()
+        inflate = zlib.decompressobj(zdict=DICTIONARY)
         for _ in range(2):
             first, _, body = await frame(reader)
             assert first == 0x80030001

@@ -6,14 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podlife.kubelet.runtime import ContainerState, EventKind, RuntimeEvent, SandboxState
-from podlife.kubelet.runtimes.containerd.state_diff import Mirror, SeenContainer, SeenSandbox
+from podlife.kubelet.runtimes.containerd.state_diff import SeenContainer, SeenSandbox, StateDiff
 
 CREATED, RUNNING, EXITED = ContainerState.CREATED, ContainerState.RUNNING, ContainerState.EXITED
 
 
-def filled() -> tuple[Mirror, list[RuntimeEvent]]:
+def filled() -> tuple[StateDiff, list[RuntimeEvent]]:
     told: list[RuntimeEvent] = []
-    mirror = Mirror(told.append)
+    mirror = StateDiff(told.append)
     mirror.relisted(mirror.known(), [], [])
     told.clear()
     return mirror, told
@@ -33,7 +33,7 @@ def kinds(told: list[RuntimeEvent]) -> list[EventKind]:
 
 def test_what_was_there_before_is_not_told_but_that_something_is() -> None:
     told: list[RuntimeEvent] = []
-    mirror = Mirror(told.append)
+    mirror = StateDiff(told.append)
     mirror.relisted(mirror.known(), [sandbox()], [container(RUNNING)])
     assert told == [RuntimeEvent(EventKind.RELIST)]
     mirror.saw_container(container(EXITED))

@@ -10,7 +10,7 @@ from podlife.aio import cancel_and_wait, spawn
 from podlife.kubelet.runtime import ContainerRuntimeError, RuntimeUnavailableError
 from podlife.kubelet.runtimes.containerd.client import NotOfferedError
 from podlife.kubelet.runtimes.containerd.settings import ContainerdSettings
-from podlife.kubelet.runtimes.containerd.watch import Watch
+from podlife.kubelet.runtimes.containerd.watch import DaemonWatch
 from tests.virtual_time import virtual_time
 
 
@@ -54,7 +54,7 @@ class Daemon:
 
 async def watched(daemon: Daemon, seconds: float) -> None:
     failures: list[BaseException] = []
-    watch = Watch(daemon, daemon, ContainerdSettings(Path("unused")))  # type: ignore[arg-type]
+    watch = DaemonWatch(daemon, daemon, ContainerdSettings(Path("unused")))  # type: ignore[arg-type]
     task = spawn(watch.run(), name="watch", on_failure=failures.append)
     await asyncio.sleep(seconds)
     await cancel_and_wait(task)

@@ -25,8 +25,8 @@ from podlife.kubelet.runtime import (
 )
 from podlife.kubelet.runtimes.custom import (
     ComputeError,
+    CustomRuntime,
     End,
-    OwnRuntime,
     Work,
 )
 from tests.component.embedded import LoopClock
@@ -94,12 +94,12 @@ async def failing() -> None:
 
 
 @asynccontextmanager
-async def opened(compute: Fake, folder: Path) -> AsyncIterator[OwnRuntime]:
-    async with OwnRuntime(compute, folder / "state", LoopClock()) as runtime:
+async def opened(compute: Fake, folder: Path) -> AsyncIterator[CustomRuntime]:
+    async with CustomRuntime(compute, folder / "state", LoopClock()) as runtime:
         yield runtime
 
 
-async def created(runtime: OwnRuntime, folder: Path) -> str:
+async def created(runtime: CustomRuntime, folder: Path) -> str:
     pod = SandboxConfig("uid", "default", "web", log_directory=str(folder / "logs"))
     sandbox_id = await runtime.run_sandbox(pod)
     return await runtime.create_container(
@@ -107,7 +107,7 @@ async def created(runtime: OwnRuntime, folder: Path) -> str:
     )
 
 
-async def running(runtime: OwnRuntime, folder: Path) -> str:
+async def running(runtime: CustomRuntime, folder: Path) -> str:
     container_id = await created(runtime, folder)
     await runtime.start_container(container_id)
     return container_id
@@ -328,7 +328,7 @@ async def test_a_folder_belongs_to_one_agent_and_its_files_to_nobody_else(tmp_pa
     async with opened(compute, tmp_path) as runtime:
         await running(runtime, tmp_path)
         with pytest.raises(ConfigError, match="another agent uses"):
-            await OwnRuntime(compute, tmp_path / "state", LoopClock()).__aenter__()
+            await CustomRuntime(compute, tmp_path / "state", LoopClock()).__aenter__()
         for path in (tmp_path / "state").rglob("*"):
             assert path.stat().st_mode & 0o077 == 0, path
 
@@ -354,7 +354,7 @@ def test_the_page_is_as_long_as_it_says() -> None:
 @virtual_time
 async def test_what_the_page_shows_runs(tmp_path: Path) -> None:
     module = own_compute()
-    async with OwnRuntime(
+    async with CustomRuntime(
         module.Coroutines({"greet": module.greet}), tmp_path / "state", LoopClock()
     ) as runtime:
         pod = SandboxConfig("uid", "default", "web", log_directory=str(tmp_path / "logs"))

@@ -21,11 +21,11 @@ from podlife.kubelet.runtime import (
 from podlife.kubelet.runtimes.process import ProcessSettings
 from podlife.kubelet.runtimes.process import launch as launching
 from podlife.kubelet.runtimes.process.cgroups import Cgroups
-from podlife.kubelet.runtimes.process.launch import Place, launch_of
+from podlife.kubelet.runtimes.process.launch import LaunchContext, launch_of
 
 SANDBOX = SandboxConfig("uid", "default", "web", hostname="web-host")
 CONFIG = ContainerConfig("main", image="nginx:1", command=("run",))
-PLACE = Place("id-1", Path("/root-of-runtime/containers/id-1"), Path("/logs/main/0.log"))
+PLACE = LaunchContext("id-1", Path("/root-of-runtime/containers/id-1"), Path("/logs/main/0.log"))
 
 
 def launch(config: ContainerConfig, cgroups: Cgroups | None = None) -> dict[str, Any]:

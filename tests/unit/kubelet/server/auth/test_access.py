@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from podlife.client import NODES
-from podlife.kubelet.server import ApiAccess, Caller, RefusedError
+from podlife.kubelet.server import ApiAccess, Caller, HttpError
 from podlife.kubelet.server.auth.authorization import subresources_of
-from podlife.kubelet.server.auth.ttl_cache import KeptAnswers
+from podlife.kubelet.server.auth.ttl_cache import TtlCache
 from podlife.wire import Request, Response
 from tests.component.embedded import connect, refusal
 from tests.virtual_time import virtual_time
@@ -45,7 +45,7 @@ class Server:
     async def may(self, path: str, method: str = "GET") -> bool:
         try:
             await self.access.authorize(ANN, method, path)
-        except RefusedError as refused:
+        except HttpError as refused:
             return refused.code != 403
         return True
 
@@ -124,7 +124,7 @@ async def test_a_yes_holds_for_five_minutes_and_a_no_for_half_of_one() -> None:
 async def test_where_nobody_can_be_asked_nobody_is_let_in() -> None:
     server = Server("proxy")
     server.is_down = True
-    with pytest.raises(RefusedError) as refused:
+    with pytest.raises(HttpError) as refused:
         await server.access.authorize(ANN, "GET", "/pods")
     line = "Authorization error (user=ann, verb=get, resource=nodes, subresource=pods)"
     assert (refused.value.code, str(refused.value)) == (500, line)
@@ -150,7 +150,7 @@ def test_which_right_a_path_needs(path: str, subresources: tuple[str, ...]) -> N
 
 @virtual_time
 async def test_no_more_answers_are_kept_than_there_is_room_for() -> None:
-    kept: KeptAnswers[int, int] = KeptAnswers(most=3)
+    kept: TtlCache[int, int] = TtlCache(most=3)
     for number in range(10):
         kept.keep(number, number, seconds=60)
     assert [kept.get(number) for number in range(10)] == [None] * 7 + [7, 8, 9]

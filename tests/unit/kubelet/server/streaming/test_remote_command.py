@@ -16,7 +16,7 @@ from podlife.kubelet.server.streaming.streams import (
     ERROR,
     STDIN,
     STDOUT,
-    Said,
+    StreamMessage,
 )
 from tests.virtual_time import virtual_time
 
@@ -63,13 +63,13 @@ class Session:
 class Caller:
     """Reads a piece in so many seconds. Without more to say it listens."""
 
-    def __init__(self, *said: Said | None, seconds: float = 0.0) -> None:
+    def __init__(self, *said: StreamMessage | None, seconds: float = 0.0) -> None:
         self.said = list(said)
         self.seconds = seconds
         self.heard: dict[int, bytes] = {}
         self.is_gone = False
 
-    async def receive(self) -> Said | None:
+    async def receive(self) -> StreamMessage | None:
         if not self.said:
             await asyncio.Event().wait()
         return self.said.pop(0)
@@ -114,7 +114,7 @@ async def test_what_a_command_left_running_is_not_waited_for() -> None:
 
 @virtual_time
 async def test_a_command_on_which_nothing_is_said_or_heard_is_ended() -> None:
-    session, caller = Session(), Caller(Said(STDIN, b"a"), Said(STDIN, None))
+    session, caller = Session(), Caller(StreamMessage(STDIN, b"a"), StreamMessage(STDIN, None))
     await run(session, caller)
     assert session.stdin == b"a<end>"
     assert caller.status["message"] == "Internal error occurred: nothing was said or heard for 100 s"
@@ -151,7 +151,7 @@ async def test_a_caller_that_cannot_be_written_to_ends_its_command() -> None:
 
 @virtual_time
 async def test_what_was_not_asked_for_is_not_sent_and_holds_nothing_up() -> None:
-    session, caller = Session(), Caller(Said(STDIN, b"ignored"))
+    session, caller = Session(), Caller(StreamMessage(STDIN, b"ignored"))
     session.stdout.feed_data(bytes(1_000_000))
     session.end()
     await run(session, caller, ExecOptions(("x",), stderr=True))

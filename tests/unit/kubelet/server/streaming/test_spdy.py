@@ -9,7 +9,7 @@ import pytest
 
 from podlife.kubelet.server.streaming import spdy as spdy_streams
 from podlife.kubelet.server.streaming.spdy import SpdyStreams
-from podlife.kubelet.server.streaming.streams import STDIN, Said
+from podlife.kubelet.server.streaming.streams import STDIN, StreamMessage
 from podlife.kubelet.spdy.frames import FrameWriter
 from tests.unit.kubelet.spdy.test_frames import Client
 
@@ -56,7 +56,7 @@ async def test_a_connection_is_not_read_while_too_much_waits() -> None:
             break
     assert not transport.is_read
     while not transport.is_read:
-        assert await streams.receive() == Said(STDIN, bytes(100_000))
+        assert await streams.receive() == StreamMessage(STDIN, bytes(100_000))
 
 
 async def test_empty_messages_count_too() -> None:
@@ -74,7 +74,7 @@ async def test_a_caller_that_has_gone_says_what_it_said_and_then_nothing() -> No
     streams.feed_data(FrameWriter().data(3, b"last words", is_last=True))
     streams.feed_eof()
     said = [await streams.receive() for _ in range(3)]
-    assert said == [Said(STDIN, b"last words"), Said(STDIN, None), None]
+    assert said == [StreamMessage(STDIN, b"last words"), StreamMessage(STDIN, None), None]
 
 
 async def test_a_caller_that_asks_and_does_not_listen_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,7 @@
 """From a fork to the program of a container: everything that is set up in between, and how its failure is told.
 
 A process that begins here has a session and a group of its own, the container's user, limits and mounts, nothing of
-the agent's environment, and dies when its supervisor does.
+the kubelet's environment, and dies when its supervisor does.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def _set_up(launch: dict[str, Any], streams: Streams, *, tty: bool) -> None:
     if tty:
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     _score("0")
-    # Before the user changes: the default one lies in folders that only the agent may enter.
+    # Before the user changes: the default one lies in folders that only the kubelet may enter.
     try:
         os.chdir(launch["cwd"])
     except OSError as failure:

@@ -36,7 +36,7 @@ class Folder:
             os.close(self._create("claimed"))
         except FileExistsError:
             raise AlreadyClaimedError from None
-        # Never closed: that it closes tells the agent that this process ended, however it ended.
+        # Never closed: that it closes tells the kubelet that this process ended, however it ended.
         self._lock = os.open(self._lock_path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(self._lock, fcntl.LOCK_EX)
         room = self._create("exit.tmp")

@@ -1,8 +1,8 @@
 """The launcher: holds the supervisor's code in memory and forks a supervisor for every container that is started.
 
-It takes requests from the agent at its standard input and ends with it. Supervisors are not its concern once they are
+It takes requests from the kubelet at its standard input and ends with it. Supervisors are not its concern once they are
 forked: they outlive it. Until a supervisor has claimed its container it shares the launcher's lock, so that the next
-agent can wait until no start is on its way any more.
+kubelet can wait until no start is on its way any more.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LAUNCHER = os.getpid()
 
 
 def main() -> None:
-    """Serve the agent until it goes. Standard input is its socket; the first argument is the lock's descriptor."""
+    """Serve the kubelet until it goes. Standard input is its socket; the first argument is the lock's descriptor."""
     lock = int(sys.argv[1])
     os.set_inheritable(lock, False)
     os.umask(0o077)
@@ -104,7 +104,7 @@ def _start(order: StartOrder, lock: int, reply: int) -> Supervisor | None:
 
 
 def _answer(reply: int, answer: bytes) -> None:
-    # The agent may have gone; what it asked for is done all the same, and on the disk.
+    # The kubelet may have gone; what it asked for is done all the same, and on the disk.
     with contextlib.suppress(OSError):
         os.write(reply, answer)
 

@@ -1,6 +1,6 @@
 """A container's control groups: made before it starts, looked at and taken away when it has ended.
 
-Which groups and which values the agent has written down. Where the kernel refuses them the container runs under the
+Which groups and which values the kubelet has written down. Where the kernel refuses them the container runs under the
 resource limits that were written down in their place.
 """
 

@@ -1,14 +1,14 @@
 """When a probe runs, and what its results mean (PR-01 to PR-10): a state machine without I/O.
 
-`decide` looks at a pod's status and says what to do now; after `RUN` the result goes into `take`. Both answer the next
-state of the prober and what its verdict is from now on, if that changes. Left to others: running the probe, waiting for
-the period, keeping the verdicts by container ID.
+`decide` reads a pod's status and says what to do now; after `RUN` the outcome goes into `take`. Both return the next
+state of the prober and its new result, if that changes. Running the probe, waiting for the period and keeping results
+by container ID are left to others.
 """
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -28,9 +28,7 @@ from podlife.kubelet.pod_fields import (
 )
 from podlife.kubelet.restart_policy import is_restartable, should_restart_all
 
-__all__ = ["Decision", "Next", "ProbeResult", "ProbeType", "Prober", "ProberState", "probe_spec"]
-
-# How much older than the agent a container has to be to count as one of an agent before.
+# How much older than the kubelet a container has to be to count as one of a kubelet before.
 _RESTART_GRACE = timedelta(seconds=10)
 
 
@@ -44,6 +42,10 @@ class ProbeResult(enum.Enum):
     SUCCESS = "success"
     FAILURE = "failure"
     UNKNOWN = "unknown"
+
+
+# The result that counts for a container, by the runtime's own ID; None before the first.
+ProbeLookup = Callable[[ProbeType, str], ProbeResult | None]
 
 
 class Next(enum.Enum):
@@ -82,13 +84,13 @@ class ProberState:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class ProbeDecision:
     """`forget` is the ID of a container whose verdict is void from now on."""
 
     next: Next
     state: ProberState
     # What the verdict is from now on; None where it stays.
-    verdict: ProbeResult | None = None
+    result: ProbeResult | None = None
     forget: str = ""
 
 
@@ -100,7 +102,7 @@ def probe_spec(container: Container, type_: ProbeType) -> dict[str, int]:
 
 
 class Prober:
-    """One type of probe of one container. `agent_started` tells containers of an agent before from new ones."""
+    """One type of probe of one container. `agent_started` tells containers of a kubelet before from new ones."""
 
     def __init__(self, pod: Pod, container: Container, type_: ProbeType, agent_started: datetime) -> None:
         self._container = container
@@ -113,39 +115,39 @@ class Prober:
 
     def decide(
         self, state: ProberState, pod: Pod, status: Mapping[str, Any] | None, now: datetime
-    ) -> Decision:
+    ) -> ProbeDecision:
         """What to do now. `pod` may be newer than the prober: its deletion counts from when it is known."""
         if status is None:
-            return Decision(Next.WAIT, state)
+            return ProbeDecision(Next.WAIT, state)
         if is_terminal_phase(status.get("phase")):
-            return Decision(Next.STOP, state, forget=state.container_id)
+            return ProbeDecision(Next.STOP, state, forget=state.container_id)
         shown = self._shown(status)
         if shown is None:
-            return Decision(Next.WAIT, state)
-        verdict, forget = None, ""
+            return ProbeDecision(Next.WAIT, state)
+        result, forget = None, ""
         container_id = bare_id(shown["containerID"])
         if container_id != state.container_id:
             forget = state.container_id
-            verdict = self._first_verdict(shown)
+            result = self._first_result(shown)
             state = replace(state, container_id=container_id, is_on_hold=False)
         if state.is_on_hold:
-            return Decision(Next.WAIT, state, verdict, forget)
+            return ProbeDecision(Next.WAIT, state, result, forget)
         kind, container_state = state_of(shown)
         if kind != "running":
             goes_on = kind != "terminated" or self._may_return(pod, status, exit_code(container_state))
-            return Decision(Next.WAIT if goes_on else Next.STOP, state, ProbeResult.FAILURE, forget)
+            return ProbeDecision(Next.WAIT if goes_on else Next.STOP, state, ProbeResult.FAILURE, forget)
         if is_deleting(pod) and self._type is not ProbeType.READINESS:
             # A container that is asked to end must not be found ill for it.
-            return Decision(Next.STOP, state, ProbeResult.SUCCESS, forget)
+            return ProbeDecision(Next.STOP, state, ProbeResult.SUCCESS, forget)
         is_due = self._is_after_delay(container_state, now) and (
             bool(shown.get("started")) is not (self._type is ProbeType.STARTUP)
         )
-        return Decision(Next.RUN if is_due else Next.WAIT, state, verdict, forget)
+        return ProbeDecision(Next.RUN if is_due else Next.WAIT, state, result, forget)
 
-    def take(self, state: ProberState, result: ProbeResult | None) -> Decision:
+    def take(self, state: ProberState, result: ProbeResult | None) -> ProbeDecision:
         """What a probe found; None for one that could not be carried out, which changes nothing (PR-11)."""
         if result is None:
-            return Decision(Next.WAIT, state)
+            return ProbeDecision(Next.WAIT, state)
         run = state.run + 1 if state.last is result else 1
         state = replace(state, last=result, run=run)
         thresholds = {
@@ -153,11 +155,11 @@ class Prober:
             ProbeResult.SUCCESS: self._spec["successThreshold"],
         }
         if run < thresholds.get(result, 0):
-            return Decision(Next.WAIT, state)
+            return ProbeDecision(Next.WAIT, state)
         is_failed_liveness = self._type is ProbeType.LIVENESS and result is ProbeResult.FAILURE
         if is_failed_liveness or self._type is ProbeType.STARTUP:
             state = replace(state, is_on_hold=True, run=0)
-        return Decision(Next.WAIT, state, result)
+        return ProbeDecision(Next.WAIT, state, result)
 
     def _shown(self, status: Mapping[str, Any]) -> Mapping[str, Any] | None:
         for key in ("containerStatuses", "initContainerStatuses"):
@@ -166,8 +168,9 @@ class Prober:
                 return found
         return None
 
-    def _first_verdict(self, shown: Mapping[str, Any]) -> ProbeResult | None:
-        """Of a container that was not seen before. One that ran before the agent keeps what its status says (PR-17)."""
+    def _first_result(self, shown: Mapping[str, Any]) -> ProbeResult | None:
+        """Of a container that was not seen before. One that ran before the kubelet keeps what its status says
+        (PR-17)."""
         kind, running = state_of(shown)
         began = running.get("startedAt") if kind == "running" else None
         if began is None or parse_time(began) >= self._old:

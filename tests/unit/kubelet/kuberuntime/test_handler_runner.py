@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from podlife.kubelet.hooks import HookRunner
 from podlife.kubelet.interfaces import HookError
+from podlife.kubelet.kuberuntime.handler_runner import HandlerRunner
 from podlife.kubelet.runtime import ExecError, ExecResult
 from tests.conformance.kubelet.kit import Object, container, pod
 from tests.real_parts import free_port
@@ -43,7 +43,7 @@ class Machine:
 
     async def run(self, handler: Object, *, pod_ip: str = "127.0.0.1") -> None:
         one = container()
-        await HookRunner(self, self).run(pod(one), one, "id", handler, pod_ip=pod_ip)  # type: ignore[arg-type]
+        await HandlerRunner(self, self).run(pod(one), one, "id", handler, pod_ip=pod_ip)  # type: ignore[arg-type]
 
 
 async def test_a_command_runs_as_written_and_without_a_limit_of_its_own() -> None:

@@ -7,9 +7,10 @@ import random
 
 import pytest
 
-from podlife.kubelet.podworkers import BackoffError, Delays, RetryQueue
+from podlife.kubelet.due_queue import DueQueue
+from podlife.kubelet.podworkers import BackoffError, Delays
 from podlife.kubelet.podworkers.delays import delay_after
-from tests.conformance.podworkers.world import CREATE, KILL, SYNC, UPDATE, Pod, World, pod
+from tests.conformance.podworkers.world import CREATE, KILL, SYNC, UPDATE, NodePod, World, pod
 from tests.virtual_time import virtual_time
 
 DELAYS = Delays(resync_seconds=20.0, backoff_seconds=10.0)
@@ -102,7 +103,7 @@ def test_the_values_are_the_kubelets_own() -> None:
 
 def test_a_pod_has_one_due_time_and_the_newest_counts_sooner_or_later() -> None:
     """PW-100"""
-    queue = RetryQueue()
+    queue = DueQueue()
     queue.put("later", 10.0)
     queue.put("later", 60.0)
     queue.put("sooner", 60.0)
@@ -119,7 +120,7 @@ def test_a_pod_has_one_due_time_and_the_newest_counts_sooner_or_later() -> None:
 def test_the_queue_agrees_with_one_that_looks_through_everything() -> None:
     """PW-100"""
     chances = random.Random(7)
-    queue, naive = RetryQueue(), dict[str, float]()
+    queue, naive = DueQueue(), dict[str, float]()
     for now in range(2000):
         uid, at = f"{chances.randrange(20)}", now + chances.random() * 30
         if chances.random() < 0.1:
@@ -141,7 +142,7 @@ def test_the_queue_agrees_with_one_that_looks_through_everything() -> None:
 async def test_what_is_due_leads_to_a_sync_of_the_pods_that_are_still_wanted(world: World) -> None:
     """PW-101"""
     async with world:
-        wanted: dict[str, Pod] = {"kept": pod("kept"), "dropped": pod("dropped")}
+        wanted: dict[str, NodePod] = {"kept": pod("kept"), "dropped": pod("dropped")}
         await world.started(*wanted.values())
         del wanted["dropped"]
         await asyncio.sleep(25)

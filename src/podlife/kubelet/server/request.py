@@ -1,4 +1,4 @@
-"""One request to the node: the path in its parts, and the query."""
+"""One request to the kubelet: its path in parts and its query, and the error that refuses it."""
 
 from __future__ import annotations
 
@@ -7,13 +7,20 @@ from urllib.parse import unquote
 
 from aiohttp import web
 
+from podlife.errors import PodlifeError
 from podlife.wire import Query
 
-__all__ = ["Asked", "asked_of"]
+
+class HttpError(PodlifeError):
+    """Refuses the request with a status code and a line, in upstream's words where it has some."""
+
+    def __init__(self, code: int, text: str) -> None:
+        super().__init__(text)
+        self.code = code
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class KubeletRequest:
     """`parts` are those after the first, which is `root`. A part may hold anything, a slash too."""
 
     request: web.BaseRequest
@@ -23,7 +30,7 @@ class Asked:
     query: Query
 
 
-def asked_of(request: web.BaseRequest) -> Asked:
+def parse_request(request: web.BaseRequest) -> KubeletRequest:
     raw, _, query = request.raw_path.partition("?")
     if not raw.startswith("/"):
         # A proxy's way to ask: the whole address stands in the request line.
@@ -31,4 +38,4 @@ def asked_of(request: web.BaseRequest) -> Asked:
     # The right to a path is asked for by its parts: two ways to write one must not be two rights.
     root, *parts = [unquote(part) for part in raw.strip("/").split("/")]
     path = "/" + "/".join((root, *parts))
-    return Asked(request, path, root, tuple(parts), Query(query))
+    return KubeletRequest(request, path, root, tuple(parts), Query(query))

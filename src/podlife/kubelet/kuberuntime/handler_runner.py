@@ -1,7 +1,9 @@
-"""Running one lifecycle handler to its end (KC-15 to KC-17).
+"""Runs one lifecycle handler, postStart or preStop, to its end (KC-15 to KC-17).
 
 A hook by HTTP has been run when any answer came, whatever its code. A hook has no time limit of its own; what it says
-is kept up to ten kilobytes. `tcpSocket` stands in the API but is no hook in Kubernetes, and fails here as there.
+is kept up to ten kilobytes. `tcpSocket` is in the API but no hook in Kubernetes, and fails here as there.
+
+When a hook runs, how long it may take (it is cancelled) and the event are left to the caller.
 """
 
 from __future__ import annotations
@@ -13,25 +15,23 @@ from typing import Any
 
 from podlife.kubelet.interfaces import HookError
 from podlife.kubelet.object_reference import pod_reference
+from podlife.kubelet.pod_events import EventRecorder
 from podlife.kubelet.pod_fields import Container, Pod, long_name
-from podlife.kubelet.podworkers.interfaces import EventRecorder
 from podlife.kubelet.probe import (
-    AskError,
     HttpRequest,
-    NoAnswerError,
-    PlainAnswerError,
+    NoResponseError,
+    PlainResponseError,
+    ProbeError,
     http_get,
     http_request,
 )
 from podlife.kubelet.runtime import ContainerRuntimeError, Runtime
 
-__all__ = ["HookRunner"]
-
 _FALLBACK = "LifecycleHTTPFallback"
 _MOST_OUTPUT_BYTES = 10 * 1024
 
 
-class HookRunner:
+class HandlerRunner:
     def __init__(self, runtime: Runtime, recorder: EventRecorder) -> None:
         self._runtime = runtime
         self._recorder = recorder
@@ -48,7 +48,7 @@ class HookRunner:
         elif (action := handler.get("httpGet")) is not None:
             try:
                 await self._get(pod, http_request(action, container, pod_ip, purpose="lifecycle"))
-            except (AskError, NoAnswerError) as failure:
+            except (ProbeError, NoResponseError) as failure:
                 path = action.get("path") or ""
                 raise HookError(f"HTTP lifecycle hook ({path}) {where} {failure}") from None
         elif (action := handler.get("sleep")) is not None:
@@ -73,12 +73,12 @@ class HookRunner:
     async def _get(self, pod: Pod, request: HttpRequest) -> None:
         try:
             await http_get(request, seconds=None, wants_body=False)
-        except PlainAnswerError as first:
+        except PlainResponseError as first:
             try:
                 # What was meant for an encrypted connection does not go over this one.
                 plain = replace(request.without("authorization"), scheme="http")
                 await http_get(plain, seconds=None, wants_body=False)
-            except NoAnswerError:
+            except NoResponseError:
                 raise first from None
             message = f"request to HTTPS lifecycle hook {request.address} got HTTP response, retry with HTTP succeeded"
             self._recorder.event(pod_reference(pod), "Warning", _FALLBACK, message)

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from podlife.kubelet.finish_despite_cancel import to_its_end
+from podlife.aio import finish_despite_cancel
 from tests.virtual_time import virtual_time
 
 
@@ -18,7 +18,7 @@ async def test_a_cancelled_caller_waits_for_the_call() -> None:
         await asyncio.sleep(5)
         ended.set()
 
-    caller = asyncio.get_running_loop().create_task(to_its_end(call(), "call"))
+    caller = asyncio.get_running_loop().create_task(finish_despite_cancel(call(), name="call"))
     await asyncio.sleep(1)
     caller.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -33,8 +33,8 @@ async def test_a_failed_call_raises_its_error_and_a_cancelled_caller_is_cancelle
         raise ValueError("no")
 
     with pytest.raises(ValueError, match="no"):
-        await to_its_end(fail(), "call")
-    caller = asyncio.get_running_loop().create_task(to_its_end(fail(), "call"))
+        await finish_despite_cancel(fail(), name="call")
+    caller = asyncio.get_running_loop().create_task(finish_despite_cancel(fail(), name="call"))
     await asyncio.sleep(1)
     caller.cancel()
     with pytest.raises(asyncio.CancelledError):
