@@ -9,22 +9,20 @@ import typer
 from podlife import __version__
 from podlife.cli.commands import (
     apiserver,
+    archive,
+    controllers,
     demo,
     down,
+    explain,
     node,
+    sim,
     status,
     stuck,
+    up,
 )
-from podlife.cli.commands.archive import app as archive
-from podlife.cli.commands.controllers import app as controllers
-from podlife.cli.commands.explain import app as explain
 from podlife.cli.commands.gc import app as gc
-from podlife.cli.commands.sim import app as sim
-from podlife.cli.commands.up import app as up
 from podlife.cli.examples import add_examples
 from podlife.cli.options import RootGroup
-
-__all__ = ["app"]
 
 app = typer.Typer(
     name="podlife",
@@ -36,7 +34,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-# In the order in which somebody meets them; `-h` lists commands first, then those that have commands of their own.
+# In the order in which a user meets them; `-h` lists commands first, then groups of commands.
 up.register(app)
 down.register(app)
 status.register(app)

@@ -69,10 +69,10 @@ def nodes_of_up(ctx: typer.Context, incomplete: str) -> list[str]:
     """Those of a running `podlife up`."""
     from podlife.errors import PodlifeError
     from podlife.localcluster.control_socket import ask
-    from podlife.localcluster.state_dir import choose_folder
+    from podlife.localcluster.state_dir import choose_state_dir
 
     try:
-        parts = ask(choose_folder(ctx.params.get("data")), {"do": "status"})["parts"]
+        parts = ask(choose_state_dir(ctx.params.get("data")), {"do": "status"})["parts"]
     except (PodlifeError, OSError, ValueError, KeyError):
         return []
     return [part["name"] for part in parts if part["name"] not in ("apiserver", "controllers", "nodes")]

@@ -1,7 +1,7 @@
-"""What the options of several commands have in common: groups of them, and the values Kubernetes' users type.
+"""What the options of several commands share: groups of options, and parsers for the values that kubectl's users type.
 
-A parameter of a command whose type is a dataclass stands for all of the dataclass's fields, each an option of
-its own. So the flags of a connection are written once, however many commands connect.
+A parameter of a command whose type is a dataclass stands for all of its fields, each an option of its own. So the flags
+of a connection are declared once, however many commands connect.
 """
 
 from __future__ import annotations
@@ -18,33 +18,16 @@ from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from podlife.cli.completions import one_of
 
-__all__ = [
-    "RUNTIMES",
-    "GoCommand",
-    "ListenOption",
-    "RootGroup",
-    "format_duration",
-    "format_option",
-    "parse_address",
-    "parse_boolean",
-    "parse_duration",
-    "parse_runtime",
-    "parse_timeout",
-    "whole_number",
-    "with_groups",
-    "words",
-]
-
 R = TypeVar("R")
 
-# What can run the containers of a node.
+# The container runtimes of a node.
 RUNTIMES = ("process", "containerd", "sim")
 
 _UNIT_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _NUMBER = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)"
 _PART = re.compile(rf"({_NUMBER})({'|'.join(_UNIT_SECONDS)})")
 _DURATION = re.compile(rf"([-+]?)((?:{_PART.pattern})+)")
-# What Go's durations can hold, some 292 years.
+# The range of Go's durations, some 292 years.
 _MOST_SECONDS = 2.0**63 / 1e9
 _BOOLEANS = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
 
@@ -57,8 +40,31 @@ ListenOption = Annotated[
 ]
 
 
+def _parse_verbosity(text: str | int) -> int:
+    if not isinstance(text, str):
+        return text
+    # kubectl's users type -v=4, where the parser of options takes the sign for a part of the value.
+    number = text.removeprefix("=")
+    if not number.isdecimal():
+        raise typer.BadParameter(f"{text!r} is not a level: write a number, 0 for the least")
+    return int(number)
+
+
+VerbosityOption = Annotated[
+    int,
+    typer.Option(
+        "-v",
+        "--v",
+        metavar="LEVEL",
+        parser=_parse_verbosity,
+        help="How much to log: 0 what was done, 1 also why and each step of it, 4 also what the libraries say.",
+        show_default="0",
+    ),
+]
+
+
 class GoCommand(TyperCommand):
-    """A command whose switches take a value too, as those of Kubernetes' own programs do: --leader-elect=false is
+    """A command whose boolean flags accept a value, as those of Kubernetes' own programs do: --leader-elect=false is
     --no-leader-elect."""
 
     # Any: which class it is depends on the version of typer.
@@ -74,10 +80,10 @@ class GoCommand(TyperCommand):
 
 
 class RootGroup(TyperGroup):
-    """The group above all commands: it refuses an empty word, whichever command and option that is for.
+    """The group above all commands: it rejects empty arguments, whatever the command and option.
 
-    An empty word is hardly ever typed. It is what a script passes whose variable is not set, and to a command an empty
-    name is the same as none: `--node "$NODE"` would ask for the credentials of the admin."""
+    An empty argument is hardly ever typed. It is what a script passes when a variable is not set, and to a command an
+    empty name is the same as none: `--node "$NODE"` would ask for the credentials of the admin."""
 
     # Any: which class it is depends on the version of typer.
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -102,14 +108,14 @@ def _refuse_empty_words(ctx: Any, args: list[str]) -> None:
 
 
 def _switched(ctx: Any, text: str, switches: dict[str, TyperOption]) -> list[str]:
-    """A switch with a value as the words that mean the same to the parser; anything else as it is."""
+    """A flag with a value as the equivalent arguments; anything else unchanged."""
     name, sign, value = text.partition("=")
     if not sign or name not in switches or not name.startswith("--"):
         return [text]
     is_on = parse_boolean(value)
     if is_on is None:
         raise typer.BadParameter(f"{text!r} must be {name}=true or {name}=false", ctx=ctx)
-    # A switch that can only be turned on is off when nothing is said.
+    # A flag without a negative form is off by default.
     return [name] if is_on else switches[name].secondary_opts[:1]
 
 

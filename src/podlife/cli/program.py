@@ -8,12 +8,12 @@ import shutil
 import sys
 from pathlib import Path
 
-from podlife.localcluster.state_dir import UpFolder, default_folder
+from podlife.localcluster.state_dir import StateDir, default_state_dir
 
 
-def command_for(folder: UpFolder, verb: str) -> str:
+def command_for(folder: StateDir, verb: str) -> str:
     """A command for the cluster of the folder and no other."""
-    is_default = folder.path.resolve() == default_folder().resolve()
+    is_default = folder.path.resolve() == default_state_dir().resolve()
     data = "" if is_default else f" --data {shlex.quote(str(folder.path))}"
     return f"{program()} {verb}{data}"
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from podlife.cli.connection import ConnectionOptions, explained, load_connection
-from podlife.client import Connection, TokenAuth
+from podlife.client import Connection
+from podlife.daemons.connection import explained
 from podlife.errors import (
     ApiError,
-    ConfigError,
     ForbiddenError,
     TooManyRequestsError,
     UnauthorizedError,
@@ -70,17 +69,3 @@ def test_an_overloaded_server_is_called_that() -> None:
 def test_any_other_refusal_is_passed_on_with_its_code() -> None:
     line = str(explained(ApiError("etcd is away", code=500, reason="InternalError"), CONNECTION))
     assert line == "https://host:6443 answered 500 InternalError: etcd is away"
-
-
-def test_flags_make_a_connection_without_any_file() -> None:
-    options = ConnectionOptions(server="https://host:1", token="secret", request_as="eve")
-    connection = load_connection(options)
-    assert (connection.server, connection.auth) == ("https://host:1", TokenAuth("secret"))
-    assert connection.impersonation == (("Impersonate-User", "eve"),)
-
-
-def test_a_context_without_a_file_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
-    monkeypatch.setenv("KUBECONFIG", "")
-    monkeypatch.setenv("HOME", str(tmp_path))
-    with pytest.raises(ConfigError, match="no context 'dev'"):
-        load_connection(ConnectionOptions(context="dev"))

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 import pytest
 import structlog
 
-from podlife.daemons.logs import _parse_verbosity, set_up_logs
+from podlife.cli.options import _parse_verbosity
+from podlife.daemons.logs import set_up_logs
 
 
 @pytest.fixture(autouse=True)

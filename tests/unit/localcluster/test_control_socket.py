@@ -10,16 +10,17 @@ from typing import cast
 import pytest
 
 from podlife.aio import cancel_and_wait, spawn
+from podlife.cli.commands.up.node_orders import order_nodes
 from podlife.errors import ConfigError
 from podlife.localcluster.cluster import Cluster
-from podlife.localcluster.control_socket import ask, serve_orders, tell_nodes
-from podlife.localcluster.state_dir import UpFolder
+from podlife.localcluster.control_socket import ask, serve_orders
+from podlife.localcluster.state_dir import StateDir
 
 
 class Nodes:
     """Of a cluster, that nodes can be stopped."""
 
-    parts = ()
+    components = ()
 
     def __init__(self) -> None:
         self.stopped: set[str] = set()
@@ -39,8 +40,8 @@ def _raise(failure: BaseException) -> None:
 
 
 @pytest.fixture
-async def folder(tmp_path: Path) -> AsyncIterator[UpFolder]:
-    folder = UpFolder(tmp_path)
+async def folder(tmp_path: Path) -> AsyncIterator[StateDir]:
+    folder = StateDir(tmp_path)
     serving = spawn(serve_orders(folder, cast(Cluster, Nodes())), name="orders", on_failure=_raise)
     while not folder.socket.exists():
         await asyncio.sleep(0)
@@ -49,10 +50,10 @@ async def folder(tmp_path: Path) -> AsyncIterator[UpFolder]:
 
 
 async def test_stopping_and_starting_a_node_says_what_was_so_before(
-    folder: UpFolder, capsys: pytest.CaptureFixture[str]
+    folder: StateDir, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for what in ("stop", "stop", "start", "start"):
-        await asyncio.to_thread(tell_nodes, folder.path, what, ["node-2"])
+        await asyncio.to_thread(order_nodes, folder.path, what, ["node-2"])
     assert capsys.readouterr().out.splitlines() == [
         "node-2 is stopped; its pods run on",
         "node-2 is stopped already; its pods run on",
@@ -62,7 +63,7 @@ async def test_stopping_and_starting_a_node_says_what_was_so_before(
 
 
 def test_an_up_that_is_about_to_stop_is_not_said_to_be_none(tmp_path: Path) -> None:
-    folder = UpFolder(tmp_path)
+    folder = StateDir(tmp_path)
     with pytest.raises(ConfigError, match="no `podlife up` runs on"):
         ask(folder, {"do": "status"})
     folder.sign("https://127.0.0.1:6443")

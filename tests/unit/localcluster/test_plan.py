@@ -1,4 +1,4 @@
-"""From the options of `podlife up` to its parts."""
+"""From the settings of a local cluster to its components."""
 
 from __future__ import annotations
 
@@ -8,16 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from podlife.cli.commands.controllers.nodehealth_options import NodeHealthOptions
-from podlife.cli.commands.up.app import UpOptions
-from podlife.localcluster.plan import Plan, keep_port
-from podlife.localcluster.state_dir import UpFolder
+from podlife.localcluster.plan import LocalClusterSettings, Plan, keep_port
+from podlife.localcluster.state_dir import StateDir
 from tests.up_process import podlife
 
 
-def plan_of(**options: object) -> Plan:
-    made = replace(UpOptions(), **options)  # type: ignore[arg-type] # each test names what it means
-    return Plan(made, NodeHealthOptions(), ("*", "scheduler"), UpFolder(Path("/data")))
+def plan_of(**settings: object) -> Plan:
+    made = replace(LocalClusterSettings(), **settings)  # type: ignore[arg-type] # each test names what it means
+    return Plan(made, StateDir(Path("/data")))
 
 
 async def test_every_node_has_a_process_and_a_folder_of_its_own() -> None:
@@ -30,8 +28,8 @@ async def test_every_node_has_a_process_and_a_folder_of_its_own() -> None:
 async def test_simulated_nodes_share_a_process_and_have_no_pods_to_stop() -> None:
     plan = plan_of(nodes=100, runtime="sim")
     [fleet] = plan.make_nodes()
-    assert (fleet.kind, fleet.order["nodes"]) == ("fleet", 100)
-    assert plan.make_stoppers() == []
+    assert (fleet.kind, fleet.order["nodes"]) == ("hollow-nodes", 100)
+    assert plan.make_pod_shutdowns() == []
 
 
 async def test_without_nodes_there_is_nothing_to_run() -> None:
@@ -40,7 +38,7 @@ async def test_without_nodes_there_is_nothing_to_run() -> None:
 
 async def test_every_order_can_be_sent() -> None:
     plan = plan_of(nodes=1)
-    parts = [plan.make_apiserver(), plan.make_controllers(), *plan.make_nodes(), *plan.make_stoppers()]
+    parts = [plan.make_apiserver(), plan.make_controllers(), *plan.make_nodes(), *plan.make_pod_shutdowns()]
     for part in parts:
         assert json.loads(json.dumps(part.order)) == part.order
 

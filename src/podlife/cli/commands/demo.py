@@ -28,9 +28,12 @@ class DemoOptions:
 
 
 def _play(name: str, options: DemoOptions) -> None:
-    from podlife.demo.runner import play
+    from podlife.daemons import event_loop
+    from podlife.demo import runner
 
-    play(name, is_paused=options.pause, is_kept=options.keep)
+    settings = runner.DemoSettings(name, is_paused=options.pause, is_kept=options.keep)
+    if not event_loop.run(runner.run(settings, shutdown=event_loop.stopped_by_signals)):
+        raise KeyboardInterrupt
 
 
 @app.command(name="node-failure", cls=GoCommand, short_help="A node falls silent, and comes back.")

@@ -15,7 +15,7 @@ from podlife.cli.commands.archive.target import (
     default_folder,
     parse_target,
 )
-from podlife.cli.commands.explain.app import checked_namespace
+from podlife.cli.commands.explain import checked_namespace
 from podlife.cli.commands.gc.archive_options import parse_age
 from podlife.cli.options import GoCommand, format_option, with_groups
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from podlife.client import Connection
 from podlife.errors import ConfigError
 from podlife.explain import AuditedRequest, Collection
-from podlife.localcluster.state_dir import UpFolder, default_folder
+from podlife.localcluster.state_dir import StateDir, default_state_dir
 
 STDIN = "-"
 # An event has at most a few megabytes: what is longer is no line of an audit log.
@@ -79,7 +79,7 @@ def _is_rotated(name: str, path: Path) -> bool:
 def find_own_log(connection: Connection) -> str:
     """The audit log of a `podlife up` or `podlife apiserver` on this machine, if that is the server; "" if not."""
     for folder in _folders(connection):
-        log = UpFolder(folder).audit_log
+        log = StateDir(folder).audit_log
         try:
             is_its = connection.server in (folder / "admin.kubeconfig").read_text(encoding="utf-8")
             if is_its and log.is_file():
@@ -94,7 +94,7 @@ def _folders(connection: Connection) -> Iterator[Path]:
     if connection.origin:
         # "context NAME in FILE"
         yield Path(connection.origin.rpartition(" in ")[2]).parent
-    yield default_folder()
+    yield default_state_dir()
 
 
 def _opened(path: Path) -> io.BufferedIOBase:

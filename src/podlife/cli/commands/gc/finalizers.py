@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from podlife.cli import completions
-from podlife.cli.commands.explain.app import checked_namespace
+from podlife.cli.commands.explain import checked_namespace
 from podlife.cli.commands.gc.archive_options import ArchiveOptions
 from podlife.cli.commands.gc.options import PolicyFileOption, given_policy, parse_quarantine
 from podlife.cli.connection import ConnectionOptions

@@ -11,7 +11,7 @@ from pathlib import Path
 from podlife.cli.commands.up.lines import LAST_WORDS
 from podlife.cli.program import command_for
 from podlife.errors import ConfigError, PodlifeError
-from podlife.localcluster.state_dir import UpFolder, default_folder
+from podlife.localcluster.state_dir import StateDir, default_state_dir
 
 __all__ = ["detach"]
 
@@ -21,7 +21,7 @@ _LOOK_SECONDS = 0.02
 
 def detach(data: Path | None) -> None:
     """Returns when it is up. Raises PodlifeError with its reason when it is not."""
-    folder = UpFolder(data or default_folder())
+    folder = StateDir(data or default_state_dir())
     log = _open_log(folder)
     arguments = [each for each in sys.argv[1:] if not each.startswith("--detach")]
     began = folder.log("up").stat().st_size
@@ -39,7 +39,7 @@ def detach(data: Path | None) -> None:
     print(said.partition(LAST_WORDS)[0] + f"`{stop}` stops it (what it says is in {folder.log('up')}).")
 
 
-def _open_log(folder: UpFolder) -> int:
+def _open_log(folder: StateDir) -> int:
     try:
         folder.logs.mkdir(mode=0o700, parents=True, exist_ok=True)
         return os.open(folder.log("up"), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)

@@ -6,12 +6,12 @@ import re
 
 import pytest
 
-from podlife.cli.commands.controllers.app import ControllersElection, SyncOptions
+from podlife.cli.commands.controllers import ControllersElection, SyncOptions
 from podlife.cli.commands.controllers.out_of_service_options import OutOfServiceOptions
 from podlife.client import Client, InProcessTransport
 from podlife.controller import ControlPlane
 from podlife.daemons.catalog import choose, known_controllers
-from podlife.daemons.controllers import Controlling, stop_seconds
+from podlife.daemons.controllers import ControllerSet, stop_seconds
 from podlife.errors import ConfigError
 from podlife.wire import Request, Response
 from podlife.workloads import CONTROLLERS
@@ -100,10 +100,12 @@ def test_every_workload_has_a_flag_for_its_workers() -> None:
 
 
 def test_nothing_under_way_outlives_a_lost_lease() -> None:
-    assert stop_seconds(ControllersElection(leader_elect=False)) == 10
-    assert stop_seconds(ControllersElection()) == 2.5
-    quick = ControllersElection(leader_elect_lease_duration=1.5, leader_elect_renew_deadline=1.0)
-    assert stop_seconds(quick) == 0.25
+    assert stop_seconds(ControllersElection(leader_elect=False).settings()) == 10
+    assert stop_seconds(ControllersElection().settings()) == 2.5
+    quick = ControllersElection(
+        leader_elect_lease_duration=1.5, leader_elect_renew_deadline=1.0, leader_elect_retry_period=0.5
+    )
+    assert stop_seconds(quick.settings()) == 0.25
 
 
 async def test_every_controller_is_made_and_all_its_numbers_are_shown() -> None:
@@ -114,10 +116,9 @@ async def test_every_controller_is_made_and_all_its_numbers_are_shown() -> None:
 
     plane = ControlPlane(Client(InProcessTransport(refuse)))
     fenced = OutOfServiceOptions(fence_command=["true"])
-    for known in known_controllers():
-        plane.add(known.make(plane, **SyncOptions().of(known.name), **fenced.of(known.name)))
+    options = {name: {**SyncOptions().of(name), **fenced.of(name)} for name in ALL}
+    work = ControllerSet(plane, known_controllers(), options, stop_seconds=2.5)
     assert [controller.name for controller in plane.controllers] == ALL
-    work = Controlling(plane, 2.5)
     registry = CollectorRegistry()
     work.export(registry)
     read = registry.get_sample_value
