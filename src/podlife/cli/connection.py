@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from podlife.cli import completions
+from podlife.cli import local_completions
 from podlife.cli.options import parse_timeout
 from podlife.errors import NoServerError
 
@@ -28,7 +28,9 @@ class ConnectionOptions:
     context: Annotated[
         str,
         typer.Option(
-            metavar="NAME", help="The context of the kubeconfig.", autocompletion=completions.contexts
+            metavar="NAME",
+            help="The context of the kubeconfig.",
+            autocompletion=local_completions.contexts,
         ),
     ] = ""
     server: Annotated[
@@ -39,7 +41,7 @@ class ConnectionOptions:
         typer.Option(
             metavar="NAME",
             help="The cluster of the kubeconfig, in place of the context's.",
-            autocompletion=completions.clusters,
+            autocompletion=local_completions.clusters,
         ),
     ] = ""
     user: Annotated[
@@ -47,7 +49,7 @@ class ConnectionOptions:
         typer.Option(
             metavar="NAME",
             help="The user of the kubeconfig, in place of the context's.",
-            autocompletion=completions.users,
+            autocompletion=local_completions.users,
         ),
     ] = ""
     token: Annotated[str, typer.Option(metavar="TOKEN", help="A bearer token to prove who you are.")] = ""

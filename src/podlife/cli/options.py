@@ -16,7 +16,7 @@ from typing import Annotated, Any, TypeVar, get_type_hints
 import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
-from podlife.cli.completions import one_of
+from podlife.cli.local_completions import one_of
 
 R = TypeVar("R")
 
@@ -223,6 +223,15 @@ def parse_boolean(text: str) -> bool | None:
 def words(given: list[str] | None) -> list[str]:
     """The words of an option that takes several, comma-separated or repeated."""
     return [word.strip() for text in given or () for word in text.split(",") if word.strip()]
+
+
+def checked_namespace(namespace: str) -> str:
+    """Empty for that of the context. Raises BadParameter."""
+    from podlife.api.names import check_dns_label
+
+    if namespace and (problems := check_dns_label(namespace)):
+        raise typer.BadParameter(f"{namespace!r} is no name of a namespace: {problems[0]}")
+    return namespace
 
 
 def parse_address(text: str) -> tuple[str, int]:

@@ -9,15 +9,14 @@ from typing import Annotated
 import typer
 
 from podlife.cli import completions
-from podlife.cli.commands.archive.target import (
+from podlife.cli.archive_target import (
     ARCHIVE_ENV,
     Target,
     default_folder,
     parse_target,
 )
-from podlife.cli.commands.explain import checked_namespace
 from podlife.cli.commands.gc.archive_options import parse_age
-from podlife.cli.options import GoCommand, format_option, with_groups
+from podlife.cli.options import GoCommand, checked_namespace, format_option, with_groups
 
 __all__ = ["app"]
 

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
+from podlife.cli.archive_target import Target
 from podlife.cli.commands.archive.output import (
     format_events,
     format_items,
     format_logs,
     format_pod,
 )
-from podlife.cli.commands.archive.target import Target
 from podlife.clock import SystemClock
 from podlife.daemons import event_loop as loop
 from podlife.errors import ConfigError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import replace
 
-from podlife.cli.commands.archive.target import Target
+from podlife.cli.archive_target import Target
 from podlife.clock import Clock
 from podlife.errors import PodlifeError
 from podlife.explain import Explanation, Happening

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from podlife.cli.commands.archive.target import Target
+from podlife.cli.archive_target import Target
 from podlife.cli.commands.explain.archive import with_archived
 from podlife.cli.commands.explain.audit import read_audit, read_own_audit
 from podlife.cli.commands.explain.output import format_explanation, format_stuck

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from podlife.cli.commands.archive.target import ARCHIVE_ENV, Target, parse_target
+from podlife.cli.archive_target import ARCHIVE_ENV, Target, parse_target
 from podlife.cli.options import parse_duration, whole_number
 
 if TYPE_CHECKING:

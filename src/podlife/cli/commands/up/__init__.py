@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from podlife.cli import completions
+from podlife.cli import completions, local_completions
 from podlife.cli.audit_options import (
     MaxAgeOption,
     MaxBackupOption,
@@ -66,7 +66,7 @@ class UpOptions:
         typer.Option(
             metavar="|".join(RUNTIMES),
             parser=parse_runtime,
-            autocompletion=completions.one_of(*RUNTIMES),
+            autocompletion=local_completions.one_of(*RUNTIMES),
             help="What runs containers: processes of this machine, containerd, or nothing at all.",
         ),
     ] = "process"

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from podlife.cli import main
-from podlife.cli.commands.archive.target import Target, parse_target
+from podlife.cli.archive_target import Target, parse_target
 from podlife.cli.commands.explain.archive import with_archived
 from podlife.cli.commands.gc.archive_options import ArchiveOptions
 from podlife.clock import ManualClock, SystemClock
