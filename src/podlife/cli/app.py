@@ -1,4 +1,4 @@
-"""The tree of commands. Each command imports what it runs when it runs."""
+"""The tree of commands. A command imports what it runs only when it runs."""
 
 from __future__ import annotations
 

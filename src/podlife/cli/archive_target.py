@@ -1,4 +1,4 @@
-"""Where an archive is, from what people write: a folder, or a bucket and the beginning of the names in it."""
+"""The target of an archive, from what a user types: a directory, or a bucket and a prefix."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ import typer
 if TYPE_CHECKING:
     from podlife.clock import Clock
     from podlife.podgc.archive import Archive, Shelf
-
-__all__ = ["ARCHIVE_ENV", "Target", "default_folder", "parse_target"]
 
 ARCHIVE_ENV = "PODLIFE_ARCHIVE"
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
@@ -66,8 +64,3 @@ def parse_target(text: str) -> Target:
     if any(part in (".", "..") for part in parts) or not prefix.isascii() or not prefix.isprintable():
         raise typer.BadParameter(f"--archive {text!r} has a prefix that cannot be used: write plain letters")
     return Target(bucket=bucket, prefix="/".join(parts))
-
-
-def default_folder() -> str:
-    home = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    return str(Path(home) / "podlife" / "archive")

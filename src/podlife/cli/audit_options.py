@@ -13,7 +13,7 @@ STDOUT = "-"
 
 
 def parse_path(text: str) -> str:
-    """Absolute: the server may run in another folder. Also called with the default, which is empty."""
+    """Absolute: the server may run in another directory. Also called with the default, which is empty."""
     return text if text in ("", STDOUT) else str(Path(text).expanduser().absolute())
 
 
@@ -51,7 +51,7 @@ MaxBackupOption = Annotated[int, _bound("Rotated audit logs to keep; 0 for all."
 
 
 def check_audit(log_path: str | None, policy_file: str) -> None:
-    """`log_path` is None for the default one. Raises BadParameter or ConfigError, before anything is started."""
+    """`log_path` is None for the default. Raises BadParameter or ConfigError before anything is started."""
     if not policy_file:
         return
     if log_path == "":

@@ -25,8 +25,8 @@ _STOP_SECONDS = 10.0
 _FLUSH_SECONDS = 3.0
 # One lease for every set of controllers: with one per set, two sets that overlap would both work.
 _STANDBY = (
-    "nothing is done here meanwhile, also if the holder runs other controllers: sets that have none in common may run "
-    "beside each other, each with a --leader-elect-resource-name of its own"
+    "standing by, even if the holder runs other controllers: sets without a common controller may run at the same time "
+    "if each has its own --leader-elect-resource-name"
 )
 
 

@@ -92,7 +92,7 @@ async def run(settings: NodeDaemonSettings, *, shutdown: Shutdown = never_stoppe
             log_fields = {"runtime": runtime.name, "address": address, "data": str(data)}
             log.info("node %s of %s", settings.name, connection.server, extra=log_fields)
             await _until_shutdown(agent, shutdown)
-    log.info("ended; pods that run go on running")
+    log.info("ended; pods keep running")
 
 
 @contextmanager
@@ -127,7 +127,7 @@ async def _check_access(name: str, client: Client, connection: Connection) -> No
             f"system:node:{name} in group system:nodes, as `podlife apiserver kubeconfig --node {name}` makes them"
         ) from None
     except UnreachableError as error:
-        log.warning("%s is not there, which is waited for: %s", connection.server, error)
+        log.warning("%s unreachable, waiting: %s", connection.server, error)
 
 
 async def _until_shutdown(agent: Agent, shutdown: Shutdown) -> None:
@@ -135,7 +135,7 @@ async def _until_shutdown(agent: Agent, shutdown: Shutdown) -> None:
         running = group.create_task(agent.run(), name="agent")
 
         def stop() -> None:
-            log.info("told to stop: pods run on")
+            log.info("shutting down; pods keep running")
             running.cancel()
 
         with shutdown(stop):

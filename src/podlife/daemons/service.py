@@ -112,7 +112,7 @@ async def run_service(
                 task.cancel()
     # A lease that could not be released has been logged by the elector.
     is_released = has_led and elector is not None and elector.leader != elector.identity
-    log.info("ended%s", f", and {elector} is given back" if is_released else "")
+    log.info("ended%s", f", {elector} released" if is_released else "")
 
 
 def _make_parts(service: Service, settings: ServiceSettings, client: Client) -> _Parts:
@@ -170,7 +170,7 @@ async def _until_shutdown(
     def stop() -> None:
         nonlocal has_led
         has_led = elector is not None and elector.is_leader
-        log.info("told to stop: finishing the calls under way")
+        log.info("shutting down: finishing in-flight requests")
         work.cancel()
 
     with shutdown(stop):

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from podlife import __version__
+from podlife.daemons.xdg import default_data_dir
 from podlife.errors import ConfigError
 from podlife.pki.ca import write_private
 
@@ -35,11 +36,6 @@ FORMAT = 1
 # How long the components of a killed `podlife up` may take to end.
 _LEFTOVER_SECONDS = 15.0
 _MOST_LOG_BYTES = 10 * 1024 * 1024
-
-
-def default_state_dir() -> Path:
-    home = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
-    return Path(home) / "podlife"
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +180,7 @@ def choose_state_dir(data: Path | None) -> StateDir:
     killed), or the one of the default directory. Raises ConfigError where that could be the wrong one."""
     if data is not None:
         return StateDir(data)
-    default = StateDir(default_state_dir())
+    default = StateDir(default_data_dir())
     of_kubectl = Path(os.environ.get("KUBECONFIG", "").partition(os.pathsep)[0])
     named = StateDir(of_kubectl.parent.resolve())
     if of_kubectl.name == named.kubeconfig.name and named.holder() is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -18,9 +17,8 @@ from podlife.cli.audit_options import (
     check_audit,
 )
 from podlife.cli.options import whole_number
+from podlife.daemons.xdg import default_data_dir
 from podlife.errors import ConfigError
-
-__all__ = ["DataOption", "app", "parse_folder", "parse_host"]
 
 app = typer.Typer(
     help="A Kubernetes API server in one process.", invoke_without_command=True, rich_markup_mode=None
@@ -108,7 +106,7 @@ def apiserver(  # noqa: PLR0913, PLR0917 - one parameter is one option of the co
     from podlife.cli.apiserver_exec import serve
 
     settings = Settings(
-        data=data or (None if memory else _default_folder()),
+        data=data or (None if memory else default_data_dir()),
         in_memory=memory,
         bind=bind,
         port=port,
@@ -151,7 +149,7 @@ def kubeconfig(
 
     if node is not None and (user is not None or group):
         raise typer.BadParameter("a node has a name and group of its own: leave out --user and --group")
-    text = make_kubeconfig(data or _default_folder(), node=node, user=user, groups=tuple(group or ()))
+    text = make_kubeconfig(data or default_data_dir(), node=node, user=user, groups=tuple(group or ()))
     if output is None:
         sys.stdout.write(text)
         return
@@ -173,7 +171,7 @@ def backup(
     Certificates and tokens are not in it: who has the file has the objects, not the server's identity."""
     from podlife.apiserver.storage import maintenance
 
-    report = maintenance.backup(data or _default_folder(), target)
+    report = maintenance.backup(data or default_data_dir(), target)
     print(f"{report.records} objects at revision {report.revision} are in {report.path}.")
 
 
@@ -188,7 +186,7 @@ def restore(
     server makes its own, and kubeconfigs have to be made again."""
     from podlife.apiserver.storage import maintenance
 
-    report = maintenance.restore(source, data or _default_folder())
+    report = maintenance.restore(source, data or default_data_dir())
     print(f"{report.records} objects are in {report.folder}, which goes on at revision {report.revision}.")
     if report.remains is not None:
         print(f"What was there before is in {report.remains}.")
@@ -205,7 +203,7 @@ def salvage(
     exist: nodes stop their pods, controllers delete what they owned."""
     from podlife.apiserver.storage.salvage import salvage as save
 
-    folder = data or _default_folder()
+    folder = data or default_data_dir()
     report = save(folder, target)
     for each in report.lost:
         print(each, file=sys.stderr)
@@ -222,14 +220,9 @@ def check(data: DataOption = None) -> None:
     The exit code is 1 if not; every problem is a line on standard error."""
     from podlife.apiserver.storage import maintenance
 
-    report = maintenance.check(data or _default_folder())
+    report = maintenance.check(data or default_data_dir())
     for problem in report.problems:
         print(problem, file=sys.stderr)
     if not report.is_sound:
         raise ConfigError(f"{report.path} is not sound: replace it with `podlife apiserver restore FILE`")
     print(f"{report.path} is sound: {report.records} objects at revision {report.revision}.")
-
-
-def _default_folder() -> Path:
-    home = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
-    return Path(home) / "podlife"

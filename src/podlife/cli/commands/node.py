@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import socket
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -174,11 +173,6 @@ def _parse_taint(text: str) -> dict[str, str]:
     return {"key": key, "effect": effect, **({"value": value} if value else {})}
 
 
-def _default_folder() -> Path:
-    home = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
-    return Path(home) / "podlife" / "nodes"
-
-
 def register(app: typer.Typer) -> None:
     app.command(cls=GoCommand)(node)
 
@@ -186,8 +180,10 @@ def register(app: typer.Typer) -> None:
 @with_groups
 def node(*, options: NodeOptions, connection: ConnectionOptions, v: VerbosityOption = 0) -> None:
     """Be a node of a cluster, and run its pods. Ctrl-C or SIGTERM ends the node's agent; its pods run on."""
+    from podlife.daemons.xdg import default_data_dir
+
     name = options.name or _parse_name(socket.gethostname().lower())
-    data = options.data or _default_folder() / name
+    data = options.data or default_data_dir() / "nodes" / name
     listen = parse_address(options.listen or _DEFAULT_LISTEN)
     labels = dict(_parse_label(each) for each in words(options.labels))
     taints = tuple(_parse_taint(each) for each in words(options.register_with_taints))

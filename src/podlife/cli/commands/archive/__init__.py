@@ -12,13 +12,11 @@ from podlife.cli import completions
 from podlife.cli.archive_target import (
     ARCHIVE_ENV,
     Target,
-    default_folder,
     parse_target,
 )
 from podlife.cli.commands.gc.archive_options import parse_age
 from podlife.cli.options import GoCommand, checked_namespace, format_option, with_groups
-
-__all__ = ["app"]
+from podlife.daemons.xdg import default_archive_dir
 
 app = typer.Typer(
     help="What was kept of pods before they were deleted: manifest, events, the end of the logs.",
@@ -40,7 +38,7 @@ class WhereOptions:
     ] = None
 
     def target(self) -> Target:
-        return parse_target(default_folder() if self.archive is None else self.archive)
+        return parse_target(str(default_archive_dir()) if self.archive is None else self.archive)
 
 
 NamespaceOption = Annotated[
@@ -110,10 +108,10 @@ def show(
     output: Annotated[str | None, format_option("yaml", "json")] = None,
 ) -> None:
     """Show the manifest of a pod as it was, its events or its logs; of several pods of one name, the newest."""
-    from podlife.cli.commands.archive.show import Wish, show_entry
+    from podlife.cli.commands.archive.show import EntryView, show_entry
 
-    wish = Wish(parts.part(), parts.container, output or "", has_managed_fields=show_managed_fields)
-    sys.exit(show_entry(where.target(), *_checked_pod(pod, checked_namespace(namespace)), wish))
+    view = EntryView(parts.part(), parts.container, output or "", has_managed_fields=show_managed_fields)
+    sys.exit(show_entry(where.target(), *_checked_pod(pod, checked_namespace(namespace)), view))
 
 
 @app.command(cls=GoCommand)

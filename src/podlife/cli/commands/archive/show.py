@@ -1,4 +1,4 @@
-"""`podlife archive list`, `show` and `prune`. An entry that is damaged is told, and the rest goes on."""
+"""`podlife archive list`, `show` and `prune`. A damaged entry is reported, and the others are shown."""
 
 from __future__ import annotations
 
@@ -15,18 +15,16 @@ from podlife.cli.commands.archive.output import (
     format_pod,
 )
 from podlife.clock import SystemClock
-from podlife.daemons import event_loop as loop
+from podlife.daemons import event_loop
 from podlife.errors import ConfigError
 from podlife.podgc.archive import ArchiveFolder, Entry, Limits
 from podlife.podgc.archive.reader import Damaged, Item, find
 from podlife.podgc.archive.sizes import format_size
 
-__all__ = ["Wish", "prune_folder", "show_entry", "show_list"]
-
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """`part` is pod, events or logs; with no `output`, as people read it."""
+class EntryView:
+    """`part` is pod, events or logs; with an empty `output` it is shown as text."""
 
     part: str
     container: str = ""
@@ -46,14 +44,14 @@ def show_list(target: Target, namespace: str, since_seconds: float | None, outpu
         finally:
             await shelf.close()
 
-    found = loop.run(read())
+    found = event_loop.run(read())
     items = [each for each in found if isinstance(each, Item)]
     items.sort(key=lambda each: each.header.archived_at, reverse=True)
     sys.stdout.write(format_items(items, output, now))
     return _tell_damaged(target, found)
 
 
-def show_entry(target: Target, wanted: str, namespace: str, wish: Wish) -> int:
+def show_entry(target: Target, wanted: str, namespace: str, view: EntryView) -> int:
     async def read() -> tuple[Entry, Sequence[Item | Damaged]]:
         shelf = target.shelf(SystemClock())
         try:
@@ -62,12 +60,12 @@ def show_entry(target: Target, wanted: str, namespace: str, wish: Wish) -> int:
         finally:
             await shelf.close()
 
-    entry, found = loop.run(read())
+    entry, found = event_loop.run(read())
     others = [each for each in found if isinstance(each, Item)][1:]
     if others:
         uids = ", ".join(each.header.uid for each in others[:3]) + (", …" if len(others) > 3 else "")
         print(f"podlife: this is the newest of {len(others) + 1}; by their UIDs: {uids}", file=sys.stderr)
-    sys.stdout.write(_formatted(entry, wish))
+    sys.stdout.write(_formatted(entry, view))
     return _tell_damaged(target, found)
 
 
@@ -83,16 +81,16 @@ def _chosen(target: Target, wanted: str, found: Sequence[Item | Damaged]) -> Ite
     raise ConfigError(f"{wanted} is not in the archive {target}: `podlife archive list` shows what is")
 
 
-def _formatted(entry: Entry, wish: Wish) -> str:
-    if wish.part == "events":
-        return format_events(entry, wish.output)
-    if wish.part == "pod":
-        return format_pod(entry, wish.output or "yaml", has_managed_fields=wish.has_managed_fields)
-    logs = [log for log in entry.logs if wish.container in ("", log.container)]
-    if not logs and wish.container:
+def _formatted(entry: Entry, view: EntryView) -> str:
+    if view.part == "events":
+        return format_events(entry, view.output)
+    if view.part == "pod":
+        return format_pod(entry, view.output or "yaml", has_managed_fields=view.has_managed_fields)
+    logs = [log for log in entry.logs if view.container in ("", log.container)]
+    if not logs and view.container:
         names = ", ".join(sorted({log.container for log in entry.logs})) or "none at all"
-        raise ConfigError(f"there is no log of container {wish.container}: there are logs of {names}")
-    return format_logs(logs, wish.output, is_terminal=sys.stdout.isatty())
+        raise ConfigError(f"there is no log of container {view.container}: there are logs of {names}")
+    return format_logs(logs, view.output, is_terminal=sys.stdout.isatty())
 
 
 def _tell_damaged(target: Target, found: Sequence[Item | Damaged]) -> int:

@@ -1,4 +1,4 @@
-"""What an archive has of a pod that is gone: told as something that happened, with the command that shows it."""
+"""Entries of an archive in the timeline of a pod that is gone, with the command that shows them."""
 
 from __future__ import annotations
 
@@ -11,14 +11,12 @@ from podlife.errors import PodlifeError
 from podlife.explain import Explanation, Happening
 from podlife.podgc.archive.reader import Damaged, Item, find
 
-__all__ = ["with_archived"]
-
-# Of one name, as a StatefulSet makes them.
+# Pods of one name, as a StatefulSet creates them.
 _MOST_ENTRIES = 5
 
 
 async def with_archived(found: Explanation, target: Target, clock: Clock) -> Explanation:
-    """An archive that cannot be read is told as what could not be read, since the rest was."""
+    """An archive that cannot be read is listed under what could not be read."""
     try:
         shelf = target.shelf(clock)
         try:

@@ -14,9 +14,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from podlife.client import Connection
+from podlife.daemons.xdg import default_data_dir
 from podlife.errors import ConfigError
 from podlife.explain import AuditedRequest, Collection
-from podlife.localcluster.state_dir import StateDir, default_state_dir
+from podlife.localcluster.state_dir import StateDir
 
 STDIN = "-"
 # An event has at most a few megabytes: what is longer is no line of an audit log.
@@ -94,7 +95,7 @@ def _folders(connection: Connection) -> Iterator[Path]:
     if connection.origin:
         # "context NAME in FILE"
         yield Path(connection.origin.rpartition(" in ")[2]).parent
-    yield default_state_dir()
+    yield default_data_dir()
 
 
 def _opened(path: Path) -> io.BufferedIOBase:

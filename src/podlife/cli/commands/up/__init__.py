@@ -201,10 +201,11 @@ def up(
         return
     from podlife.cli import guard
     from podlife.cli.commands.up.screen import Screen
+    from podlife.daemons.xdg import default_data_dir
     from podlife.localcluster import session
-    from podlife.localcluster.state_dir import StateDir, default_state_dir
+    from podlife.localcluster.state_dir import StateDir
 
-    state_dir = StateDir(options.data or default_state_dir())
+    state_dir = StateDir(options.data or default_data_dir())
     session.run(_settings(options, node_health, chosen, v), state_dir, Screen(), guard)
 
 
