@@ -29,7 +29,7 @@ _NAME = "podlife-gc"
 
 
 @dataclass(frozen=True, slots=True)
-class PolicyFile:
+class ReloadedPolicy:
     """A policy file that is reloaded when it changes, and the settings it is applied to."""
 
     path: Path
@@ -51,7 +51,7 @@ class GcDaemonSettings:
     archive: PodArchive | None = None
     # Finalizers to remove from pods that they hold.
     remove_finalizers: frozenset[str] = frozenset()
-    policy_file: PolicyFile | None = None
+    policy_file: ReloadedPolicy | None = None
 
 
 async def run(
@@ -90,7 +90,7 @@ class PodGarbageCollector:
         recorder: Recorder,
         archive: PodArchive | None = None,
         remove_finalizers: frozenset[str] = frozenset(),
-        policy_file: PolicyFile | None = None,
+        policy_file: ReloadedPolicy | None = None,
     ) -> None:
         self._archive_step = _archive_step(client, archive, clock)
         steps = () if self._archive_step is None else (self._archive_step,)

@@ -41,7 +41,7 @@ class ServiceSettings:
     request_timeout_seconds: float = 60.0
 
 
-class Work(Protocol):
+class ServiceWork(Protocol):
     """What runs while the lease is held."""
 
     @property
@@ -65,14 +65,14 @@ class Service:
 
     name: str
     rights: str
-    make: Callable[[Client, Clock, Recorder], Work]
+    make: Callable[[Client, Clock, Recorder], ServiceWork]
     log_fields: Mapping[str, Any] = field(default_factory=dict)
     standby_message: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    work: Work
+    work: ServiceWork
     recorder: Recorder
     elector: LeaderElector | None
 
@@ -154,7 +154,7 @@ async def _check_access(election: ElectionSettings | None, connection: Connectio
         await client.get(LEASES, name, namespace)
 
 
-async def _report_ready(work: Work, on_ready: Callable[[], None]) -> None:
+async def _report_ready(work: ServiceWork, on_ready: Callable[[], None]) -> None:
     while work.complaint:  # noqa: ASYNC110 - caches do not signal that all of them have synced
         await asyncio.sleep(_READY_POLL_SECONDS)
     on_ready()

@@ -34,7 +34,7 @@ class NotObservedError(PodlifeError):
 
 
 @dataclass(frozen=True, slots=True)
-class Observation:
+class RecordedObject:
     """An object as it was at a time of the event loop."""
 
     at: float
@@ -53,8 +53,8 @@ class Observation:
 class ClusterRecorder:
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._seen: dict[str, deque[Observation]] = {}
-        self._now: dict[str, dict[str, Observation]] = {}
+        self._seen: dict[str, deque[RecordedObject]] = {}
+        self._now: dict[str, dict[str, RecordedObject]] = {}
         self._changed = asyncio.Event()
 
     async def run(self) -> None:
@@ -69,7 +69,9 @@ class ClusterRecorder:
             async for change in changes:
                 if not isinstance(change, WatchEvent):
                     continue
-                each = Observation(asyncio.get_running_loop().time(), change.object, change.type == "DELETED")
+                each = RecordedObject(
+                    asyncio.get_running_loop().time(), change.object, change.type == "DELETED"
+                )
                 seen.append(each)
                 now[each.name] = each
                 if each.is_gone:
@@ -94,7 +96,7 @@ class ClusterRecorder:
 
     # What there was
 
-    def history(self, uid: str, *, since: float = 0.0) -> Iterator[Observation]:
+    def history(self, uid: str, *, since: float = 0.0) -> Iterator[RecordedObject]:
         for seen in self._seen.values():
             yield from (each for each in seen if each.uid == uid and each.at >= since)
 
@@ -117,14 +119,14 @@ class ClusterRecorder:
         self,
         what: str,
         uid: str,
-        is_it: Callable[[Observation], bool],
+        is_it: Callable[[RecordedObject], bool],
         *,
         since: float = 0.0,
         seconds: float = 30.0,
-    ) -> Observation:
+    ) -> RecordedObject:
         """The first observation of an object that matches."""
 
-        def find() -> Observation | None:
+        def find() -> RecordedObject | None:
             return next((each for each in self.history(uid, since=since) if is_it(each)), None)
 
         return await self.until(what, find, seconds=seconds)

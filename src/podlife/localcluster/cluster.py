@@ -14,8 +14,8 @@ from functools import partial
 from podlife.daemons.kubeconfigs import make_kubeconfig
 from podlife.errors import ConfigError
 from podlife.localcluster.cluster_state import ClusterState
-from podlife.localcluster.plan import Plan, keep_port
-from podlife.localcluster.supervisor import Component, Supervisor
+from podlife.localcluster.plan import ClusterPlan, keep_port
+from podlife.localcluster.supervisor import Component, ComponentSupervisor
 from podlife.pki.ca import write_private
 
 _READY_SECONDS, _READY_SECONDS_EACH = 60.0, 0.2
@@ -25,8 +25,8 @@ _MARGIN_SECONDS = 10.0
 _LOOK_SECONDS = 0.05
 
 
-class Cluster:
-    def __init__(self, plan: Plan, supervisor: Supervisor) -> None:
+class LocalCluster:
+    def __init__(self, plan: ClusterPlan, supervisor: ComponentSupervisor) -> None:
         self.plan = plan
         self.url = ""
         self._supervisor = supervisor

@@ -18,7 +18,7 @@ from podlife.clock import Clock
 from podlife.explain import AuditedRequest, find_deletion, phrase
 from podlife.informer import Informer
 from podlife.localcluster.audit_tail import AuditTail
-from podlife.localcluster.views import NodeView, PodView
+from podlife.localcluster.views import DisplayedNode, DisplayedPod
 
 _MOST_GONE = 50
 _MOST_AUDITED = 5_000
@@ -28,7 +28,7 @@ _LOOK_SECONDS = 0.5
 class RemovedPod(msgspec.Struct):
     """The reason is determined when it is displayed: most never are."""
 
-    pod: PodView
+    pod: DisplayedPod
     at: datetime
     why: str = ""
     # How many audit events were known when the reason was determined.
@@ -43,10 +43,10 @@ class ClusterState:
         self.clock = clock
         # Times on the wire are in whole seconds.
         self._began = clock.now().replace(microsecond=0)
-        self.nodes: dict[str, NodeView] = {}
+        self.nodes: dict[str, DisplayedNode] = {}
         # By node ("" for none) and state.
         self.pods: Counter[tuple[str, str]] = Counter()
-        self.terminating: dict[str, PodView] = {}
+        self.terminating: dict[str, DisplayedPod] = {}
         self.gone: deque[RemovedPod] = deque(maxlen=_MOST_GONE)
         self.gone_count = 0
         # The last requests that deleted pods or changed their owners.
@@ -94,8 +94,8 @@ class ClusterState:
 
 async def follow(state: ClusterState, client: Client, audit: AuditTail | None = None) -> None:
     """Keep the state up to date until cancelled."""
-    nodes = Informer(client, NODES, view=NodeView)
-    pods = Informer(client, PODS, view=PodView)
+    nodes = Informer(client, NODES, view=DisplayedNode)
+    pods = Informer(client, PODS, view=DisplayedPod)
     nodes.add_handler(state.of_nodes)
     pods.add_handler(state.of_pods)
     async with asyncio.TaskGroup() as group:
@@ -113,15 +113,15 @@ class _Nodes:
     def __init__(self, state: ClusterState) -> None:
         self._state = state
 
-    def on_add(self, node: NodeView) -> None:
+    def on_add(self, node: DisplayedNode) -> None:
         self._state.nodes[node.metadata.name] = node
         self._state.changes += 1
 
-    def on_update(self, old: NodeView, new: NodeView) -> None:
+    def on_update(self, old: DisplayedNode, new: DisplayedNode) -> None:
         self._state.nodes[new.metadata.name] = new
         self._state.changes += old.state != new.state or old.spec != new.spec
 
-    def on_delete(self, node: NodeView) -> None:
+    def on_delete(self, node: DisplayedNode) -> None:
         self._state.nodes.pop(node.metadata.name, None)
         self._state.changes += 1
 
@@ -130,11 +130,11 @@ class _Pods:
     def __init__(self, state: ClusterState) -> None:
         self._state = state
 
-    def on_add(self, pod: PodView) -> None:
+    def on_add(self, pod: DisplayedPod) -> None:
         self._count(pod, 1)
         self._state.changes += 1
 
-    def on_update(self, old: PodView, new: PodView) -> None:
+    def on_update(self, old: DisplayedPod, new: DisplayedPod) -> None:
         before, after = (old.spec.node_name, old.state), (new.spec.node_name, new.state)
         if before != after:
             self._count(old, -1)
@@ -143,14 +143,14 @@ class _Pods:
         elif new.metadata.uid in self._state.terminating:
             self._state.terminating[new.metadata.uid] = new
 
-    def on_delete(self, pod: PodView) -> None:
+    def on_delete(self, pod: DisplayedPod) -> None:
         state = self._state
         self._count(pod, -1)
         state.gone.append(RemovedPod(pod, state.clock.now()))
         state.gone_count += 1
         state.changes += 1
 
-    def _count(self, pod: PodView, by: int) -> None:
+    def _count(self, pod: DisplayedPod, by: int) -> None:
         key = (pod.spec.node_name, pod.state)
         pods = self._state.pods
         pods[key] += by
@@ -164,7 +164,7 @@ class _Pods:
             self._state.terminating.pop(pod.metadata.uid, None)
 
 
-def _why_gone(pod: PodView, audited: Sequence[AuditedRequest]) -> str:
+def _why_gone(pod: DisplayedPod, audited: Sequence[AuditedRequest]) -> str:
     """A user's request says most, then the pod's own condition, then the controller that deleted it."""
     found = find_deletion(tuple(audited), pod.identity)
     if found is not None and (found.is_asked_for or not pod.disruption):
@@ -176,7 +176,7 @@ def _why_gone(pod: PodView, audited: Sequence[AuditedRequest]) -> str:
     return f"removed after it had ended ({pod.status.phase})" if pod.has_ended else "deleted"
 
 
-def why_terminating(pod: PodView, state: ClusterState) -> str:
+def why_terminating(pod: DisplayedPod, state: ClusterState) -> str:
     """What a terminating pod waits for; the most important reason first."""
     metadata = pod.metadata
     if metadata.finalizers and (metadata.deletion_grace_period_seconds or 0) == 0:

@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from podlife.errors import ConfigError, PodlifeError
-from podlife.localcluster.cluster import Cluster
+from podlife.localcluster.cluster import LocalCluster
 from podlife.localcluster.state_dir import StateDir
 
 _ANSWER_SECONDS = 30.0
 _MOST_BYTES = 1024 * 1024
 
 
-async def serve_orders(state_dir: StateDir, cluster: Cluster) -> None:
+async def serve_orders(state_dir: StateDir, cluster: LocalCluster) -> None:
     """Run until cancelled."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -45,7 +45,7 @@ async def serve_orders(state_dir: StateDir, cluster: Cluster) -> None:
         state_dir.socket.unlink(missing_ok=True)
 
 
-async def _answer(cluster: Cluster, order: dict[str, Any]) -> dict[str, Any]:
+async def _answer(cluster: LocalCluster, order: dict[str, Any]) -> dict[str, Any]:
     try:
         match order.get("do"):
             case "status":
@@ -64,7 +64,7 @@ async def _answer(cluster: Cluster, order: dict[str, Any]) -> dict[str, Any]:
         return {"error": str(error)}
 
 
-def describe_components(cluster: Cluster) -> list[dict[str, Any]]:
+def describe_components(cluster: LocalCluster) -> list[dict[str, Any]]:
     now = asyncio.get_running_loop().time()
     return [
         {

@@ -52,7 +52,7 @@ class LocalClusterSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ClusterPlan:
     settings: LocalClusterSettings
     state_dir: StateDir
 

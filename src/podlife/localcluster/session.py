@@ -23,13 +23,13 @@ from podlife.daemons.connection import first_error
 from podlife.localcluster import components
 from podlife.localcluster.audit_tail import AuditTail
 from podlife.localcluster.bootstrap_token import BootstrapToken, reachable_url
-from podlife.localcluster.cluster import Cluster
+from podlife.localcluster.cluster import LocalCluster
 from podlife.localcluster.cluster_state import ClusterState, follow
 from podlife.localcluster.control_socket import serve_orders
 from podlife.localcluster.forkserver import ForkServer, Guard
-from podlife.localcluster.plan import LocalClusterSettings, Plan
+from podlife.localcluster.plan import ClusterPlan, LocalClusterSettings
 from podlife.localcluster.state_dir import StateDir
-from podlife.localcluster.supervisor import Supervisor
+from podlife.localcluster.supervisor import ComponentSupervisor
 
 # One key press arrives twice where a program in between forwards it.
 _SAME_SIGNAL_SECONDS = 0.3
@@ -82,7 +82,7 @@ def run(settings: LocalClusterSettings, state_dir: StateDir, display: Display, g
     components.preload(settings.runtime)
     fork_server = ForkServer.open(components.COMPONENTS, environment, guard)
     try:
-        event_loop.run(_Session(Plan(settings, state_dir), fork_server, display).run())
+        event_loop.run(_Session(ClusterPlan(settings, state_dir), fork_server, display).run())
     except ExceptionGroup as group:
         raise first_error(group) from group
 
@@ -131,14 +131,14 @@ class _Signals:
 
 
 class _Session:
-    def __init__(self, plan: Plan, fork_server: ForkServer, display: Display) -> None:
+    def __init__(self, plan: ClusterPlan, fork_server: ForkServer, display: Display) -> None:
         self._plan = plan
         self._fork_server = fork_server
         self._token = BootstrapToken(plan.state_dir.path)
         self._display = display
         self._signals = _Signals(display)
-        self._supervisor = Supervisor(fork_server, display.say)
-        self._cluster = Cluster(plan, self._supervisor)
+        self._supervisor = ComponentSupervisor(fork_server, display.say)
+        self._cluster = LocalCluster(plan, self._supervisor)
         self._is_restart = False
 
     async def run(self) -> None:

@@ -1,7 +1,7 @@
 """Keeps the components of a local cluster running: one that ends is restarted, with a growing delay.
 
 A component that ends before the cluster is up fails the start, with its own reason: a user who names a port that is
-taken reads that, not that something is retried. Which components there are, and their order, is left to `Cluster`.
+taken reads that, not that something is retried. Which components there are, and their order, is left to `LocalCluster`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Component:
         return "waiting" if self.is_wanted else "stopped"
 
 
-class Supervisor:
+class ComponentSupervisor:
     def __init__(self, fork_server: ForkServer, say: Callable[[str], None]) -> None:
         self.components: dict[str, Component] = {}
         # Whether a component that ends is restarted.

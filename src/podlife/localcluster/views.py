@@ -51,7 +51,7 @@ class _PodStatus(msgspec.Struct, rename="camel", frozen=True, gc=False):
     container_statuses: tuple[_Container, ...] = ()
 
 
-class PodView(msgspec.Struct, frozen=True, gc=False):
+class DisplayedPod(msgspec.Struct, frozen=True, gc=False):
     metadata: Metadata
     spec: _PodSpec = _PodSpec()
     status: _PodStatus = _PodStatus()
@@ -115,7 +115,7 @@ class _NodeStatus(msgspec.Struct, frozen=True, gc=False):
     conditions: tuple[_Condition, ...] = ()
 
 
-class NodeView(msgspec.Struct, frozen=True, gc=False):
+class DisplayedNode(msgspec.Struct, frozen=True, gc=False):
     metadata: Metadata
     spec: _NodeSpec = _NodeSpec()
     status: _NodeStatus = _NodeStatus()

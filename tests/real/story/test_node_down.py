@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from podlife.client import Client, Flags, load
-from podlife.demo.recorder import ClusterRecorder, Observation, condition
+from podlife.demo.recorder import ClusterRecorder, RecordedObject, condition
 from podlife.demo.scenario import (
     is_ready,
     is_terminating,
@@ -82,7 +82,7 @@ class Story:
         return await self.recorder.until(f"{count} ready pods of {app}", find, seconds=SECONDS)
 
     async def seen(
-        self, what: str, obj: Object, is_it: Callable[[Observation], bool], *, since: float = 0.0
+        self, what: str, obj: Object, is_it: Callable[[RecordedObject], bool], *, since: float = 0.0
     ) -> float:
         """When it was so for the first time."""
         found = await self.recorder.until_seen(what, uid_of(obj), is_it, since=since, seconds=SECONDS)
@@ -110,7 +110,7 @@ def about(seconds: float, *, since: float, at: float) -> bool:
     return seconds / 2 <= at - since <= seconds + SLACK
 
 
-def has_taint(seen: Observation, effect: str) -> bool:
+def has_taint(seen: RecordedObject, effect: str) -> bool:
     taints = seen.object["spec"].get("taints") or ()
     return any(
         each["key"] == "node.kubernetes.io/unreachable" and each["effect"] == effect for each in taints

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import stat
 from pathlib import Path
 
@@ -12,11 +11,9 @@ import yaml
 from podlife.apiserver.authn.authenticator import TokenFile
 from podlife.apiserver.identities import prepare_identities
 from podlife.apiserver.settings import Settings
-from podlife.cli.apiserver_exec import prepare
 from podlife.clock import SystemClock
 from podlife.daemons.join import ca_hash
 from podlife.localcluster.bootstrap_token import BootstrapToken, reachable_url
-from podlife.localcluster.state_dir import StateDir
 
 URL = "https://127.0.0.1:6443"
 
@@ -73,17 +70,3 @@ def test_the_file_is_for_its_owner_and_has_the_other_way_to_join_at_its_top(fold
 )
 def test_others_are_told_an_address_that_they_can_reach(bind: str, names: tuple[str, ...], url: str) -> None:
     assert reachable_url(URL, bind, names) == url
-
-
-@pytest.mark.parametrize("is_alive", [False, True])
-def test_a_server_does_not_take_the_token_of_an_up_that_was_killed(folder: Path, is_alive: bool) -> None:
-    """The token was to end with that `up`; that of one that runs stays."""
-    BootstrapToken(folder).issue(URL)
-    up = StateDir(folder)
-    up.sign(URL)
-    if not is_alive:
-        holder = json.loads((folder / "up.json").read_text())
-        (folder / "up.json").write_text(json.dumps(holder | {"started": holder["started"] - 1}))
-    prepare(Settings(in_memory=True), folder)
-    assert ("system:bootstrap:" in (folder / "tokens.csv").read_text()) is is_alive
-    assert BootstrapToken(folder).join_file.exists() is is_alive

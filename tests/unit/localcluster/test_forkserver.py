@@ -17,7 +17,7 @@ from podlife.cli import guard
 from podlife.daemons.event_loop import stopped_by_signals
 from podlife.errors import ConfigError, PodlifeError
 from podlife.localcluster.forkserver import ForkServer, Message, SupervisorLink
-from podlife.localcluster.supervisor import Component, Supervisor
+from podlife.localcluster.supervisor import Component, ComponentSupervisor
 
 
 async def answer(link: SupervisorLink) -> None:
@@ -62,7 +62,7 @@ class Components:
     def __init__(self, fork_server: ForkServer, folder: Path) -> None:
         self.fork_server = fork_server
         self.said: list[str] = []
-        self.supervisor = Supervisor(fork_server, self.said.append)
+        self.supervisor = ComponentSupervisor(fork_server, self.said.append)
         self._folder = folder
 
     def start(self, kind: str, **order: str) -> Component:

@@ -8,14 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from podlife.localcluster.plan import LocalClusterSettings, Plan, keep_port
+from podlife.localcluster.plan import ClusterPlan, LocalClusterSettings, keep_port
 from podlife.localcluster.state_dir import StateDir
-from tests.up_process import podlife
 
 
-def plan_of(**settings: object) -> Plan:
+def plan_of(**settings: object) -> ClusterPlan:
     made = replace(LocalClusterSettings(), **settings)  # type: ignore[arg-type] # each test names what it means
-    return Plan(made, StateDir(Path("/data")))
+    return ClusterPlan(made, StateDir(Path("/data")))
 
 
 async def test_every_node_has_a_process_and_a_folder_of_its_own() -> None:
@@ -50,33 +49,6 @@ async def test_a_server_that_is_started_again_keeps_the_port_it_found() -> None:
 
 
 @pytest.mark.parametrize(
-    ("flags", "told"),
-    [
-        (("--runtime", "docker"), "'docker' is no runtime: there are process, containerd, sim"),
-        (("--nodes", "-1"), "'-1' is not a whole number from 0 to 1000"),
-        (("--controllers", "nobody"), "--controllers knows no 'nobody'"),
-        (
-            ("--runtime", "containerd", "--containerd-socket", "/nowhere"),
-            "containerd does not listen on /nowhere",
-        ),
-        (("--scenario", "x.yaml"), "--scenario is for simulated nodes"),
-        (("--data", ""), "--data is empty"),
-        (("--name", "no host"), "'no host' is no host name and no IP address"),
-        (("--stop-timeout", "-1s"), "lies in the past"),
-    ],
-)
-def test_a_wrong_option_is_one_line_and_nothing_is_made(
-    flags: tuple[str, ...], told: str, tmp_path: Path
-) -> None:
-    data = () if "--data" in flags else ("--data", str(tmp_path / "data"))
-    done = podlife("up", *data, *flags)
-    assert (done.returncode, done.stdout) == (2, "")
-    [line] = done.stderr.splitlines()
-    assert told in line
-    assert not (tmp_path / "data").exists()
-
-
-@pytest.mark.parametrize(
     ("given", "path"), [(None, "/data/audit/audit.log"), ("", ""), ("/elsewhere/log", "/elsewhere/log")]
 )
 async def test_an_audit_log_is_kept_in_the_data_folder_unless_told_otherwise(
@@ -88,14 +60,3 @@ async def test_an_audit_log_is_kept_in_the_data_folder_unless_told_otherwise(
         10,
         3,
     )
-
-
-def test_an_audit_log_is_turned_off_by_a_word_and_not_by_an_empty_one() -> None:
-    from typer.main import get_command
-
-    from podlife.cli.app import app
-
-    command = get_command(app).commands["up"]  # type: ignore[attr-defined] # it is a group
-    for words, path in ((["none"], ""), (["/x/log"], "/x/log"), ([], None)):
-        flags = ["--audit-log-path", *words] if words else []
-        assert command.make_context("up", flags).params["audit_log_path"] == path

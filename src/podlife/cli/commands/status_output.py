@@ -18,7 +18,7 @@ from podlife.errors import PodlifeError
 from podlife.localcluster.cluster_state import ClusterState, why_terminating
 from podlife.localcluster.control_socket import ask
 from podlife.localcluster.state_dir import StateDir
-from podlife.localcluster.views import NodeView, PodView
+from podlife.localcluster.views import DisplayedNode, DisplayedPod
 
 _ANSWER_SECONDS = 10.0
 
@@ -49,9 +49,9 @@ async def _read_state(state_dir: StateDir) -> ClusterState:
     options = ConnectionOptions(kubeconfig=str(state_dir.kubeconfig), request_timeout=_ANSWER_SECONDS)
     state = ClusterState(SystemClock())
     async with connected(options, load_connection(options)) as client:
-        for node in (await client.list_all(NODES, view=NodeView)).items:
+        for node in (await client.list_all(NODES, view=DisplayedNode)).items:
             state.of_nodes.on_add(node)
-        for pod in (await client.list_all(PODS, view=PodView)).items:
+        for pod in (await client.list_all(PODS, view=DisplayedPod)).items:
             state.of_pods.on_add(pod)
     return state
 

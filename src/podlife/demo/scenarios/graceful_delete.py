@@ -7,7 +7,7 @@ import asyncio
 from podlife.api.codec import Object
 from podlife.client import EVENTS, PODS, DeleteOptions, ListOptions
 from podlife.demo.narrator import DemoStep
-from podlife.demo.recorder import NotObservedError, Observation
+from podlife.demo.recorder import NotObservedError, RecordedObject
 from podlife.demo.scenario import (
     DemoContext,
     DemoScenario,
@@ -169,7 +169,7 @@ class GracefulDelete(DemoScenario):
             raise NotObservedError(f"the process of {name} running on")
 
     async def _check_outcome(self, name: str, *, phase: str, code: int) -> None:
-        def is_over(seen: Observation) -> bool:
+        def is_over(seen: RecordedObject) -> bool:
             return _exit_code(seen.object) is not None and seen.object["status"].get("phase") == phase
 
         seen = await self._recorder.until_seen(f"{name} {phase}", uid_of(self._pods[name]), is_over)
@@ -177,7 +177,7 @@ class GracefulDelete(DemoScenario):
             raise NotObservedError(f"exit code {code} of {name}, but {_exit_code(seen.object)}")
         self.facts |= {f"{name}_phase": phase, f"{name}_code": code}
 
-    async def _check_removed(self, name: str) -> Observation:
+    async def _check_removed(self, name: str) -> RecordedObject:
         """First the update, then the removal."""
         uid = uid_of(self._pods[name])
         gone = await self._recorder.until_seen(f"{name} gone", uid, lambda seen: seen.is_gone)

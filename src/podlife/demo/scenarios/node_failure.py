@@ -8,7 +8,7 @@ from functools import partial
 from podlife.api.codec import Object
 from podlife.client import DEPLOYMENTS, NODES, STATEFUL_SETS
 from podlife.demo.narrator import DemoStep
-from podlife.demo.recorder import NotObservedError, Observation, condition
+from podlife.demo.recorder import NotObservedError, RecordedObject, condition
 from podlife.demo.scenario import (
     DemoContext,
     DemoScenario,
@@ -81,10 +81,10 @@ class NodeFailure(DemoScenario):
         self.facts |= {"agent": agent, "old_pid": pid}
 
     async def not_ready(self) -> None:
-        def is_unknown(seen: Observation) -> bool:
+        def is_unknown(seen: RecordedObject) -> bool:
             return condition(seen.object, "Ready").get("status") == "Unknown"
 
-        def is_tainted(effect: str, seen: Observation) -> bool:
+        def is_tainted(effect: str, seen: RecordedObject) -> bool:
             return _has_taint(seen.object, _UNREACHABLE, effect)
 
         until_seen = partial(self._recorder.until_seen, since=self._silent_at, seconds=60)

@@ -7,7 +7,7 @@ import asyncio
 from podlife.api.codec import Object
 from podlife.client import DEPLOYMENTS, NODES, DeleteOptions
 from podlife.demo.narrator import DemoStep
-from podlife.demo.recorder import NotObservedError, Observation, condition
+from podlife.demo.recorder import NotObservedError, RecordedObject, condition
 from podlife.demo.scenario import (
     DemoContext,
     DemoScenario,
@@ -125,7 +125,7 @@ class Orphans(DemoScenario):
         uid = uid_of(node)
         await self.context.client.delete(NODES, self._node, options=DeleteOptions(uid=uid))
 
-        def is_gone(seen: Observation) -> bool:
+        def is_gone(seen: RecordedObject) -> bool:
             return seen.is_gone
 
         self._gone_at = (await self._recorder.until_seen(f"{self._node} gone", uid, is_gone)).at

@@ -11,7 +11,7 @@ import typer
 from podlife.cli import completions
 from podlife.cli.archive_target import (
     ARCHIVE_ENV,
-    Target,
+    ArchiveTarget,
     parse_target,
 )
 from podlife.cli.commands.gc.archive_options import parse_age
@@ -37,7 +37,7 @@ class WhereOptions:
         ),
     ] = None
 
-    def target(self) -> Target:
+    def target(self) -> ArchiveTarget:
         return parse_target(str(default_archive_dir()) if self.archive is None else self.archive)
 
 

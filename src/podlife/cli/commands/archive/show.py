@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from podlife.cli.archive_target import Target
+from podlife.cli.archive_target import ArchiveTarget
 from podlife.cli.commands.archive.output import (
     format_events,
     format_items,
@@ -32,7 +32,7 @@ class EntryView:
     has_managed_fields: bool = False
 
 
-def show_list(target: Target, namespace: str, since_seconds: float | None, output: str) -> int:
+def show_list(target: ArchiveTarget, namespace: str, since_seconds: float | None, output: str) -> int:
     """The exit code: 1 when an entry is damaged."""
     now = SystemClock().now()
     since = None if since_seconds is None else now - timedelta(seconds=since_seconds)
@@ -51,7 +51,7 @@ def show_list(target: Target, namespace: str, since_seconds: float | None, outpu
     return _tell_damaged(target, found)
 
 
-def show_entry(target: Target, wanted: str, namespace: str, view: EntryView) -> int:
+def show_entry(target: ArchiveTarget, wanted: str, namespace: str, view: EntryView) -> int:
     async def read() -> tuple[Entry, Sequence[Item | Damaged]]:
         shelf = target.shelf(SystemClock())
         try:
@@ -69,7 +69,7 @@ def show_entry(target: Target, wanted: str, namespace: str, view: EntryView) -> 
     return _tell_damaged(target, found)
 
 
-def _chosen(target: Target, wanted: str, found: Sequence[Item | Damaged]) -> Item:
+def _chosen(target: ArchiveTarget, wanted: str, found: Sequence[Item | Damaged]) -> Item:
     items = [each for each in found if isinstance(each, Item)]
     namespaces = sorted({each.header.namespace for each in items})
     if len(namespaces) > 1:
@@ -93,14 +93,14 @@ def _formatted(entry: Entry, view: EntryView) -> str:
     return format_logs(logs, view.output, is_terminal=sys.stdout.isatty())
 
 
-def _tell_damaged(target: Target, found: Sequence[Item | Damaged]) -> int:
+def _tell_damaged(target: ArchiveTarget, found: Sequence[Item | Damaged]) -> int:
     damaged = [each for each in found if isinstance(each, Damaged)]
     for each in damaged:
         print(f"podlife: the entry {target}/{each.place} cannot be read: {each.why}", file=sys.stderr)
     return 1 if damaged else 0
 
 
-def prune_folder(target: Target, older_than_seconds: float, *, is_dry_run: bool) -> int:
+def prune_folder(target: ArchiveTarget, older_than_seconds: float, *, is_dry_run: bool) -> int:
     if target.bucket:
         raise ConfigError(
             f"what stays in {target}, and how long, is said by the lifecycle rule of its bucket"

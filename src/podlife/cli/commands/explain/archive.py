@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import replace
 
-from podlife.cli.archive_target import Target
+from podlife.cli.archive_target import ArchiveTarget
 from podlife.clock import Clock
 from podlife.errors import PodlifeError
 from podlife.explain import Explanation, Happening
@@ -15,7 +15,7 @@ from podlife.podgc.archive.reader import Damaged, Item, find
 _MOST_ENTRIES = 5
 
 
-async def with_archived(found: Explanation, target: Target, clock: Clock) -> Explanation:
+async def with_archived(found: Explanation, target: ArchiveTarget, clock: Clock) -> Explanation:
     """An archive that cannot be read is listed under what could not be read."""
     try:
         shelf = target.shelf(clock)
@@ -31,7 +31,7 @@ async def with_archived(found: Explanation, target: Target, clock: Clock) -> Exp
     return replace(found, timeline=tuple(timeline), unread=(*found.unread, *unread))
 
 
-def _happening(item: Item, target: Target) -> Happening:
+def _happening(item: Item, target: ArchiveTarget) -> Happening:
     header = item.header
     why = f", {header.reason}: {header.why}" if header.reason else ""
     command = f"podlife archive show {header.uid} --archive {shlex.quote(str(target))}"

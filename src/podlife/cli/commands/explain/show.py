@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from podlife.cli.archive_target import Target
+from podlife.cli.archive_target import ArchiveTarget
 from podlife.cli.commands.explain.archive import with_archived
 from podlife.cli.commands.explain.audit import read_audit, read_own_audit
 from podlife.cli.commands.explain.output import format_explanation, format_stuck
@@ -45,7 +45,7 @@ def show_pod(
     name: str,
     output: str,
     settings: Settings | None = None,
-    archive: Target | None = None,
+    archive: ArchiveTarget | None = None,
     audit_log: str | None = None,
 ) -> int:
     """The exit code: 0, also for a pod that is stuck; 1 where nothing at all is known of it."""

@@ -139,6 +139,6 @@ def run(
         collector,
         archived,
         removed,
-        gc.PolicyFile(policy.policy, flags) if policy.policy is not None else None,
+        gc.ReloadedPolicy(policy.policy, flags) if policy.policy is not None else None,
     )
     event_loop.run(gc.run(settings, shutdown=event_loop.stopped_by_signals))

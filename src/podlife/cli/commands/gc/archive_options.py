@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from podlife.cli.archive_target import ARCHIVE_ENV, Target, parse_target
+from podlife.cli.archive_target import ARCHIVE_ENV, ArchiveTarget, parse_target
 from podlife.cli.options import parse_duration, whole_number
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def parse_age(text: str | float) -> float:
 class Archiving:
     """What was asked for, checked."""
 
-    target: Target
+    target: ArchiveTarget
     most_bytes: int
     most_age_seconds: float
     log_lines: int

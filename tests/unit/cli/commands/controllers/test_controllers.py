@@ -1,10 +1,8 @@
-"""`podlife controllers`: which are meant by which names, with what they are made, and what is said of mistakes."""
+"""`podlife controllers`: with what controllers are made, and what is said of mistakes."""
 
 from __future__ import annotations
 
 import re
-
-import pytest
 
 from podlife.cli.commands.controllers import ControllersElection, SyncOptions
 from podlife.cli.commands.controllers.out_of_service_options import OutOfServiceOptions
@@ -12,61 +10,18 @@ from podlife.client import Client, InProcessTransport
 from podlife.controller import ControlPlane
 from podlife.daemons.catalog import choose, known_controllers
 from podlife.daemons.controllers import ControllerSet, stop_seconds
-from podlife.errors import ConfigError
 from podlife.wire import Request, Response
 from podlife.workloads import CONTROLLERS
 from tests.real_parts import ROOT
 from tests.unit.cli.test_main import imports_of, podlife
 
 ALL = [known.name for known in known_controllers()]
-USUAL = [name for name in ALL if name not in ("scheduler", "out-of-service")]
-
-
-def names(*words: str) -> list[str]:
-    return [known.name for known in choose(words)]
-
-
-@pytest.mark.parametrize("name", ALL)
-def test_a_controller_has_kube_controller_managers_name_and_a_short_one(name: str) -> None:
-    assert names(name) == [name]
-    assert names(name.removesuffix("-controller")) == [name]
-
-
-def test_the_names_from_before_are_understood() -> None:
-    assert names("garbagecollector", "podgc") == [
-        "garbage-collector-controller",
-        "pod-garbage-collector-controller",
-    ]
-
-
-def test_a_star_is_all_and_a_minus_leaves_one_out() -> None:
-    assert names("*") == USUAL
-    assert names("*", "-podgc") == [name for name in USUAL if name != "pod-garbage-collector-controller"]
-    assert names("-replicaset", "*") == [name for name in USUAL if name != "replicaset-controller"]
-    assert names("*", "replicaset") == USUAL
 
 
 def test_the_scheduler_runs_only_where_it_is_named() -> None:
-    assert names("*", "scheduler") == [*USUAL, "scheduler"]
+    chosen = [each.name for each in choose(("*", "scheduler"))]
+    assert chosen == [name for name in ALL if name != "out-of-service"]
     assert SyncOptions(scheduler_name="mine").of("scheduler") == {"scheduler_name": "mine"}
-
-
-@pytest.mark.parametrize(
-    ("words", "line"),
-    [
-        (["repicaset"], r"knows no 'repicaset': did you mean replicaset\?"),
-        (["-repicaset-controller"], r"did you mean replicaset-controller\?"),
-        (["cronjob"], "kube-controller-manager has a cronjob, podlife has none; `podlife controllers list`"),
-        (["*", "-cronjob-controller"], "has a cronjob-controller, podlife has none"),
-        (["zzz"], r"knows no 'zzz': `podlife controllers list`"),
-        (["replicaset", "-replicaset-controller"], "both names and leaves out replicaset-controller"),
-        (["-replicaset"], r"leaves nothing to run: for all the others write '\*,-replicaset-controller'"),
-        ([], "names none"),
-    ],
-)
-def test_a_choice_that_cannot_be_is_one_line(words: list[str], line: str) -> None:
-    with pytest.raises(ConfigError, match=line):
-        choose(words)
 
 
 def test_a_wrong_name_is_said_before_anything_is_connected_to() -> None:
