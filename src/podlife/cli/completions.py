@@ -39,7 +39,7 @@ def nodes(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def nodes_of_up(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Those of a running `podlife up`."""
+    """The nodes of a running `podlife up`."""
     from podlife.errors import PodlifeError
     from podlife.localcluster.control_socket import ask
     from podlife.localcluster.state_dir import choose_state_dir

@@ -43,7 +43,7 @@ ListenOption = Annotated[
 def _parse_verbosity(text: str | int) -> int:
     if not isinstance(text, str):
         return text
-    # kubectl's users type -v=4, where the parser of options takes the sign for a part of the value.
+    # kubectl's users type -v=4, and the parser takes the equals sign for a part of the value.
     number = text.removeprefix("=")
     if not number.isdecimal():
         raise typer.BadParameter(f"{text!r} is not a level: write a number, 0 for the least")
@@ -205,7 +205,7 @@ def whole_number(least: int | None = None, most: int | None = None) -> Callable[
 
 
 def format_duration(seconds: float) -> str:
-    """A length of time as people read it, to two units: 3d4h, 2m5s, 40s."""
+    """A duration in at most two units: 3d4h, 2m5s, 40s."""
     left = max(0, round(seconds))
     parts = []
     for unit, size in (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)):

@@ -40,17 +40,17 @@ _ABOUT = {
     TAINT_EVICTION: "pods leave nodes with a NoExecute taint when they do not tolerate it any longer",
     OUT_OF_SERVICE: "nodes that are confirmed dead give up their pods and volumes; only where it is named",
 }
-# What kube-controller-manager called them before 1.28, and still understands, where that is not the short name.
+# Names from before kube-controller-manager 1.28, which it still accepts, if not the short name.
 _OLDER = {
     OWNER_GC: ("garbagecollector",),
     POD_GC: ("podgc",),
     NODE_LIFECYCLE: ("nodelifecycle",),
-    # Nobody else has it: this is how people spell it.
+    # Not upstream: other spellings that users try.
     OUT_OF_SERVICE: ("outofservice", f"{OUT_OF_SERVICE}-controller"),
 }
-# One word for those that belong together.
+# One word for controllers that belong together.
 _TOGETHER = {"nodehealth": (NODE_LIFECYCLE, TAINT_EVICTION)}
-# Those of kube-controller-manager v1.36 that are not here: who names one knows very well what they mean.
+# Controllers of kube-controller-manager v1.36 that podlife does not have: a user who names one made no typo.
 _NOT_HERE = frozenset(
     f"{name}-controller"
     for name in (

@@ -58,7 +58,7 @@ _FORBIDDEN = re.compile(
 
 
 def explained(error: ApiError, connection: Connection, *, rights: str = GC_RIGHTS) -> PodlifeError:
-    """The refusal, as one line that says what to do about it."""
+    """The error as one line that says what to do about it."""
     if isinstance(error, UnauthorizedError):
         return ConfigError(
             f"{connection.server} does not know who you are (401): log in anew, or check the credentials "
@@ -74,7 +74,7 @@ def explained(error: ApiError, connection: Connection, *, rights: str = GC_RIGHT
 
 
 def _missing_right(message: str, rights: str) -> str:
-    """Names the verb and the resource that are missing, and where to grant them."""
+    """Name the missing verb and resource, and where to grant them."""
     match = _FORBIDDEN.search(message)
     if match is None:
         return f"the server forbids it (403): {message}"

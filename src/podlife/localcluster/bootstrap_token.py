@@ -76,7 +76,7 @@ class BootstrapToken:
         return (self._folder / "pki" / "ca.crt").read_bytes()
 
     def _others(self) -> list[tuple[str, User]]:
-        """All tokens but those of this run or a killed one."""
+        """All tokens but bootstrap tokens."""
         known = parse_tokens(self._tokens.read_text(encoding="utf-8"))
         return [(token, user) for token, user in known if not user.name.startswith(_USER)]
 

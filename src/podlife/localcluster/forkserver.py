@@ -198,7 +198,7 @@ class _Server:
         if child is None:
             return
         if "number" in message:
-            # Not reaped yet, so the number is nobody else's.
+            # Not reaped yet, so the PID has not been reused.
             signal.pidfd_send_signal(child.pidfd, message["number"])
         else:
             with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""`podlife apiserver`: serve, and look after the data of a server."""
+"""`podlife apiserver`: serve, and maintain the data of a server."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ app = typer.Typer(
 
 
 def parse_folder(text: str) -> Path:
-    """Absolute, as it is shown to people in other folders too."""
+    """Absolute: it is shown to users in other directories too."""
     return Path(text).expanduser().absolute()
 
 
@@ -124,7 +124,7 @@ def apiserver(  # noqa: PLR0913, PLR0917 - one parameter is one option of the co
 
 
 def _refuse_options_of_the_server(context: typer.Context) -> None:
-    """A command that looks elsewhere than the user pointed to is worse than one that does nothing."""
+    """A command that ignores where the user pointed to is worse than one that does nothing."""
     for parameter in context.command.params:
         source = context.get_parameter_source(parameter.name or "")
         if source is not None and source.name != "DEFAULT":

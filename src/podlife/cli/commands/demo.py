@@ -1,4 +1,4 @@
-"""`podlife demo`: how pods end, told while it happens, on a cluster of its own that is gone afterwards."""
+"""`podlife demo`: how pods end, explained step by step, on a temporary cluster."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from typing import Annotated
 import typer
 
 from podlife.cli.options import GoCommand, with_groups
-
-__all__ = ["DemoOptions", "app"]
 
 app = typer.Typer(
     help="Watch how pods end: a cluster of its own, real processes, shortened times, every step explained and checked.",

@@ -76,7 +76,7 @@ def _end(state_dir: StateDir, seconds: float, *, is_at_once: bool) -> None:
         print(f"no `podlife up` runs on {path} any more")
         return
     try:
-        # Looked at again: from here on the number cannot become somebody else's.
+        # Checked again: from here on the PID cannot be reused.
         if started_at(holder.pid) != holder.started:
             print(f"no `podlife up` runs on {path} any more")
             return

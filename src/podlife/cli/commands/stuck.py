@@ -16,8 +16,6 @@ from podlife.cli.commands.explain import (
 from podlife.cli.connection import ConnectionOptions
 from podlife.cli.options import GoCommand, checked_namespace, with_groups
 
-__all__ = ["register"]
-
 
 def register(app: typer.Typer) -> None:
     app.command(cls=GoCommand)(stuck)

@@ -1,4 +1,4 @@
-"""`podlife archive`: look at what was kept of pods before they were deleted."""
+"""`podlife archive`: shows what was kept of pods before they were deleted."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def list_(
 
 @dataclass(frozen=True, slots=True)
 class PartOptions:
-    """Which part of an entry; without any of them the manifest."""
+    """Which part of an entry; the manifest by default."""
 
     logs: Annotated[bool, typer.Option("--logs", help="Show the end of its logs.")] = False
     container: Annotated[

@@ -21,7 +21,7 @@ from podlife.cli.options import parse_duration
 if TYPE_CHECKING:
     from podlife.nodehealth.out_of_service import Check, Portion
 
-# How long between two looks at all nodes, where there is time.
+# The longest pause between two passes over all nodes.
 _MOST_PERIOD_SECONDS = 5.0
 _NUMBER = re.compile(r"[0-9]{1,6}")
 _PERCENT = re.compile(r"([0-9]+(?:\.[0-9]+)?)%")

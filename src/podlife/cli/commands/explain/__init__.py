@@ -17,8 +17,6 @@ from podlife.cli.options import GoCommand, checked_namespace, format_option, wit
 if TYPE_CHECKING:
     from podlife.podgc import Settings
 
-__all__ = ["FormatOption", "NamespaceOption", "PolicyOption", "app", "checked_namespace", "settings_of"]
-
 # As kubectl calls them.
 _KINDS = {"pods": "pod", "po": "pod", "nodes": "node", "no": "node"}
 

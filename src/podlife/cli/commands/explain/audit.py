@@ -52,7 +52,7 @@ def read_audit(source: str, namespace: str, pod: str = "") -> tuple[list[Audited
 def read_own_audit(
     connection: Connection, namespace: str, pod: str
 ) -> tuple[list[AuditedRequest], list[str]]:
-    """The same for the log that is found without being named: one that may not be read is only told of."""
+    """The same for a log that is found without being named: one that cannot be read is only reported."""
     source = find_own_log(connection)
     if not source:
         return [], []
@@ -91,7 +91,7 @@ def find_own_log(connection: Connection) -> str:
 
 
 def _folders(connection: Connection) -> Iterator[Path]:
-    """Where its data may lie: beside the kubeconfig, as `up` writes it, or in the default folder."""
+    """Where its data may be: beside the kubeconfig, as `up` writes it, or in the default directory."""
     if connection.origin:
         # "context NAME in FILE"
         yield Path(connection.origin.rpartition(" in ")[2]).parent

@@ -33,8 +33,6 @@ from podlife.explain import (
 )
 from podlife.podgc import Settings
 
-__all__ = ["find_stuck", "look_at_node", "look_at_pod", "show_node", "show_pod", "show_stuck"]
-
 _RIGHTS = "the role view, with nodes and leases,"
 _Look = Callable[[Client, Clock], Awaitable[Explanation]]
 
@@ -48,7 +46,7 @@ def show_pod(
     archive: ArchiveTarget | None = None,
     audit_log: str | None = None,
 ) -> int:
-    """The exit code: 0, also for a pod that is stuck; 1 where nothing at all is known of it."""
+    """The exit code: 0, even for a pod that is stuck; 1 when nothing is known of it."""
     connection = load_connection(options)
     namespace = namespace or connection.namespace
     if audit_log is None:
@@ -89,7 +87,7 @@ async def look_at_pod(
     settings: Settings | None = None,
     audited: Sequence[AuditedRequest] = (),
 ) -> Explanation:
-    """With settings that have a policy, also how the pod stands with it."""
+    """With settings that have a policy, the verdict of the policy too."""
     verdicts = await _verdicts(client, clock, settings)
     reader = Reader(client, clock, _rules(settings, verdicts))
     try:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 # How the welcome ends: its reader knows then that it is complete.
 LAST_WORDS = "Ctrl-C stops it"
-# Numbers that keep changing are printed after so many looks all the same.
+# Numbers that keep changing are printed after so many looks.
 _PATIENCE_LOOKS = 5
 
 
